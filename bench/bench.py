@@ -1,4 +1,5 @@
-"""Measure this project beside xprof on the same files in one run; print a table and write it to bench/results.md.
+"""Measure this project beside xprof on the same files in one run; print a table and write it to
+bench/results.md.
 
 python -m bench.bench [--only RUN …] [--rounds 3] [--side ours|peer] [--output bench/results.md]
 """
@@ -65,9 +66,15 @@ def plan(only: list[str]) -> list[tuple[Run, Measure]]:
 
 def main() -> None:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="RUN", help="names of runs: a demo log's folder or " + ", ".join(GENERATED)
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="RUN",
+        help="names of runs: a demo log's folder or " + ", ".join(GENERATED),
     )
     parser.add_argument("--rounds", type=int, default=3, help="samples of each side; the median counts")
     parser.add_argument("--side", choices=SIDES, help="measure one side alone")
@@ -83,7 +90,9 @@ def main() -> None:
         if not results or results[-1].run != run:
             warm_up(run, measure, sides)
         results.append(measure_both(run, measure, arguments.rounds, sides))
-        arguments.output.write_text(report(results), encoding="utf-8")  # what is there stays, should a later measure not end
+        arguments.output.write_text(
+            report(results), encoding="utf-8"
+        )  # what is there stays, should a later measure not end
     print("\n" + report(results))
 
 

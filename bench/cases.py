@@ -28,11 +28,12 @@ MAX_LARGE_VIEW_BYTES = 300_000
 
 @dataclass(frozen=True)
 class Measure:
-    """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches on disk from before.
+    """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches
+    on disk from before.
 
-    `op`, `with_times`: of the graph viewer, the instruction in the middle and whether its times are asked for.
-    `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1, `one_core` is this project on one core, none if
-    it is measured alone.
+    `op`, `with_times`: of the graph viewer, the instruction in the middle and whether its times are asked
+    for. `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1, `one_core` is
+    this project on one core, none if it is measured alone.
     """
 
     title: str
@@ -55,7 +56,9 @@ OVERVIEW_WARM = Measure("overview, warm (asked again)", "overview_page", mode="a
 OVERVIEW_REOPEN = Measure("overview, reopened (cache on disk)", "overview_page", reopen=True)
 OP_STATS_COLD = Measure("framework op stats, cold", "framework_op_stats")
 INPUT_COLD = Measure("input pipeline, cold", "input_pipeline_analyzer")
-TF_DATA_COLD = Measure("tf.data bottleneck, cold (beside TensorFlow 2.18.1)", "tf_data_bottleneck_analysis", peer="tf")
+TF_DATA_COLD = Measure(
+    "tf.data bottleneck, cold (beside TensorFlow 2.18.1)", "tf_data_bottleneck_analysis", peer="tf"
+)
 KERNELS_COLD = Measure("kernel stats, cold", "kernel_stats")
 OP_PROFILE_COLD = Measure("op profile, cold", "op_profile")
 HLO_STATS_COLD = Measure("HLO stats, cold", "hlo_stats")
@@ -65,20 +68,30 @@ MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
 PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
 PROGRAM_MEMORY_BESIDE = Measure("memory viewer, cold", "memory_viewer")
-PROGRAM_GRAPH_BESIDE = Measure("graph viewer, cold: what the page draws first", "graph_viewer", op=NODE, with_times=False)
+PROGRAM_GRAPH_BESIDE = Measure(
+    "graph viewer, cold: what the page draws first", "graph_viewer", op=NODE, with_times=False
+)
 PROGRAM_GRAPH_TIMES = Measure("graph viewer, cold, with times", "graph_viewer", peer="", op=NODE)
-PROGRAM_GRAPH_AGAIN = Measure("graph viewer, warm (asked again, with times)", "graph_viewer", mode="again", peer="", op=NODE)
+PROGRAM_GRAPH_AGAIN = Measure(
+    "graph viewer, warm (asked again, with times)", "graph_viewer", mode="again", peer="", op=NODE
+)
 PROGRAM_READING = Measure("reading the file: programs and one module, nothing else", READING, peer="")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
 VIEW_AGAIN = Measure("trace view, warm (asked again)", "trace_viewer", mode="again")
-VIEW_WINDOWS = Measure("trace view, 200 random windows, 95th percentile", "trace_viewer", mode="windows", peer="")
+VIEW_WINDOWS = Measure(
+    "trace view, 200 random windows, 95th percentile", "trace_viewer", mode="windows", peer=""
+)
 VIEW_SEARCH = Measure("trace view, search, this project alone", "trace_viewer", mode="search", peer="")
 VIEW_ALONE = Measure("trace view, first, this project alone", "trace_viewer", peer="")
 VIEW_FROM_START = Measure("process start to first trace view", "trace_viewer", from_start=True)
-FLEET_COLD, FLEET_REOPEN, FLEET_POD = (_alone_of(measure) for measure in (OVERVIEW_COLD, OVERVIEW_REOPEN, POD_COLD))
-FLEET_CORES = Measure("overview, cold, on all cores (beside: this project on one)", "overview_page", peer="one_core")
+FLEET_COLD, FLEET_REOPEN, FLEET_POD = (
+    _alone_of(measure) for measure in (OVERVIEW_COLD, OVERVIEW_REOPEN, POD_COLD)
+)
+FLEET_CORES = Measure(
+    "overview, cold, on all cores (beside: this project on one)", "overview_page", peer="one_core"
+)
 _PROGRAM_ALONE = (PROGRAM_GRAPH_TIMES, PROGRAM_GRAPH_AGAIN, PROGRAM_READING)
 
 DEMO_MEASURES = (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST)
@@ -96,7 +109,14 @@ MEASURES = {
     EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD, FLEET_CORES),
     **dict.fromkeys(FLEETS, (FLEET_COLD, FLEET_REOPEN, FLEET_POD, FLEET_CORES)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
-    PROGRAM: (OP_PROFILE_COLD, HLO_STATS_COLD, ROOFLINE_COLD, PROGRAM_MEMORY_BESIDE, PROGRAM_GRAPH_BESIDE, *_PROGRAM_ALONE),
+    PROGRAM: (
+        OP_PROFILE_COLD,
+        HLO_STATS_COLD,
+        ROOFLINE_COLD,
+        PROGRAM_MEMORY_BESIDE,
+        PROGRAM_GRAPH_BESIDE,
+        *_PROGRAM_ALONE,
+    ),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
 }
 
@@ -162,7 +182,14 @@ def _third_of_memory(measure: Measure) -> Target:
     return Target(JAX_CPU, measure, "peak memory ≤ 1/3 of the peer's", memory_share, 1 / 3, at_least=False)
 
 
-def _alone(run: str, measure: Measure, text: str, figure: Callable[[Sample, Sample, int], float], limit: float, unit: str) -> Target:
+def _alone(
+    run: str,
+    measure: Measure,
+    text: str,
+    figure: Callable[[Sample, Sample, int], float],
+    limit: float,
+    unit: str,
+) -> Target:
     return Target(run, measure, text, figure, limit, at_least=False, needs_peer=False, unit=unit)
 
 

@@ -1,4 +1,6 @@
-"""One request answered by this project on one core: `python -m bench.child_one_core REQUEST` -> a Sample as JSON."""
+"""One request answered by this project on one core: `python -m bench.child_one_core REQUEST` -> a Sample as
+JSON.
+"""
 
 from __future__ import annotations
 

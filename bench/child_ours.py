@@ -1,4 +1,6 @@
-"""One request answered by this project in a fresh process: `python -m bench.child_ours REQUEST` -> a Sample as JSON."""
+"""One request answered by this project in a fresh process: `python -m bench.child_ours REQUEST` -> a Sample
+as JSON.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class OwnSide:
 
 
 def _read(session: Session, host: str) -> bytes:
-    """What every answer of a program's viewers begins with: the list of programs, and the largest one's module."""
+    """What every answer of a program's viewers begins with: the list of programs, and the largest one's
+    module.
+    """
     programs = session.programs(host)
     module = programs.module(max(programs, key=lambda program: program.size_bytes))
     return str(module.n_instructions if module else 0).encode()

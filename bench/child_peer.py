@@ -1,4 +1,6 @@
-"""One request answered by xprof in a fresh process: `python -m bench.child_peer REQUEST` -> a Sample as JSON."""
+"""One request answered by xprof in a fresh process: `python -m bench.child_peer REQUEST` -> a
+Sample as JSON.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,21 @@ class PeerSide:
         return Answer(body, float(json.loads(timespan.group(1))[1]) if timespan else 0.0)
 
     def _of_program(self) -> bytes:
-        """Of the first program; the plugin asks for the tools' names first, which writes the programs beside the trace."""
+        """Of the first program; the plugin asks for the tools' names first, which writes the programs beside
+        the trace.
+        """
         programs = self._programs() or (xspace_to_tool_names(self.files) and self._programs())
         if not programs:
             raise SystemExit("no program in the trace")
         params: dict[str, object] = {"module_name": programs[0], "memory_space": "0"}
         if self.request.tool == "graph_viewer":
-            options = {"node_name": self.request.op, "module_name": programs[0], "graph_width": 3, "type": "graph", "format": "html"}
+            options = {
+                "node_name": self.request.op,
+                "module_name": programs[0],
+                "graph_width": 3,
+                "type": "graph",
+                "format": "html",
+            }
             params = {"graph_viewer_options": {**options, "show_metadata": False, "merge_fusion": False}}
         return self._convert(self.files, self.request.tool, params)
 
@@ -60,7 +70,9 @@ class PeerSide:
         return [os.path.basename(path).removesuffix(PROGRAM_SUFFIX) for path in found]
 
     def _convert(self, files: list[str], tool: str, params: dict[str, object]) -> bytes:
-        data, _ = xspace_to_tool_data(files, tool, {"use_saved_result": True, "host": self.request.host, **params})
+        data, _ = xspace_to_tool_data(
+            files, tool, {"use_saved_result": True, "host": self.request.host, **params}
+        )
         if not data:
             raise SystemExit(f"no answer for {tool}")
         return data.encode() if isinstance(data, str) else bytes(data)

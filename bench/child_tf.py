@@ -1,4 +1,6 @@
-"""One request answered by TensorFlow's own profiler in a fresh process: the last peer that still had the tf.data analysis."""
+"""One request answered by TensorFlow's own profiler in a fresh process: the last peer that still had the
+tf.data analysis.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which Python runs what: this project here, the peers and JAX in environments of their own under `.bench/`.
 
-`TPUPROF_PEER_PYTHON`, `TPUPROF_TF_PYTHON` and `TPUPROF_ML_PYTHON` name interpreters that exist already; otherwise they are made
-on first use. `python -m bench.environments` makes those that tests use: what cannot be had here is said, and its tests are skipped.
+`TPUPROF_PEER_PYTHON`, `TPUPROF_TF_PYTHON` and `TPUPROF_ML_PYTHON` name interpreters that exist already;
+otherwise they are made on first use. `python -m bench.environments` makes those that tests use: what cannot
+be had here is said, and its tests are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def work_dir() -> Path:
 
 
 def peer_python(peer: str = "peer") -> str:
-    """The interpreter that has xprof or, for the peer `tf`, an old TensorFlow; this one for the peer `one_core`."""
+    """The interpreter that has xprof or, for the peer `tf`, an old TensorFlow; this one for the peer
+    `one_core`.
+    """
     if peer == "one_core":
         return sys.executable
     if peer == "tf":
@@ -46,7 +49,9 @@ def ml_python() -> str:
 def peer_if_any() -> str:
     """The interpreter that has xprof if there is one already, else empty."""
     made = work_dir() / "peer" / _PYTHON
-    named = os.environ.get("TPUPROF_PEER_PYTHON") or (str(made) if (work_dir() / "peer" / _DONE).exists() else "")
+    named = os.environ.get("TPUPROF_PEER_PYTHON") or (
+        str(made) if (work_dir() / "peer" / _DONE).exists() else ""
+    )
     return named if named and Path(named).exists() else ""
 
 
@@ -56,7 +61,9 @@ def versions(python: str, packages: tuple[str, ...]) -> dict[str, str]:
         "import sys, platform; from importlib.metadata import version;"
         "print(platform.python_version(), *(version(name) for name in sys.argv[1:]))"
     )
-    found = subprocess.run([python, "-c", code, *packages], check=True, capture_output=True, text=True).stdout.split()
+    found = subprocess.run(
+        [python, "-c", code, *packages], check=True, capture_output=True, text=True
+    ).stdout.split()
     return dict(zip(("Python", *packages), found, strict=True))
 
 
@@ -78,7 +85,10 @@ def main() -> None:
         try:
             make()
         except subprocess.CalledProcessError as error:
-            print(f"*** {make.__name__}: not installed here ({error}); the tests that need it are skipped. ***", file=sys.stderr)
+            print(
+                f"*** {make.__name__}: not installed here ({error}); the tests that need it are skipped. ***",
+                file=sys.stderr,
+            )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Measure the trace viewer's work per frame in a real Chromium: scripted zoom, pan and scroll over a large run.
+"""Measure the trace viewer's work per frame in a real Chromium: scripted zoom, pan and scroll over a large
+run.
 
 python -m bench.frames [--run synthetic_10m] [--renderer canvas2d|webgl] [--seconds 4] [--gpu]
 
-TensorBoard serves the run; Chromium opens it, and through DevTools' tracing tells what the page's main thread did: each
-task of the main thread between two frames is added up, and what an animation frame's callback alone took stands beside it.
-Then the same gestures are made once more in a new page, untimed, and each frame's picture is looked at: reading pixels back is work of the
-main thread that no user's page does. A frame counts as blank where no pixel of the timeline has a colour. The last line is
-JSON for the table of results.
+TensorBoard serves the run; Chromium opens it, and through DevTools' tracing tells what the page's main thread
+did: each task of the main thread between two frames is added up, and what an animation frame's callback alone
+took stands beside it. Then the same gestures are made once more in a new page, untimed, and each frame's
+picture is looked at: reading pixels back is work of the main thread that no user's page does. A frame counts
+as blank where no pixel of the timeline has a colour. The last line is JSON for the table of results.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 # Hands as a user's: held keys and a wheel, one after the other, each for its share of the time.
 GESTURES = ("w", "d", "a", "wheel in", "wheel out", "scroll", "s")
 
-# In each frame: how long the callback took, and, while `isLooking`, whether the canvas of boxes shows anything.
+# In each frame: how long the callback took, and, while `isLooking`, whether the canvas of boxes shows
+# anything.
 PROBE = """
 () => {
   const frame = document.querySelector('iframe').contentWindow;
@@ -98,9 +100,21 @@ def served(*runs: Run) -> Iterator[str]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [sys.executable, "-m", "tensorboard.main", "--logdir", f"{scratch}/logs", "--port", str(port), "--host", "127.0.0.1"]
+        command = [
+            sys.executable,
+            "-m",
+            "tensorboard.main",
+            "--logdir",
+            f"{scratch}/logs",
+            "--port",
+            str(port),
+            "--host",
+            "127.0.0.1",
+        ]
         environment = {**os.environ, "TPUPROF_CACHE_DIR": f"{scratch}/cache"}
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        )
         try:
             _wait(f"http://127.0.0.1:{port}/data/plugins_listing")
             yield f"http://127.0.0.1:{port}"
@@ -142,7 +156,9 @@ def drive(page: Any, seconds: float) -> None:
 
 
 def _main_starts(events: list[dict[str, Any]]) -> tuple[tuple[int, int], list[float]]:
-    """(process, thread) of the renderer's main thread, and when its animation frames began, in microseconds; none: no times."""
+    """(process, thread) of the renderer's main thread, and when its animation frames began, in microseconds;
+    none: no times.
+    """
     frames = [event for event in events if event["name"] == "FireAnimationFrame" and event["ph"] == "X"]
     by_thread: dict[tuple[int, int], list[float]] = {}
     for event in frames:
@@ -158,7 +174,9 @@ def main_tasks(events: list[dict[str, Any]]) -> list[tuple[float, float, float]]
     """
     main, _ = _main_starts(events)
     mine = sorted(
-        (e["ts"], -e.get("dur", 0), e.get("tdur", e.get("dur", 0))) for e in events if (e["pid"], e["tid"]) == main and e["ph"] == "X"
+        (e["ts"], -e.get("dur", 0), e.get("tdur", e.get("dur", 0)))
+        for e in events
+        if (e["pid"], e["tid"]) == main and e["ph"] == "X"
     )
     tasks: list[tuple[float, float, float]] = []
     end = 0.0
@@ -171,14 +189,17 @@ def main_tasks(events: list[dict[str, Any]]) -> list[tuple[float, float, float]]
 
 
 def frame_works(events: list[dict[str, Any]]) -> list[float]:
-    """Milliseconds of the renderer's main thread in each frame: its tasks from one animation frame to the next, added up."""
+    """Milliseconds of the renderer's main thread in each frame: its tasks from one animation frame to the
+    next, added up.
+    """
     _, starts = _main_starts(events)
     if not starts:
         return []
     works = [0.0] * len(starts)
     at = 0
     for begin, duration, work in main_tasks(events):
-        # A task belongs to the last frame that had begun before its end: the frame's own callback lies within its task.
+        # A task belongs to the last frame that had begun before its end: the frame's own callback lies within
+        # its task.
         while at + 1 < len(starts) and starts[at + 1] <= begin + duration:
             at += 1
         # What runs long after the last frame, while nothing moves, is nobody's frame.
@@ -196,7 +217,9 @@ def percentile(values: list[float], share: float) -> float:
 def opened(browser: Any, url: str, run: Run, renderer: str) -> Any:
     """A page that remembers nothing of another, once it shows the run."""
     page = browser.new_page(viewport=PAGE_PX)
-    page.goto(f"{url}/#profile&p.profile.run=bench%2F{run.name}&p.profile.tool=trace_viewer&p.profile.renderer={renderer}")
+    page.goto(
+        f"{url}/#profile&p.profile.run=bench%2F{run.name}&p.profile.tool=trace_viewer&p.profile.renderer={renderer}"
+    )
     page.frame_locator("iframe:visible").locator(".tv-whole").wait_for(timeout=120_000)
     return page
 
@@ -205,9 +228,13 @@ def measure(url: str, run: Run, renderer: str, seconds: float, has_gpu: bool) ->
     """Open the run, drive it, and say what its frames took."""
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(path for name in CHROMIUM if (path := shutil.which(name)))
+    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(
+        path for name in CHROMIUM if (path := shutil.which(name))
+    )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])]
+        )
         started = time.monotonic()
         page = opened(browser, url, run, renderer)
         first_ms = (time.monotonic() - started) * 1000
@@ -243,10 +270,16 @@ def measure(url: str, run: Run, renderer: str, seconds: float, has_gpu: bool) ->
 
 def main() -> None:
     """Measure what was asked for; fails where the target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", default="synthetic_10m", help="a demo log's folder or " + ", ".join(GENERATED))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", default="synthetic_10m", help="a demo log's folder or " + ", ".join(GENERATED)
+    )
     parser.add_argument("--renderer", choices=("canvas2d", "webgl"), default="canvas2d")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each of the " + str(len(GESTURES)) + " gestures")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="of each of the " + str(len(GESTURES)) + " gestures"
+    )
     parser.add_argument("--gpu", action="store_true", help="let Chromium use the machine's GPU")
     arguments = parser.parse_args()
     run = find_run(arguments.run)
@@ -254,7 +287,10 @@ def main() -> None:
         found = measure(url, run, arguments.renderer, arguments.seconds, arguments.gpu)
     p95, n_blank = float(found["frame_p95_ms"]), found["n_blank"]
     met = p95 <= TARGET_MS and n_blank == 0
-    print(f"main thread per frame: p95 {p95} ms of at most {TARGET_MS} ms, {n_blank} blank frames: {'met' if met else 'NOT met'}")
+    print(
+        f"main thread per frame: p95 {p95} ms of at most {TARGET_MS} ms, {n_blank} blank frames: "
+        f"{'met' if met else 'NOT met'}"
+    )
     print(json.dumps(found))
     sys.exit(0 if met else 1)
 

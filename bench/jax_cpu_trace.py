@@ -2,9 +2,10 @@
 
     python bench/jax_cpu_trace.py OUTPUT_DIR [--events 1720000]
 
-Trains a small network with JAX on the CPU while the Python tracer is on; batches are made one example at a time, which
-is where most events come from. A short profile first counts the events of a step; the second one runs as many
-steps as the target needs. 1,720,000 events make a file of about 57 MB. Needs jax and nothing of this project.
+Trains a small network with JAX on the CPU while the Python tracer is on; batches are made one example at a
+time, which is where most events come from. A short profile first counts the events of a step; the second one
+runs as many steps as the target needs. 1,720,000 events make a file of about 57 MB. Needs jax and nothing of
+this project.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def init_params(key: jax.Array) -> Params:
     """Random weights, no biases."""
     shapes = list(itertools.pairwise(LAYER_SIZES))
     keys = jax.random.split(key, len(shapes))
-    return [jax.random.normal(k, shape) * np.sqrt(2.0 / shape[0]) for k, shape in zip(keys, shapes, strict=True)]
+    return [
+        jax.random.normal(k, shape) * np.sqrt(2.0 / shape[0]) for k, shape in zip(keys, shapes, strict=True)
+    ]
 
 
 def loss_of(params: Params, images: jax.Array, labels: jax.Array) -> jax.Array:
@@ -55,11 +58,15 @@ def train_step(params: Params, images: jax.Array, labels: jax.Array) -> tuple[Pa
 
 
 def examples(rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int]]:
-    """An endless stream of examples; reading, decoding and augmenting are annotated as a data loader would."""
+    """An endless stream of examples; reading, decoding and augmenting are annotated as a data
+    loader would.
+    """
     for index in itertools.count():
         shard, offset = divmod(index, EXAMPLES_PER_SHARD)
         offset_bytes = offset * EXAMPLE_BYTES
-        with annotated("read", shard=f"train-{shard:05d}-of-01024", offset_bytes=offset_bytes, size_bytes=EXAMPLE_BYTES):
+        with annotated(
+            "read", shard=f"train-{shard:05d}-of-01024", offset_bytes=offset_bytes, size_bytes=EXAMPLE_BYTES
+        ):
             image = rng.normal(size=LAYER_SIZES[0])
         with annotated("decode", index=index, shape=f"f32[{LAYER_SIZES[0]}]", size_bytes=EXAMPLE_BYTES):
             image, label = image.astype(np.float32), index % LAYER_SIZES[-1]
@@ -100,7 +107,9 @@ def count_events(file: Path) -> int:
 
 def main() -> None:
     """Calibrate, profile, move the file into place."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("output_dir", type=Path)
     parser.add_argument("--events", type=int, default=1_720_000)
     arguments = parser.parse_args()

@@ -1,7 +1,8 @@
 """A synthetic TPU run of one program with many instructions: what a large language model's step looks like.
 
-Each instruction of the entry computation runs once on one core, for 1 to 2 µs, and has a buffer in one allocation; each hundredth is a
-fusion. The heap simulator's events place every buffer: it lives until it was read, and each twentieth until the end of its layer.
+Each instruction of the entry computation runs once on one core, for 1 to 2 µs, and has a buffer in one
+allocation; each hundredth is a fusion. The heap simulator's events place every buffer: it lives until it was
+read, and each twentieth until the end of its layer.
 """
 
 from __future__ import annotations
@@ -30,23 +31,35 @@ def opcode_of(i: int) -> str:
 
 
 def large_program(folder: Path, n: int = N_INSTRUCTIONS) -> Path:
-    """Write the run: HLO of `n` instructions in the entry computation and their buffers in the file, an event for each on one core."""
+    """Write the run: HLO of `n` instructions in the entry computation and their buffers in the file, an event
+    for each on one core.
+    """
     from tb_tpuprof.ingest.xspace.messages import xspace_class
 
     space = xspace_class()()
     PlaneWriter(space, "/host:metadata").metadata(TITLE, {"Hlo Proto": large_proto(n)})
     plane = PlaneWriter(space, "/device:TPU:0")
     plane.stats(
-        plane.plane, {"device_type_string": "TPU v5 lite", "peak_teraflops_per_second": 197.0, "peak_hbm_bw_gigabytes_per_second": 819.0}
+        plane.plane,
+        {
+            "device_type_string": "TPU v5 lite",
+            "peak_teraflops_per_second": 197.0,
+            "peak_hbm_bw_gigabytes_per_second": 819.0,
+        },
     )
     line = plane.line("XLA Ops", 1, 1)
     for i in range(2, n + 1):
         opcode = opcode_of(i)
         name, category = f"{opcode}.{i}", "loop fusion" if opcode == "fusion" else opcode
         stats: dict[str, Stat] = {
-            "program_id": 7, "symbol_id": i, "hlo_category": category, "tf_op": f"{_op_name(i)}:",
-            "flops": 65_536, "bytes_accessed": 524_288, "memory_access_breakdown": memory_accesses((1, 1, 262_144 + i), (2, 1, 262_144)),
-        }  # fmt: skip
+            "program_id": 7,
+            "symbol_id": i,
+            "hlo_category": category,
+            "tf_op": f"{_op_name(i)}:",
+            "flops": 65_536,
+            "bytes_accessed": 524_288,
+            "memory_access_breakdown": memory_accesses((1, 1, 262_144 + i), (2, 1, 262_144)),
+        }
         plane.metadata(f"%{name} = f32[128,512] {opcode}()", stats, name)
         plane.event(line, f"%{name} = f32[128,512] {opcode}()", i * 2 * _US, _US + i * _SPREAD % _US)
     space.hostnames.append(b"synthetic-tpu")
@@ -58,8 +71,17 @@ def large_proto(n: int) -> bytes:
     shape = array(*_DIMS)
     program: dict[int, Any] = {1: [shape], 2: shape, 3: ["x"]}
     main = computation(1, "main", list(_entry(n, shape)), n) | {4: program}
-    bodies = [computation(2 + k, f"body.{k}", _body(n + 1 + 3 * k, shape), n + 3 + 3 * k) | {4: program} for k in range(_N_BODIES)]
-    return proto([*bodies, main], f2="main", buffers=_buffers(n), f4=program, f7={1: [{1: 1, 2: {1: tuple(range(1, n + 1))}}]})
+    bodies = [
+        computation(2 + k, f"body.{k}", _body(n + 1 + 3 * k, shape), n + 3 + 3 * k) | {4: program}
+        for k in range(_N_BODIES)
+    ]
+    return proto(
+        [*bodies, main],
+        f2="main",
+        buffers=_buffers(n),
+        f4=program,
+        f7={1: [{1: 1, 2: {1: tuple(range(1, n + 1))}}]},
+    )
 
 
 def _op_name(i: int) -> str:
@@ -70,7 +92,9 @@ def _entry(n: int, shape: Any) -> Iterator[dict[int, Any]]:
     yield instruction(1, "parameter", shape, f9=0)
     for i in range(2, n + 1):
         operands = [i - 1] * (2 if opcode_of(i) in _OPCODES[:2] else 1)
-        fused = {"f11": "kLoop", "f38": (2 + i // _FUSION_EVERY % _N_BODIES,)} if opcode_of(i) == "fusion" else {}
+        fused = (
+            {"f11": "kLoop", "f38": (2 + i // _FUSION_EVERY % _N_BODIES,)} if opcode_of(i) == "fusion" else {}
+        )
         yield instruction(i, opcode_of(i), shape, operands, f7={2: _op_name(i)}, **fused)
 
 
@@ -83,7 +107,9 @@ def _body(first: int, shape: Any) -> list[dict[int, Any]]:
 
 
 def _buffers(n: int) -> dict[int, Any]:
-    """One logical buffer for each instruction; all but the parameter's and the result's lie in the one temporary allocation."""
+    """One logical buffer for each instruction; all but the parameter's and the result's lie in the one
+    temporary allocation.
+    """
     logical = [{1: i, 2: _N_BYTES, 3: {4: i}, 4: 0} for i in range(1, n + 1)]
     events: list[dict[int, Any]] = []
     free = list(range(_LAYER // _KEPT_EVERY + 8))[::-1]

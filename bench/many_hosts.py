@@ -1,7 +1,8 @@
 """A real run as that many hosts of about 5 MB each: as if a fleet had been profiled for longer.
 
-The demo run of a JAX job, repeated in time (`tf_data_trace.write_copies`), in eight variants of different length; hosts are hard
-links to these, since a fleet of 256 would fill a disk. Every host is read and analysed by itself all the same.
+The demo run of a JAX job, repeated in time (`tf_data_trace.write_copies`), in eight variants of different
+length; hosts are hard links to these, since a fleet of 256 would fill a disk. Every host is read and analysed
+by itself all the same.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def write_fleet(source: Path, folder: Path, n_hosts: int) -> None:
 
 
 def copies_for(source: Path, probe: Path) -> int:
-    """How many copies of a run make a file of `HOST_BYTES`: names and programs are not repeated, events are."""
+    """How many copies of a run make a file of `HOST_BYTES`: names and programs are not repeated,
+    events are.
+    """
     write_copies(source, probe, 2)
     once = source.stat().st_size
     each = probe.stat().st_size - once

@@ -1,4 +1,6 @@
-"""A measure on a run -> samples of both sides, each from a fresh process, taken alternately; the median of them."""
+"""A measure on a run -> samples of both sides, each from a fresh process, taken alternately; the median of
+them.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,17 @@ class Result:
     def typical(self, side: str) -> Sample | None:
         """The median of each number, or None where the side never answered."""
         samples = [asdict(sample) for sample in self.samples[side]]
-        return Sample(**{name: median(sample[name] for sample in samples) for name in samples[0]}) if samples else None
+        return (
+            Sample(**{name: median(sample[name] for sample in samples) for name in samples[0]})
+            if samples
+            else None
+        )
 
 
 def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ...] = SIDES) -> Result:
-    """Ask the sides in turn, `n_rounds` times; a side that fails or takes longer than SLOW_S is not asked again."""
+    """Ask the sides in turn, `n_rounds` times; a side that fails or takes longer than SLOW_S is not asked
+    again.
+    """
     result = Result(run, measure)
     run.read()
     waiting = [side for side in sides if side == OURS or measure.peer]
@@ -64,7 +72,9 @@ def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ..
 
 
 def warm_up(run: Run, measure: Measure, sides: tuple[str, ...]) -> None:
-    """Ask once before what counts, where that takes seconds: programs and files are in the page cache then."""
+    """Ask once before what counts, where that takes seconds: programs and files are in the page
+    cache then.
+    """
     if run.size_bytes > MAX_WARM_UP_BYTES:
         return
     for side in sides:
@@ -78,18 +88,30 @@ class ChildFailed(Exception):
 
 def _sample(run: Run, measure: Measure, side: str) -> Sample:
     folder = run.linked(side)  # also removes the caches that the peer left beside the files
-    request = Request(measure.tool, str(folder), run.first_host, measure.mode, measure.reopen, op=measure.op, with_times=measure.with_times)
+    request = Request(
+        measure.tool,
+        str(folder),
+        run.first_host,
+        measure.mode,
+        measure.reopen,
+        op=measure.op,
+        with_times=measure.with_times,
+    )
     spare = min(MAX_SPARE_BYTES, SPARE_BYTES + SPARE_TIMES * run.size_bytes)
     if measure.reopen:
         _ask(request, side, measure.peer, partial(make_ready, run, spare))
     if measure.from_start:
         make_ready(run, spare)
-    seconds, sample = _ask(request, side, measure.peer, None if measure.from_start else partial(make_ready, run, spare))
+    seconds, sample = _ask(
+        request, side, measure.peer, None if measure.from_start else partial(make_ready, run, spare)
+    )
     return replace(sample, seconds=seconds) if measure.from_start else sample
 
 
 def make_ready(run: Run, n_bytes: int) -> None:
-    """Have so much memory at hand, and the run's files in memory: a system may put away what nobody has read for a while."""
+    """Have so much memory at hand, and the run's files in memory: a system may put away what nobody has read
+    for a while.
+    """
     have_spare_memory(n_bytes)
     run.read()
 
@@ -97,8 +119,8 @@ def make_ready(run: Run, n_bytes: int) -> None:
 def have_spare_memory(n_bytes: int) -> None:
     """Have the machine hold so much memory that no process uses.
 
-    A virtual machine gives what it frees back to its host within seconds, and takes it again a page at a time, which is slow (2 ms a
-    megabyte has been seen) and has nothing to do with either side.
+    A virtual machine gives what it frees back to its host within seconds, and takes it again a page at a
+    time, which is slow (2 ms a megabyte has been seen) and has nothing to do with either side.
     """
     if os.name != "nt":
         subprocess.run([sys.executable, "-m", "bench.spare_memory", str(n_bytes)], cwd=ROOT, check=True)
@@ -106,14 +128,22 @@ def have_spare_memory(n_bytes: int) -> None:
 
 
 def _ask(request: Request, side: str, peer: str, before: Callable[[], None] | None) -> tuple[float, Sample]:
-    """Seconds from the start of the child to its first answer, and what it measured; `before` is done when it is ready to be asked."""
+    """Seconds from the start of the child to its first answer, and what it measured; `before` is done when it
+    is ready to be asked.
+    """
     python = sys.executable if side == OURS else peer_python(peer)
     command = [python, "-m", f"bench.child_{side if side == OURS else peer}", json.dumps(asdict(request))]
     log = work_dir() / f"{side}.log"
     with log.open("wb") as errors:
         start = time.perf_counter()
         child = subprocess.Popen(
-            command, cwd=ROOT, env=_child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            command,
+            cwd=ROOT,
+            env=_child_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         )
         watchdog = threading.Timer(TIMEOUT_S, child.kill)
         watchdog.start()

@@ -2,10 +2,10 @@
 
 python -m bench.picture [--run jax_cpu --run synthetic_10m] [--rounds 3] [--gpu] [--output bench/picture.md]
 
-TensorBoard serves the run beside a small demo run, whose trace is open; then the other run is chosen by a click in the list of
-runs. The picture is complete when the page tells the run's length and its canvas shows colours. Cold is the first click after
-the start of TensorBoard with an empty cache of columns (the file itself may be in the system's memory); warm is a click on
-the same run after a look at the small one.
+TensorBoard serves the run beside a small demo run, whose trace is open; then the other run is chosen by a
+click in the list of runs. The picture is complete when the page tells the run's length and its canvas shows
+colours. Cold is the first click after the start of TensorBoard with an empty cache of columns (the file
+itself may be in the system's memory); warm is a click on the same run after a look at the small one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ TIMEOUT_MS = 120_000
 # Seconds from the click to the complete picture, cold and warm, that the project promises.
 TARGETS_S = {JAX_CPU: (1.0, None), SYNTHETIC: (2.5, 0.5)}
 
-# Waits for the click, then looks at each frame: is the run's name in the header, its length beside the minimap, the canvas coloured?
+# Waits for the click, then looks at each frame: is the run's name in the header, its length beside the
+# minimap, the canvas coloured?
 WATCH = """
 (run) => {
   const frame = document.querySelector('iframe').contentWindow;
@@ -66,7 +67,8 @@ WATCH = """
 """
 IS_DONE = "() => document.querySelector('iframe').contentWindow.tpuprofPicture.doneMs > 0"
 TOOK_MS = (
-    "() => { const { clickedMs, doneMs } = document.querySelector('iframe').contentWindow.tpuprofPicture; return doneMs - clickedMs; }"
+    "() => { const { clickedMs, doneMs } = "
+    "document.querySelector('iframe').contentWindow.tpuprofPicture; return doneMs - clickedMs; }"
 )
 
 
@@ -84,11 +86,17 @@ def measure(run: Run, has_gpu: bool) -> tuple[float, float]:
     """(cold, warm) seconds of one start of TensorBoard."""
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(path for name in CHROMIUM if (path := shutil.which(name)))
+    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(
+        path for name in CHROMIUM if (path := shutil.which(name))
+    )
     with served(find_run(SMALL), run) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])]
+        )
         page = browser.new_page(viewport=PAGE_PX)
-        page.goto(f"{url}/#profile&p.profile.run=bench%2F{SMALL}&p.profile.tool=trace_viewer&p.profile.renderer=canvas2d")
+        page.goto(
+            f"{url}/#profile&p.profile.run=bench%2F{SMALL}&p.profile.tool=trace_viewer&p.profile.renderer=canvas2d"
+        )
         page.frame_locator("iframe:visible").locator(".tv-whole").wait_for(timeout=TIMEOUT_MS)
         page.wait_for_timeout(1000)
         cold = choose(page, run.name)
@@ -111,15 +119,21 @@ def report(rows: list[tuple[str, float, float]]) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for name, *found in rows:
-        for title, seconds, target in zip(("cold", "warm"), found, TARGETS_S.get(name, (None, None)), strict=True):
-            promise, met = (f"≤ {target:g} s", "yes" if seconds <= target else "**no**") if target else ("–", "–")
+        for title, seconds, target in zip(
+            ("cold", "warm"), found, TARGETS_S.get(name, (None, None)), strict=True
+        ):
+            promise, met = (
+                (f"≤ {target:g} s", "yes" if seconds <= target else "**no**") if target else ("–", "–")
+            )
             lines.append(f"| {name} | {title} | {promise} | {seconds:.2f} s | {met} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Measure what was asked for; fails where a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--run", action="append", help="a demo log's folder or " + ", ".join(GENERATED))
     parser.add_argument("--rounds", type=int, default=3, help="starts of TensorBoard; the median counts")
     parser.add_argument("--gpu", action="store_true", help="let Chromium use the machine's GPU")

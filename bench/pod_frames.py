@@ -1,8 +1,10 @@
-"""Measure the pod viewer's work per frame in a real Chromium: 4,096 cores × 100 steps, the slider moved and the map pointed over.
+"""Measure the pod viewer's work per frame in a real Chromium: 4,096 cores × 100 steps, the slider moved and
+the map pointed over.
 
 python -m bench.pod_frames [--seconds 4] [--gpu] [--url http://localhost:6006 --run NAME]
 
-A pod of 512 synthetic hosts is generated into `.bench/traces` on first use. What counts is what `bench.frames` counts.
+A pod of 512 synthetic hosts is generated into `.bench/traces` on first use. What counts is what
+`bench.frames` counts.
 """
 
 from __future__ import annotations
@@ -78,10 +80,14 @@ def measure(url: str, name: str, seconds: float, has_gpu: bool) -> dict[str, Any
     """Open the pod viewer, make each gesture, and say what its frames took."""
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(path for one in CHROMIUM if (path := shutil.which(one)))
+    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(
+        path for one in CHROMIUM if (path := shutil.which(one))
+    )
     found: dict[str, Any] = {"run": name}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])]
+        )
         page = browser.new_page(viewport=PAGE_PX)
         started = time.monotonic()
         page.goto(f"{url}/#profile&p.profile.run={name}&p.profile.tool=pod_viewer")
@@ -95,7 +101,10 @@ def measure(url: str, name: str, seconds: float, has_gpu: bool) -> dict[str, Any
             works = frame_works(json.loads(browser.stop_tracing())["traceEvents"])
             key = gesture.replace(" ", "_")
             found |= {f"{key}_n": len(works), f"{key}_p50_ms": round(percentile(works, 0.5), 2)}
-            found |= {f"{key}_p95_ms": round(percentile(works, 0.95), 2), f"{key}_max_ms": round(max(works, default=math.nan), 2)}
+            found |= {
+                f"{key}_p95_ms": round(percentile(works, 0.95), 2),
+                f"{key}_max_ms": round(max(works, default=math.nan), 2),
+            }
             page.wait_for_timeout(1000)
         browser.close()
     return found
@@ -103,7 +112,9 @@ def measure(url: str, name: str, seconds: float, has_gpu: bool) -> dict[str, Any
 
 def main() -> None:
     """Measure; fails where sliding or pointing misses the target."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=4.0, help=f"of each of the {len(GESTURES)} gestures")
     parser.add_argument("--gpu", action="store_true", help="let Chromium use the machine's GPU")
     parser.add_argument("--url", default="", help="a TensorBoard that runs already, with --run")
@@ -113,7 +124,10 @@ def main() -> None:
         found = measure(url, arguments.run or f"bench/{NAME}", arguments.seconds, arguments.gpu)
     moved = {gesture: found[f"{gesture}_p95_ms"] for gesture in ("slide", "keys", "hover")}
     met = max(moved.values()) <= TARGET_MS
-    print(f"main thread per frame, 95th percentile in ms, of at most {TARGET_MS}: {moved}: {'met' if met else 'NOT met'}")
+    print(
+        f"main thread per frame, 95th percentile in ms, of at most {TARGET_MS}: {moved}: "
+        f"{'met' if met else 'NOT met'}"
+    )
     print(json.dumps(found))
     sys.exit(0 if met else 1)
 

@@ -1,11 +1,13 @@
-"""Measure the pages of compiled programs in a real Chromium, on a program of 200,000 instructions: opening them and working with them.
+"""Measure the pages of compiled programs in a real Chromium, on a program of 200,000 instructions: opening
+them and working with them.
 
 python -m bench.program_pages [--page roofline_model] [--seconds 3] [--gpu]
 
-Each page is opened by a click in the list of tools, its answer not yet known to the browser, but the file read by the server. Told are the
-time from the click, and from the arrival of the answer, to all that the page draws; the longest task of the main thread while loading; then
-for each thing that hands do there, the main thread's work in each frame in which there was any, and the longest task. Tasks are
-DevTools', their processor time, as in `bench.frames`. The last line is JSON.
+Each page is opened by a click in the list of tools, its answer not yet known to the browser, but the file
+read by the server. Told are the time from the click, and from the arrival of the answer, to all that the page
+draws; the longest task of the main thread while loading; then for each thing that hands do there, the main
+thread's work in each frame in which there was any, and the longest task. Tasks are DevTools', their processor
+time, as in `bench.frames`. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -102,7 +104,10 @@ def dragged(selector: str) -> Hands:
         end, at = time.monotonic() + seconds, 0
         while time.monotonic() < end:
             at += 1
-            page.mouse.move(box["x"] + box["width"] * (0.5 - 0.4 * math.cos(at / 40)), y + box["height"] * 0.2 * math.sin(at / 20))
+            page.mouse.move(
+                box["x"] + box["width"] * (0.5 - 0.4 * math.cos(at / 40)),
+                y + box["height"] * 0.2 * math.sin(at / 20),
+            )
             page.wait_for_timeout(10)
         page.mouse.up()
 
@@ -156,17 +161,30 @@ def walked(page: Any, frame: Any, _seconds: float) -> None:
 
 def sorts(*titles: str) -> Hands:
     """Titles of the table of operations clicked."""
-    return clicked(*(f'[role=grid][aria-label="Operations"] th button:text-is("{title}")' for title in titles))
+    return clicked(
+        *(f'[role=grid][aria-label="Operations"] th button:text-is("{title}")' for title in titles)
+    )
 
 
 PAGES = {
     "op_profile": ToolPage(
         (".op-tree tbody tr",),
         (
-            ("expand", clicked(*[".op-toggle[aria-expanded=true] >> nth=1", ".op-toggle[aria-expanded=false]"] * 2)),
+            (
+                "expand",
+                clicked(*[".op-toggle[aria-expanded=true] >> nth=1", ".op-toggle[aria-expanded=false]"] * 2),
+            ),
             ("slider", dragged("input[type=range]")),
             ("search", typed("Search in the op profile", "layer_1 add")),
-            ("sort", clicked(*(f'.op-tree th button:has-text("{title}")' for title in ("Name", "Occurrences", "Average", "Time")))),
+            (
+                "sort",
+                clicked(
+                    *(
+                        f'.op-tree th button:has-text("{title}")'
+                        for title in ("Name", "Occurrences", "Average", "Time")
+                    )
+                ),
+            ),
             ("scroll", scrolled(".table-scroll")),
             ("flame", clicked('button:text-is("Flame")')),
             ("flame hover", pointed(".op-flame")),
@@ -202,7 +220,7 @@ PAGES = {
         ),
     ),
     "memory_viewer": ToolPage(
-        (".mv-order canvas", '[role=grid] tbody tr[data-at]'),
+        (".mv-order canvas", "[role=grid] tbody tr[data-at]"),
         (
             ("hover strips", pointed(".mv-strip canvas")),
             ("hover timeline", pointed(".mv-order canvas >> nth=0")),
@@ -225,9 +243,10 @@ PAGES = {
             ("scroll the text", scrolled(".gv-text")),
         ),
     ),
-}  # fmt: skip
+}
 
-# Notes the click on a tool, and looks in each frame whether all of the page is there; its ticking also makes each frame known.
+# Notes the click on a tool, and looks in each frame whether all of the page is there; its ticking also makes
+# each frame known.
 WATCH = """
 (complete) => {
   const frame = document.querySelector('iframe').contentWindow;
@@ -256,7 +275,9 @@ def _traced(browser: Any, page: Any, act: Callable[[], None]) -> list[dict[str, 
 
 
 def worked(events: list[dict[str, Any]]) -> dict[str, float]:
-    """Frames with work in them: how many, the 95th percentile of their work, and the longest task, in milliseconds."""
+    """Frames with work in them: how many, the 95th percentile of their work, and the longest task, in
+    milliseconds.
+    """
     works = [work for work in frame_works(events) if work >= IDLE_MS]
     return {
         "n": len(works),
@@ -297,14 +318,20 @@ def opened(browser: Any, page: Any, url: str, run: str, tool: str) -> dict[str, 
     }
 
 
-def measure(url: str, run: str, tools: list[str], seconds: float, has_gpu: bool) -> dict[str, dict[str, dict[str, float]]]:
+def measure(
+    url: str, run: str, tools: list[str], seconds: float, has_gpu: bool
+) -> dict[str, dict[str, dict[str, float]]]:
     """Open each page, work with it, and say what it took: by tool and by what hands did, `open` first."""
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(path for name in CHROMIUM if (path := shutil.which(name)))
+    chromium = os.environ.get("TPUPROF_CHROMIUM") or next(
+        path for name in CHROMIUM if (path := shutil.which(name))
+    )
     found: dict[str, dict[str, dict[str, float]]] = {}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])]
+        )
         for tool in tools:
             # Once before it counts: the server has read the file then, and the browser compiled the code.
             for is_counted in (False, True):
@@ -314,7 +341,9 @@ def measure(url: str, run: str, tools: list[str], seconds: float, has_gpu: bool)
                 if is_counted:
                     frame = page.frame_locator("iframe:visible")
                     for name, hands in PAGES[tool].hands:
-                        found[tool][name] = worked(_traced(browser, page, partial(hands, page, frame, seconds)))
+                        found[tool][name] = worked(
+                            _traced(browser, page, partial(hands, page, frame, seconds))
+                        )
                         print(tool, name, found[tool][name], flush=True)
                 page.close()
         browser.close()
@@ -334,8 +363,12 @@ def missed(found: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 
 def main() -> None:
     """Measure; fails where a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--page", action="append", choices=list(PAGES), help="only this one; may be given more than once")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--page", action="append", choices=list(PAGES), help="only this one; may be given more than once"
+    )
     parser.add_argument("--seconds", type=float, default=3.0, help="of each thing that hands do for a while")
     parser.add_argument("--gpu", action="store_true", help="let Chromium use the machine's GPU")
     parser.add_argument("--url", default="", help="a TensorBoard that runs already, with --run")
@@ -343,7 +376,13 @@ def main() -> None:
     arguments = parser.parse_args()
     run = program_run()
     with nullcontext(arguments.url) if arguments.url else served(run) as url:
-        found = measure(url, arguments.run or f"bench/{run.name}", arguments.page or list(PAGES), arguments.seconds, arguments.gpu)
+        found = measure(
+            url,
+            arguments.run or f"bench/{run.name}",
+            arguments.page or list(PAGES),
+            arguments.seconds,
+            arguments.gpu,
+        )
     for tool, did in found.items():
         print(f"{tool}: {did['open']}")
     lines = missed(found)

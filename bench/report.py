@@ -12,14 +12,33 @@ from bench.environments import peer_python, versions
 from bench.measurement import OURS, PEER, Result
 from bench.requests import Sample
 
-HEADER = ("run", "measure", "ours", "peer", "faster", "our peak", "peer's peak", "our share", "we send", "peer sends")
+HEADER = (
+    "run",
+    "measure",
+    "ours",
+    "peer",
+    "faster",
+    "our peak",
+    "peer's peak",
+    "our share",
+    "we send",
+    "peer sends",
+)
 
 
 def report(results: list[Result]) -> str:
     """The whole of results.md."""
-    parts = [_title(), "## Targets", _targets(results), "## Measurements", _table(HEADER, [_row(result) for result in results])]
+    parts = [
+        _title(),
+        "## Targets",
+        _targets(results),
+        "## Measurements",
+        _table(HEADER, [_row(result) for result in results]),
+    ]
     failures = [
-        f"- {result.run.name}, {result.measure.title}, {side}: {text}" for result in results for side, text in result.failures.items()
+        f"- {result.run.name}, {result.measure.title}, {side}: {text}"
+        for result in results
+        for side, text in result.failures.items()
     ]
     if failures:
         parts += ["## Without an answer", "\n".join(failures)]
@@ -30,9 +49,10 @@ def _title() -> str:
     peer = versions(peer_python(), ("xprof",))
     memory_gb = _memory_bytes() / 1e9
     lines = (
-        f"Measured on {datetime.date.today().isoformat()} on a machine with {os.cpu_count()} cores ({platform.machine()}, "
-        f"{platform.system()}) and {memory_gb:.0f} GB of memory: tb-tpuprof {_own_version()} with Python "
-        f"{platform.python_version()} and numpy {version('numpy')}, beside xprof {peer['xprof']} with Python {peer['Python']}.",
+        f"Measured on {datetime.date.today().isoformat()} on a machine with {os.cpu_count()} cores "
+        f"({platform.machine()}, {platform.system()}) and {memory_gb:.0f} GB of memory: tb-tpuprof "
+        f"{_own_version()} with Python {platform.python_version()} and numpy {version('numpy')}, beside "
+        f"xprof {peer['xprof']} with Python {peer['Python']}.",
         "`make bench` writes this file; README.md beside it says how to read it.",
     )
     return "# Results\n\n" + "\n".join(lines)
@@ -108,4 +128,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """A Markdown table that reads well as text too."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = [header, tuple("-" * width for width in widths), *rows]
-    return "\n".join("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+        for line in lines
+    )

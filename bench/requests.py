@@ -1,4 +1,5 @@
-"""What one measurement asks of one side, as it travels to a fresh process and comes back: JSON on one line each.
+"""What one measurement asks of one side, as it travels to a fresh process and comes back: JSON on one line
+each.
 
 Runs in the peer's environment too: standard library only.
 """
@@ -24,11 +25,13 @@ SEARCH_TEXT = "block_"
 
 @dataclass(frozen=True)
 class Request:
-    """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", and after a first view "zoom"
-    (windows of 1 %), "windows" (200 random ones, the 95th percentile) or "search" (for SEARCH_TEXT).
+    """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", and after a
+    first view "zoom" (windows of 1 %), "windows" (200 random ones, the 95th percentile) or "search" (for
+    SEARCH_TEXT).
 
-    `op`: the instruction in the middle of the graph, empty for what the side chooses; `with_times`: its times are asked for.
-    `use_cache`: keep and use what this side caches on disk. `host` is the one whose trace is drawn.
+    `op`: the instruction in the middle of the graph, empty for what the side chooses; `with_times`: its times
+    are asked for. `use_cache`: keep and use what this side caches on disk. `host` is the one whose trace is
+    drawn.
     """
 
     tool: str
@@ -43,7 +46,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement. `seconds` is the answer's body made, before compression; `peak_bytes` is the process's peak RSS."""
+    """One measurement. `seconds` is the answer's body made, before compression; `peak_bytes` is the process's
+    peak RSS.
+    """
 
     seconds: float
     gzip_seconds: float
@@ -61,7 +66,8 @@ class Answer:
 
 
 def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
-    """Windows of 1 % each, side by side from a quarter of the trace on; no two are the same, so none is answered from memory.
+    """Windows of 1 % each, side by side from a quarter of the trace on; no two are the same, so none is
+    answered from memory.
 
     Not from the middle: with the Python tracer on, JAX's own `stop_trace` can be the second half of a trace.
     """
@@ -71,7 +77,9 @@ def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
 
 
 def random_windows(trace_length: float) -> list[tuple[float, float]]:
-    """200 windows of 0.01 % to 10 % of the trace, equally many in each decade, anywhere; the same on each call."""
+    """200 windows of 0.01 % to 10 % of the trace, equally many in each decade, anywhere; the same on each
+    call.
+    """
     chance = random.Random(7)
     widths = [trace_length * 10 ** chance.uniform(-4, -1) for _ in range(N_WINDOWS)]
     starts = [chance.uniform(0, trace_length - width) for width in widths]
@@ -88,10 +96,15 @@ def timed(ask: Callable[[], Answer], compress: Callable[[bytes], bytes]) -> tupl
     return answer, Sample(seconds, time.perf_counter() - start, len(answer.body), n_gzip_bytes, 0)
 
 
-def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], Answer], compress: Callable[[bytes], bytes]) -> Sample:
+def measured(
+    request: Request,
+    ask: Callable[[tuple[float, float] | None, str], Answer],
+    compress: Callable[[bytes], bytes],
+) -> Sample:
     """Ask as the request's mode says; `ask` takes the window of a timeline and a text to search.
 
-    Prints WAITING when everything is loaded, and asks when it is answered with a line; prints READY after the first answer.
+    Prints WAITING when everything is loaded, and asks when it is answered with a line; prints READY after the
+    first answer.
     """
     print(WAITING, flush=True)
     sys.stdin.readline()
@@ -112,10 +125,11 @@ def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], 
 
 
 def peak_bytes() -> int:
-    """Peak resident memory of this process and of those that it started: at most the largest of them for each further processor.
+    """Peak resident memory of this process and of those that it started: at most the largest of them for each
+    further processor.
 
-    Linux counts what the process was before its program was loaded into `ru_maxrss`: a copy of the one that measures. So its own
-    peak is read from where only the program's memory counts.
+    Linux counts what the process was before its program was loaded into `ru_maxrss`: a copy of the one that
+    measures. So its own peak is read from where only the program's memory counts.
     """
     import resource
 
@@ -142,7 +156,9 @@ def write_sample(sample: Sample) -> None:
 
 def _percentile(samples: list[Sample], fraction: float) -> Sample:
     """The sample at a percentile of the time with compression."""
-    return sorted(samples, key=lambda sample: sample.seconds + sample.gzip_seconds)[round(fraction * (len(samples) - 1))]
+    return sorted(samples, key=lambda sample: sample.seconds + sample.gzip_seconds)[
+        round(fraction * (len(samples) - 1))
+    ]
 
 
 def _typical(samples: list[Sample]) -> Sample:

@@ -1,4 +1,6 @@
-"""Write to memory and give it back: `python -m bench.spare_memory BYTES`. What a virtual machine does not use may not be there."""
+"""Write to memory and give it back: `python -m bench.spare_memory BYTES`. What a virtual machine does not use
+may not be there.
+"""
 
 from __future__ import annotations
 

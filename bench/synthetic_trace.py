@@ -1,9 +1,11 @@
-"""A number of events -> a synthetic XSpace of about that many, written as protobuf wire bytes with numpy alone.
+"""A number of events -> a synthetic XSpace of about that many, written as protobuf wire bytes with numpy
+alone.
 
     python bench/synthetic_trace.py OUTPUT_DIR [--events 10000000]
 
-`OUTPUT_DIR/host0.xplane.pb` then holds a host with 16 threads and 2 GPUs of 4 streams. Time is cut into steps; in each,
-every thread nests its calls four deep, and the innermost calls of the first 8 threads launch kernels:
+`OUTPUT_DIR/host0.xplane.pb` then holds a host with 16 threads and 2 GPUs of 4 streams. Time is cut into
+steps; in each, every thread nests its calls four deep, and the innermost calls of the first 8 threads launch
+kernels:
 
     python    |train ------------------------------|train ---
               |forward ---------|forward ---------|            4 in a step
@@ -11,8 +13,8 @@ every thread nests its calls four deep, and the innermost calls of the first 8 t
               |op|op|op|op|                                    4 in each: 1 + 4 + 16 + 64 = 85 events
     Stream #0    |k |k |k |k |                                 64 in a step
 
-One small stat an event (`correlation_id` for launches and kernels, `size` else), two for `train` (`_r`, `step_num`).
-10,000,000 events make about 238 MB. The same arguments give the same bytes.
+One small stat an event (`correlation_id` for launches and kernels, `size` else), two for `train` (`_r`,
+`step_num`). 10,000,000 events make about 238 MB. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -72,7 +74,9 @@ def nested_calls(rng: np.random.Generator, n_steps: int, step_ps: int) -> Calls:
     starts = [np.cumsum(width, axis=-1) - width]
     for depth in (2, 1, 0):
         own_ps = rng.integers(1_000, MEAN_LEAF_PS // 4, size=shape[: depth + 1])
-        starts = [start + own_ps.reshape(own_ps.shape + (1,) * (start.ndim - own_ps.ndim)) for start in starts]
+        starts = [
+            start + own_ps.reshape(own_ps.shape + (1,) * (start.ndim - own_ps.ndim)) for start in starts
+        ]
         duration_ps = own_ps + width.sum(axis=-1)
         durations.insert(0, duration_ps)
         width = duration_ps + MEAN_LEAF_PS // 8 if depth else np.full(n_steps, step_ps)
@@ -97,7 +101,9 @@ def _in_file_order(starts: list[Int64s], durations: list[Int64s]) -> Calls:
     return Calls(np.tile(depth, n_steps), start_ps.ravel(), duration_ps.ravel())
 
 
-def encode_events(ids: Int64s, start_ps: Int64s, duration_ps: Int64s, stat_ids: Int64s, stat_values: Int64s, root: Bools) -> bytes:
+def encode_events(
+    ids: Int64s, start_ps: Int64s, duration_ps: Int64s, stat_ids: Int64s, stat_values: Int64s, root: Bools
+) -> bytes:
     """XLine.events of one line; where `root`, the stat comes after `_r = 1`."""
     columns = [column.astype(np.uint64) for column in (ids, start_ps, duration_ps, stat_ids, stat_values)]
     stat_bytes = (2 + varint_sizes(columns[3]) + varint_sizes(columns[4])).astype(np.uint64)
@@ -119,7 +125,9 @@ def encode_events(ids: Int64s, start_ps: Int64s, duration_ps: Int64s, stat_ids: 
 
 
 def thread_events(rng: np.random.Generator, calls: Calls, thread: int) -> bytes:
-    """The events of one thread: `train` steps on the first, launches on the innermost level of the first N_STREAMS."""
+    """The events of one thread: `train` steps on the first, launches on the innermost level of the first
+    N_STREAMS.
+    """
     n_names = np.array([len(names) for names in NAMES])[calls.depth]
     ids = FIRST_ID[calls.depth] + rng.integers(0, n_names)
     outermost = calls.depth == 0
@@ -144,7 +152,9 @@ def kernel_events(rng: np.random.Generator, calls: Calls, stream: int) -> bytes:
     stat_ids = np.full(n_kernels, STAT_NAMES["correlation_id"])
     start_ps = calls.start_ps[is_launch] + LAUNCH_LATENCY_PS
     no_roots = np.zeros(n_kernels, dtype=np.bool_)
-    return encode_events(ids, start_ps, calls.duration_ps[is_launch], stat_ids, correlation_ids(stream, n_kernels), no_roots)
+    return encode_events(
+        ids, start_ps, calls.duration_ps[is_launch], stat_ids, correlation_ids(stream, n_kernels), no_roots
+    )
 
 
 def correlation_ids(stream: int, n_kernels: int) -> Int64s:
@@ -175,9 +185,14 @@ def _length(size: int) -> bytes:
 
 
 def write_trace(file: Path, n_events: int, seed: int = 7) -> int:
-    """Write the trace; the number of events it has: whole steps, at least one, as near `n_events` as they come."""
+    """Write the trace; the number of events it has: whole steps, at least one, as near `n_events` as they
+    come.
+    """
     n_steps = max(1, round(n_events / EVENTS_PER_STEP_ALL_LINES))
-    step_ps = N_LEAVES * (MEAN_LEAF_PS * 3 // 2 + MEAN_LEAF_PS // 8) + (1 + FAN_OUT + FAN_OUT**2) * MEAN_LEAF_PS // 2
+    step_ps = (
+        N_LEAVES * (MEAN_LEAF_PS * 3 // 2 + MEAN_LEAF_PS // 8)
+        + (1 + FAN_OUT + FAN_OUT**2) * MEAN_LEAF_PS // 2
+    )
     rng = np.random.default_rng(seed)
     threads: list[bytes] = []
     streams: list[bytes] = []
@@ -199,7 +214,9 @@ def write_trace(file: Path, n_events: int, seed: int = 7) -> int:
 
 def main() -> None:
     """Write the trace and say how large it came out."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("output_dir", type=Path)
     parser.add_argument("--events", type=int, default=10_000_000)
     arguments = parser.parse_args()

@@ -1,7 +1,8 @@
-"""A real run with a tf.data pipeline, some copies of it one after the other: as if it had been profiled for longer.
+"""A real run with a tf.data pipeline, some copies of it one after the other: as if it had been profiled for
+longer.
 
-Events keep their threads; each copy begins where the one before ended, and ids that tie events (steps, iterators, contexts)
-are moved on, so that no copy is tied to another.
+Events keep their threads; each copy begins where the one before ended, and ids that tie events (steps,
+iterators, contexts) are moved on, so that no copy is tied to another.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ def write_copies(source: Path, target: Path, n_copies: int) -> None:
     space = xspace_class()()
     space.ParseFromString(source.read_bytes())
     lines = [(plane, line) for plane in space.planes for line in plane.lines]
-    times = [(line.timestamp_ns * 1000 + event.offset_ps, event.duration_ps) for _, line in lines for event in line.events]
+    times = [
+        (line.timestamp_ns * 1000 + event.offset_ps, event.duration_ps)
+        for _, line in lines
+        for event in line.events
+    ]
     span_ps = max(start + duration for start, duration in times) - min(start for start, _ in times) + 1000
     for plane, line in lines:
         ids = {entry.value.id for entry in plane.stat_metadata if entry.value.name in _IDS}

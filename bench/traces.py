@@ -1,6 +1,7 @@
 """The runs that are measured: the demo logs, and those generated into `.bench/traces` on first use.
 
-Each side gets a folder of its own with hard links to the same files, since the peer writes caches beside what it reads.
+Each side gets a folder of its own with hard links to the same files, since the peer writes caches beside what
+it reads.
 """
 
 from __future__ import annotations

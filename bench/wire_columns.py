@@ -1,7 +1,7 @@
 """Columns of integers -> protobuf wire bytes, a row at a time in the file but a column at a time in numpy.
 
-Every field of an XEvent that the synthetic trace needs is a varint, and so is the length before each message: a row is a
-fixed sequence of (tag, varint) pairs, of which some may be absent.
+Every field of an XEvent that the synthetic trace needs is a varint, and so is the length before each message:
+a row is a fixed sequence of (tag, varint) pairs, of which some may be absent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _MAX_VARINT_BYTES = 10
 
 @dataclass(frozen=True)
 class Field:
-    """One (tag, varint) pair of every row; rows where `is_present` is false do without. Values are not negative."""
+    """One (tag, varint) pair of every row; rows where `is_present` is false do without. Values are not
+    negative.
+    """
 
     tag: int
     values: UInt64s

@@ -1,9 +1,11 @@
-"""The training loop of capture_keras.py's model as one tf.function -> an event file beside that run, for the page on TPU compatibility.
+"""The training loop of capture_keras.py's model as one tf.function -> an event file beside that run, for the
+page on TPU compatibility.
 
     python capture_graph.py keras_slow_input
 
-The function makes its input, trains on each batch and prints the loss, as a custom loop does that somebody wants to take to a TPU.
-Nothing is trained: the function is traced and `tf.summary.graph` writes its graph. The logdir's scalars stay as they are.
+The function makes its input, trains on each batch and prints the loss, as a custom loop does that somebody
+wants to take to a TPU. Nothing is trained: the function is traced and `tf.summary.graph` writes its graph.
+The logdir's scalars stay as they are.
 """
 
 from __future__ import annotations

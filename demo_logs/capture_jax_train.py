@@ -31,7 +31,10 @@ def init_params(key: jax.Array) -> Params:
     """He-initialised weights and zero biases for LAYER_SIZES."""
     keys = jax.random.split(key, len(LAYER_SIZES) - 1)
     shapes = itertools.pairwise(LAYER_SIZES)
-    return [(jax.random.normal(k, shape) * jnp.sqrt(2.0 / shape[0]), jnp.zeros(shape[1])) for k, shape in zip(keys, shapes, strict=True)]
+    return [
+        (jax.random.normal(k, shape) * jnp.sqrt(2.0 / shape[0]), jnp.zeros(shape[1]))
+        for k, shape in zip(keys, shapes, strict=True)
+    ]
 
 
 def loss_of(params: Params, images: jax.Array, labels: jax.Array) -> jax.Array:

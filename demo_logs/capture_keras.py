@@ -1,9 +1,10 @@
-"""Keras training with the TensorBoard callback and a slow input pipeline -> a logdir with scalars and one profile.
+"""Keras training with the TensorBoard callback and a slow input pipeline -> a logdir with scalars and one
+profile.
 
     python capture_keras.py OUTPUT_DIR
 
-The pipeline reads one example at a time through a Python function that sleeps, maps without parallelism and does not
-prefetch, so every step waits for input: what the input pipeline analysis is there to find.
+The pipeline reads one example at a time through a Python function that sleeps, maps without parallelism and
+does not prefetch, so every step waits for input: what the input pipeline analysis is there to find.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def augment(image: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def slow_dataset(n_examples: int) -> tf.data.Dataset:
     """Range -> read -> augment -> batch, with no parallel calls and no prefetch."""
     dataset = tf.data.Dataset.range(n_examples)
-    dataset = dataset.map(lambda index: tf.numpy_function(read_example, [index], (tf.float32, tf.int64)), name="read_example")
+    dataset = dataset.map(
+        lambda index: tf.numpy_function(read_example, [index], (tf.float32, tf.int64)), name="read_example"
+    )
     return dataset.map(augment, name="augment").shuffle(64).batch(BATCH_SIZE, drop_remainder=True)
 
 

@@ -2,8 +2,9 @@
 
     python capture_predict.py OUTPUT_DIR
 
-A small image classifier answers requests of two batch sizes; each request is one annotated step. The forward pass is
-compiled for both sizes before the profile starts. The Python tracer is off, so the runtime's own events stand out.
+A small image classifier answers requests of two batch sizes; each request is one annotated step. The forward
+pass is compiled for both sizes before the profile starts. The Python tracer is off, so the runtime's own
+events stand out.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python capture_two_workers.py OUTPUT_DIR
 
-Each worker is a process with a custom training loop and a profiler server; the parent asks both servers for one
-profile. worker-1's input takes several times as long as worker-0's, so the hosts differ.
+Each worker is a process with a custom training loop and a profiler server; the parent asks both servers for
+one profile. worker-1's input takes several times as long as worker-0's, so the hosts differ.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def batches(worker: int) -> tf.data.Dataset:
         return features, rng.integers(N_CLASSES, size=BATCH_SIZE)
 
     dataset = tf.data.Dataset.counter()
-    dataset = dataset.map(lambda index: tf.numpy_function(load, [index], (tf.float32, tf.int64)), name="load_batch")
+    dataset = dataset.map(
+        lambda index: tf.numpy_function(load, [index], (tf.float32, tf.int64)), name="load_batch"
+    )
     dataset = dataset.map(lambda x, y: (tf.ensure_shape(x, (None, N_FEATURES)), tf.ensure_shape(y, (None,))))
     options = tf.data.Options()
     options.experimental_optimization.map_parallelization = False
@@ -54,7 +56,11 @@ def run_worker(worker: int, port: int) -> None:
     tf.profiler.experimental.server.start(port)
     tf.config.threading.set_intra_op_parallelism_threads(1)
     model = tf.keras.Sequential(
-        [tf.keras.layers.Input((N_FEATURES,)), tf.keras.layers.Dense(512, "relu"), tf.keras.layers.Dense(N_CLASSES)]
+        [
+            tf.keras.layers.Input((N_FEATURES,)),
+            tf.keras.layers.Dense(512, "relu"),
+            tf.keras.layers.Dense(N_CLASSES),
+        ]
     )
     weights = [variable.value for variable in model.trainable_variables]
 

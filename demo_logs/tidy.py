@@ -1,8 +1,8 @@
 """A freshly captured logdir -> the files worth keeping, with neutral host names.
 
 Profilers name their files after the machine and store that name inside them too. `keep_profile` rewrites each
-`<machine>.xplane.pb` as `worker-<n>.xplane.pb` (file name and the XSpace `hostnames` field), drops what else the
-profiler left in the run's folder, and renames the run; `rename_event_files` does the same for scalars.
+`<machine>.xplane.pb` as `worker-<n>.xplane.pb` (file name and the XSpace `hostnames` field), drops what else
+the profiler left in the run's folder, and renames the run; `rename_event_files` does the same for scalars.
 Runs in the environment that captured (it borrows TensorFlow's XSpace messages).
 """
 
@@ -19,7 +19,8 @@ XPLANE_SUFFIX = ".xplane.pb"
 def keep_profile(logdir: Path, run: str, hosts: dict[str, str] | None = None) -> Path:
     """Keep only the XSpace files of the one run found below `logdir`; call the run `run`.
 
-    `hosts` maps the profiler's names to neutral ones; by default they become worker-0, worker-1, … in name order.
+    `hosts` maps the profiler's names to neutral ones; by default they become worker-0, worker-1, … in name
+    order.
     """
     files = sorted(logdir.rglob(f"*{XPLANE_SUFFIX}"))
     run_dirs = {file.parent for file in files}

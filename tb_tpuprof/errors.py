@@ -19,8 +19,8 @@
                    ├─ CaptureNotFound    no capture or monitor of that id        404   4
                    └─ Forbidden          the server's owner does not allow it    403   7
 
-The first number is the HTTP status, the second the command line's exit code. Errors are raised where the fact is known and
-translated once in `serve/respond.py` and once in `cli/`.
+The first number is the HTTP status, the second the command line's exit code. Errors are raised where the fact
+is known and translated once in `serve/respond.py` and once in `cli/`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class TraceFormatError(ProfilerError):
 
 
 class NotATrace(TraceFormatError):
-    """A file of another kind; `what` completes "NAME is …". The message has the name alone: a server's paths are no reader's business."""
+    """A file of another kind; `what` completes "NAME is …". The message has the name alone: a server's paths
+    are no reader's business.
+    """
 
     kind = "not_a_trace"
 
@@ -87,7 +89,9 @@ class NotATrace(TraceFormatError):
 
 
 class HostsUnreadable(ProfilerError):
-    """Files of hosts that cannot be read, by host; status and exit code are those of the first. Whoever can does without them."""
+    """Files of hosts that cannot be read, by host; status and exit code are those of the first. Whoever can
+    does without them.
+    """
 
     def __init__(self, failures: Mapping[str, ProfilerError]) -> None:
         first = next(iter(failures.values()))
@@ -95,7 +99,10 @@ class HostsUnreadable(ProfilerError):
             super().__init__(first.message, first.remedy)
         else:
             some = " ".join(error.message for error in list(failures.values())[:3])
-            super().__init__(f"None of {len(failures)} hosts can be read: {some}{' …' if len(failures) > 3 else ''}", first.remedy)
+            super().__init__(
+                f"None of {len(failures)} hosts can be read: {some}{' …' if len(failures) > 3 else ''}",
+                first.remedy,
+            )
         self.failures = dict(failures)
         self.kind, self.http_status, self.exit_code = first.kind, first.http_status, first.exit_code
 
@@ -108,11 +115,15 @@ class RunNotFound(ProfilerError):
     exit_code = 4
 
     def __init__(self, run: str, why: str = "") -> None:
-        super().__init__(f"There is no run {run!r}{': ' + why if why else ''}.", "Choose a run from the list.")
+        super().__init__(
+            f"There is no run {run!r}{': ' + why if why else ''}.", "Choose a run from the list."
+        )
 
 
 class LogDirectory(ProfilerError):
-    """A run was asked for, and a folder named that has runs below it; `runs` are their paths, the newest first."""
+    """A run was asked for, and a folder named that has runs below it; `runs` are their paths, the newest
+    first.
+    """
 
     kind = "log_directory"
     http_status = 404
@@ -121,10 +132,14 @@ class LogDirectory(ProfilerError):
 
     def __init__(self, path: str, runs: list[str]) -> None:
         n = len(runs)
-        listed = "".join(f"\n    {run}" for run in runs[: self._SHOWN]) + (f"\n    … and {n - self._SHOWN} more" if n > self._SHOWN else "")
+        listed = "".join(f"\n    {run}" for run in runs[: self._SHOWN]) + (
+            f"\n    … and {n - self._SHOWN} more" if n > self._SHOWN else ""
+        )
         super().__init__(
             f"{path} is a log directory, not a run.",
-            f"Name the run below it:{listed}" if n == 1 else f"Name one of the {n} runs below it, newest first:{listed}",
+            f"Name the run below it:{listed}"
+            if n == 1
+            else f"Name one of the {n} runs below it, newest first:{listed}",
         )
         self.runs = runs
 
@@ -138,7 +153,9 @@ class HostNotFound(ProfilerError):
 
     def __init__(self, host: str, hosts: list[str]) -> None:
         some = ", ".join(hosts[:8]) + (" …" if len(hosts) > 8 else "")
-        super().__init__(f"The run has no host {host!r}.", f"Its hosts are: {some}." if hosts else "The run has no hosts.")
+        super().__init__(
+            f"The run has no host {host!r}.", f"Its hosts are: {some}." if hosts else "The run has no hosts."
+        )
 
 
 class ToolNotFound(ProfilerError):
@@ -210,7 +227,9 @@ class ExecutorFailed(ProfilerError):
 
 
 class TpuLookupFailed(ProfilerError):
-    """The Cloud TPU API does not tell where a TPU's workers are: no such TPU, not ready, no permission, no credentials."""
+    """The Cloud TPU API does not tell where a TPU's workers are: no such TPU, not ready, no permission, no
+    credentials.
+    """
 
     kind = "tpu_lookup"
     http_status = 409
@@ -218,7 +237,9 @@ class TpuLookupFailed(ProfilerError):
 
 
 class CaptureFailed(ProfilerError):
-    """A profiled process that gave no profile. `reason` is one word for programs, such as refused, deadline or unimplemented."""
+    """A profiled process that gave no profile. `reason` is one word for programs, such as refused, deadline
+    or unimplemented.
+    """
 
     kind = "capture_failed"
     http_status = 502

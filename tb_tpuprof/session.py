@@ -1,4 +1,6 @@
-"""One run, opened: its hosts, their traces (decoded when first needed) and every analysis, each computed once."""
+"""One run, opened: its hosts, their traces (decoded when first needed) and every analysis, each computed
+once.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ T = TypeVar("T")
 Function = Callable[[Trace], Any]
 DEFAULT_MEMORY_BYTES = 2 * 2**30
 MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what analyses make of them
-_ROUNDS = 2  # of hosts of equal size that each processor has at least, for none to wait long for another's last
+_ROUNDS = (
+    2  # of hosts of equal size that each processor has at least, for none to wait long for another's last
+)
 KEPT_GRAPHS = 4  # a large one with what is made of it takes as much as its file
 # Nearly every page asks for these, and they cost little while the trace is at hand.
 _ALONG: tuple[Function, ...] = (trace_notices, hardware, planes, software, clock_marks)
@@ -62,20 +66,30 @@ class _Graphs:
 
 
 class Session:
-    """A run and what has been computed of it. Safe for use by several threads; a file that changes is read anew.
+    """A run and what has been computed of it. Safe for use by several threads; a file that changes is read
+    anew.
 
-    `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept in the user's cache
-    folder. Traces beyond `memory_bytes` are dropped, the longest unused first; results of analyses stay. `executor` names where
-    analyses of several hosts run (`parallel/executors.py`).
+    `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept
+    in the user's cache folder. Traces beyond `memory_bytes` are dropped, the longest unused first; results of
+    analyses stay. `executor` names where analyses of several hosts run (`parallel/executors.py`).
     """
 
     def __init__(
-        self, run_dir: str, cache: bool = True, name: str = "", memory_bytes: int = DEFAULT_MEMORY_BYTES, executor: str = ""
+        self,
+        run_dir: str,
+        cache: bool = True,
+        name: str = "",
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        executor: str = "",
     ) -> None:
         self.info: RunInfo = open_run(run_dir)
-        self._along = _ALONG if len(self.info.files) > 1 else _ALONG[:-1]  # a single host's clock agrees with itself
+        self._along = (
+            _ALONG if len(self.info.files) > 1 else _ALONG[:-1]
+        )  # a single host's clock agrees with itself
         self.run = name or self.info.name
-        self._is_one_program = is_program(self.info.path)  # not its whole folder, whose results are kept under the same file's name
+        self._is_one_program = is_program(
+            self.info.path
+        )  # not its whole folder, whose results are kept under the same file's name
         self.cache = cache and not self._is_one_program
         self.memory_bytes = memory_bytes
         self.executor = executors.check_name(executor or os.environ.get(executors.EXECUTOR_VARIABLE, ""))
@@ -98,7 +112,9 @@ class Session:
     def without(self, hosts: Iterable[str]) -> Session:
         """The same session as if the run had none of these hosts."""
         gone, other = set(hosts), copy.copy(self)
-        other.info = replace(self.info, files=tuple(file for file in self.info.files if file.host not in gone))
+        other.info = replace(
+            self.info, files=tuple(file for file in self.info.files if file.host not in gone)
+        )
         other._files = {host: file for host, file in self._files.items() if host not in gone}
         return other
 
@@ -107,13 +123,17 @@ class Session:
         return self._files.get(host) or host_file(self.info, host)
 
     def trace(self, host: str) -> Trace:
-        """The decoded trace of one host. Raises HostNotFound, StorageError or TraceFormatError, whose `host` it is."""
+        """The decoded trace of one host. Raises HostNotFound, StorageError or TraceFormatError, whose `host`
+        it is.
+        """
         with self._host_lock(host):
             state = self._fresh_state(host)
             return self._known_trace(host) or self._opened(host, state, keep=True)
 
     def outline(self, host: str) -> Trace:
-        """The trace of one host, maybe without its lines and events: planes with their stats, and programs. Raises as `trace` does."""
+        """The trace of one host, maybe without its lines and events: planes with their stats, and programs.
+        Raises as `trace` does.
+        """
         with self._host_lock(host):
             state = self._fresh_state(host)
             found = self._outlines.get(host) or self._known_trace(host)
@@ -122,7 +142,9 @@ class Session:
             return found
 
     def notices(self, host: str) -> tuple[Notice, ...]:
-        """What to know of as much of the host's trace as was read, its outline at least. Raises as `trace` does."""
+        """What to know of as much of the host's trace as was read, its outline at least. Raises as `trace`
+        does.
+        """
         with self._host_lock(host):
             known = self._kept(trace_notices, host)
             if known or self._known_trace(host):
@@ -130,16 +152,21 @@ class Session:
             return trace_notices(self.outline(host))
 
     def get(self, function: Callable[[Trace], T], host: str) -> T:
-        """`function(trace of host)`, computed once for as long as the file stays as it is. Raises as `trace` does."""
+        """`function(trace of host)`, computed once for as long as the file stays as it is. Raises as `trace`
+        does.
+        """
         return self._get(function, host, keep=True)
 
     def programs(self, host: str = "") -> Programs:
-        """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder.
+        """The compiled programs of a host; without a host those whose HLO stands in files of the run's
+        folder.
 
         Where the run is a single program's file, that program alone.
         """
         if self._is_one_program:
-            return Programs([program_of_file(file.path, file.size_bytes) for file in self.info.files], read_program)
+            return Programs(
+                [program_of_file(file.path, file.size_bytes) for file in self.info.files], read_program
+            )
         if host:
             return self.outline(host).programs
         folders = list(dict.fromkeys(os.path.dirname(file.path) for file in self.info.files))
@@ -153,7 +180,9 @@ class Session:
             return find_graphs(graph_folder(self.info.path), self._graphs.known)
 
     def of_graph(self, function: Callable[[Graph], T], place: GraphPlace) -> T:
-        """`function(graph at place)`, kept for as long as the file stays as it is. Raises StorageError or TraceFormatError."""
+        """`function(graph at place)`, kept for as long as the file stays as it is. Raises StorageError or
+        TraceFormatError.
+        """
         key = (function, place, file_state(place.path))
         with self._graphs.lock:
             if key not in self._graphs.results:
@@ -164,9 +193,11 @@ class Session:
             return self._graphs.results[key]  # type: ignore[no-any-return]
 
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str], *with_it: Function) -> list[T]:
-        """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed.
+        """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are
+        computed.
 
-        `with_it`: what is asked of these hosts next. It is computed of the same reading, since traces of many hosts are not kept.
+        `with_it`: what is asked of these hosts next. It is computed of the same reading, since traces of many
+        hosts are not kept.
         """
         functions = (function, *with_it)
         failures: dict[str, ProfilerError] = {}
@@ -188,10 +219,14 @@ class Session:
                         failures[host] = failure
         if failures:
             raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
-        return [known[host] if host in known else self._get(function, host, len(hosts) <= MANY_HOSTS) for host in hosts]
+        return [
+            known[host] if host in known else self._get(function, host, len(hosts) <= MANY_HOSTS)
+            for host in hosts
+        ]
 
     def known(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T] | None:
-        """What `map` gives, where it is there for all of the hosts, or was kept by an earlier process; else None. Reads no trace.
+        """What `map` gives, where it is there for all of the hosts, or was kept by an earlier process; else
+        None. Reads no trace.
 
         Raises HostNotFound, StorageError or TraceFormatError as `trace` does.
         """
@@ -199,7 +234,9 @@ class Session:
         return [result for results in found for result in results] if all(found) else None
 
     def known_failures(self, hosts: Iterable[str]) -> dict[str, ProfilerError]:
-        """Why hosts cannot be read, of those of which it is known without reading: it was tried before, or nothing is in the file."""
+        """Why hosts cannot be read, of those of which it is known without reading: it was tried before, or
+        nothing is in the file.
+        """
         found: dict[str, ProfilerError] = {}
         for host in hosts:
             try:
@@ -226,8 +263,12 @@ class Session:
         """What identifies the state of all the run's files."""
         return "|".join(f"{file.path}:{file.size_bytes}:{file.mtime_ns}" for file in self.info.files)
 
-    def _compute(self, functions: tuple[Function, ...], hosts: list[str], keep: bool) -> Iterator[tuple[str, ProfilerError | None]]:
-        """Make the results of hosts known, on the executor; yields each host as it is done, with its error if it cannot be read."""
+    def _compute(
+        self, functions: tuple[Function, ...], hosts: list[str], keep: bool
+    ) -> Iterator[tuple[str, ProfilerError | None]]:
+        """Make the results of hosts known, on the executor; yields each host as it is done, with its error if
+        it cannot be read.
+        """
         name = self.executor if len(hosts) > 1 and all(map(result_cache.travels, functions)) else ""
         with executors.executor(name, len(hosts)) as far:
             if far:
@@ -255,8 +296,12 @@ class Session:
             return error
         return None
 
-    def _compute_far(self, far: Executor, functions: tuple[Function, ...], hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
-        """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
+    def _compute_far(
+        self, far: Executor, functions: tuple[Function, ...], hosts: list[str]
+    ) -> Iterator[tuple[str, ProfilerError | None]]:
+        """In other processes. What does not travel back (it may be too large) is computed here when it is
+        asked for.
+        """
         asked, is_full = tuple(dict.fromkeys((*functions, *self._along))), self._fill_processors(hosts)
         submitted = {far.submit(evaluate, self.file(host).path, asked, is_full): host for host in hosts}
         for done in as_completed(submitted):
@@ -268,7 +313,9 @@ class Session:
             yield host, error
 
     def _fill_processors(self, hosts: list[str]) -> bool:
-        """Whether these keep every processor busy to the end, each host on one: cutting one host's work further only costs then."""
+        """Whether these keep every processor busy to the end, each host on one: cutting one host's work
+        further only costs then.
+        """
         sizes = [self.file(host).size_bytes for host in hosts]
         return sum(sizes) >= _ROUNDS * n_processors() * max(sizes)
 
@@ -282,25 +329,35 @@ class Session:
             self._save(state, packed)
 
     def _save(self, state: FileState, packed: dict[Function, bytes | None]) -> None:
-        """Keep packed results for later processes: those that nearly every page asks for in one file, each other in its own."""
+        """Keep packed results for later processes: those that nearly every page asks for in one file, each
+        other in its own.
+        """
         along = {function: packed[function] for function in self._along if self._along[0] in packed}
         for one in [along, *({function: data} for function, data in packed.items() if function not in along)]:
             if self.cache and any(one.values()):
                 result_cache.save(state, one)
 
     def _kept(self, function: Callable[[Trace], T], host: str) -> tuple[T, ...]:
-        """(the result,) where it is there, or was kept by an earlier process, else (). Raises what reading the file raised before."""
+        """(the result,) where it is there, or was kept by an earlier process, else (). Raises what reading
+        the file raised before.
+        """
         with self._host_lock(host):
             state = self._fresh_state(host)
             if (function, host) not in self._results and self.cache and result_cache.travels(function):
-                for one, result in result_cache.load(state, self._along if function in self._along else (function,)).items():
+                for one, result in result_cache.load(
+                    state, self._along if function in self._along else (function,)
+                ).items():
                     self._results.setdefault((one, host), result)
             if (function, host) not in self._results and host in self._failures:
                 raise self._failures[host]
             return (self._results[function, host],) if (function, host) in self._results else ()
 
-    def _get(self, function: Callable[[Trace], T], host: str, keep: bool, with_it: tuple[Function, ...] = ()) -> T:
-        """As `get`, and `with_it` of the same trace; without `keep` the trace is dropped as soon as the results are there."""
+    def _get(
+        self, function: Callable[[Trace], T], host: str, keep: bool, with_it: tuple[Function, ...] = ()
+    ) -> T:
+        """As `get`, and `with_it` of the same trace; without `keep` the trace is dropped as soon as the
+        results are there.
+        """
         with self._host_lock(host):
             functions = (function, *with_it)
             found = [self._kept(one, host) for one in functions]
@@ -318,7 +375,11 @@ class Session:
             self._results[function, host] = function(trace)
         kept = [function for function in functions if function in new or not set(self._along).isdisjoint(new)]
         if self.cache and kept:
-            packed = {function: result_cache.pack(self._results[function, host]) for function in kept if result_cache.travels(function)}
+            packed = {
+                function: result_cache.pack(self._results[function, host])
+                for function in kept
+                if result_cache.travels(function)
+            }
             self._save(self._states[host], packed)
 
     def _known_trace(self, host: str) -> Trace | None:
@@ -329,7 +390,9 @@ class Session:
             return known
 
     def _opened(self, host: str, state: FileState, keep: bool) -> Trace:
-        """Read the file, or what is cached of it. A file that is damaged is not read again until it changes."""
+        """Read the file, or what is cached of it. A file that is damaged is not read again until
+        it changes.
+        """
         if host in self._failures:
             raise self._failures[host]
         trace = column_cache.load(state) if self.cache else None
@@ -418,9 +481,12 @@ class SessionStore:
         """The session of a run; a new one where the set of its files or their state has changed."""
         with self._lock:
             known = self._sessions.get(run.path)
-            # Compared with what was asked for then: the session's own paths are absolute, those of a relative logdir are not.
+            # Compared with what was asked for then: the session's own paths are absolute, those of a relative
+            # logdir are not.
             if known is None or self._asked[run.path] != run.files:
-                known = Session(run.path, name=run.name, memory_bytes=self.memory_bytes, executor=self.executor)
+                known = Session(
+                    run.path, name=run.name, memory_bytes=self.memory_bytes, executor=self.executor
+                )
                 self._sessions[run.path], self._asked[run.path] = known, run.files
             self._sessions.move_to_end(run.path)
             self._drop_old()

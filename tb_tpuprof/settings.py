@@ -14,7 +14,9 @@ PEAKS_VARIABLE = "TPUPROF_PEAKS"
 
 @dataclass(frozen=True)
 class PeaksFile:
-    """`{"device name": {"flops_per_s": …, "hbm_bytes_per_s": …}}` as the user wrote it; `problem` says why it cannot be read."""
+    """`{"device name": {"flops_per_s": …, "hbm_bytes_per_s": …}}` as the user wrote it; `problem` says why it
+    cannot be read.
+    """
 
     path: str = ""
     devices: dict[str, Any] = field(default_factory=dict)
@@ -33,4 +35,6 @@ def _read(path: str) -> PeaksFile:
         given = json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:
         return PeaksFile(path, {}, str(error))
-    return PeaksFile(path, given) if isinstance(given, dict) else PeaksFile(path, {}, "it is not a JSON object")
+    return (
+        PeaksFile(path, given) if isinstance(given, dict) else PeaksFile(path, {}, "it is not a JSON object")
+    )

@@ -9,7 +9,8 @@ PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
 
-# As in the pages: two minutes are 120 s until 2 min reads better, and so are hours. Each with where it begins.
+# As in the pages: two minutes are 120 s until 2 min reads better, and so are hours. Each with where it
+# begins.
 _LONG_TIMES = ((7200 * PS_PER_S, 3600 * PS_PER_S, "h"), (120 * PS_PER_S, 60 * PS_PER_S, "min"))
 _TIMES = ((PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns"), (1, "ps"))
 _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -17,7 +18,9 @@ _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""
 
 
 def three_digits(value: float) -> str:
-    """A number with three significant digits and no exponent: 1234.5 → 1,234; 12.345 → 12.3; 2 → 2.00; 0.012345 → 0.0123."""
+    """A number with three significant digits and no exponent: 1234.5 → 1,234; 12.345 → 12.3; 2 → 2.00;
+    0.012345 → 0.0123.
+    """
     if value == 0:
         return "0"
     rounded = round(value, _decimals(value))  # 9.996 becomes 10, which has a decimal less
@@ -29,7 +32,9 @@ def _decimals(value: float) -> int:
 
 
 def format_time(value_ps: float) -> str:
-    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms; from two minutes on in minutes, from two hours on in hours."""
+    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms; from two minutes on in minutes, from two hours
+    on in hours.
+    """
     for begins, factor, name in _LONG_TIMES:
         if abs(value_ps) >= begins * 0.9995:
             return f"{three_digits(value_ps / factor)} {name}"
@@ -60,7 +65,11 @@ def format_value(value: float | int | bool | None, unit: str) -> str:
         return format_fraction(value)
     if unit in ("flops_per_s", "bytes_per_s", "flops_per_byte"):
         word = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "flops_per_byte": "FLOP/B"}[unit]
-        return _scaled(value, _DECIMAL, " ") + word if unit != "flops_per_byte" else f"{three_digits(value)} {word}"
+        return (
+            _scaled(value, _DECIMAL, " ") + word
+            if unit != "flops_per_byte"
+            else f"{three_digits(value)} {word}"
+        )
     return f"{int(value):,}" if value == int(value) else three_digits(value)
 
 

@@ -5,10 +5,11 @@
         worker     <MatMul:MatMul>
     ''')
 
-A character is a microsecond. `[name ]` and `<name >` are events from the opening bracket to the closing one, both included:
-as long as the text is wide. Lines of one thread that overlap are drawn on several rows of the same name, the outer ones
-first. A plane begins with a row that ends in a colon (`/device:GPU:0:`); without one all is on `/host:CPU`. Stats come in a
-mapping from an event's name to its stats, or to a list of them, one for each event of the name in time order.
+A character is a microsecond. `[name ]` and `<name >` are events from the opening bracket to the closing one,
+both included: as long as the text is wide. Lines of one thread that overlap are drawn on several rows of the
+same name, the outer ones first. A plane begins with a row that ends in a colon (`/device:GPU:0:`); without
+one all is on `/host:CPU`. Stats come in a mapping from an event's name to its stats, or to a list of them,
+one for each event of the name in time order.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class DrawnEvent:
 
 @dataclass
 class DrawnPlane:
-    """A plane as drawn: its lines by name, its own stats, stats of its metadata by event name, ids of lines by name."""
+    """A plane as drawn: its lines by name, its own stats, stats of its metadata by event name, ids of lines
+    by name.
+    """
 
     name: str
     lines: dict[str, list[DrawnEvent]] = field(default_factory=dict)
@@ -134,7 +137,9 @@ class _Interner:
 def build(planes: Sequence[DrawnPlane], **info: object) -> Trace:
     """A Trace of planes. `info` overrides fields of TraceInfo."""
     intern, blobs = _Interner(), Blobs()
-    rows: dict[str, list[tuple[int, ...]]] = {key: [] for key in ("planes", "lines", "events", "metadata", "event", "meta", "plane")}
+    rows: dict[str, list[tuple[int, ...]]] = {
+        key: [] for key in ("planes", "lines", "events", "metadata", "event", "meta", "plane")
+    }
     for number, plane in enumerate(planes):
         rows["planes"].append((number, intern(plane.name)))
         rows["plane"] += [_stat(number, key, value, intern, blobs) for key, value in plane.stats.items()]
@@ -142,7 +147,10 @@ def build(planes: Sequence[DrawnPlane], **info: object) -> Trace:
         metadata = {name: len(rows["metadata"]) + i for i, name in enumerate(names)}
         for name, row in metadata.items():
             rows["metadata"].append((number, row, intern(name), -1))
-            rows["meta"] += [_stat(row, key, value, intern, blobs) for key, value in plane.metadata_stats.get(name, {}).items()]
+            rows["meta"] += [
+                _stat(row, key, value, intern, blobs)
+                for key, value in plane.metadata_stats.get(name, {}).items()
+            ]
         for line, events in plane.lines.items():
             line_id = plane.line_ids.get(line, len(rows["lines"]) + 1)
             rows["lines"].append((number, line_id, 0, intern(line), len(rows["events"]), len(events)))

@@ -1,4 +1,5 @@
-"""Writes the files that follow from the code: `tests/golden/<log>/<tool>.json` and the tables in `docs/trace_format.md`.
+"""Writes the files that follow from the code: `tests/golden/<log>/<tool>.json` and the tables in
+`docs/trace_format.md`.
 
 `make golden` runs it; tests compare. What changed is reviewed as a diff.
 """
@@ -47,7 +48,9 @@ def demo_runs() -> dict[str, Path]:
 
 
 def golden_of(payload: bytes) -> str:
-    """A payload's JSON in the form that is kept: a table's row on a line, numbers rounded, long tables cut."""
+    """A payload's JSON in the form that is kept: a table's row on a line, numbers rounded, long
+    tables cut.
+    """
     answer = json.loads(payload)
     for scalar in answer["scalars"].values():
         if isinstance(scalar["value"], float):
@@ -58,9 +61,17 @@ def golden_of(payload: bytes) -> str:
 
 def _table(table: dict[str, Any]) -> dict[str, Any]:
     columns = [_texts(column) for column in table["columns"]]
-    names = [f"{column['name']} [{column['unit']}]" if column["unit"] else column["name"] for column in table["columns"]]
+    names = [
+        f"{column['name']} [{column['unit']}]" if column["unit"] else column["name"]
+        for column in table["columns"]
+    ]
     rows = [" | ".join(row) for row in zip(*columns, strict=True)]
-    heads = {"title": table["title"], "note": table["note"], "n_rows": table["n_rows"], "columns": " | ".join(names)}
+    heads = {
+        "title": table["title"],
+        "note": table["note"],
+        "n_rows": table["n_rows"],
+        "columns": " | ".join(names),
+    }
     return {**heads, "sums": " | ".join(_sum(column) for column in table["columns"]), "rows": rows}
 
 
@@ -93,7 +104,14 @@ def golden_text(log: str, tool: str) -> str:
     try:
         return golden_of(encode_json(get_tool(tool).run(_session(log), None, {})))
     except ToolUnavailable as error:
-        return json.dumps({"unavailable": {"reason": error.reason, "remedy": error.remedy}}, indent=1, ensure_ascii=False) + "\n"
+        return (
+            json.dumps(
+                {"unavailable": {"reason": error.reason, "remedy": error.remedy}},
+                indent=1,
+                ensure_ascii=False,
+            )
+            + "\n"
+        )
 
 
 def format_tables() -> str:
@@ -101,7 +119,9 @@ def format_tables() -> str:
     lines = []
     for name, columns in TABLES.items():
         lines += ["", f"### {name}", "", "| column | dtype | unit | meaning |", "|---|---|---|---|"]
-        lines += [f"| `{column.name}` | {column.dtype} | {column.unit} | {column.meaning} |" for column in columns]
+        lines += [
+            f"| `{column.name}` | {column.dtype} | {column.unit} | {column.meaning} |" for column in columns
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +129,11 @@ def main() -> None:
     """Write everything; goldens of tools and logs that are gone are removed."""
     head, mark, _ = FORMAT_DOCUMENT.read_text("utf-8").partition(TABLES_MARK)
     FORMAT_DOCUMENT.write_text(head + mark + format_tables(), "utf-8")
-    made = {GOLDEN / log / f"{tool.name}.json": golden_text(log, tool.name) for log in demo_runs() for tool in TOOLS}
+    made = {
+        GOLDEN / log / f"{tool.name}.json": golden_text(log, tool.name)
+        for log in demo_runs()
+        for tool in TOOLS
+    }
     for stale in set(GOLDEN.glob("*/*.json")) - set(made):
         stale.unlink()
     for path, text in made.items():

@@ -1,4 +1,6 @@
-"""TensorFlow graphs, SavedModels and event files for tests, written field by field: no TensorFlow, no code of the package."""
+"""TensorFlow graphs, SavedModels and event files for tests, written field by field: no TensorFlow, no code of
+the package.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,22 @@ def attribute(key: str, value: bytes) -> bytes:
 
 
 def node(
-    op: str, name: str = "", *, device: str = "", calls: Sequence[str] = (), marks: Sequence[str] = (), **types: int | Sequence[int]
+    op: str,
+    name: str = "",
+    *,
+    device: str = "",
+    calls: Sequence[str] = (),
+    marks: Sequence[str] = (),
+    **types: int | Sequence[int],
 ) -> bytes:
-    """A NodeDef. `types` are its attributes that are a type or a list of types, `calls` functions that it names, `marks` texts."""
+    """A NodeDef. `types` are its attributes that are a type or a list of types, `calls` functions that it
+    names, `marks` texts.
+    """
     data = field(1, name or op) + field(2, op) + (field(4, device) if device else b"")
     for key, value in types.items():
-        packed = field(6, value) if isinstance(value, int) else field(1, field(6, b"".join(map(varint, value))))
+        packed = (
+            field(6, value) if isinstance(value, int) else field(1, field(6, b"".join(map(varint, value))))
+        )
         data += attribute(key, packed)
     for i, function in enumerate(calls):
         data += attribute(f"f{i}", field(10, field(1, function)))
@@ -45,7 +57,8 @@ def node(
 
 def graph_def(nodes: Sequence[bytes], functions: dict[str, Sequence[bytes]] | None = None) -> bytes:
     library = b"".join(
-        field(1, field(1, field(1, name)) + b"".join(field(3, inner) for inner in body)) for name, body in (functions or {}).items()
+        field(1, field(1, field(1, name)) + b"".join(field(3, inner) for inner in body))
+        for name, body in (functions or {}).items()
     )
     return b"".join(field(1, one) for one in nodes) + (field(2, library) if functions else b"")
 

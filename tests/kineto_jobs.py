@@ -1,4 +1,5 @@
-"""Kineto files of made-up jobs: three ranks, streams and steps that are unlike one another, and what real files have of oddities.
+"""Kineto files of made-up jobs: three ranks, streams and steps that are unlike one another, and what real
+files have of oddities.
 
 thread 100   ├ ProfilerStep#5 ─────────────────────────────┤├ #6 …
              ├ DataLoader ─┤ ├ aten::linear ──┤ ├ Graph ┤
@@ -28,8 +29,9 @@ DETAILS = {"grid": [4, 2, 1], "block": [128, 1, 1], "registers per thread": 32, 
 class Job:
     """What a rank's file is like.
 
-    `ids`: what a kernel's External id is: the `operator`'s, its own `correlation`, or `none`. `loader`: share of a step that fetching
-    takes. `late`: share of a step at which its kernels begin to run. `graph_op`: the operator around a graph's launch, empty for none.
+    `ids`: what a kernel's External id is: the `operator`'s, its own `correlation`, or `none`. `loader`: share
+    of a step that fetching takes. `late`: share of a step at which its kernels begin to run. `graph_op`: the
+    operator around a graph's launch, empty for none.
     """
 
     rank: int = 0
@@ -72,7 +74,9 @@ def events(job: Job) -> list[Event]:
 def _step(job: Job, number: int, at: int, length: int) -> list[Event]:
     first = 100 * number
     ids = {name: first + i for i, name in enumerate(("linear", "addmm", "backward", "mm", "graph"), 1)}
-    made = {name: first + 1 + i for i, name in enumerate(("addmm", "mm", "graph", "zero"), 1)}  # clash with the operators' ids
+    made = {
+        name: first + 1 + i for i, name in enumerate(("addmm", "mm", "graph", "zero"), 1)
+    }  # clash with the operators' ids
     run, launch = at + int(job.late * length), at + int(0.4 * length)
     found = [
         x("user_annotation", f"ProfilerStep#{number}", at, length, HOST),
@@ -91,23 +95,68 @@ def _step(job: Job, number: int, at: int, length: int) -> list[Event]:
     kernels = [
         ("sm90_gemm", run, 100, 7, "addmm", "addmm", DETAILS),
         ("gemm_half", run + 110, 150, 7, "mm", "mm", DETAILS),
-        *((name, run + start, 30, 13, "graph", "graph", {}) for name, start in (("g1", 200), ("g2", 235), ("g1", 270))),
+        *(
+            (name, run + start, 30, 13, "graph", "graph", {})
+            for name, start in (("g1", 200), ("g2", 235), ("g1", 270))
+        ),
         ("empty", run + 120, 0, 20, "zero", "linear", DETAILS),
-        ("stray<float>(int)", at + length - 50, 100, 20, "", "", DETAILS),  # of no launch, and into the next step
+        (
+            "stray<float>(int)",
+            at + length - 50,
+            100,
+            20,
+            "",
+            "",
+            DETAILS,
+        ),  # of no launch, and into the next step
     ]
     for name, start, duration, stream, launched, operator, details in kernels:
         correlation = made.get(launched, 0)
         told = {"operator": ids.get(operator, 0), "correlation": correlation, "none": 0}[job.ids]
-        args = {key: number for key, number in (("External id", told), ("correlation", correlation)) if number}
-        found.append(x("kernel", name, start, duration, {"pid": 0, "tid": stream}, device=0, stream=stream, **args, **details))
-    found.append(x("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", run - 20, 10, {"pid": 0, "tid": 7}, device=0, stream=7))
+        args = {
+            key: number for key, number in (("External id", told), ("correlation", correlation)) if number
+        }
+        found.append(
+            x(
+                "kernel",
+                name,
+                start,
+                duration,
+                {"pid": 0, "tid": stream},
+                device=0,
+                stream=stream,
+                **args,
+                **details,
+            )
+        )
+    found.append(
+        x(
+            "gpu_memcpy",
+            "Memcpy HtoD (Pageable -> Device)",
+            run - 20,
+            10,
+            {"pid": 0, "tid": 7},
+            device=0,
+            stream=7,
+        )
+    )
     return found
 
 
 def kineto_file(folder: Path, job: Job, name: str = "") -> Path:
     """A rank's file."""
-    meta = [{"ph": "M", "name": "process_labels", "pid": pid, "args": {"labels": label}} for pid, label in ((100, "CPU"), (0, "GPU 0"))]
-    devices = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}]
-    content = {"schemaVersion": 1, "deviceProperties": devices, "baseTimeNanoseconds": 10**18, "traceEvents": meta + events(job)}
+    meta = [
+        {"ph": "M", "name": "process_labels", "pid": pid, "args": {"labels": label}}
+        for pid, label in ((100, "CPU"), (0, "GPU 0"))
+    ]
+    devices = [
+        {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+    ]
+    content = {
+        "schemaVersion": 1,
+        "deviceProperties": devices,
+        "baseTimeNanoseconds": 10**18,
+        "traceEvents": meta + events(job),
+    }
     folder.mkdir(parents=True, exist_ok=True)
     return written(folder, content, name or f"worker{job.rank}.pt.trace.json")

@@ -1,4 +1,6 @@
-"""Fields of a protobuf message, read in the plainest way: what tests count files with, and nothing of this project."""
+"""Fields of a protobuf message, read in the plainest way: what tests count files with, and nothing of this
+project.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """TPU pods drawn by hand: what each core does in a step, in µs, the same in each of the steps.
 
-drawn_pod([["compute:0-300 send.3:300-310", "…"], ["…"]], OPS, program)     hosts → cores → what runs from when to when
+drawn_pod([["compute:0-300 send.3:300-310", "…"], ["…"]], OPS, program)     hosts → cores → what runs from
+when to when
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def drawn_pod(
     first_core: int = 0,
     has_steps: bool = True,
 ) -> dict[str, bytes]:
-    """Files by host. `ops`: categories by name. The cores' ids in the pod begin at `first_core`; two sit on a chip.
+    """Files by host. `ops`: categories by name. The cores' ids in the pod begin at `first_core`; two sit on a
+    chip.
 
     Without `has_steps` the same runs are not marked as steps.
     """
@@ -33,7 +35,9 @@ def drawn_pod(
         space = xspace_class()()
         for local, text in enumerate(cores):
             plane = PlaneWriter(space, f"/device:TPU:{local}")
-            details = core_details(local, local // 2) + field(5, core // 2) + field(6, core)  # the last of several counts
+            details = (
+                core_details(local, local // 2) + field(5, core // 2) + field(6, core)
+            )  # the last of several counts
             plane.stats(plane.plane, {"device_type_string": "TPU v3", "core_details": details})
             _core(plane, text, ops, step_us, has_steps)
             core += 1

@@ -1,6 +1,8 @@
-"""Synthetic XSpaces of TPU and GPU jobs as bytes or files, with planted times and work. Nothing here was measured on a device.
+"""Synthetic XSpaces of TPU and GPU jobs as bytes or files, with planted times and work. Nothing here was
+measured on a device.
 
-Each step on each core or stream is laid out in this order, with the planted shares of the step time; what is left is idle:
+Each step on each core or stream is laid out in this order, with the planted shares of the step time; what is
+left is idle:
 
     Steps     ├──────────────────── step ────────────────────┤
     XLA Ops   ▪infeed▪ ■■■■ fusion ■■■■ ▫all-reduce▫ ▪outfeed▪  idle
@@ -44,12 +46,13 @@ class Parts:
 class TpuJob:
     """A job on the TensorCores of one host. `flops`, `n_bytes`: planted work of one step on one core.
 
-    `core_delay`: how much longer the infeed of each further core lasts (at the cost of idle time). `peak_flops_per_s` and
-    `peak_bytes_per_s` 0: the trace states none. `host_busy`: share of a step in which the host's thread runs an operation.
-    `lead_ps`: from a step's start to its first operation. `replicas` and devices in each: what the program's HLO says, if not 0.
-    `annotates`: whether the host's thread marks steps by number and launches the programs from them.
-    `step_scale`, `core_scale`: how much longer each step lasts, and each core computes (at the cost of idle time), over and over.
-    `n_threads`: of the host; the i-th further one runs an operation of its own in each step, for 1/(i + 3) of `host_busy`.
+    `core_delay`: how much longer the infeed of each further core lasts (at the cost of idle time).
+    `peak_flops_per_s` and `peak_bytes_per_s` 0: the trace states none. `host_busy`: share of a step in which
+    the host's thread runs an operation. `lead_ps`: from a step's start to its first operation. `replicas` and
+    devices in each: what the program's HLO says, if not 0. `annotates`: whether the host's thread marks steps
+    by number and launches the programs from them. `step_scale`, `core_scale`: how much longer each step
+    lasts, and each core computes (at the cost of idle time), over and over. `n_threads`: of the host; the
+    i-th further one runs an operation of its own in each step, for 1/(i + 3) of `host_busy`.
     """
 
     parts: Parts = Parts()
@@ -80,8 +83,9 @@ class TpuJob:
 class GpuJob:
     """A job on the GPUs of one host: launches on the host's thread, kernels on a stream.
 
-    `step_scale`, `gpu_scale`, `n_threads`: as of a TpuJob, each kernel and copy of a GPU lasting `gpu_scale` times its share.
-    `stream_scale`: a further stream for each, whose one kernel lasts that share of a step, from the step's start.
+    `step_scale`, `gpu_scale`, `n_threads`: as of a TpuJob, each kernel and copy of a GPU lasting `gpu_scale`
+    times its share. `stream_scale`: a further stream for each, whose one kernel lasts that share of a step,
+    from the step's start.
     """
 
     parts: Parts = Parts()
@@ -118,7 +122,9 @@ class PlaneWriter:
         for key, value in values.items():
             if key not in self.stat_ids:
                 self.stat_ids[key] = len(self.stat_ids) + 1
-                self.plane.stat_metadata.add(key=self.stat_ids[key], value={"id": self.stat_ids[key], "name": key.encode()})
+                self.plane.stat_metadata.add(
+                    key=self.stat_ids[key], value={"id": self.stat_ids[key], "name": key.encode()}
+                )
             stat = owner.stats.add(metadata_id=self.stat_ids[key])
             if isinstance(value, str):
                 stat.str_value = value.encode()
@@ -134,7 +140,11 @@ class PlaneWriter:
         if name not in self.event_ids:
             self.event_ids[name] = len(self.event_ids) + 1
             entry = self.plane.event_metadata.add(key=self.event_ids[name])
-            entry.value.id, entry.value.name, entry.value.display_name = self.event_ids[name], name.encode(), display_name.encode()
+            entry.value.id, entry.value.name, entry.value.display_name = (
+                self.event_ids[name],
+                name.encode(),
+                display_name.encode(),
+            )
             self.stats(entry.value, stats or {})
         return self.event_ids[name]
 
@@ -142,9 +152,18 @@ class PlaneWriter:
         """A new line."""
         return self.plane.lines.add(id=line_id, name=name.encode(), timestamp_ns=start_ns)
 
-    def event(self, line: Any, name: str, start_ps: float, duration_ps: float, stats: Mapping[str, Stat] | None = None) -> None:
+    def event(
+        self,
+        line: Any,
+        name: str,
+        start_ps: float,
+        duration_ps: float,
+        stats: Mapping[str, Stat] | None = None,
+    ) -> None:
         """An event; its name's stats must have been given before, if any."""
-        event = line.events.add(metadata_id=self.metadata(name), offset_ps=round(start_ps), duration_ps=round(duration_ps))
+        event = line.events.add(
+            metadata_id=self.metadata(name), offset_ps=round(start_ps), duration_ps=round(duration_ps)
+        )
         self.stats(event, stats or {})
 
 
@@ -165,12 +184,20 @@ def field(number: int, value: int | bytes) -> bytes:
 
 def memory_accesses(*accesses: tuple[int, int, int]) -> bytes:
     """A MemoryAccessBreakdown of (operation, memory space, bytes)."""
-    return b"".join(field(1, field(1, kind) + field(2, space) + field(3, n_bytes)) for kind, space, n_bytes in accesses)
+    return b"".join(
+        field(1, field(1, kind) + field(2, space) + field(3, n_bytes)) for kind, space, n_bytes in accesses
+    )
 
 
 def core_details(ordinal: int, chip: int, is_sparse_core: bool = False) -> bytes:
     """A CoreDetails message."""
-    return field(2, ordinal) + field(4, chip) + field(5, chip) + field(6, ordinal) + (field(7, 1) if is_sparse_core else b"")
+    return (
+        field(2, ordinal)
+        + field(4, chip)
+        + field(5, chip)
+        + field(6, ordinal)
+        + (field(7, 1) if is_sparse_core else b"")
+    )
 
 
 def tpu_xspace(job: TpuJob, host: str = "synthetic-tpu") -> bytes:
@@ -197,17 +224,37 @@ def _tensor_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
     if job.peak_bytes_per_s:
         peaks["peak_hbm_bw_gigabytes_per_second"] = job.peak_bytes_per_s / 1e9
     chip = core // job.cores_per_chip
-    plane.stats(plane.plane, {"device_type_string": job.device, "core_details": core_details(core, chip), **peaks})
-    accesses = memory_accesses((READ, HBM, job.n_bytes - job.n_bytes // 4), (WRITE, HBM, job.n_bytes // 4), (READ, 3, 7 * job.n_bytes))
+    plane.stats(
+        plane.plane, {"device_type_string": job.device, "core_details": core_details(core, chip), **peaks}
+    )
+    accesses = memory_accesses(
+        (READ, HBM, job.n_bytes - job.n_bytes // 4),
+        (WRITE, HBM, job.n_bytes // 4),
+        (READ, 3, 7 * job.n_bytes),
+    )
     work: dict[str, Stat] = {
-        "tf_op": "jit(train)/dot_general:", "flops": job.flops, "model_flops": job.flops, "bytes_accessed": 8 * job.n_bytes,
+        "tf_op": "jit(train)/dot_general:",
+        "flops": job.flops,
+        "model_flops": job.flops,
+        "bytes_accessed": 8 * job.n_bytes,
         "memory_access_breakdown": accesses,
-    }  # fmt: skip
-    ops = {"infeed": "infeed", "fusion": "convolution fusion", "all-reduce": "all-reduce", "outfeed": "outfeed"}
+    }
+    ops = {
+        "infeed": "infeed",
+        "fusion": "convolution fusion",
+        "all-reduce": "all-reduce",
+        "outfeed": "outfeed",
+    }
     for symbol, (name, category) in enumerate(ops.items(), 1):
         stats: dict[str, Stat] = {"program_id": 7, "symbol_id": symbol, "hlo_category": category}
-        plane.metadata(f"%{name}.{symbol} = {name}()", {**stats, **(work if name == "fusion" else {})}, f"{name}.{symbol}")
-    lines = [plane.line(name, i + 1, job.start_ns) for i, name in enumerate(("Steps", "XLA Modules", "XLA Ops"))]
+        plane.metadata(
+            f"%{name}.{symbol} = {name}()",
+            {**stats, **(work if name == "fusion" else {})},
+            f"{name}.{symbol}",
+        )
+    lines = [
+        plane.line(name, i + 1, job.start_ns) for i, name in enumerate(("Steps", "XLA Modules", "XLA Ops"))
+    ]
     infeed = job.parts.infeed + core * job.core_delay
     compute = job.parts.compute * job.core_scale[core % len(job.core_scale)]
     shares = (infeed, compute, job.parts.collective, job.parts.outfeed)
@@ -225,11 +272,20 @@ def _tensor_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
 
 def _sparse_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
     """A SparseCore that works while its TensorCore idles: from 80 % to 90 % of each step."""
-    plane.stats(plane.plane, {"device_type_string": job.device, "core_details": core_details(core, core // job.cores_per_chip, True)})
+    plane.stats(
+        plane.plane,
+        {
+            "device_type_string": job.device,
+            "core_details": core_details(core, core // job.cores_per_chip, True),
+        },
+    )
     lines = [
-        plane.line(name, i + 1, job.start_ns) for i, name in enumerate(("Sparse Core Steps", "Sparse Core Modules", "Sparse Core Ops"))
+        plane.line(name, i + 1, job.start_ns)
+        for i, name in enumerate(("Sparse Core Steps", "Sparse Core Modules", "Sparse Core Ops"))
     ]
-    plane.metadata("%gather.1 = gather()", {"program_id": 9, "symbol_id": 1, "hlo_category": "gather"}, "gather.1")
+    plane.metadata(
+        "%gather.1 = gather()", {"program_id": 9, "symbol_id": 1, "hlo_category": "gather"}, "gather.1"
+    )
     for step, (start, length) in enumerate(step_spans(job)):
         for line, name in zip(lines, (str(step), "jit_gather(9)", "%gather.1 = gather()"), strict=True):
             plane.event(line, name, start + 0.8 * length, 0.1 * length)
@@ -240,7 +296,12 @@ def _tpu_host(plane: PlaneWriter, job: TpuJob) -> None:
     spans = step_spans(job)
     for step, (start, length) in enumerate(spans):
         if job.annotates:
-            marks: dict[str, Stat] = {"_r": 1, "step_num": job.first_step + step, "_pt": _LAUNCH, "_p": 1 + step}
+            marks: dict[str, Stat] = {
+                "_r": 1,
+                "step_num": job.first_step + step,
+                "_pt": _LAUNCH,
+                "_p": 1 + step,
+            }
             plane.event(main, "train", start, length - PS_PER_US, marks)
         plane.event(main, "infeed_enqueue:InfeedEnqueueTuple", start, job.host_busy * length)
     plane.event(main, "done:NoOp", sum(spans[-1]) - PS_PER_US if spans else 0, PS_PER_US)
@@ -256,38 +317,70 @@ def _further_threads(plane: PlaneWriter, job: TpuJob | GpuJob, busy: float) -> N
 
 
 def gpu_xspace(job: GpuJob, host: str = "synthetic-gpu") -> bytes:
-    """A host with GPUs. Infeed is a copy from host to device, outfeed one back, the collective an NCCL kernel."""
+    """A host with GPUs. Infeed is a copy from host to device, outfeed one back, the collective an NCCL
+    kernel.
+    """
     space = xspace_class()()
     kernels = (
         (
             "MemcpyHToD",
             job.parts.infeed,
-            {"memcpy_details": "kind_src:pageable kind_dst:device size:1024 dest:0 async:0", "tf_op": "MemcpyHToD"},
+            {
+                "memcpy_details": "kind_src:pageable kind_dst:device size:1024 dest:0 async:0",
+                "tf_op": "MemcpyHToD",
+            },
         ),
-        ("sm90_gemm_f32", job.parts.compute, {"tf_op": "train/MatMul:MatMul", "kernel_details": "regs:32 shm:0 grid:1,1,1 block:128,1,1"}),
-        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", job.parts.collective, {"tf_op": "train/NcclAllReduce:NcclAllReduce"}),
+        (
+            "sm90_gemm_f32",
+            job.parts.compute,
+            {"tf_op": "train/MatMul:MatMul", "kernel_details": "regs:32 shm:0 grid:1,1,1 block:128,1,1"},
+        ),
+        (
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+            job.parts.collective,
+            {"tf_op": "train/NcclAllReduce:NcclAllReduce"},
+        ),
         (
             "MemcpyDToH",
             job.parts.outfeed,
-            {"memcpy_details": "kind_src:device kind_dst:pageable size:64 dest:0 async:0", "tf_op": "MemcpyDToH"},
+            {
+                "memcpy_details": "kind_src:device kind_dst:pageable size:64 dest:0 async:0",
+                "tf_op": "MemcpyDToH",
+            },
         ),
     )
     for gpu in range(job.n_gpus):
         plane = PlaneWriter(space, f"/device:GPU:{gpu}")
         major, minor = job.capability
-        plane.stats(plane.plane, {
-            "device_vendor": "Nvidia", "compute_cap_major": major, "compute_cap_minor": minor, "core_count": job.n_multiprocessors,
-            "clock_rate": job.clock_khz, "memory_bandwidth": job.bandwidth, "memory_size": 80 * 2**30,
-        })  # fmt: skip
+        plane.stats(
+            plane.plane,
+            {
+                "device_vendor": "Nvidia",
+                "compute_cap_major": major,
+                "compute_cap_minor": minor,
+                "core_count": job.n_multiprocessors,
+                "clock_rate": job.clock_khz,
+                "memory_bandwidth": job.bandwidth,
+                "memory_size": 80 * 2**30,
+            },
+        )
         stream = plane.line("Stream #13(Compute)", 13, job.start_ns)
         scale = job.gpu_scale[gpu % len(job.gpu_scale)]
         for step, (at, length) in enumerate(step_spans(job)):
             for i, (name, share, stats) in enumerate(kernels):
                 if share > 0:
-                    plane.event(stream, name, at, share * scale * length, {"correlation_id": _correlation(step, gpu, i), **stats})
+                    plane.event(
+                        stream,
+                        name,
+                        at,
+                        share * scale * length,
+                        {"correlation_id": _correlation(step, gpu, i), **stats},
+                    )
                     at += round(share * scale * length)
         _further_streams(plane, job)
-    _gpu_host(PlaneWriter(space, "/host:CPU"), job, [i for i, (_, share, _) in enumerate(kernels) if share > 0])
+    _gpu_host(
+        PlaneWriter(space, "/host:CPU"), job, [i for i, (_, share, _) in enumerate(kernels) if share > 0]
+    )
     space.hostnames.append(host.encode())
     data: bytes = space.SerializeToString()
     return data
@@ -296,7 +389,10 @@ def gpu_xspace(job: GpuJob, host: str = "synthetic-gpu") -> bytes:
 def _further_streams(plane: PlaneWriter, job: GpuJob) -> None:
     for i, share in enumerate(job.stream_scale):
         line = plane.line(f"Stream #{14 + i}(Compute)", 14 + i, job.start_ns)
-        details: dict[str, Stat] = {"tf_op": f"side_{i}:Side", "kernel_details": f"regs:{16 + i} shm:0 grid:1,1,1 block:{32 << i},1,1"}
+        details: dict[str, Stat] = {
+            "tf_op": f"side_{i}:Side",
+            "kernel_details": f"regs:{16 + i} shm:0 grid:1,1,1 block:{32 << i},1,1",
+        }
         for start, length in step_spans(job):
             plane.event(line, f"side_kernel_{i}", start, share * length, details)
 
@@ -312,15 +408,25 @@ def _gpu_host(plane: PlaneWriter, job: GpuJob, kernels: list[int]) -> None:
         at = start + PS_PER_US
         for gpu in range(job.n_gpus):
             for kernel in kernels:
-                plane.event(main, "cuLaunchKernel", at, PS_PER_US // 10, {"correlation_id": _correlation(step, gpu, kernel)})
+                plane.event(
+                    main,
+                    "cuLaunchKernel",
+                    at,
+                    PS_PER_US // 10,
+                    {"correlation_id": _correlation(step, gpu, kernel)},
+                )
                 at += PS_PER_US // 5
     _further_threads(plane, job, 0.25)
 
 
 def tpu_hosts(job: TpuJob, slowdown: tuple[float, ...]) -> dict[str, bytes]:
-    """Several hosts of one job, by name; each step of host i takes `slowdown[i]` times the job's, and its clock is its own."""
+    """Several hosts of one job, by name; each step of host i takes `slowdown[i]` times the job's, and its
+    clock is its own.
+    """
     return {
-        f"synthetic-tpu-{i}": tpu_xspace(replace(job, step_ps=round(job.step_ps * factor)), f"synthetic-tpu-{i}")
+        f"synthetic-tpu-{i}": tpu_xspace(
+            replace(job, step_ps=round(job.step_ps * factor)), f"synthetic-tpu-{i}"
+        )
         for i, factor in enumerate(slowdown)
     }
 
@@ -328,7 +434,9 @@ def tpu_hosts(job: TpuJob, slowdown: tuple[float, ...]) -> dict[str, bytes]:
 def gpu_hosts(job: GpuJob, slowdown: tuple[float, ...]) -> dict[str, bytes]:
     """The same of GPUs."""
     return {
-        f"synthetic-gpu-{i}": gpu_xspace(replace(job, step_ps=round(job.step_ps * factor)), f"synthetic-gpu-{i}")
+        f"synthetic-gpu-{i}": gpu_xspace(
+            replace(job, step_ps=round(job.step_ps * factor)), f"synthetic-gpu-{i}"
+        )
         for i, factor in enumerate(slowdown)
     }
 

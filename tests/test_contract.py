@@ -1,4 +1,6 @@
-"""Lists that must agree: tools in Python, views in the frontend, documents, goldens; and the frontend's types with the server's answers."""
+"""Lists that must agree: tools in Python, views in the frontend, documents, goldens; and the frontend's types
+with the server's answers.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ def test_every_tool_has_a_view() -> None:
 
 
 def test_every_tool_has_its_own_module_folder_document_and_test() -> None:
-    assert {tool.view.__module__.removesuffix(".view") for tool in TOOLS} == {f"tb_tpuprof.tools.{name}" for name in NAMES}
+    assert {tool.view.__module__.removesuffix(".view") for tool in TOOLS} == {
+        f"tb_tpuprof.tools.{name}" for name in NAMES
+    }
     assert {path.name for path in (ROOT / "frontend" / "src" / "tools").iterdir() if path.is_dir()} == NAMES
     assert {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} == NAMES
     for folder in ("tools", "browser"):
-        assert {f"test_{name}.py" for name in NAMES} <= {path.name for path in (ROOT / "tests" / folder).glob("*.py")}
+        assert {f"test_{name}.py" for name in NAMES} <= {
+            path.name for path in (ROOT / "tests" / folder).glob("*.py")
+        }
 
 
 def test_every_tool_has_a_golden_of_every_demo_run() -> None:
@@ -60,7 +66,9 @@ def interfaces(module: str = "types.ts") -> dict[str, set[str]]:
     """Field names of each exported interface of a module of `api/`, inherited ones too."""
     source = (ROOT / "frontend" / "src" / "api" / module).read_text("utf-8")
     found: dict[str, set[str]] = {}
-    for name, base, body in re.findall(r"interface (\w+)(?: extends (\w+))? \{\n(.*?)\n\}", source, re.DOTALL):
+    for name, base, body in re.findall(
+        r"interface (\w+)(?: extends (\w+))? \{\n(.*?)\n\}", source, re.DOTALL
+    ):
         found[name] = set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE)) | found.get(base, set())
     return found
 

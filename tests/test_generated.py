@@ -7,7 +7,9 @@ from tests.golden_files import FORMAT_DOCUMENT, TABLES, TABLES_MARK, format_tabl
 
 
 def test_trace_format_tells_every_column() -> None:
-    assert FORMAT_DOCUMENT.read_text("utf-8").partition(TABLES_MARK)[2] == format_tables(), "run `make golden`"
+    assert FORMAT_DOCUMENT.read_text("utf-8").partition(TABLES_MARK)[2] == format_tables(), (
+        "run `make golden`"
+    )
 
 
 def test_trace_format_has_every_table_of_the_schema() -> None:

@@ -1,4 +1,6 @@
-"""Every tool's payload of every demo run equals the golden that was reviewed. `make golden` writes them anew."""
+"""Every tool's payload of every demo run equals the golden that was reviewed. `make golden`
+writes them anew.
+"""
 
 from __future__ import annotations
 
@@ -13,4 +15,6 @@ from tests.golden_files import GOLDEN, demo_runs, golden_text
 def test_golden(log: str, tool: str) -> None:
     path = GOLDEN / log / f"{tool}.json"
     assert path.exists(), "run `make golden`"
-    assert golden_text(log, tool) == path.read_text("utf-8"), "if the change is meant, run `make golden` and review the diff"
+    assert golden_text(log, tool) == path.read_text("utf-8"), (
+        "if the change is meant, run `make golden` and review the diff"
+    )

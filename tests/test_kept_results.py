@@ -1,4 +1,6 @@
-"""What tools ask of every host is kept on disk: a second process answers for many hosts without reading their traces."""
+"""What tools ask of every host is kept on disk: a second process answers for many hosts without reading their
+traces.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def two_workers() -> bytes:
 MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
     "tpu": lambda: tpu_hosts(TpuJob(), (1.0,) * N_HOSTS),
     "gpu": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), kernels_xspace()),
-    "memory": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), memory_xspace(MemoryJob(leak_bytes=4096))),
+    "memory": lambda: dict.fromkeys(
+        (f"h{i}" for i in range(N_HOSTS)), memory_xspace(MemoryJob(leak_bytes=4096))
+    ),
     "tf_data": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), two_workers()),
 }
 
@@ -53,7 +57,9 @@ def answers(tool: Tool, run: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name))
+@pytest.mark.parametrize(
+    "tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name)
+)
 def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     tool: Tool, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,21 +77,30 @@ def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
         opened.clear()
         assert answers(tool, runs[name])
         assert len(opened) <= 1, f"{tool.name} of {name} reads {len(opened)} traces again"
-    with_hosts = {"graph_viewer", "memory_viewer", "tpu_compatibility"}  # of programs and graphs, which these runs may lack
+    with_hosts = {
+        "graph_viewer",
+        "memory_viewer",
+        "tpu_compatibility",
+    }  # of programs and graphs, which these runs may lack
     assert shown or tool.name in with_hosts
 
 
-# What of a page is drawn from one host's trace: that of the chosen pipeline or memory, the texts of operations, the slow input stage.
-# The diagnosis of many hosts reads the slowest again, which are known only when all have been read.
+# What of a page is drawn from one host's trace: that of the chosen pipeline or memory, the texts of
+# operations, the slow input stage. The diagnosis of many hosts reads the slowest again, which are known only
+# when all have been read.
 DRAWN = {"overview_page": 1 + 4, "memory_profile": 1, "tf_data_bottleneck_analysis": 1, "hlo_stats": 1}
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name))
+@pytest.mark.parametrize(
+    "tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name)
+)
 def test_the_first_look_at_many_hosts_reads_each_trace_once(
     tool: Tool, executor: str, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decoding is most of the first look, and traces of many hosts are not kept: what a page asks of them is asked at once."""
+    """Decoding is most of the first look, and traces of many hosts are not kept: what a page asks of them is
+    asked at once.
+    """
     opened: list[str] = []
 
     def counted(path: str, *more: Any) -> Any:
@@ -106,16 +121,24 @@ def test_the_first_look_at_many_hosts_reads_each_trace_once(
         except ToolUnavailable:
             continue
         most = N_HOSTS if tool.hosts == "many" else 1
-        assert len(opened) - len(set(opened)) <= DRAWN.get(tool.name, 0), f"{tool.name} of {name} reads {len(opened)} traces"
+        assert len(opened) - len(set(opened)) <= DRAWN.get(tool.name, 0), (
+            f"{tool.name} of {name} reads {len(opened)} traces"
+        )
         assert len(set(opened)) <= most
 
 
-def test_what_is_mapped_over_hosts_can_be_kept(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason for the test above: an analysis that stands elsewhere than in `analysis/`, or gives what cannot be packed, is not kept."""
+def test_what_is_mapped_over_hosts_can_be_kept(
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason for the test above: an analysis that stands elsewhere than in `analysis/`, or gives what
+    cannot be packed, is not kept.
+    """
     mapping = Session.map
     seen: set[str] = set()
 
-    def checked(self: Session, function: Callable[..., Any], hosts: Sequence[str], *with_it: Callable[..., Any]) -> list[Any]:
+    def checked(
+        self: Session, function: Callable[..., Any], hosts: Sequence[str], *with_it: Callable[..., Any]
+    ) -> list[Any]:
         found = mapping(self, function, hosts, *with_it)
         for one in (function, *with_it):
             assert results.travels(one), f"{one.__module__}.{one.__qualname__}"

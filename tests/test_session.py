@@ -60,7 +60,9 @@ def test_map_keeps_the_order_of_hosts(tmp_path: Path) -> None:
 def test_hosts_that_fill_the_processors_are_not_cut_further(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_hosts: int, n_more: int, threads_each: int
 ) -> None:
-    """Where there are few, or one is far larger than the others, a processor would be idle at the end: there each host is cut."""
+    """Where there are few, or one is far larger than the others, a processor would be idle at the end: there
+    each host is cut.
+    """
     monkeypatch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 2)
     monkeypatch.setattr("tb_tpuprof.session.n_processors", lambda: 2)
     folder = make_run(tmp_path / "r", n_hosts)
@@ -93,7 +95,9 @@ def test_the_store_keeps_the_last_used_sessions_and_sees_new_files(tmp_path: Pat
 
 
 def test_runs_of_a_relative_logdir_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`tensorboard --logdir logs`: each request finds the run anew, and must find the session that knows its results."""
+    """`tensorboard --logdir logs`: each request finds the run anew, and must find the session that knows its
+    results.
+    """
     make_run(tmp_path / "logs" / "plugins" / "profile" / "r", 1)
     monkeypatch.chdir(tmp_path)
     store = SessionStore()
@@ -123,7 +127,9 @@ def test_an_outline_has_programs_and_hardware_without_events(tmp_path: Path) -> 
     assert Session(str(tmp_path), cache=False).notices(host) == ()
 
 
-def test_the_memory_viewer_reads_no_events_of_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_viewer_reads_no_events_of_large_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tb_tpuprof.tools.memory_viewer.view.QUICK_BYTES", 0)
     large_program(tmp_path, 500)
     session = Session(str(tmp_path), cache=False)

@@ -44,7 +44,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Session]
 
     def session(name: str) -> Session:
         if name not in sessions:
-            sessions[name] = Session(str(write_run(tmp_path_factory.mktemp("synthetic") / name, runs[name]())), cache=False)
+            sessions[name] = Session(
+                str(write_run(tmp_path_factory.mktemp("synthetic") / name, runs[name]())), cache=False
+            )
         return sessions[name]
 
     return session
@@ -79,7 +81,12 @@ def test_hosts_devices_steps_and_threads_are_three_and_unlike(run: Callable[[], 
         (cpu,) = [plane for plane in space.planes if plane.name == b"/host:CPU"]
         assert unlike([sum(event.duration_ps for event in line.events) for line in cpu.lines])
         names = {entry.key: entry.value.name for entry in cpu.event_metadata}
-        marks = [event.duration_ps for line in cpu.lines for event in line.events if names[event.metadata_id] == b"train"]
+        marks = [
+            event.duration_ps
+            for line in cpu.lines
+            for event in line.events
+            if names[event.metadata_id] == b"train"
+        ]
         assert unlike(marks, 4)
         assert len({frozenset(event.metadata_id for event in line.events) for line in cpu.lines}) == 3
 
@@ -119,11 +126,15 @@ def test_step_times_and_parts_of_unlike_tpus_are_those_by_hand(opened: Callable[
     payload = overview_page.TOOL.run(opened("tpu"), None, {})
     host = sum(HOST_SCALE) / 3  # 1.3333
     steps = table(payload.tables["steps"])
-    assert [step["step_time_ps"] for step in steps] == pytest.approx([host * scale * MS for scale in STEP_SCALE])
+    assert [step["step_time_ps"] for step in steps] == pytest.approx(
+        [host * scale * MS for scale in STEP_SCALE]
+    )
     assert payload.scalars["step_time_avg_ps"].value == pytest.approx(host * 1.1 * MS)
     for step, scale in zip(steps, STEP_SCALE, strict=True):
         length = host * scale * MS
-        assert step["input_ps"] == pytest.approx(0.14 * length)  # of the core that waits longest: the others wait for it
+        assert step["input_ps"] == pytest.approx(
+            0.14 * length
+        )  # of the core that waits longest: the others wait for it
         assert step["device_compute_ps"] == pytest.approx(0.6 * (1.0 + 0.8 + 0.5) / 3 * length)
         assert step["device_collectives_ps"] == pytest.approx(PARTS.collective * length)
         assert step["output_ps"] == pytest.approx(PARTS.outfeed * length)
@@ -133,9 +144,17 @@ def test_step_times_and_parts_of_unlike_tpus_are_those_by_hand(opened: Callable[
 
 
 def test_operations_of_unlike_tpus_are_summed_by_hand(opened: Callable[[str], Session]) -> None:
-    rows = {row["op"].partition(".")[0]: row for row in table(hlo_stats.TOOL.run(opened("tpu"), None, {}).tables["ops"])}
+    rows = {
+        row["op"].partition(".")[0]: row
+        for row in table(hlo_stats.TOOL.run(opened("tpu"), None, {}).tables["ops"])
+    }
     unit = sum(HOST_SCALE) * sum(STEP_SCALE) * MS  # 4.0 hosts' ms of 4.4 steps
-    shares = {"fusion": 0.6 * sum(DEVICE_SCALE), "infeed": 0.10 + 0.12 + 0.14, "all-reduce": 0.05 * 3, "outfeed": 0.03 * 3}
+    shares = {
+        "fusion": 0.6 * sum(DEVICE_SCALE),
+        "infeed": 0.10 + 0.12 + 0.14,
+        "all-reduce": 0.05 * 3,
+        "outfeed": 0.03 * 3,
+    }
     for name, share in shares.items():
         assert rows[name]["n_occurrences"] == 3 * 3 * 4
         assert rows[name]["total_time_ps"] == pytest.approx(share * unit)
@@ -155,11 +174,18 @@ def test_threads_of_unlike_hosts_are_summed_by_hand(opened: Callable[[str], Sess
 
 
 def test_kernels_of_unlike_gpus_are_summed_by_hand(opened: Callable[[str], Session]) -> None:
-    rows = {(row["kernel"], row["op"]): row for row in table(kernel_stats.TOOL.run(opened("kernels"), None, {}).tables["kernels"])}
+    rows = {
+        (row["kernel"], row["op"]): row
+        for row in table(kernel_stats.TOOL.run(opened("kernels"), None, {}).tables["kernels"])
+    }
     assert len(rows) == len(KERNELS)
     factors = [host * gpu for host in (1, 3, 5) for gpu in (1, 2, 4)]  # 63 in all
     for kernel in KERNELS:
-        row = next(row for (name, op), row in rows.items() if name == kernel.name and op.startswith(kernel.op.partition(":")[0]))
+        row = next(
+            row
+            for (name, op), row in rows.items()
+            if name == kernel.name and op.startswith(kernel.op.partition(":")[0])
+        )
         of_one = kernel.duration_us * sum(range(1, kernel.n + 1))
         assert row["n_occurrences"] == 9 * kernel.n
         assert row["total_ps"] == of_one * sum(factors) * PS_PER_US
@@ -168,7 +194,9 @@ def test_kernels_of_unlike_gpus_are_summed_by_hand(opened: Callable[[str], Sessi
 
 
 def test_kernels_of_unlike_steps_and_streams_are_summed_by_hand(opened: Callable[[str], Session]) -> None:
-    rows = {row["kernel"]: row for row in table(kernel_stats.TOOL.run(opened("gpu"), None, {}).tables["kernels"])}
+    rows = {
+        row["kernel"]: row for row in table(kernel_stats.TOOL.run(opened("gpu"), None, {}).tables["kernels"])
+    }
     unit = sum(HOST_SCALE) * sum(STEP_SCALE) * MS
     assert rows["sm90_gemm_f32"]["total_ps"] == pytest.approx(0.5 * sum(DEVICE_SCALE) * unit, rel=1e-6)
     assert rows["side_kernel_0"]["total_ps"] == pytest.approx(3 * 0.3 * unit, rel=1e-6)
@@ -177,10 +205,15 @@ def test_kernels_of_unlike_steps_and_streams_are_summed_by_hand(opened: Callable
 
 
 @pytest.mark.parametrize(
-    ("host", "memory", "scale"), [(host, memory, scale) for host in range(3) for memory, scale in enumerate((1, 2, 5))]
+    ("host", "memory", "scale"),
+    [(host, memory, scale) for host in range(3) for memory, scale in enumerate((1, 2, 5))],
 )
-def test_peaks_of_unlike_memories_are_those_by_hand(opened: Callable[[str], Session], host: int, memory: int, scale: int) -> None:
-    payload = memory_profile.TOOL.run(opened("memory"), [f"synthetic-memory-{host}"], {"memory": f"GPU_{memory}_bfc"})
+def test_peaks_of_unlike_memories_are_those_by_hand(
+    opened: Callable[[str], Session], host: int, memory: int, scale: int
+) -> None:
+    payload = memory_profile.TOOL.run(
+        opened("memory"), [f"synthetic-memory-{host}"], {"memory": f"GPU_{memory}_bfc"}
+    )
     assert payload.scalars["peak_bytes"].value == (4096 + (3 + host) * 256 * scale) * KIB
 
 

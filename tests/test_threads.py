@@ -37,15 +37,21 @@ def test_work_that_is_to_stay_together_does() -> None:
     seen: list[int] = []
     with threads.alone(), threads.alone(False):
         assert threads.n_threads() == 1
-        assert threads.side_by_side(lambda i: seen.append(threading.get_ident()) or i, range(50)) == list(range(50))
+        assert threads.side_by_side(lambda i: seen.append(threading.get_ident()) or i, range(50)) == list(
+            range(50)
+        )
         with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(threads.n_threads).result() == min(threads.n_processors(), 8), "of this thread only"
+            assert pool.submit(threads.n_threads).result() == min(threads.n_processors(), 8), (
+                "of this thread only"
+            )
     assert set(seen) == {mine}
     assert threads.n_threads() == min(threads.n_processors(), 8)
 
 
 def test_work_within_work_does_not_wait_for_itself() -> None:
-    assert threads.side_by_side(lambda i: sum(threads.side_by_side(lambda k: i * k, range(5))), range(30)) == [10 * i for i in range(30)]
+    assert threads.side_by_side(
+        lambda i: sum(threads.side_by_side(lambda k: i * k, range(5))), range(30)
+    ) == [10 * i for i in range(30)]
 
 
 @pytest.mark.parametrize("bad", [0, 5])

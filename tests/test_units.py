@@ -10,18 +10,35 @@ from tb_tpuprof.units import PS_PER_MS, PS_PER_S, format_bytes, format_time, for
 @pytest.mark.parametrize(
     ("value_ps", "text"),
     [
-        (0, "0 ps"), (12_400_000_000, "12.4 ms"), (999 * PS_PER_MS, "999 ms"), (77.8 * PS_PER_S, "77.8 s"), (119 * PS_PER_S, "119 s"),
-        (120 * PS_PER_S, "2.00 min"), (304 * PS_PER_S, "5.07 min"), (-304 * PS_PER_S, "-5.07 min"),
-        (7190 * PS_PER_S, "120 min"), (7199 * PS_PER_S, "2.00 h"),
-        (7200 * PS_PER_S, "2.00 h"), (90_000 * PS_PER_S, "25.0 h"),
+        (0, "0 ps"),
+        (12_400_000_000, "12.4 ms"),
+        (999 * PS_PER_MS, "999 ms"),
+        (77.8 * PS_PER_S, "77.8 s"),
+        (119 * PS_PER_S, "119 s"),
+        (120 * PS_PER_S, "2.00 min"),
+        (304 * PS_PER_S, "5.07 min"),
+        (-304 * PS_PER_S, "-5.07 min"),
+        (7190 * PS_PER_S, "120 min"),
+        (7199 * PS_PER_S, "2.00 h"),
+        (7200 * PS_PER_S, "2.00 h"),
+        (90_000 * PS_PER_S, "25.0 h"),
     ],
-)  # fmt: skip
+)
 def test_a_time_is_told_in_the_unit_that_reads_best(value_ps: float, text: str) -> None:
     assert format_time(value_ps) == text
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1234.5, "1,234"), (12.345, "12.3"), (2, "2.00"), (9.996, "10.0"), (999.6, "1,000"), (0.012345, "0.0123"), (0, "0")]
+    ("value", "text"),
+    [
+        (1234.5, "1,234"),
+        (12.345, "12.3"),
+        (2, "2.00"),
+        (9.996, "10.0"),
+        (999.6, "1,000"),
+        (0.012345, "0.0123"),
+        (0, "0"),
+    ],
 )
 def test_a_number_has_three_digits(value: float, text: str) -> None:
     assert three_digits(value) == text
@@ -30,4 +47,9 @@ def test_a_number_has_three_digits(value: float, text: str) -> None:
 def test_whole_numbers_stay_whole() -> None:
     assert format_value(2**63 - 1, "id") == "9,223,372,036,854,775,807"
     assert format_value(2.0, "") == "2"
-    assert [format_bytes(size) for size in (0, 5, 1023.9, 20 * 2**30)] == ["0 B", "5 B", "1.00 KiB", "20.0 GiB"]
+    assert [format_bytes(size) for size in (0, 5, 1023.9, 20 * 2**30)] == [
+        "0 B",
+        "5 B",
+        "1.00 KiB",
+        "20.0 GiB",
+    ]

@@ -1,4 +1,6 @@
-"""Opens the demo runs with the installed package, as a user would: `python wheel_smoke.py DEMO_LOGS`. Builders of wheels run it."""
+"""Opens the demo runs with the installed package, as a user would: `python wheel_smoke.py DEMO_LOGS`.
+Builders of wheels run it.
+"""
 
 import sys
 from importlib.metadata import entry_points, version
@@ -12,12 +14,16 @@ from tb_tpuprof.tools import TOOLS
 
 
 def main(demo_logs: str) -> None:
-    """Load the plugin, check the bundle, make every tool's payload. Ends with a traceback where something is missing."""
+    """Load the plugin, check the bundle, make every tool's payload. Ends with a traceback where something is
+    missing.
+    """
     assert version("tb-tpuprof") == tb_tpuprof.__version__
     assert IS_COMPILED, "the inner loops are not compiled"
     (entry,) = entry_points(group="tensorboard_plugins", name="tb_tpuprof")
     entry.load()
-    assert (Path(tb_tpuprof.__file__).parent / "serve" / "static" / "index.js").exists(), "the frontend is not in the wheel"
+    assert (Path(tb_tpuprof.__file__).parent / "serve" / "static" / "index.js").exists(), (
+        "the frontend is not in the wheel"
+    )
     assert not {"tensorflow", "xprof", "jax"} & set(sys.modules)
     for run_dir in {file.parent for file in Path(demo_logs).rglob("*.xplane.pb")}:
         session = Session(str(run_dir), cache=False)

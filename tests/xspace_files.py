@@ -20,6 +20,10 @@ def write_drawing(path: Path, text: str, legend: Mapping[str, str] | None = None
         for number, (name, events) in enumerate(plane.lines.items()):
             line = writer.plane.lines.add(id=number, name=name.encode(), timestamp_ns=1000)
             for event in events:
-                written = line.events.add(metadata_id=writer.metadata(event.name), offset_ps=event.start_ps, duration_ps=event.duration_ps)
+                written = line.events.add(
+                    metadata_id=writer.metadata(event.name),
+                    offset_ps=event.start_ps,
+                    duration_ps=event.duration_ps,
+                )
                 writer.stats(written, event.stats)
     path.write_bytes(space.SerializeToString())

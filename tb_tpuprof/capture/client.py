@@ -1,7 +1,9 @@
-"""One call of a profiler service: a profile's bytes or a monitor's numbers, or a CaptureFailed that says what went wrong.
+"""One call of a profiler service: a profile's bytes or a monitor's numbers, or a CaptureFailed that says what
+went wrong.
 
-grpcio connects, tells what is wrong where that fails, and makes the calls whose replies are small; a profile comes by `download`,
-which copies it less. Each attempt has a channel of its own: gRPC would otherwise remember an address that failed and refuse it for a while.
+grpcio connects, tells what is wrong where that fails, and makes the calls whose replies are small; a profile
+comes by `download`, which copies it less. Each attempt has a channel of its own: gRPC would otherwise
+remember an address that failed and refuse it for a while.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _CLOCK_SECONDS = 0.1
 _MAX_EVENTS = 1_000_000
 _NO_METHOD = "/tb_tpuprof.Knock/Knock"
 _MONITOR_BYTES = 16 * 2**20
-# Larger frames, read chunks and windows were measured with replies of 50 MB: no gain, as copying within gRPC is what takes the time.
+# Larger frames, read chunks and windows were measured with replies of 50 MB: no gain, as copying within gRPC
+# is what takes the time.
 _CHANNEL = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
@@ -48,7 +51,9 @@ def _nobody(_name: str, _received: int, _size: int) -> None:
 
 @dataclass(frozen=True)
 class Repository:
-    """Where a server shall write by itself: `root` is `<logdir>/plugins/profile`; below it `session`/`host`.xplane.pb."""
+    """Where a server shall write by itself: `root` is `<logdir>/plugins/profile`; below it
+    `session`/`host`.xplane.pb.
+    """
 
     root: str
     session: str
@@ -57,7 +62,9 @@ class Repository:
 
 @dataclass(frozen=True)
 class MonitorReply:
-    """One sample of the Monitor service. Percentages are 0-100 and times milliseconds, as the server says them."""
+    """One sample of the Monitor service. Percentages are 0-100 and times milliseconds, as the server says
+    them.
+    """
 
     text: str
     response_type: int
@@ -75,16 +82,19 @@ def profile_once(
     stage: Stage | None = None,
     repository: Repository | None = None,
 ) -> Reply:
-    """One attempt at a profile. `begin` is called once connected, may wait, and returns when to begin (Unix ns; 0: at once).
+    """One attempt at a profile. `begin` is called once connected, may wait, and returns when to begin (Unix
+    ns; 0: at once).
 
-    `stage` is told profiling, then receiving, again and again as bytes come. With a repository the server is asked to write the file
-    itself, and the reply holds no profile. Raises CaptureFailed.
+    `stage` is told profiling, then receiving, again and again as bytes come. With a repository the server is
+    asked to write the file itself, and the reply holds no profile. Raises CaptureFailed.
     """
 
     def request() -> bytes:
         return bytes(profile_request(options, begin() if begin else 0, repository).SerializeToString())
 
-    how = Call(options.attempt_deadline_s, options.max_reply_bytes, cancel or Cancellation(), stage or _nobody)
+    how = Call(
+        options.attempt_deadline_s, options.max_reply_bytes, cancel or Cancellation(), stage or _nobody
+    )
     _connect(target, how)
     content = request()
     how.stage("profiling", 0, 0)
@@ -95,13 +105,27 @@ def profile_once(
         raise failure(target, "garbage", what=error) from None
 
 
-def new_session(target: Target, options: CaptureOptions, workers: Sequence[str], repository: Repository, cancel: Cancellation) -> Reply:
-    """Have one server profile `workers` and write their files itself. Raises CaptureFailed, also with what the server says in its reply."""
+def new_session(
+    target: Target,
+    options: CaptureOptions,
+    workers: Sequence[str],
+    repository: Repository,
+    cancel: Cancellation,
+) -> Reply:
+    """Have one server profile `workers` and write their files itself. Raises CaptureFailed, also with what
+    the server says in its reply.
+    """
     request = message_class("NewSessionRequest")(
-        request=profile_request(options, 0, repository), repository_root=repository.root, hosts=workers, session_id=repository.session
+        request=profile_request(options, 0, repository),
+        repository_root=repository.root,
+        hosts=workers,
+        session_id=repository.session,
     )
     data = _call(
-        target, NEW_SESSION, request.SerializeToString(), Call(options.attempt_deadline_s, options.max_reply_bytes, cancel, _nobody)
+        target,
+        NEW_SESSION,
+        request.SerializeToString(),
+        Call(options.attempt_deadline_s, options.max_reply_bytes, cancel, _nobody),
     )
     reply = _parsed(target, "NewSessionResponse", data)
     if reply.error_message:
@@ -110,10 +134,18 @@ def new_session(target: Target, options: CaptureOptions, workers: Sequence[str],
 
 
 def monitor_once(
-    target: Target, level: int, duration_ms: int, has_timestamp: bool = False, cancel: Cancellation | None = None
+    target: Target,
+    level: int,
+    duration_ms: int,
+    has_timestamp: bool = False,
+    cancel: Cancellation | None = None,
 ) -> MonitorReply:
-    """One sample at monitoring level 1 or 2 over `duration_ms`. Raises CaptureFailed (`unimplemented`: there is no monitor)."""
-    request = message_class("MonitorRequest")(duration_ms=duration_ms, monitoring_level=level, timestamp=has_timestamp)
+    """One sample at monitoring level 1 or 2 over `duration_ms`. Raises CaptureFailed (`unimplemented`: there
+    is no monitor).
+    """
+    request = message_class("MonitorRequest")(
+        duration_ms=duration_ms, monitoring_level=level, timestamp=has_timestamp
+    )
     how = Call(30.0 + duration_ms / 1000, _MONITOR_BYTES, cancel or Cancellation(), _nobody)
     data = _call(target, MONITOR, request.SerializeToString(), how)
     reply = _parsed(target, "MonitorResponse", data)
@@ -129,7 +161,9 @@ def monitor_once(
 
 
 def profile_request(options: CaptureOptions, start_ns: int, repository: Repository | None) -> Any:
-    """The request for a profile: returned in the reply, or written by the server where a repository is given."""
+    """The request for a profile: returned in the reply, or written by the server where a
+    repository is given.
+    """
     request = message_class("ProfileRequest")(
         duration_ms=options.duration_ms,
         max_events=_MAX_EVENTS,
@@ -147,7 +181,11 @@ def profile_request(options: CaptureOptions, start_ns: int, repository: Reposito
         ),
     )
     if repository:
-        request.repository_root, request.session_id, request.host_name = repository.root, repository.session, repository.host
+        request.repository_root, request.session_id, request.host_name = (
+            repository.root,
+            repository.session,
+            repository.host,
+        )
         request.opts.repository_path = repository.root
     return request
 
@@ -177,14 +215,18 @@ def _call(target: Target, method: str, request: bytes, how: Call) -> bytes:
             data = _receive_from(channel.unary_stream(method)(request, timeout=how.deadline_s), how)
         except grpc.RpcError as error:
             _check_cancelled(target, how)
-            raise of_status(target, error.code(), error.details() or "", how.deadline_s, how.limit_bytes) from None
+            raise of_status(
+                target, error.code(), error.details() or "", how.deadline_s, how.limit_bytes
+            ) from None
     if data is None:
         raise failure(target, "garbage", what="an empty answer")
     return data
 
 
 def _channel(target: Target, how: Call) -> grpc.Channel:
-    return grpc.insecure_channel(target.uri, (*_CHANNEL, ("grpc.max_receive_message_length", min(how.limit_bytes, 2**31 - 1))))
+    return grpc.insecure_channel(
+        target.uri, (*_CHANNEL, ("grpc.max_receive_message_length", min(how.limit_bytes, 2**31 - 1)))
+    )
 
 
 def _connect(target: Target, how: Call) -> None:
@@ -194,7 +236,9 @@ def _connect(target: Target, how: Call) -> None:
 
 
 def _knock(channel: grpc.Channel, target: Target, how: Call) -> None:
-    """Connect, and know that it is done: a call that no server has is turned down by every gRPC server at once."""
+    """Connect, and know that it is done: a call that no server has is turned down by every gRPC server at
+    once.
+    """
     wait_s = min(CONNECT_SECONDS, how.deadline_s)
     try:
         _receive_from(channel.unary_stream(_NO_METHOD)(b"", timeout=wait_s), how)
@@ -209,15 +253,22 @@ def _knock(channel: grpc.Channel, target: Target, how: Call) -> None:
 def _download(target: Target, method: str, request: bytes, how: Call) -> memoryview:
     ends_at = time.monotonic() + how.deadline_s
     try:
-        with socket.create_connection((target.host, target.port), min(CONNECT_SECONDS, how.deadline_s)) as connection:
+        with socket.create_connection(
+            (target.host, target.port), min(CONNECT_SECONDS, how.deadline_s)
+        ) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            download = Download(connection, how.limit_bytes, ends_at, lambda n, size: how.stage("receiving", n, size))
+            download = Download(
+                connection, how.limit_bytes, ends_at, lambda n, size: how.stage("receiving", n, size)
+            )
             with how.cancel.calling(partial(_hang_up, connection)):
                 return download.fetch(str(target), method, request)
     except CallFailed as error:
         _check_cancelled(target, how)
         # The server knows the deadline too, and may break off a little before we do.
-        if error.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0] or time.monotonic() >= ends_at - _CLOCK_SECONDS:
+        if (
+            error.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
+            or time.monotonic() >= ends_at - _CLOCK_SECONDS
+        ):
             raise failure(target, "deadline", seconds=how.deadline_s) from None
         if error.is_garbage:
             raise failure(target, "garbage", what=error.text) from None
@@ -225,7 +276,9 @@ def _download(target: Target, method: str, request: bytes, how: Call) -> memoryv
         raise of_status(target, code, error.text, how.deadline_s, how.limit_bytes) from None
     except OSError as error:
         _check_cancelled(target, how)
-        raise of_status(target, grpc.StatusCode.UNAVAILABLE, error.strerror or str(error), how.deadline_s, how.limit_bytes) from None
+        raise of_status(
+            target, grpc.StatusCode.UNAVAILABLE, error.strerror or str(error), how.deadline_s, how.limit_bytes
+        ) from None
 
 
 def _hang_up(connection: socket.socket) -> None:
@@ -234,7 +287,9 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 def _receive_from(call: Any, how: Call) -> bytes | None:
-    """The only message of a call; None where there is none. Raises RpcError, also where the call fails after its message."""
+    """The only message of a call; None where there is none. Raises RpcError, also where the call fails after
+    its message.
+    """
     try:
         with how.cancel.calling(call.cancel):
             data: bytes | None = next(call, None)

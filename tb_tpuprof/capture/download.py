@@ -1,8 +1,10 @@
-"""One gRPC call whose reply is large: the message is read from the socket into the memory where it stays, and copied no more.
+"""One gRPC call whose reply is large: the message is read from the socket into the memory where it stays, and
+copied no more.
 
-grpcio puts a message together twice more (three times its size at the peak, 85 ms of a processor for 50 MB instead of 30), and tells
-nothing of how much has come. What is needed of HTTP/2 (RFC 9113) for one call on one connection is little: frames, windows that are
-opened wide at the start, and the status among the trailers.
+grpcio puts a message together twice more (three times its size at the peak, 85 ms of a processor for 50 MB
+instead of 30), and tells nothing of how much has come. What is needed of HTTP/2 (RFC 9113) for one call on
+one connection is little: frames, windows that are opened wide at the start, and the status among the
+trailers.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ OK, CANCELLED, UNKNOWN, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABL
 
 
 class CallFailed(Exception):
-    """A gRPC status that is not OK: its number and text. `is_garbage`: the peer speaks no HTTP/2 or no gRPC."""
+    """A gRPC status that is not OK: its number and text. `is_garbage`: the peer speaks no HTTP/2
+    or no gRPC.
+    """
 
     def __init__(self, code: int, text: str, is_garbage: bool = False) -> None:
         super().__init__(text)
@@ -45,7 +49,9 @@ class CallFailed(Exception):
 
 @dataclass
 class Download:
-    """A call on a connection. `on_bytes(received, size)` is told when the reply begins, with (0, 0), and as it comes."""
+    """A call on a connection. `on_bytes(received, size)` is told when the reply begins, with (0, 0), and as
+    it comes.
+    """
 
     connection: socket.socket
     limit_bytes: int
@@ -87,16 +93,29 @@ class Download:
         timeout_ms = max(1, round((self.ends_at - time.monotonic()) * 1000))
         block = encoded(
             (
-                (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", authority), ("te", "trailers"),
-                ("grpc-timeout", f"{min(timeout_ms, 99_999_999)}m"), ("content-type", "application/grpc"), ("user-agent", "tb-tpuprof"),
+                (":method", "POST"),
+                (":scheme", "http"),
+                (":path", path),
+                (":authority", authority),
+                ("te", "trailers"),
+                ("grpc-timeout", f"{min(timeout_ms, 99_999_999)}m"),
+                ("content-type", "application/grpc"),
+                ("user-agent", "tb-tpuprof"),
             )
-        )  # fmt: skip
-        settings = struct.pack(">HIHIHI", 2, 0, 4, _WIDEST, 5, _OUR_FRAME)  # no push; window and frames as large as can be
+        )
+        settings = struct.pack(
+            ">HIHIHI", 2, 0, 4, _WIDEST, 5, _OUR_FRAME
+        )  # no push; window and frames as large as can be
         body = struct.pack(">BI", 0, len(request)) + request
         parts = [body[at : at + _THEIR_FRAME] for at in range(0, len(body), _THEIR_FRAME)]
-        frames = [_frame(_SETTINGS, 0, settings, 0), _frame(_WINDOW, 0, struct.pack(">I", _WIDEST - _FIRST_WINDOW), 0)]
+        frames = [
+            _frame(_SETTINGS, 0, settings, 0),
+            _frame(_WINDOW, 0, struct.pack(">I", _WIDEST - _FIRST_WINDOW), 0),
+        ]
         frames.append(_frame(_HEADERS, _END_HEADERS, block))
-        frames += [_frame(_DATA, _END_STREAM if i == len(parts) - 1 else 0, part) for i, part in enumerate(parts)]
+        frames += [
+            _frame(_DATA, _END_STREAM if i == len(parts) - 1 else 0, part) for i, part in enumerate(parts)
+        ]
         self._wait()
         self.connection.sendall(_PREFACE + b"".join(frames))
 
@@ -176,7 +195,9 @@ class Download:
         if is_packed:
             raise CallFailed(INTERNAL, "a compressed message that nobody asked for", is_garbage=True)
         if self._size > self.limit_bytes:
-            raise CallFailed(EXHAUSTED, f"received message larger than max ({self._size} vs. {self.limit_bytes})")
+            raise CallFailed(
+                EXHAUSTED, f"received message larger than max ({self._size} vs. {self.limit_bytes})"
+            )
         self._message = _memory(self._size)
 
     def _fill(self, n_bytes: int) -> None:
@@ -236,8 +257,9 @@ def _bounded(size: int, limit: int) -> int:
 
 
 def _memory(size: int) -> memoryview:
-    """Memory of which only what is written to is used; in large pages where the system has them, for faulting in small ones takes as
-    long as receiving."""
+    """Memory of which only what is written to is used; in large pages where the system has them, for faulting
+    in small ones takes as long as receiving.
+    """
     if size < _HUGE_PAGE:
         return memoryview(bytearray(size))
     area = mmap.mmap(-1, size)

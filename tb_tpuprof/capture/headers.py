@@ -1,6 +1,7 @@
 """HTTP/2 header blocks → names and values, and a request's headers → a block (HPACK, RFC 7541).
 
-Requests are written as plain literals, which every server reads. The decoder knows the whole of the format, for servers choose.
+Requests are written as plain literals, which every server reads. The decoder knows the whole of the format,
+for servers choose.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ MAX_TABLE_BYTES = 4096
 MAX_HEADERS = 256
 _ENTRY_BYTES = 32
 _NAMES = (
-    ":authority :method :method :path :path :scheme :scheme :status :status :status :status :status :status :status accept-charset "
-    "accept-encoding accept-language accept-ranges accept access-control-allow-origin age allow authorization cache-control "
-    "content-disposition content-encoding content-language content-length content-location content-range content-type cookie date etag "
-    "expect expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified link location "
-    "max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after server set-cookie strict-transport-security "
-    "transfer-encoding user-agent vary via www-authenticate"
+    ":authority :method :method :path :path :scheme :scheme :status :status :status :status :status :status "
+    ":status accept-charset accept-encoding accept-language accept-ranges accept "
+    "access-control-allow-origin age allow authorization cache-control content-disposition content-encoding "
+    "content-language content-length content-location content-range content-type cookie date etag expect "
+    "expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified "
+    "link location max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after "
+    "server set-cookie strict-transport-security transfer-encoding user-agent vary via www-authenticate"
 )
 _STATIC_NAMES = _NAMES.split()
 _STATIC_VALUES = (
@@ -38,10 +40,12 @@ _STATIC_VALUES = (
     "",
     "gzip, deflate",
 )
-# Bits of the Huffman code of each byte and of its end mark, 0 for 5 bits and on in ASCII: the code is the canonical one of these lengths.
+# Bits of the Huffman code of each byte and of its end mark, 0 for 5 bits and on in ASCII: the code is the
+# canonical one of these lengths.
 _CODE_LENGTHS = (
-    "8BGGGGGGGCIGGIGGGGGGGGIGGGGGGGGG1557813655363111000111111123:1758122222222222222222222223238>891:01010111022111012100122222:698G?"
-    "A??AAABABBBBBCBCCABCBBBB@ABABBCA@?AABB@BAAC@ABB@@A@BABB?AAABAABEE?>ABADEEEFFECD>@EFFEFC@@EEGFFF?C?@A@@BAADDCCEBEFEEFFFFFGFFFFFEI"
+    "8BGGGGGGGCIGGIGGGGGGGGIGGGGGGGGG1557813655363111000111111123:1758122222222222222222222223238>891:010"
+    "10111022111012100122222:698G?A??AAABABBBBBCBCCABCBBBB@ABABBCA@?AABB@BAAC@ABB@@A@BABB?AAABAABEE?>ABAD"
+    "EEEFFECD>@EFFEFC@@EEGFFF?C?@A@@BAADDCCEBEFEEFFFFFGFFFFFEI"
 )
 _END = 256
 
@@ -54,7 +58,9 @@ class BadHeaders(ValueError):
 
 def encoded(headers: Iterable[tuple[str, str]]) -> bytes:
     """A header block of literals."""
-    parts = [b"\0" + _length(name) + name.encode() + _length(value) + value.encode() for name, value in headers]
+    parts = [
+        b"\0" + _length(name) + name.encode() + _length(value) + value.encode() for name, value in headers
+    ]
     return b"".join(parts)
 
 

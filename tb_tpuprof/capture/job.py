@@ -1,4 +1,5 @@
-"""Several targets → one run with a file each: started together, tried again where that helps, a failure of one losing no other.
+"""Several targets → one run with a file each: started together, tried again where that helps, a failure of
+one losing no other.
 
 Each target has a thread, which ends with the capture; `capture` returns when all have ended.
 
@@ -34,7 +35,9 @@ ENDED = ("saved", "failed", "cancelled")
 
 @dataclass(frozen=True)
 class TargetProgress:
-    """Where one target stands. `host` is its file's name without suffix; `since_s`, of the monotonic clock, is when its state began."""
+    """Where one target stands. `host` is its file's name without suffix; `since_s`, of the monotonic clock,
+    is when its state began.
+    """
 
     target: str
     host: str
@@ -68,16 +71,24 @@ def capture(
     cancel: Cancellation | None = None,
     workers: Sequence[str] = (),
 ) -> tuple[TargetProgress, ...]:
-    """Profile all targets into the run's folder; where each of them ended, in their order. Nothing is raised for a failed target.
+    """Profile all targets into the run's folder; where each of them ended, in their order. Nothing is raised
+    for a failed target.
 
-    `observer(i, progress)` is told of each change, on the target's thread. With `workers` the first target is asked to profile
-    them all, and they write their files themselves. An interruption (Ctrl-C) cancels, waits for the threads, and goes on.
+    `observer(i, progress)` is told of each change, on the target's thread. With `workers` the first target is
+    asked to profile them all, and they write their files themselves. An interruption (Ctrl-C) cancels, waits
+    for the threads, and goes on.
     """
     cancel = cancel or Cancellation()
     chosen = targets[:1] if workers else targets
     job = _Job(options, folder, observer, cancel, tuple(workers), _Gate(len(chosen), options.delay_ms))
-    works = [_Work(job, i, target, stem) for i, (target, stem) in enumerate(zip(chosen, file_stems(chosen), strict=True))]
-    threads = [threading.Thread(target=work.run, name=f"tb_tpuprof capture {work.target}", daemon=True) for work in works]
+    works = [
+        _Work(job, i, target, stem)
+        for i, (target, stem) in enumerate(zip(chosen, file_stems(chosen), strict=True))
+    ]
+    threads = [
+        threading.Thread(target=work.run, name=f"tb_tpuprof capture {work.target}", daemon=True)
+        for work in works
+    ]
     with cancel.calling(job.gate.open):
         try:
             for thread in threads:
@@ -94,7 +105,9 @@ def capture(
 
 
 class _Gate:
-    """Holds the targets that are connected until all are, or two seconds: then they begin together, on one time stamp."""
+    """Holds the targets that are connected until all are, or two seconds: then they begin together, on one
+    time stamp.
+    """
 
     def __init__(self, n_targets: int, delay_ms: int) -> None:
         self._condition = threading.Condition()
@@ -152,7 +165,9 @@ class _Work:
         self.index = index
         self.target = target
         options = job.options
-        self.progress = TargetProgress(str(target), host, n_attempts=options.num_tracing_attempts, since_s=time.monotonic())
+        self.progress = TargetProgress(
+            str(target), host, n_attempts=options.num_tracing_attempts, since_s=time.monotonic()
+        )
         self._ends_at = time.monotonic() + options.total_deadline_s
         self._has_arrived = False
 
@@ -162,16 +177,31 @@ class _Work:
             self._attempts()
         except CaptureFailed as error:
             self._set(
-                "cancelled" if self.job.cancel.is_set() else "failed", message=error.message, remedy=error.remedy, reason=error.reason
+                "cancelled" if self.job.cancel.is_set() else "failed",
+                message=error.message,
+                remedy=error.remedy,
+                reason=error.reason,
             )
         except ProfilerError as error:
             self._set("failed", message=error.message, remedy=error.remedy, reason=error.kind)
         except MemoryError:
-            remedy = "Profile for a shorter time or with lower levels; the profile is held in memory while it is received."
-            self._set("failed", message=f"The profile of {self.target} does not fit into memory.", remedy=remedy, reason="memory")
+            remedy = (
+                "Profile for a shorter time or with lower levels; the profile is held in memory while "
+                "it is received."
+            )
+            self._set(
+                "failed",
+                message=f"The profile of {self.target} does not fit into memory.",
+                remedy=remedy,
+                reason="memory",
+            )
         except Exception:
             logger.exception("capture of %s failed", self.target)
-            self._set("failed", message="The capture met a defect of its own; the log has the details.", remedy="Please report it.")
+            self._set(
+                "failed",
+                message="The capture met a defect of its own; the log has the details.",
+                remedy="Please report it.",
+            )
         finally:
             self._arrive()
 
@@ -182,7 +212,9 @@ class _Work:
                 return self._attempt(attempt)
             except CaptureFailed as error:
                 wait_s = waiting_s(options.retry_wait_s, attempt)
-                is_last = attempt == options.num_tracing_attempts or time.monotonic() + wait_s >= self._ends_at
+                is_last = (
+                    attempt == options.num_tracing_attempts or time.monotonic() + wait_s >= self._ends_at
+                )
                 if is_last or error.reason not in PASSING:
                     raise
                 self._arrive()
@@ -203,10 +235,14 @@ class _Work:
         self._set("saved", received_bytes=size, size_bytes=size)
 
     def _profile(self, repository: Repository | None) -> Reply:
-        return profile_once(self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository)
+        return profile_once(
+            self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository
+        )
 
     def _written_by_servers(self, repository: Repository) -> None:
-        """For several workers, and for servers that return no profile: they write the files, if they can reach the logdir."""
+        """For several workers, and for servers that return no profile: they write the files, if they can
+        reach the logdir.
+        """
         folder, job = self.job.folder, self.job
         before = folder.file_sizes()
         if job.workers:
@@ -217,8 +253,17 @@ class _Work:
         after = folder.file_sizes()
         size = sum(bytes_now for host, bytes_now in after.items() if before.get(host) != bytes_now)
         if not size:
-            raise failure(self.target, "empty") if reply.is_empty else failure(self.target, "elsewhere", where=folder.path)
-        self._set("saved", received_bytes=size, size_bytes=size, message=f"Written by the profiled process: {len(after)} file(s).")
+            raise (
+                failure(self.target, "empty")
+                if reply.is_empty
+                else failure(self.target, "elsewhere", where=folder.path)
+            )
+        self._set(
+            "saved",
+            received_bytes=size,
+            size_bytes=size,
+            message=f"Written by the profiled process: {len(after)} file(s).",
+        )
 
     def _repository(self) -> Repository:
         return Repository(self.job.folder.repository, self.job.folder.run, self.progress.host)
@@ -235,7 +280,9 @@ class _Work:
     def _stage(self, name: str, received: int, size: int) -> None:
         is_new = name != self.progress.state
         if is_new or received == size or time.monotonic() - self.progress.since_s > _REPORT_SECONDS:
-            duration_ms = self.job.options.duration_ms + (self.job.options.delay_ms if self.progress.attempt == 1 else 0)
+            duration_ms = self.job.options.duration_ms + (
+                self.job.options.delay_ms if self.progress.attempt == 1 else 0
+            )
             self._set(name, profiling_ms=duration_ms, received_bytes=received, size_bytes=size or None)
 
     def _set(self, state: str, **facts: Any) -> None:
@@ -246,7 +293,8 @@ class _Work:
 
 
 def waiting_s(first_s: float, attempt: int) -> float:
-    """How long to wait after an attempt: twice as long each time, up to MAX_WAIT_S, up to a quarter more or less by chance.
+    """How long to wait after an attempt: twice as long each time, up to MAX_WAIT_S, up to a quarter more or
+    less by chance.
 
     By chance, for many targets that failed together shall not come back together.
     """

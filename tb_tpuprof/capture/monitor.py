@@ -1,9 +1,12 @@
-"""Running jobs → a row of numbers each second or so: through the profiler's Monitor call, else from short profiles.
+"""Running jobs → a row of numbers each second or so: through the profiler's Monitor call, else from short
+profiles.
 
     target ─ Monitor ──▶ text and numbers of the TPU's counters ─────────────┐
-       └─ UNIMPLEMENTED: Profile for the same time ─ measure(xspace) ────────┴─▶ MonitorSample, one a target and query
+       └─ UNIMPLEMENTED: Profile for the same time ─ measure(xspace) ────────┴─▶ MonitorSample, one a target
+       and query
 
-This module reads no trace: `measure` is given by whoever may (the session). Targets are asked side by side, each query anew.
+This module reads no trace: `measure` is given by whoever may (the session). Targets are asked side by side,
+each query anew.
 """
 
 from __future__ import annotations
@@ -27,12 +30,16 @@ MIN_INTERVAL_MS, MAX_INTERVAL_MS = 10, 600_000
 MAX_QUERIES = 1_000_000
 MAX_PROFILE_BYTES = 512 * 2**20
 _GIVE_UP_AFTER = 3  # queries in a row that fail on every target
-_TRANSIENT = frozenset(("busy", "empty", "overloaded"))  # a job that is alive, but has nothing to tell just now
+_TRANSIENT = frozenset(
+    ("busy", "empty", "overloaded")
+)  # a job that is alive, but has nothing to tell just now
 _THREADS = 16
 
 
 class Measured(Protocol):
-    """What `measure` makes of a profile; None where a number is not known. See `analysis/overview/live.py`."""
+    """What `measure` makes of a profile; None where a number is not known. See
+    `analysis/overview/live.py`.
+    """
 
     @property
     def device_type(self) -> str:
@@ -81,7 +88,9 @@ class Measured(Protocol):
 
 @dataclass(frozen=True)
 class MonitorOptions:
-    """`level` 1: device type and matrix units; 2: everything. `n_queries` 0: until cancelled. Raises BadParameter."""
+    """`level` 1: device type and matrix units; 2: everything. `n_queries` 0: until cancelled. Raises
+    BadParameter.
+    """
 
     level: int = 2
     interval_ms: int = 1000
@@ -89,17 +98,22 @@ class MonitorOptions:
 
     def __post_init__(self) -> None:
         limits = (("monitoring_level", self.level, 1, 2), ("num_queries", self.n_queries, 0, MAX_QUERIES))
-        for name, value, low, high in (*limits, ("interval_ms", self.interval_ms, MIN_INTERVAL_MS, MAX_INTERVAL_MS)):
+        for name, value, low, high in (
+            *limits,
+            ("interval_ms", self.interval_ms, MIN_INTERVAL_MS, MAX_INTERVAL_MS),
+        ):
             if not low <= value <= high:
                 raise BadParameter(name, value, f"a whole number from {low} to {high}")
 
 
 @dataclass(frozen=True)
 class MonitorSample:
-    """One target in one query. `n` counts samples over all targets. `source` says how it was measured; empty where it failed.
+    """One target in one query. `n` counts samples over all targets. `source` says how it was measured; empty
+    where it failed.
 
-    Fractions are 0-1 and times picoseconds. With `error` (and `remedy`) in words there are no numbers, and `is_busy` says that the
-    target answers but has nothing to tell just now; what level 1 does not ask for, or the server does not tell, is None.
+    Fractions are 0-1 and times picoseconds. With `error` (and `remedy`) in words there are no numbers, and
+    `is_busy` says that the target answers but has nothing to tell just now; what level 1 does not ask for, or
+    the server does not tell, is None.
     """
 
     n: int
@@ -135,13 +149,17 @@ def monitor(
 ) -> Iterator[MonitorSample]:
     """Samples as they come, `options.n_queries` for each target; ends at once when cancelled or closed.
 
-    A query that fails becomes a sample with an error, and the next one tries again. Raises the last CaptureFailed when no target
-    could be asked: at the first query if all fail in a way that lasts, later after three such queries in a row.
+    A query that fails becomes a sample with an error, and the next one tries again. Raises the last
+    CaptureFailed when no target could be asked: at the first query if all fail in a way that lasts, later
+    after three such queries in a row.
     """
     inner = Cancellation()
     asking = _Asking(options, measure, inner)
     n, query, n_failed = 0, 0, 0
-    with (cancel or Cancellation()).calling(inner.set), ThreadPoolExecutor(min(len(targets), _THREADS), "tpuprof-monitor") as pool:
+    with (
+        (cancel or Cancellation()).calling(inner.set),
+        ThreadPoolExecutor(min(len(targets), _THREADS), "tpuprof-monitor") as pool,
+    ):
         try:
             while not inner.is_set() and (query < options.n_queries or not options.n_queries):
                 begun = time.monotonic()
@@ -167,7 +185,9 @@ def monitor(
 class _Asking:
     """Asks targets, and remembers which of them have no Monitor call."""
 
-    def __init__(self, options: MonitorOptions, measure: Callable[[bytes | memoryview], Measured], cancel: Cancellation) -> None:
+    def __init__(
+        self, options: MonitorOptions, measure: Callable[[bytes | memoryview], Measured], cancel: Cancellation
+    ) -> None:
         self.options = options
         self.measure = measure
         self.cancel = cancel
@@ -182,7 +202,11 @@ class _Asking:
         except ProfilerError as error:
             return _empty(target, error.message, error.remedy), None
         except MemoryError:
-            return _empty(target, f"The profile of {target} is too large for the machine's memory.", "Choose a shorter interval."), None
+            return _empty(
+                target,
+                f"The profile of {target} is too large for the machine's memory.",
+                "Choose a shorter interval.",
+            ), None
 
     def _sample(self, target: Target) -> MonitorSample:
         if target not in self.without_monitor:
@@ -193,7 +217,9 @@ class _Asking:
                 if error.reason != "unimplemented":
                     raise
                 self.without_monitor.add(target)
-        options = CaptureOptions(duration_ms=self.options.interval_ms, num_tracing_attempts=1, max_reply_bytes=MAX_PROFILE_BYTES)
+        options = CaptureOptions(
+            duration_ms=self.options.interval_ms, num_tracing_attempts=1, max_reply_bytes=MAX_PROFILE_BYTES
+        )
         profile = profile_once(target, options, self.cancel)
         if profile.is_empty or not profile.pieces:
             raise failure(target, "empty")
@@ -211,8 +237,14 @@ def _empty(target: Target, error: str, remedy: str, is_busy: bool = False) -> Mo
 
 def _of_profile(target: Target, found: Measured, level: int) -> MonitorSample:
     first = MonitorSample(
-        0, 0, _now_ms(), str(target), PROFILE, found.device_type, matrix_unit_fraction=found.matrix_unit_fraction
-    )  # fmt: skip
+        0,
+        0,
+        _now_ms(),
+        str(target),
+        PROFILE,
+        found.device_type,
+        matrix_unit_fraction=found.matrix_unit_fraction,
+    )
     if level < 2:
         return first
     return replace(
@@ -230,12 +262,21 @@ def _of_profile(target: Target, found: Measured, level: int) -> MonitorSample:
 
 
 def _of_rpc(target: Target, found: RpcNumbers, level: int) -> MonitorSample:
-    first = MonitorSample(0, 0, _now_ms(), str(target), RPC, found.device_type, matrix_unit_fraction=found.matrix_unit_fraction)
+    first = MonitorSample(
+        0, 0, _now_ms(), str(target), RPC, found.device_type, matrix_unit_fraction=found.matrix_unit_fraction
+    )
     if level < 2:
         return first
     avg_ps, min_ps, max_ps = found.step_time_ps
     avg, low, high = found.input_fraction
     return replace(
-        first, n_cores=found.n_cores, device_idle_fraction=found.device_idle_fraction, step_time_avg_ps=avg_ps, step_time_min_ps=min_ps,
-        step_time_max_ps=max_ps, input_fraction_avg=avg, input_fraction_min=low, input_fraction_max=high,
-    )  # fmt: skip
+        first,
+        n_cores=found.n_cores,
+        device_idle_fraction=found.device_idle_fraction,
+        step_time_avg_ps=avg_ps,
+        step_time_min_ps=min_ps,
+        step_time_max_ps=max_ps,
+        input_fraction_avg=avg,
+        input_fraction_min=low,
+        input_fraction_max=high,
+    )

@@ -1,6 +1,8 @@
-"""A Monitor reply, its numbers and its text → numbers in our units; and samples → the lines that the old Cloud TPU Profiler printed.
+"""A Monitor reply, its numbers and its text → numbers in our units; and samples → the lines that the old
+Cloud TPU Profiler printed.
 
-The reply's numbers count where it has them (`response_type` says how many are set); device and cores stand in the text only:
+The reply's numbers count where it has them (`response_type` says how many are set); device and cores stand in
+the text only:
 
     TPU type: TPU v3
     Number of TPU cores: 8 (Replica count = 8, num cores per replica = 1)
@@ -37,7 +39,9 @@ class Reply(Protocol):
 
     @property
     def response_type(self) -> int:
-        """How many of the numbers are set: 0 none, 1 matrix units, 2 idle time too, 3 steps and infeed too."""
+        """How many of the numbers are set: 0 none, 1 matrix units, 2 idle time too, 3 steps and
+        infeed too.
+        """
 
     @property
     def device_idle_percent(self) -> float:

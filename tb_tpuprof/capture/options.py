@@ -41,7 +41,9 @@ class CaptureOptions:
     def total_deadline_s(self) -> float:
         """How long all attempts together may take."""
         further = self.num_tracing_attempts - 1
-        return self.attempt_deadline_s + further * ((self.duration_ms + self.delay_ms) / 1000 + 10 + MAX_WAIT_S)
+        return self.attempt_deadline_s + further * (
+            (self.duration_ms + self.delay_ms) / 1000 + 10 + MAX_WAIT_S
+        )
 
 
 MAX_WAIT_S = 15.0
@@ -73,37 +75,81 @@ class Option:
 _DEFAULTS: dict[str, Any] = {spec.name: spec.default for spec in fields(CaptureOptions)}
 _OFF = "Costs nothing, and shows nothing."
 OPTIONS = (
-    Option("duration_ms", "Duration", 1, 600_000, "How long to profile: a few steps are enough; longer is slower to open.", "ms"),
     Option(
-        "host_tracer_level", "Host tracing", 0, 3, "How much of the program on the host's CPUs is recorded.",
+        "duration_ms",
+        "Duration",
+        1,
+        600_000,
+        "How long to profile: a few steps are enough; longer is slower to open.",
+        "ms",
+    ),
+    Option(
+        "host_tracer_level",
+        "Host tracing",
+        0,
+        3,
+        "How much of the program on the host's CPUs is recorded.",
         choices=(
             (0, "Off", f"{_OFF} Input pipeline and host tools stay empty."),
             (1, "Critical", "Hardly any cost: only what programs marked as essential, such as steps."),
             (2, "Info", "Little cost: operations, tf.data stages, transfers. Right for most jobs."),
-            (3, "Verbose", "May slow the host and make the profile several times as large: cheap operations too."),
+            (
+                3,
+                "Verbose",
+                "May slow the host and make the profile several times as large: cheap operations too.",
+            ),
         ),
     ),
     Option(
-        "device_tracer_level", "Device tracing", 0, 1, "Whether what ran on GPUs and TPUs is recorded.",
-        choices=((0, "Off", f"{_OFF} Device tools stay empty."), (1, "On", "Little cost: a record for each kernel or operation.")),
+        "device_tracer_level",
+        "Device tracing",
+        0,
+        1,
+        "Whether what ran on GPUs and TPUs is recorded.",
+        choices=(
+            (0, "Off", f"{_OFF} Device tools stay empty."),
+            (1, "On", "Little cost: a record for each kernel or operation."),
+        ),
     ),
     Option(
-        "python_tracer_level", "Python tracing", 0, 1, "Whether each call of a Python function is recorded.",
+        "python_tracer_level",
+        "Python tracing",
+        0,
+        1,
+        "Whether each call of a Python function is recorded.",
         choices=(
             (0, "Off", _OFF),
-            (1, "On", "Slows Python noticeably and makes the profile much larger: every call is recorded. Keep the duration short."),
+            (
+                1,
+                "On",
+                "Slows Python noticeably and makes the profile much larger: every call is recorded. "
+                "Keep the duration short.",
+            ),
         ),
     ),
-    Option("delay_ms", "Delay", 0, 600_000, "How long to wait before the profile begins, at the same moment on all targets.", "ms"),
     Option(
-        "num_tracing_attempts", "Attempts", 1, 20,
-        "How often to try where a target does not answer, is busy with another profile or had nothing to record. The waits between grow.",
+        "delay_ms",
+        "Delay",
+        0,
+        600_000,
+        "How long to wait before the profile begins, at the same moment on all targets.",
+        "ms",
     ),
-)  # fmt: skip
+    Option(
+        "num_tracing_attempts",
+        "Attempts",
+        1,
+        20,
+        "How often to try where a target does not answer, is busy with another profile or had nothing to "
+        "record. The waits between grow.",
+    ),
+)
 
 
 def capture_options(given: Mapping[str, object]) -> CaptureOptions:
-    """From named values, as a request or a command line brings them. Raises BadParameter, also for names that are no options."""
+    """From named values, as a request or a command line brings them. Raises BadParameter, also for names that
+    are no options.
+    """
     known = {option.name: option for option in OPTIONS}
     values: dict[str, int] = {}
     for name, value in given.items():

@@ -1,7 +1,7 @@
 """The bytes of a ProfileResponse → where in them the profile stands, without copying it.
 
-A reply may be gigabytes and comes from whoever listens at the address: its fields are walked by offset, each length is checked
-against what contains it, and the number of fields looked at is bounded.
+A reply may be gigabytes and comes from whoever listens at the address: its fields are walked by offset, each
+length is checked against what contains it, and the number of fields looked at is bounded.
 
     ProfileResponse   6 tool_data* {1 name, 2 data}   7 empty_trace   8 xspace
 """
@@ -23,7 +23,9 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True)
 class Reply:
-    """`pieces` put together are the XSpace (none: the server kept it to itself); `is_empty`: it says there were no events."""
+    """`pieces` put together are the XSpace (none: the server kept it to itself); `is_empty`: it says there
+    were no events.
+    """
 
     pieces: tuple[memoryview, ...]
     is_empty: bool
@@ -42,7 +44,9 @@ def read_reply(data: bytes | memoryview) -> Reply:
     is_empty = False
     for number, kind, start, stop in fields(view, 0, len(view)):
         if number == 8 and kind == 2:
-            pieces.append(view[start:stop])  # a message field given twice is merged, which is what joining its bytes does
+            pieces.append(
+                view[start:stop]
+            )  # a message field given twice is merged, which is what joining its bytes does
         elif number == 7 and kind == 0:
             is_empty = _varint(view, start, stop)[0] != 0
         elif number == 6 and kind == 2 and len(tools) < MAX_TOOLS:
@@ -54,7 +58,9 @@ def read_reply(data: bytes | memoryview) -> Reply:
 
 
 def fields(view: memoryview, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(number, wire type, start, stop) of each field's content. Raises Malformed, also where there are more than MAX_FIELDS."""
+    """(number, wire type, start, stop) of each field's content. Raises Malformed, also where there are more
+    than MAX_FIELDS.
+    """
     n = 0
     while position < end:
         n += 1
@@ -72,7 +78,11 @@ def fields(view: memoryview, position: int, end: int) -> Iterator[tuple[int, int
         else:
             raise Malformed(f"wire type {kind} at byte {position}")
         if stop > end or not number:
-            raise Malformed(f"a field that goes beyond the end at byte {position}" if number else f"field number 0 at byte {position}")
+            raise Malformed(
+                f"a field that goes beyond the end at byte {position}"
+                if number
+                else f"field number 0 at byte {position}"
+            )
         yield number, kind, start, stop
         position = stop
 
@@ -104,7 +114,8 @@ def _xplane_of(view: memoryview, start: int, stop: int) -> list[memoryview]:
 def _has_events(pieces: tuple[memoryview, ...]) -> bool:
     """Whether an XSpace has an event (planes 1, their lines 3, their events 4); also checks that it is one.
 
-    Looks at no more than it needs: planes before the first event. Beyond MAX_FIELDS fields of a plane it is taken to have some.
+    Looks at no more than it needs: planes before the first event. Beyond MAX_FIELDS fields of a plane it is
+    taken to have some.
     """
     has_events = False
     for piece in pieces:

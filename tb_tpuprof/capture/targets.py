@@ -33,7 +33,9 @@ class Target:
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """The targets of a comma-separated list. Raises BadParameter for none, for bad ones, for a repeated one and for too many."""
+    """The targets of a comma-separated list. Raises BadParameter for none, for bad ones, for a repeated one
+    and for too many.
+    """
     parts = [part.strip() for part in text[: MAX_TARGETS * 300].split(",")]
     targets = tuple(_target(part) for part in parts if part)
     if not targets:
@@ -62,10 +64,15 @@ def _target(text: str) -> Target:
 
 
 def file_stems(targets: Iterable[Target]) -> list[str]:
-    """A file name without suffix for each target: `host_port`, only letters, digits and `._-`, no two alike."""
+    """A file name without suffix for each target: `host_port`, only letters, digits and `._-`, no
+    two alike.
+    """
     stems: list[str] = []
     for target in targets:
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{target.host}_{target.port}").lstrip("._-") or f"host_{target.port}"
+        stem = (
+            re.sub(r"[^A-Za-z0-9._-]+", "_", f"{target.host}_{target.port}").lstrip("._-")
+            or f"host_{target.port}"
+        )
         n, unique = 2, stem
         while unique in stems:
             unique, n = f"{stem}_{n}", n + 1
@@ -74,7 +81,9 @@ def file_stems(targets: Iterable[Target]) -> list[str]:
 
 
 def check_allowed(targets: Iterable[Target], patterns: Sequence[str]) -> None:
-    """Raise Forbidden for a target that matches none of the owner's patterns (`*.internal:8466`); no patterns allow all."""
+    """Raise Forbidden for a target that matches none of the owner's patterns (`*.internal:8466`); no patterns
+    allow all.
+    """
     for target in targets:
         if patterns and not any(fnmatch.fnmatchcase(str(target), pattern.lower()) for pattern in patterns):
             raise Forbidden(

@@ -1,4 +1,6 @@
-"""GET requests to Google's APIs → their JSON: no redirects, bounded in size and time, and no more trust than that."""
+"""GET requests to Google's APIs → their JSON: no redirects, bounded in size and time, and no more trust than
+that.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def get_json(url: str, token: str, timeout_s: float) -> Answer:
-    """What the API says to a GET. Raises TpuLookupFailed where it does not answer in time or says too much."""
+    """What the API says to a GET. Raises TpuLookupFailed where it does not answer in time or says
+    too much.
+    """
     request = urllib.request.Request(url, headers={"Accept": "application/json"})
     request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
@@ -44,7 +48,9 @@ def get_json(url: str, token: str, timeout_s: float) -> Answer:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, TimeoutError):
             raise TpuLookupFailed(f"The TPU API does not answer within {timeout_s:g} s.", _TRY) from None
-        raise TpuLookupFailed(f"The TPU API cannot be reached: {str(reason)[:200] or type(reason).__name__}.", _TRY) from None
+        raise TpuLookupFailed(
+            f"The TPU API cannot be reached: {str(reason)[:200] or type(reason).__name__}.", _TRY
+        ) from None
     if len(body) > MAX_BYTES:
         raise TpuLookupFailed(f"The TPU API's answer is larger than {MAX_BYTES // 2**20} MiB.", _TRY)
     return Answer(status, _object(body, status))
@@ -66,7 +72,9 @@ def _object(body: bytes, status: int) -> Mapping[str, Any]:
 
 
 def get_text(url: str, headers: Mapping[str, str], timeout_s: float) -> str:
-    """A short text from the machine's own metadata server, never through a proxy; empty where there is none."""
+    """A short text from the machine's own metadata server, never through a proxy; empty where
+    there is none.
+    """
     opener = urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler({}))
     try:
         status, body = _fetch(opener, urllib.request.Request(url, headers=dict(headers)), timeout_s)
@@ -75,7 +83,9 @@ def get_text(url: str, headers: Mapping[str, str], timeout_s: float) -> str:
     return body[:1000].decode("utf-8", "replace") if status == 200 else ""
 
 
-def _fetch(opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float) -> tuple[int, bytes]:
+def _fetch(
+    opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
+) -> tuple[int, bytes]:
     """Status and body, of which at most MAX_BYTES + 1 are read."""
     deadline = time.monotonic() + timeout_s
     try:

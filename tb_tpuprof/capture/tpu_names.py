@@ -1,10 +1,11 @@
 """Names of Cloud TPUs → addresses of their workers' profilers, asked of the Cloud TPU API.
 
-    name, zone, project ─ GET v2/projects/P/locations/Z/nodes/N ─▶ networkEndpoints ─▶ 10.0.0.2:8466, 10.0.0.3:8466, …
+    name, zone, project ─ GET v2/projects/P/locations/Z/nodes/N ─▶ networkEndpoints ─▶ 10.0.0.2:8466,
+    10.0.0.3:8466, …
                             credentials: google-auth's default         (v1 TPU nodes: ipAddress and port)
 
-A TPU's node listens for jobs on port 8470 and for profilers on 8466; a job in a TPU VM that started a profiler server itself listens
-where it says: `name:9012`.
+A TPU's node listens for jobs on port 8470 and for profilers on 8466; a job in a TPU VM that started a
+profiler server itself listens where it says: `name:9012`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _ZONE = re.compile(r"(?:.*/)?([a-z]+-[a-z]+[0-9]+-[a-z])")
 
 @dataclass(frozen=True)
 class TpuPlace:
-    """Where TPUs are looked up. What is empty is found out: the zone from the machine's metadata, the project from the credentials."""
+    """Where TPUs are looked up. What is empty is found out: the zone from the machine's metadata, the project
+    from the credentials.
+    """
 
     zone: str = ""
     project: str = ""
@@ -55,11 +58,14 @@ class Login:
     project: str = ""
 
 
-def resolve_tpus(text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Login] | None = None) -> tuple[Target, ...]:
-    """The profiler of every worker of the named TPUs, in the API's order; `text` is a list separated by commas.
+def resolve_tpus(
+    text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Login] | None = None
+) -> tuple[Target, ...]:
+    """The profiler of every worker of the named TPUs, in the API's order; `text` is a list separated by
+    commas.
 
-    A name may be a resource's full name (`projects/P/locations/Z/nodes/N`) and may end with a port of its own, which then takes
-    the place of 8466. Raises BadParameter, or TpuLookupFailed with what to do.
+    A name may be a resource's full name (`projects/P/locations/Z/nodes/N`) and may end with a port of its
+    own, which then takes the place of 8466. Raises BadParameter, or TpuLookupFailed with what to do.
     """
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not names or len(names) > MAX_NAMES:
@@ -79,19 +85,29 @@ def resolve_tpus(text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Lo
                 "Name it: --gcp_project=PROJECT, or run: gcloud config set project PROJECT",
             )
         zone = node["zone"] or place.zone or zone_of_this_machine()
-        found.update(dict.fromkeys(_workers(_Node(api_url, project, zone, node["node"]), access.token, int(node["port"] or 0))))
+        found.update(
+            dict.fromkeys(
+                _workers(_Node(api_url, project, zone, node["node"]), access.token, int(node["port"] or 0))
+            )
+        )
     return tuple(found)
 
 
 def _parsed(name: str) -> Mapping[str, str]:
     match = _NAME.fullmatch(name)
     if not match or int(match["port"] or 1) not in range(1, 65536):
-        raise BadParameter("tpu", name, "a TPU's name such as my-tpu; an address such as 10.0.0.2:8466 belongs into the service address")
+        raise BadParameter(
+            "tpu",
+            name,
+            "a TPU's name such as my-tpu; an address such as 10.0.0.2:8466 belongs into the service address",
+        )
     return match.groupdict(default="")
 
 
 def _checked_url(url: str) -> str:
-    """The API's address without a slash at its end. The token travels there: only over TLS, or within this machine."""
+    """The API's address without a slash at its end. The token travels there: only over TLS, or within this
+    machine.
+    """
     parts = urllib.parse.urlsplit(url)
     is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
@@ -141,7 +157,9 @@ def _workers(node: _Node, token: str, port: int) -> list[Target]:
     return [_address(node, endpoint, port) for endpoint in endpoints]
 
 
-_LOOK = "Look at it: gcloud compute tpus tpu-vm describe {node.name} --zone={node.zone} --project={node.project}"
+_LOOK = (
+    "Look at it: gcloud compute tpus tpu-vm describe {node.name} --zone={node.zone} --project={node.project}"
+)
 _STATES = {
     "CREATING": "Wait until it is made, then try again.",
     "STARTING": "Wait until it has started, then try again.",
@@ -157,7 +175,9 @@ _STATES = {
 
 
 def _address(node: _Node, endpoint: object, port: int) -> Target:
-    """The profiler's address of one network endpoint; the port at which it listens for jobs stands for the profiler's."""
+    """The profiler's address of one network endpoint; the port at which it listens for jobs stands for the
+    profiler's.
+    """
     if not isinstance(endpoint, dict):
         raise _strange(node)
     try:
@@ -172,7 +192,9 @@ def _address(node: _Node, endpoint: object, port: int) -> Target:
 
 
 def _strange(node: _Node) -> TpuLookupFailed:
-    return TpuLookupFailed(f"The TPU API's answer for {node.where} names no usable address.", _LOOK.format(node=node))
+    return TpuLookupFailed(
+        f"The TPU API's answer for {node.where} names no usable address.", _LOOK.format(node=node)
+    )
 
 
 def _refused(node: _Node, answer: Answer) -> TpuLookupFailed:
@@ -180,14 +202,19 @@ def _refused(node: _Node, answer: Answer) -> TpuLookupFailed:
     said, reason = _error(answer.content)
     quoted = f" It says: {said}" if said else ""
     if answer.status == 401:
-        return TpuLookupFailed(f"The TPU API does not accept the credentials: they are expired or revoked.{quoted}", _LOGIN)
+        return TpuLookupFailed(
+            f"The TPU API does not accept the credentials: they are expired or revoked.{quoted}", _LOGIN
+        )
     if answer.status == 403 and reason == "SERVICE_DISABLED":
         return TpuLookupFailed(
             f"The TPU API is switched off in the project {node.project}.",
             f"Run: gcloud services enable tpu.googleapis.com --project={node.project}",
         )
     if answer.status == 403:
-        remedy = f"Ask for the role TPU Viewer (roles/tpu.viewer) in the project {node.project}, or give addresses: --service_addr."
+        remedy = (
+            f"Ask for the role TPU Viewer (roles/tpu.viewer) in the project {node.project}, or give "
+            "addresses: --service_addr."
+        )
         return TpuLookupFailed(f"The credentials may not look at the TPU {node.where}.{quoted}", remedy)
     if answer.status == 404:
         return TpuLookupFailed(
@@ -195,7 +222,10 @@ def _refused(node: _Node, answer: Answer) -> TpuLookupFailed:
             f"See what there is: gcloud compute tpus tpu-vm list --zone={node.zone} --project={node.project}",
         )
     if answer.status == 400:
-        return TpuLookupFailed(f"The TPU API does not understand the name, zone or project: {node.where}.{quoted}", "Correct them.")
+        return TpuLookupFailed(
+            f"The TPU API does not understand the name, zone or project: {node.where}.{quoted}",
+            "Correct them.",
+        )
     return TpuLookupFailed(
         f"The TPU API answers with status {answer.status}.{quoted}",
         "Try again in a minute, or give the workers' addresses: --service_addr.",
@@ -208,7 +238,11 @@ def _error(content: Mapping[str, Any]) -> tuple[str, str]:
     if not isinstance(error, dict):
         return "", ""
     details = error.get("details")
-    reasons = [detail.get("reason") for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+    reasons = (
+        [detail.get("reason") for detail in details if isinstance(detail, dict)]
+        if isinstance(details, list)
+        else []
+    )
     return _shown(error.get("message") or ""), next((str(reason) for reason in reasons if reason), "")
 
 
@@ -220,18 +254,23 @@ def _shown(value: object) -> str:
 def zone_of_this_machine() -> str:
     """The zone of the Google Cloud machine that this runs on. Raises TpuLookupFailed elsewhere."""
     host = os.environ.get(METADATA_VARIABLE, "") or METADATA_HOST
-    text = get_text(f"http://{host}/computeMetadata/v1/instance/zone", {"Metadata-Flavor": "Google"}, _METADATA_TIMEOUT_S)
+    text = get_text(
+        f"http://{host}/computeMetadata/v1/instance/zone", {"Metadata-Flavor": "Google"}, _METADATA_TIMEOUT_S
+    )
     found = _ZONE.fullmatch(text.strip())
     if not found:
         raise TpuLookupFailed(
-            "The TPU's zone was not given, and this is no Google Cloud machine whose own zone could be taken.",
+            "The TPU's zone was not given, and this is no Google Cloud machine whose own zone could be "
+            "taken.",
             "Name it: --tpu_zone=us-central2-b",
         )
     return found[1]
 
 
 def default_login() -> Login:
-    """A token of google-auth's default credentials. Raises TpuLookupFailed where there are none, or they no longer hold."""
+    """A token of google-auth's default credentials. Raises TpuLookupFailed where there are none, or they no
+    longer hold.
+    """
     try:
         import google.auth
         import google.auth.exceptions
@@ -250,10 +289,13 @@ def default_login() -> Login:
         raise TpuLookupFailed("There are no Google Cloud credentials on this machine.", _LOGIN) from None
     except google.auth.exceptions.RefreshError as error:
         raise TpuLookupFailed(
-            f"The Google Cloud credentials are expired or revoked: {_shown(error.args[0] if error.args else '')}.", _LOGIN
+            "The Google Cloud credentials are expired or revoked: "
+            f"{_shown(error.args[0] if error.args else '')}.",
+            _LOGIN,
         ) from None
     except google.auth.exceptions.GoogleAuthError as error:
         raise TpuLookupFailed(
-            f"The Google Cloud credentials cannot be renewed: {_shown(error)}.", "Check the network, then try again."
+            f"The Google Cloud credentials cannot be renewed: {_shown(error)}.",
+            "Check the network, then try again.",
         ) from None
     return Login(str(credentials.token or ""), str(project or ""))

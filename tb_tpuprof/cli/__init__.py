@@ -11,17 +11,25 @@ from tb_tpuprof.cli import capture, monitor, runs, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
 from tb_tpuprof.native import IS_COMPILED
 
-SLOW = " (without the compiled decoder: the same numbers, but slower; install a C compiler, then tb-tpuprof again)"
+SLOW = (
+    " (without the compiled decoder: the same numbers, but slower; install a C compiler, then tb-tpuprof "
+    "again)"
+)
 COMMANDS = (runs, tools, why, show, capture, monitor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns its exit code: 0 done, 2 wrong usage, 3 a damaged trace, 4 not found, 5 nothing to show.
+    """Run the command line; returns its exit code: 0 done, 2 wrong usage, 3 a damaged trace, 4 not found, 5
+    nothing to show.
 
     Captures: 6 nothing was saved, 7 not allowed, 8 some targets failed. 130: Ctrl-C.
     """
-    parser = argparse.ArgumentParser(prog="tpuprof", description="Capture profiles of machine-learning jobs, and look into them.")
-    parser.add_argument("--version", action="version", version=f"tpuprof {__version__}{'' if IS_COMPILED else SLOW}")
+    parser = argparse.ArgumentParser(
+        prog="tpuprof", description="Capture profiles of machine-learning jobs, and look into them."
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"tpuprof {__version__}{'' if IS_COMPILED else SLOW}"
+    )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_parser(subparsers)

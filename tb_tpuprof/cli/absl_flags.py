@@ -1,6 +1,7 @@
 """Arguments in the style of absl → values by name: what the scripts of the old Cloud TPU Profiler pass.
 
---flag=value   --flag value   -flag value   --switch   --noswitch   --switch=false   --   (the end of all flags)
+--flag=value   --flag value   -flag value   --switch   --noswitch   --switch=false   --   (the end of all
+flags)
 """
 
 from __future__ import annotations
@@ -42,10 +43,16 @@ def parse_flags(argv: Sequence[str], flags: Sequence[Flag]) -> dict[str, Value]:
         if argument == "--":
             break
         if not argument.startswith("-") or argument == "-":
-            raise UsageError(f"There is no place for {argument[:80]!r}.", "Values follow their flag: --flag=value.")
+            raise UsageError(
+                f"There is no place for {argument[:80]!r}.", "Values follow their flag: --flag=value."
+            )
         name, equals, given = argument.lstrip("-").partition("=")
         flag, is_negated = known.get(name), False
-        if flag is None and name.startswith("no") and isinstance((found := known.get(name[2:])) and found.default, bool):
+        if (
+            flag is None
+            and name.startswith("no")
+            and isinstance((found := known.get(name[2:])) and found.default, bool)
+        ):
             flag, is_negated = known[name[2:]], True
         if flag is None:
             raise _unknown(name, known)
@@ -61,7 +68,9 @@ def parse_flags(argv: Sequence[str], flags: Sequence[Flag]) -> dict[str, Value]:
 
 def _unknown(name: str, known: Mapping[str, Flag]) -> UsageError:
     close = difflib.get_close_matches(name, known, 1)
-    return UsageError(f"There is no flag --{name[:80]}.", f"Did you mean --{close[0]}?" if close else "See --help.")
+    return UsageError(
+        f"There is no flag --{name[:80]}.", f"Did you mean --{close[0]}?" if close else "See --help."
+    )
 
 
 def _next(rest: Iterator[str], flag: Flag) -> str:

@@ -1,4 +1,6 @@
-"""`tpuprof capture`: profiles of running jobs, saved as a run below a logdir; progress on stderr, the run's folder on stdout."""
+"""`tpuprof capture`: profiles of running jobs, saved as a run below a logdir; progress on stderr, the run's
+folder on stdout.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ if TYPE_CHECKING:  # it imports gRPC, which other commands should not wait for
 
 NONE_SAVED, SOME_SAVED = 6, 8
 EXIT_CODES = (
-    "Exit codes: 0 every target was saved, 8 some were, 6 none was (or a TPU's name led nowhere), 2 wrong usage, "
-    "4 the logdir cannot be written, 130 Ctrl-C."
+    "Exit codes: 0 every target was saved, 8 some were, 6 none was (or a TPU's name led nowhere), 2 wrong "
+    "usage, 4 the logdir cannot be written, 130 Ctrl-C."
 )
 
 
@@ -41,15 +43,20 @@ class CaptureRequest:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     text = (
-        "Profile running jobs and save what they did as a run that TensorBoard's Profile tab and 'tpuprof show' open. "
-        "The jobs must run a profiler server: jax.profiler.start_server(9012), tf.profiler.experimental.server.start(6009), "
-        "TensorFlow Serving's port 8500, a Cloud TPU. All targets begin at the same moment and become one run, a file each; "
-        "one that fails loses no other."
+        "Profile running jobs and save what they did as a run that TensorBoard's Profile tab and 'tpuprof "
+        "show' open. The jobs must run a profiler server: jax.profiler.start_server(9012), "
+        "tf.profiler.experimental.server.start(6009), TensorFlow Serving's port 8500, a Cloud TPU. All "
+        "targets begin at the same moment and become one run, a file each; one that fails loses no other."
     )
-    parser = subparsers.add_parser("capture", help="profile running jobs and save the run", description=text, epilog=EXIT_CODES)
+    parser = subparsers.add_parser(
+        "capture", help="profile running jobs and save the run", description=text, epilog=EXIT_CODES
+    )
     add_target_arguments(parser)
     parser.add_argument(
-        "--logdir", required=True, metavar="DIR", help="where to save: TensorBoard's logdir, a folder or a URL such as gs://bucket/logs"
+        "--logdir",
+        required=True,
+        metavar="DIR",
+        help="where to save: TensorBoard's logdir, a folder or a URL such as gs://bucket/logs",
     )
     parser.add_argument("--run_name", default="", metavar="NAME", help="name of the run (default: the time)")
     recording = parser.add_argument_group("what to record")
@@ -58,10 +65,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         unit = f" {option.unit}" if option.unit else ""
         text = f"{option.help}{' ' + levels + '.' if levels else ''} Default: {option.default}{unit}."
         recording.add_argument(
-            f"--{option.name}", type=int, default=option.default, metavar=option.unit.upper() or "N", help=text.replace("%", "%%")
+            f"--{option.name}",
+            type=int,
+            default=option.default,
+            metavar=option.unit.upper() or "N",
+            help=text.replace("%", "%%"),
         )
     recording.add_argument(
-        "--include_dataset_ops", action=argparse.BooleanOptionalAction, default=True, help="whether tf.data's operations are recorded."
+        "--include_dataset_ops",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether tf.data's operations are recorded.",
     )
     parser.add_argument(
         "--workers_list",
@@ -77,7 +91,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     given = {option.name: getattr(arguments, option.name) for option in OPTIONS}
     options = CaptureOptions(**given, include_dataset_ops=arguments.include_dataset_ops)
     targets = find_targets(where_of(arguments))
-    return capture_run(CaptureRequest(targets, options, arguments.logdir, arguments.run_name, split(arguments.workers_list)))
+    return capture_run(
+        CaptureRequest(targets, options, arguments.logdir, arguments.run_name, split(arguments.workers_list))
+    )
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -86,7 +102,9 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def capture_run(request: CaptureRequest) -> int:
-    """Capture all targets into a new run, showing how far each is, and say at the end what was saved and how to look at it."""
+    """Capture all targets into a new run, showing how far each is, and say at the end what was saved and how
+    to look at it.
+    """
     from tb_tpuprof.capture.job import capture
 
     folder = new_run(request.logdir, request.run_name)

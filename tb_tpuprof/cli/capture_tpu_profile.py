@@ -1,7 +1,8 @@
-"""The command `capture_tpu_profile`: the old Cloud TPU Profiler's flags, our capture and monitoring. Scripts written for it keep working.
+"""The command `capture_tpu_profile`: the old Cloud TPU Profiler's flags, our capture and monitoring. Scripts
+written for it keep working.
 
-What differs: profiles come back over the connection and are written here, not by the TPU; every worker of a TPU is captured
-unless `--workers_list` names some; exit codes tell what went wrong.
+What differs: profiles come back over the connection and are written here, not by the TPU; every worker of a
+TPU is captured unless `--workers_list` names some; exit codes tell what went wrong.
 """
 
 from __future__ import annotations
@@ -23,21 +24,43 @@ FLAGS = (
     Flag("tpu", "", "Name of the Cloud TPU, or several separated by commas.", ("tpu_name",)),
     Flag("tpu_zone", "", "Zone of the Cloud TPU; empty: this machine's own, on Google Cloud."),
     Flag("gcp_project", "", "Project of the Cloud TPU; empty: that of the credentials."),
-    Flag("service_addr", "", "Address of a profiler server in place of a name, such as 10.0.0.2:8466, or several separated by commas."),
-    Flag("workers_list", "", "Workers that the server shall profile in place of itself; they write into the logdir themselves."),
-    Flag("logdir", "", "TensorBoard's logdir: a folder or a URL such as gs://bucket/logs. Not needed for monitoring."),
-    Flag("duration_ms", 0, f"How long to profile, or what each monitoring query covers; 0: {TRACING_MS} ms, or {MONITORING_MS} ms."),
+    Flag(
+        "service_addr",
+        "",
+        "Address of a profiler server in place of a name, such as 10.0.0.2:8466, or several separated by "
+        "commas.",
+    ),
+    Flag(
+        "workers_list",
+        "",
+        "Workers that the server shall profile in place of itself; they write into the logdir themselves.",
+    ),
+    Flag(
+        "logdir",
+        "",
+        "TensorBoard's logdir: a folder or a URL such as gs://bucket/logs. Not needed for monitoring.",
+    ),
+    Flag(
+        "duration_ms",
+        0,
+        f"How long to profile, or what each monitoring query covers; 0: {TRACING_MS} ms, or {MONITORING_MS} "
+        "ms.",
+    ),
     Flag("num_tracing_attempts", 3, "How often to try while no event is collected."),
     Flag("include_dataset_ops", True, "Whether tf.data's operations are recorded."),
     Flag(
-        "monitoring_level", 0, "0: capture a profile. 1: print device type and use of the matrix units. 2: idle, step and infeed time too."
+        "monitoring_level",
+        0,
+        "0: capture a profile. 1: print device type and use of the matrix units. 2: idle, step and infeed "
+        "time too.",
     ),
     Flag("num_queries", 100, "How many monitoring queries to make."),
     Flag("display_timestamp", False, "Whether each monitoring result begins with the time.", ("timestamp",)),
 )
 _HELP = ("help", "h", "helpshort", "helpfull")
 _ABOUT = (
-    "Capture a profile of a Cloud TPU, or monitor it. ('tpuprof capture' and 'tpuprof monitor' do the same, and more.)\n\n"
+    "Capture a profile of a Cloud TPU, or monitor it. ('tpuprof capture' and 'tpuprof monitor' do the same, "
+    "and more.)\n\n"
     f"{EXIT_CODES}\n\nFlags:\n"
 )
 
@@ -61,7 +84,10 @@ def _run(arguments: Sequence[str]) -> int:
     if level:
         return _monitor(where, values, level)
     if not values["logdir"]:
-        raise UsageError("There is no logdir to save the profile in.", "Add --logdir=DIR, or --monitoring_level=1 to print numbers only.")
+        raise UsageError(
+            "There is no logdir to save the profile in.",
+            "Add --logdir=DIR, or --monitoring_level=1 to print numbers only.",
+        )
     from tb_tpuprof.capture.options import CaptureOptions
 
     options = CaptureOptions(
@@ -69,7 +95,11 @@ def _run(arguments: Sequence[str]) -> int:
         num_tracing_attempts=max(1, _number(values, "num_tracing_attempts")),
         include_dataset_ops=bool(values["include_dataset_ops"]),
     )
-    return capture_run(CaptureRequest(find_targets(where), options, str(values["logdir"]), workers=split(str(values["workers_list"]))))
+    return capture_run(
+        CaptureRequest(
+            find_targets(where), options, str(values["logdir"]), workers=split(str(values["workers_list"]))
+        )
+    )
 
 
 def _monitor(where: Where, values: Mapping[str, Value], level: int) -> int:
@@ -78,7 +108,9 @@ def _monitor(where: Where, values: Mapping[str, Value], level: int) -> int:
     n = _number(values, "num_queries")
     options = MonitorOptions(level, _number(values, "duration_ms") or MONITORING_MS, max(n, 1))
     targets = find_targets(where)
-    lines = partial(old_lines, level=level, with_time=bool(values["display_timestamp"]), with_target=len(targets) > 1)
+    lines = partial(
+        old_lines, level=level, with_time=bool(values["display_timestamp"]), with_target=len(targets) > 1
+    )
     return watch(targets, options, lines)
 
 
@@ -87,9 +119,13 @@ def _number(values: Mapping[str, Value], name: str) -> int:
 
 
 def _where(values: Mapping[str, Value]) -> Where:
-    address, tpu, zone, project = (str(values[name]) for name in ("service_addr", "tpu", "tpu_zone", "gcp_project"))
+    address, tpu, zone, project = (
+        str(values[name]) for name in ("service_addr", "tpu", "tpu_zone", "gcp_project")
+    )
     if not address and not tpu:
-        raise UsageError("Neither a TPU nor an address is given.", "Add --tpu=NAME or --service_addr=HOST:PORT.")
+        raise UsageError(
+            "Neither a TPU nor an address is given.", "Add --tpu=NAME or --service_addr=HOST:PORT."
+        )
     if address and tpu:
         sys.stderr.write(f"{NAME}: both --service_addr and --tpu are given; --service_addr counts.\n")
         tpu = ""

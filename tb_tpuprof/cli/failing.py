@@ -13,7 +13,9 @@ INTERRUPTED = 130
 
 
 def exit_code_of(name: str, command: Callable[[], int]) -> int:
-    """The command's own exit code; else that of what it failed with. Errors in a file, a reply or an argument never show a traceback."""
+    """The command's own exit code; else that of what it failed with. Errors in a file, a reply or an argument
+    never show a traceback.
+    """
     try:
         code = command()
         sys.stdout.flush()

@@ -23,16 +23,35 @@ _UNKNOWN = "—"
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     text = (
-        "Print step time, idle time and waiting for input of running jobs as they go, until Ctrl-C. TPU servers are asked through "
-        "their monitoring service; others are profiled for a moment and the profile is analysed. Nothing is saved."
+        "Print step time, idle time and waiting for input of running jobs as they go, until Ctrl-C. TPU "
+        "servers are asked through their monitoring service; others are profiled for a moment and the "
+        "profile is analysed. Nothing is saved."
     )
-    parser = subparsers.add_parser("monitor", help="watch running jobs: step time, idle time, waiting for input", description=text)
+    parser = subparsers.add_parser(
+        "monitor", help="watch running jobs: step time, idle time, waiting for input", description=text
+    )
     add_target_arguments(parser)
-    parser.add_argument("--monitoring_level", type=int, default=2, choices=(1, 2), help="1: device and matrix units only; 2 (default): all")
     parser.add_argument(
-        "--duration_ms", type=int, default=1000, metavar="MS", help="what a sample covers, and how often one comes (default 1000)"
+        "--monitoring_level",
+        type=int,
+        default=2,
+        choices=(1, 2),
+        help="1: device and matrix units only; 2 (default): all",
     )
-    parser.add_argument("--num_queries", type=int, default=0, metavar="N", help="end after N samples of each target (default: go on)")
+    parser.add_argument(
+        "--duration_ms",
+        type=int,
+        default=1000,
+        metavar="MS",
+        help="what a sample covers, and how often one comes (default 1000)",
+    )
+    parser.add_argument(
+        "--num_queries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="end after N samples of each target (default: go on)",
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
     parser.set_defaults(run_command=run_command)
 
@@ -77,7 +96,8 @@ def text_line(sample: MonitorSample) -> str:
     if sample.device_idle_fraction is not None:
         parts.append(f"idle {format_fraction(sample.device_idle_fraction)}")
     if sample.step_time_avg_ps is not None:
-        parts.append(f"step {format_time(sample.step_time_avg_ps)}{_range(sample.step_time_min_ps, sample.step_time_max_ps, format_time)}")
+        span = _range(sample.step_time_min_ps, sample.step_time_max_ps, format_time)
+        parts.append(f"step {format_time(sample.step_time_avg_ps)}{span}")
     elif sample.n_steps == 0:
         parts.append("no step ended")
     if sample.input_fraction_avg is not None:
@@ -93,7 +113,9 @@ def _range(low: float | None, high: float | None, form: Callable[[float], str]) 
 
 
 def old_lines(sample: MonitorSample, level: int, with_time: bool, with_target: bool) -> str:
-    """The sample as `capture_tpu_profile` always printed it: scripts look for these words. What is not known is a dash."""
+    """The sample as `capture_tpu_profile` always printed it: scripts look for these words. What is not known
+    is a dash.
+    """
     lines = [f"{sample.target}:"] if with_target else []
     if with_time:
         lines.append(f"Timestamp: {time.strftime('%H:%M:%S', time.localtime(sample.time_unix_ms / 1000))}")
@@ -104,8 +126,14 @@ def old_lines(sample: MonitorSample, level: int, with_time: bool, with_target: b
     lines.append(f"{'TPU' if is_tpu else 'Device'} type: {sample.device_type or _UNKNOWN}")
     if level >= 2:
         lines.append(f"Number of {'TPU cores' if is_tpu else 'devices'}: {sample.n_cores or _UNKNOWN}")
-        lines.append(f"{kind[0].upper()}{kind[1:]} idle time (lower is better): {_percent(sample.device_idle_fraction)}")
-    lines.append(f"Utilization of {'TPU ' if is_tpu else ''}Matrix Units (higher is better): {_percent(sample.matrix_unit_fraction)}")
+        lines.append(
+            f"{kind[0].upper()}{kind[1:]} idle time (lower is better): "
+            f"{_percent(sample.device_idle_fraction)}"
+        )
+    lines.append(
+        f"Utilization of {'TPU ' if is_tpu else ''}Matrix Units (higher is better): "
+        f"{_percent(sample.matrix_unit_fraction)}"
+    )
     if level >= 2:
         times = (sample.step_time_avg_ps, sample.step_time_min_ps, sample.step_time_max_ps)
         shares = (sample.input_fraction_avg, sample.input_fraction_min, sample.input_fraction_max)

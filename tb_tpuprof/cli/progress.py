@@ -1,4 +1,5 @@
-"""How far each target of a capture is → a bar a target on a terminal, redrawn; else a plain line for each new state.
+"""How far each target of a capture is → a bar a target on a terminal, redrawn; else a plain line for each new
+state.
 
 localhost:6009   profiling   ━━━━━━━━━━━━━━──────────  1.2 s left
 10.0.0.2:8466    receiving   12.4 MiB
@@ -26,7 +27,9 @@ _MAX_NAME = 40
 
 
 class Progress:
-    """Shows on `stream` what `show` is told, from any thread; used as a context, which ends with the last state drawn."""
+    """Shows on `stream` what `show` is told, from any thread; used as a context, which ends with the last
+    state drawn.
+    """
 
     def __init__(self, stream: TextIO, targets: list[str]) -> None:
         self._stream = stream
@@ -43,7 +46,9 @@ class Progress:
             self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop.set()
         if self._is_terminal:
             self._thread.join()
@@ -53,7 +58,9 @@ class Progress:
         """Take note of where target `i` stands."""
         with self._lock:
             before, self._latest[i] = self._latest[i], progress
-            if not self._is_terminal and (before is None or (before.state, before.attempt) != (progress.state, progress.attempt)):
+            if not self._is_terminal and (
+                before is None or (before.state, before.attempt) != (progress.state, progress.attempt)
+            ):
                 self._stream.write(printable(f"{self._names[i]}: {self._words(progress)}") + "\n")
                 self._stream.flush()
 
@@ -62,14 +69,20 @@ class Progress:
             self._draw()
 
     def _draw(self) -> None:
-        """All lines over the ones drawn before, cut to the terminal: as many as fit, targets that are not done first."""
+        """All lines over the ones drawn before, cut to the terminal: as many as fit, targets that are not
+        done first.
+        """
         columns, rows = shutil.get_terminal_size()
         with self._lock:
             order = sorted(range(len(self._names)), key=lambda i: self._is_done(i))
             lines = [self._line(i)[: columns - 1] for i in sorted(order[: max(1, rows - 2)])]
             if len(order) > len(lines):
                 n_done = sum(self._is_done(i) for i in order)
-                lines.append(f"… {len(order) - len(lines)} more targets; {n_done} of {len(order)} are done"[: columns - 1])
+                lines.append(
+                    f"… {len(order) - len(lines)} more targets; {n_done} of {len(order)} are done"[
+                        : columns - 1
+                    ]
+                )
             up = f"\x1b[{self._n_drawn}A" if self._n_drawn else ""
             self._stream.write(up + "".join(f"\r\x1b[2K{line}\n" for line in lines) + "\x1b[J")
             self._stream.flush()

@@ -1,4 +1,5 @@
-"""What a session reads → a line on the terminal that says how far it is, once that has lasted for half a second.
+"""What a session reads → a line on the terminal that says how far it is, once that has lasted for half a
+second.
 
 Reading 37 of 256 hosts, 185.0 MiB of 1.2 GiB, 3 s: worker-41
 """
@@ -23,7 +24,9 @@ _CLEAR = "\r\x1b[2K"
 
 @contextmanager
 def reading(session: Session, stream: TextIO) -> Iterator[None]:
-    """Within the context, tell on `stream` what the session reads; nothing where that is no terminal. The line is gone at the end."""
+    """Within the context, tell on `stream` what the session reads; nothing where that is no terminal. The
+    line is gone at the end.
+    """
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -56,5 +59,8 @@ def line(standing: Standing) -> str:
     size = format_bytes(standing.size_bytes)
     if standing.n_hosts == 1:
         return f"Reading {standing.host}, {size}, {standing.seconds:.0f} s"
-    read = f"Reading {standing.n_done} of {standing.n_hosts} hosts, {format_bytes(standing.done_bytes)} of {size}, {standing.seconds:.0f} s"
+    read = (
+        f"Reading {standing.n_done} of {standing.n_hosts} hosts, {format_bytes(standing.done_bytes)} of "
+        f"{size}, {standing.seconds:.0f} s"
+    )
     return f"{read}: {standing.host}" if standing.host else f"{read}: putting them together"

@@ -43,6 +43,10 @@ def run_command(arguments: argparse.Namespace) -> str:
     lines = []
     for run in runs:
         size = format_bytes(sum(file.size_bytes for file in run.files))
-        what = f"{len(run.files)} host{'s' if len(run.files) != 1 else ''}, {size}" if run.state == "ok" else f"{run.state}: {run.message}"
+        what = (
+            f"{len(run.files)} host{'s' if len(run.files) != 1 else ''}, {size}"
+            if run.state == "ok"
+            else f"{run.state}: {run.message}"
+        )
         lines.append(f"{run.name}  {run.captured_at}  {what}\n    {run.path}")
     return printable("\n".join(lines) + "\n")

@@ -1,4 +1,6 @@
-"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte), CSV, or as Chrome trace JSON."""
+"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte), CSV, or as
+Chrome trace JSON.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,36 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the subcommand."""
     parser = subparsers.add_parser("show", help="print what a tool has to say of a run")
     parser.add_argument("tool", metavar="TOOL", help=", ".join(tool.name for tool in TOOLS))
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
-    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
+    parser.add_argument(
+        "run_dir",
+        metavar="RUN_DIR",
+        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+    )
+    parser.add_argument(
+        "--host", action="append", default=[], metavar="H", help="a host; may be given several times"
+    )
     parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
     words = f"trace: Chrome trace JSON, of the trace viewer; {', '.join(_FILES)}: files of the graph viewer"
-    parser.add_argument("--format", choices=("text", "json", "csv", "trace", *_FILES), default="text", help=words)
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write to a file; trace is always gzipped and needs one")
-    parser.add_argument("--table", default="", metavar="T", help="which table, for csv; default: the tool's first")
+    parser.add_argument(
+        "--format", choices=("text", "json", "csv", "trace", *_FILES), default="text", help=words
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="",
+        metavar="FILE",
+        help="write to a file; trace is always gzipped and needs one",
+    )
+    parser.add_argument(
+        "--table", default="", metavar="T", help="which table, for csv; default: the tool's first"
+    )
     where = "where many hosts are analysed: threads, processes, auto (by their number) or dask://HOST:PORT"
-    parser.add_argument("--executor", default=os.environ.get(EXECUTOR_VARIABLE, "auto"), metavar="E", help=f"{where}; default: %(default)s")
+    parser.add_argument(
+        "--executor",
+        default=os.environ.get(EXECUTOR_VARIABLE, "auto"),
+        metavar="E",
+        help=f"{where}; default: %(default)s",
+    )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
     parser.set_defaults(run_command=run_command)
 

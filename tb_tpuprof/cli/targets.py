@@ -40,10 +40,23 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="names of Cloud TPUs, all of whose workers are meant; NAME:9012 for another port",
     )
-    group.add_argument("--tpu_zone", metavar="ZONE", default="", help="the TPUs' zone (default: this machine's own, on Google Cloud)")
-    group.add_argument("--gcp_project", metavar="PROJECT", default="", help="the TPUs' project (default: that of the credentials)")
     group.add_argument(
-        "--tpu_api", metavar="URL", default="", help=f"address of the Cloud TPU API (default: {API_VARIABLE}, else {API_URL})"
+        "--tpu_zone",
+        metavar="ZONE",
+        default="",
+        help="the TPUs' zone (default: this machine's own, on Google Cloud)",
+    )
+    group.add_argument(
+        "--gcp_project",
+        metavar="PROJECT",
+        default="",
+        help="the TPUs' project (default: that of the credentials)",
+    )
+    group.add_argument(
+        "--tpu_api",
+        metavar="URL",
+        default="",
+        help=f"address of the Cloud TPU API (default: {API_VARIABLE}, else {API_URL})",
     )
 
 

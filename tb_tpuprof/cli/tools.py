@@ -13,7 +13,11 @@ from tb_tpuprof.tools import TOOLS
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     parser = subparsers.add_parser("tools", help="list the tools and what they need")
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
+    parser.add_argument(
+        "run_dir",
+        metavar="RUN_DIR",
+        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+    )
     parser.set_defaults(run_command=run_command)
 
 
@@ -27,7 +31,10 @@ def run_command(arguments: argparse.Namespace) -> str:
         reason = availability.reason if availability is not None else session.info.message
         lines.append(f"{tool.name:<{width}}{tool.summary}")
         if reason:
-            lines.append(f"{'':<{width}}nothing to show: {reason} {availability.remedy if availability else ''}".rstrip())
+            lines.append(
+                f"{'':<{width}}nothing to show: {reason} "
+                f"{availability.remedy if availability else ''}".rstrip()
+            )
         for param in tool.params:
             default = "…" if param.default is None else param.default
             lines.append(f"{'':<{width}}--param {param.name}={default}  {param.help}")

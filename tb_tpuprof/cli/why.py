@@ -18,10 +18,18 @@ from tb_tpuprof.units import format_fraction, format_time
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     parser = subparsers.add_parser("why", help="say why the steps of a run are slow, and what to do")
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
-    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
+    parser.add_argument(
+        "run_dir",
+        metavar="RUN_DIR",
+        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+    )
+    parser.add_argument(
+        "--host", action="append", default=[], metavar="H", help="a host; may be given several times"
+    )
     parser.add_argument("--step", default="", metavar="N", help="explain one step: its number or its name")
-    parser.add_argument("--format", choices=("text", "json", "md"), default="text", help="default: %(default)s")
+    parser.add_argument(
+        "--format", choices=("text", "json", "md"), default="text", help="default: %(default)s"
+    )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
     parser.set_defaults(run_command=run_command)
 
@@ -49,16 +57,23 @@ def _text(found: Diagnosis) -> str:
     if found.causes:
         steps = "1 step" if found.n_steps == 1 else f"{found.n_steps} steps"
         lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({steps}):"]
-        lines += [f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}" for one in found.causes]
+        lines += [
+            f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}"
+            for one in found.causes
+        ]
     return "\n".join([*lines, *(["", found.note] if found.note else [])]) + "\n"
 
 
 def _facts(finding: Finding) -> list[tuple[str, str]]:
     """Everything beside the sentence, by name."""
     return [
-        ("Why", finding.reason), ("Expected gain", gain_text(finding)), ("Evidence", "; ".join(one.text for one in finding.evidence)),
-        ("Confidence", finding.confidence), ("Capture with", finding.capture_option), ("What to do", finding.fix),
-    ]  # fmt: skip
+        ("Why", finding.reason),
+        ("Expected gain", gain_text(finding)),
+        ("Evidence", "; ".join(one.text for one in finding.evidence)),
+        ("Confidence", finding.confidence),
+        ("Capture with", finding.capture_option),
+        ("What to do", finding.fix),
+    ]
 
 
 def _markdown(found: Diagnosis) -> str:
@@ -70,5 +85,8 @@ def _markdown(found: Diagnosis) -> str:
             lines += ["", "```python", finding.snippet, "```"]
     if found.causes:
         lines += ["", "| cause | time per step | share |", "|---|---|---|"]
-        lines += [f"| {one.cause.label} | {format_time(one.time_ps)} | {format_fraction(one.share)} |" for one in found.causes]
+        lines += [
+            f"| {one.cause.label} | {format_time(one.time_ps)} | {format_fraction(one.share)} |"
+            for one in found.causes
+        ]
     return "\n".join([*lines, *(["", found.note] if found.note else [])]) + "\n"

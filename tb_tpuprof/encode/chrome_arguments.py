@@ -1,7 +1,8 @@
-"""Arguments of events → what the writer of Chrome traces puts behind them: texts in common, decoded stats, pieces of the file's own JSON.
+"""Arguments of events → what the writer of Chrome traces puts behind them: texts in common, decoded stats,
+pieces of the file's own JSON.
 
-A file that is JSON gives its arguments as they stand there. Of an XSpace a window of few events has all, a larger one those that
-were decoded on opening; those of an event's metadata always.
+A file that is JSON gives its arguments as they stand there. Of an XSpace a window of few events has all, a
+larger one those that were decoded on opening; those of an event's metadata always.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _MADE_HERE = ("_a", END_POSITION)
 
 @dataclass
 class Arguments:
-    """What `EventWriter` is given (native/plain/trace_json.py), and how many events' arguments were too large or no JSON."""
+    """What `EventWriter` is given (native/plain/trace_json.py), and how many events' arguments were too large
+    or no JSON.
+    """
 
     common: npt.NDArray[np.int32]
     stats: tuple[Array, Array, Array, Array]
@@ -67,16 +70,28 @@ def _by_row(parts: list[tuple[Array, Array, Array, Array]], n: int) -> tuple[Arr
     row, key, kind, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(row, kind="stable")
     first = np.searchsorted(row[order], np.arange(n + 1))
-    return first.astype(np.int64), key[order].astype(np.int32), kind[order].astype(np.uint8), value[order].astype(np.int64)
+    return (
+        first.astype(np.int64),
+        key[order].astype(np.int32),
+        kind[order].astype(np.uint8),
+        value[order].astype(np.int64),
+    )
 
 
-def _decoded(trace: Trace, event: Array, texts: Texts, without: set[int]) -> tuple[Array, Array, Array, Array]:
+def _decoded(
+    trace: Trace, event: Array, texts: Texts, without: set[int]
+) -> tuple[Array, Array, Array, Array]:
     """(row, key, kind, value) of the stats that were decoded on opening, but for some keys."""
     row_of = np.full(trace.n_events, -1, np.int64)
     row_of[event[event >= 0]] = np.flatnonzero(event >= 0)
     table = trace.event_stats.table
-    left_out = [*without, *(trace.strings.find(name) for name in _MADE_HERE if isinstance(trace.source, JsonSource))]
-    chosen = np.flatnonzero((row_of[table["owner"]] >= 0) & (table["kind"] != schema.BYTES) & ~np.isin(table["key"], left_out))
+    left_out = [
+        *without,
+        *(trace.strings.find(name) for name in _MADE_HERE if isinstance(trace.source, JsonSource)),
+    ]
+    chosen = np.flatnonzero(
+        (row_of[table["owner"]] >= 0) & (table["kind"] != schema.BYTES) & ~np.isin(table["key"], left_out)
+    )
     key, kind, value = (table[name][chosen] for name in ("key", "kind", "value"))
     used, place = np.unique(key, return_inverse=True)
     keys = np.array([texts.add(trace.strings.get(int(i))) for i in used.tolist()], np.int32)
@@ -112,7 +127,9 @@ def _common(trace: Trace, event: Array, texts: Texts) -> npt.NDArray[np.int32]:
             found["long_name"] = trace.strings.get(int(trace.metadata["name"][row]))[:_MAX_COMMON_TEXT]
     table = trace.metadata_stats.table
     chosen = np.flatnonzero(np.isin(table["owner"], used) & (table["kind"] != schema.BYTES))
-    for at, row, key in zip(chosen.tolist(), table["owner"][chosen].tolist(), table["key"][chosen].tolist(), strict=True):
+    for at, row, key in zip(
+        chosen.tolist(), table["owner"][chosen].tolist(), table["key"][chosen].tolist(), strict=True
+    ):
         members[row].setdefault(trace.strings.get(key), _value(trace, at))
     codes = [texts.raw(_inner(members[row])) if members.get(row) else -1 for row in used.tolist()]
     return np.array(codes, np.int32)[place.reshape(-1)]
@@ -124,7 +141,13 @@ def _value(trace: Trace, at: int) -> object:
     kind, value = int(table["kind"][at]), table["value"][at]
     if kind == schema.TEXT:
         return trace.strings.get(int(value))[:_MAX_COMMON_TEXT]
-    return _number(float(value.view(np.float64))) if kind == schema.DOUBLE else int(value) % 2**64 if kind == schema.UINT else int(value)
+    return (
+        _number(float(value.view(np.float64)))
+        if kind == schema.DOUBLE
+        else int(value) % 2**64
+        if kind == schema.UINT
+        else int(value)
+    )
 
 
 def _number(value: float) -> float | None:
@@ -137,7 +160,10 @@ def _one_by_one(trace: Trace, event: Array) -> tuple[npt.NDArray[np.uint8], npt.
     at = 1
     spans = np.zeros((len(event), 6), np.int64)
     for row in np.flatnonzero(event >= 0).tolist():
-        stats = {name: _number(v) if isinstance(v, float) else v for name, v in trace.source.event_stats(trace, int(event[row]))}
+        stats = {
+            name: _number(v) if isinstance(v, float) else v
+            for name, v in trace.source.event_stats(trace, int(event[row]))
+        }
         parts.append(_inner(stats).encode("utf-8", "replace") if stats else b"")
         spans[row, :2] = at, at + len(parts[-1])
         at += len(parts[-1])

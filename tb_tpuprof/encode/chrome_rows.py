@@ -1,4 +1,6 @@
-"""Events, marks, counters and arrows of one host → the rows of a Chrome trace, with their processes, threads and texts."""
+"""Events, marks, counters and arrows of one host → the rows of a Chrome trace, with their processes, threads
+and texts.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,18 @@ Int64s = npt.NDArray[np.int64]
 MAX_ARROWS = 200_000
 MAX_TEXT = 4_000
 COLUMNS = {
-    "phase": np.uint8, "pid": np.int32, "tid": np.int64, "time": np.int64, "duration": np.int64, "id": np.int64,
-    "name": np.int32, "cat": np.int32, "event": np.int64, "key": np.int32, "value": np.int64,
-}  # fmt: skip
+    "phase": np.uint8,
+    "pid": np.int32,
+    "tid": np.int64,
+    "time": np.int64,
+    "duration": np.int64,
+    "id": np.int64,
+    "name": np.int32,
+    "cat": np.int32,
+    "event": np.int64,
+    "key": np.int32,
+    "value": np.int64,
+}
 _MAX_TID = 2**32
 
 
@@ -80,7 +91,11 @@ class Places:
         trace = self.host.trace
         for plane, pid in self.planes.items():
             common: dict[str, object] = {"ph": "M", "pid": pid, "tid": 0}
-            yield {**common, "name": "process_name", "args": {"name": self.prefix + (trace.plane_names[plane] or "(unnamed plane)")}}
+            yield {
+                **common,
+                "name": "process_name",
+                "args": {"name": self.prefix + (trace.plane_names[plane] or "(unnamed plane)")},
+            }
             yield {**common, "name": "process_sort_index", "args": {"sort_index": pid}}
         for order, (line, tid) in enumerate(self.tids.items()):
             if trace.kind_of_line[line] == schema.STACK:
@@ -95,7 +110,9 @@ class Places:
 
 
 def places_of(host: HostView, tracks: list[Track], n_before: int, has_prefix: bool) -> Places:
-    """Number the planes and lines of some tracks in their order. A line keeps its id as thread number where that serves as one."""
+    """Number the planes and lines of some tracks in their order. A line keeps its id as thread number where
+    that serves as one.
+    """
     planes: dict[int, int] = {}
     tids: dict[int, int] = {}
     used: set[tuple[int, int]] = set()
@@ -112,7 +129,9 @@ def places_of(host: HostView, tracks: list[Track], n_before: int, has_prefix: bo
 
 @dataclass
 class Rows:
-    """Rows of a Chrome trace. `event`: the event that a row begins or ends (-1 none); of a counter `key` and `value` are its argument."""
+    """Rows of a Chrome trace. `event`: the event that a row begins or ends (-1 none); of a counter `key` and
+    `value` are its argument.
+    """
 
     columns: dict[str, Array]
     n_arrows_left_out: int = 0
@@ -125,12 +144,16 @@ class _Gathered:
     def add(self, n: int, **columns: Any) -> None:
         """Rows of which the columns that are not named are -1."""
         given = {"id": -1, "duration": -1, "cat": -1, "event": -1, "key": -1, "value": 0, "tid": 0} | columns
-        self.parts.append({name: np.broadcast_to(np.asarray(given[name], kind), n) for name, kind in COLUMNS.items()})
+        self.parts.append(
+            {name: np.broadcast_to(np.asarray(given[name], kind), n) for name, kind in COLUMNS.items()}
+        )
 
     def joined(self) -> dict[str, Array]:
         """All rows, as the writer wants them."""
         return {
-            name: np.ascontiguousarray(np.concatenate([np.empty(0, kind), *(part[name] for part in self.parts)]))
+            name: np.ascontiguousarray(
+                np.concatenate([np.empty(0, kind), *(part[name] for part in self.parts)])
+            )
             for name, kind in COLUMNS.items()
         }
 
@@ -149,7 +172,9 @@ def rows_of(places: Places, inside: list[Array], window: Window, texts: Texts) -
     tid_of_line[list(places.tids)] = list(places.tids.values())
     name_of = texts.of_strings(trace.event_names)
     track_kind = {track.line: track.kind for track in places.tracks}
-    crosses = (kind == schema.ASYNC) | np.isin(line, [number for number, name in track_kind.items() if name == "async"])
+    crosses = (kind == schema.ASYNC) | np.isin(
+        line, [number for number, name in track_kind.items() if name == "async"]
+    )
     facts: dict[str, Array] = {
         "pid": pid_of_plane[trace.lines["plane"][line]],
         "tid": tid_of_line[line],
@@ -157,10 +182,18 @@ def rows_of(places: Places, inside: list[Array], window: Window, texts: Texts) -
         "name": name_of[trace.events["metadata"][events]],
         "event": events,
     }
-    for chosen, phase in ((~crosses & (kind != schema.INSTANTS), "X"), (~crosses & (kind == schema.INSTANTS), "i")):
+    for chosen, phase in (
+        (~crosses & (kind != schema.INSTANTS), "X"),
+        (~crosses & (kind == schema.INSTANTS), "i"),
+    ):
         at = np.flatnonzero(chosen)
         duration = trace.events["duration_ps"][events[at]] if phase == "X" else -1
-        gathered.add(len(at), phase=ord(phase), duration=duration, **{name: values[at] for name, values in facts.items()})
+        gathered.add(
+            len(at),
+            phase=ord(phase),
+            duration=duration,
+            **{name: values[at] for name, values in facts.items()},
+        )
     at = np.flatnonzero(crosses)
     _add_async(gathered, trace, line[at], {name: values[at] for name, values in facts.items()}, texts)
     _add_counters(gathered, places, window, texts)
@@ -170,8 +203,12 @@ def rows_of(places: Places, inside: list[Array], window: Window, texts: Texts) -
     return Rows(gathered.joined(), left_out)
 
 
-def _add_async(gathered: _Gathered, trace: Trace, line: Int64s, facts: dict[str, Array], texts: Texts) -> None:
-    """Begins, ends and marks. Events that lie within others of their line have the id of the outermost, so that they stay on its line."""
+def _add_async(
+    gathered: _Gathered, trace: Trace, line: Int64s, facts: dict[str, Array], texts: Texts
+) -> None:
+    """Begins, ends and marks. Events that lie within others of their line have the id of the outermost, so
+    that they stay on its line.
+    """
     n = len(line)
     start = facts["time"]
     length = trace.events["duration_ps"][facts["event"]].astype(np.int64)
@@ -181,7 +218,8 @@ def _add_async(gathered: _Gathered, trace: Trace, line: Int64s, facts: dict[str,
     begin, at_end = np.arange(n), np.flatnonzero(~is_mark)
     row = np.concatenate((begin, at_end))
     time = np.concatenate((start, (start + length)[at_end]))
-    # At one time: marks that stand at the end of their outermost, ends (inner before outer), begins (outer before inner), other marks.
+    # At one time: marks that stand at the end of their outermost, ends (inner before outer), begins (outer
+    # before inner), other marks.
     closes = is_mark & (root != begin) & (start == (start + length)[root])
     rank = np.concatenate((np.select([closes, is_mark], [0, 3], 2), np.ones(len(at_end), np.int64)))
     inner = np.concatenate((begin, -at_end))
@@ -196,7 +234,9 @@ def _add_async(gathered: _Gathered, trace: Trace, line: Int64s, facts: dict[str,
 
 
 def _roots(start: Int64s, end: Int64s, offsets: Int64s) -> Int64s:
-    """The outermost event around each; each event for itself where those within one cross, as ends could not tell which they close."""
+    """The outermost event around each; each event for itself where those within one cross, as ends could not
+    tell which they close.
+    """
     n = len(start)
     parent, _ = nest(start, end, offsets)
     root = np.where(parent >= 0, parent, np.arange(n))
@@ -222,17 +262,30 @@ def _add_counters(gathered: _Gathered, places: Places, window: Window, texts: Te
         first, n = (int(trace.counters[name][counter]) for name in ("first_sample", "n_samples"))
         time = trace.samples["time_ps"][first : first + n] + host.offset_ps
         begin, end = np.searchsorted(time, [window.start_ps, window.end_ps])
-        mine = slice(max(int(np.searchsorted(time, window.start_ps, "right")) - 1, 0) if begin else 0, int(end))
+        mine = slice(
+            max(int(np.searchsorted(time, window.start_ps, "right")) - 1, 0) if begin else 0, int(end)
+        )
         series = int(trace.counters["series"][counter])
         gathered.add(
-            len(time[mine]), phase=ord("C"), pid=places.planes[track.plane], time=time[mine],
+            len(time[mine]),
+            phase=ord("C"),
+            pid=places.planes[track.plane],
+            time=time[mine],
             name=texts.add(trace.strings.get(int(trace.counters["name"][counter]))),
             key=texts.add(trace.strings.get(series) if series >= 0 else "value"),
-            value=np.ascontiguousarray(trace.samples["value"][first : first + n][mine], np.float64).view(np.int64),
-        )  # fmt: skip
+            value=np.ascontiguousarray(trace.samples["value"][first : first + n][mine], np.float64).view(
+                np.int64
+            ),
+        )
 
 
-def _add_arrows(gathered: _Gathered, places: Places, threads: tuple[Array, Array], written: npt.NDArray[np.bool_], texts: Texts) -> int:
+def _add_arrows(
+    gathered: _Gathered,
+    places: Places,
+    threads: tuple[Array, Array],
+    written: npt.NDArray[np.bool_],
+    texts: Texts,
+) -> int:
     """Arrows between events that are written; returns how many are too many."""
     trace, offset_ps = places.host.trace, places.host.offset_ps
     found = flows(trace)
@@ -243,7 +296,13 @@ def _add_arrows(gathered: _Gathered, places: Places, threads: tuple[Array, Array
     for phase, event, time in (("s", found.source[kept], from_ps), ("f", found.target[kept], to_ps)):
         line = trace.event_line[event]
         gathered.add(
-            len(kept), phase=ord(phase), pid=threads[0][trace.lines["plane"][line]], tid=threads[1][line], time=time + offset_ps,
-            id=np.arange(len(kept)), name=kinds[found.kind[kept]], cat=kinds[found.kind[kept]],
-        )  # fmt: skip
+            len(kept),
+            phase=ord(phase),
+            pid=threads[0][trace.lines["plane"][line]],
+            tid=threads[1][line],
+            time=time + offset_ps,
+            id=np.arange(len(kept)),
+            name=kinds[found.kind[kept]],
+            cat=kinds[found.kind[kept]],
+        )
     return len(chosen) - len(kept)

@@ -1,9 +1,11 @@
-"""A window of the timeline → Chrome trace JSON, gzipped: a file that Perfetto, chrome://tracing and this project open.
+"""A window of the timeline → Chrome trace JSON, gzipped: a file that Perfetto, chrome://tracing and this
+project open.
 
-    lines ─▶ X      marks of a process ─▶ i      async lines ─▶ b n e      counters ─▶ C      arrows ─▶ s f      names, order ─▶ M
+    lines ─▶ X      marks of a process ─▶ i      async lines ─▶ b n e      counters ─▶ C      arrows ─▶ s f
+    names, order ─▶ M
 
-Events that reach into the window are written whole, with the file's names and times. Derived lines are not in the file and are left
-out: whoever opens the file derives them again.
+Events that reach into the window are written whole, with the file's names and times. Derived lines are not in
+the file and are left out: whoever opens the file derives them again.
 """
 
 from __future__ import annotations
@@ -33,20 +35,27 @@ _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 
 def encode_trace(session: Session, hosts: Sequence[str], params: Mapping[str, object]) -> bytes:
-    """The file. Takes the trace viewer's parameters start_ps, end_ps, tracks and args; raises what the tool raises, and TooLarge."""
+    """The file. Takes the trace viewer's parameters start_ps, end_ps, tracks and args; raises what the tool
+    raises, and TooLarge.
+    """
     return b"".join(trace_parts(session, hosts, params))
 
 
 def trace_parts(session: Session, hosts: Sequence[str], params: Mapping[str, object]) -> Iterator[bytes]:
-    """The file in parts, of which only one is in memory at a time. What is wrong with the request is raised at once."""
-    opened, _ = of_readable(session, validate_hosts(TOOL, session, hosts), lambda readable: open_view(session, readable))
+    """The file in parts, of which only one is in memory at a time. What is wrong with the request is raised
+    at once.
+    """
+    opened, _ = of_readable(
+        session, validate_hosts(TOOL, session, hosts), lambda readable: open_view(session, readable)
+    )
     values = validate_params(TOOL.params, params)
     window = window_of(opened, values)
     chosen = opened.chosen_tracks(str(values.get("tracks", "")))
     n = sum(n_rows(host, [track.line for track in tracks], window) for host, tracks in chosen)
     if n > MAX_EVENTS:
         raise TooLarge(
-            f"{n:,} events and samples are in the window; a file of Chrome trace JSON may have {MAX_EVENTS:,}.",
+            f"{n:,} events and samples are in the window; a file of Chrome trace JSON may have "
+            f"{MAX_EVENTS:,}.",
             "Narrow the window (start_ps, end_ps), or choose fewer tracks or hosts.",
         )
     return _zipped(_texts(session.run, opened, chosen, window, bool(values["args"])))
@@ -74,18 +83,36 @@ def host_events(host: HostView, line: int, window: Window) -> npt.NDArray[np.boo
 
 
 def _texts(run: str, opened: View, chosen: Chosen, window: Window, with_args: bool) -> Iterator[bytes]:
-    """The JSON in parts: what the file says of itself, names of processes and threads, then each host's rows."""
-    zero = min((host for host in opened.hosts if host.is_aligned), key=lambda host: host.offset_ps).trace.info.start_ns
+    """The JSON in parts: what the file says of itself, names of processes and threads, then each
+    host's rows.
+    """
+    zero = min(
+        (host for host in opened.hosts if host.is_aligned), key=lambda host: host.offset_ps
+    ).trace.info.start_ns
     places: list[Places] = []
     for host, tracks in chosen:
         lines = [track for track in tracks if track.line < len(host.trace.lines) + len(host.trace.counters)]
-        places.append(places_of(host, lines, sum(len(place.planes) for place in places), len(opened.hosts) > 1))
-    notes = {"run": run, "hosts": [host.host for host in opened.hosts], "start_ps": window.start_ps, "end_ps": window.end_ps}
+        places.append(
+            places_of(host, lines, sum(len(place.planes) for place in places), len(opened.hosts) > 1)
+        )
+    notes = {
+        "run": run,
+        "hosts": [host.host for host in opened.hosts],
+        "start_ps": window.start_ps,
+        "end_ps": window.end_ps,
+    }
     head = {"displayTimeUnit": "ns", "baseTimeNanoseconds": zero, "otherData": notes}
-    yield dumps(head)[:-1] + b',"traceEvents":[\n' + b",\n".join(dumps(name) for place in places for name in place.names())
+    yield (
+        dumps(head)[:-1]
+        + b',"traceEvents":[\n'
+        + b",\n".join(dumps(name) for place in places for name in place.names())
+    )
     left_out: dict[str, int] = {}
     for place in places:
-        inside = [np.flatnonzero(host_events(place.host, line, window)) + first for line, first in place.event_lines()]
+        inside = [
+            np.flatnonzero(host_events(place.host, line, window)) + first
+            for line, first in place.event_lines()
+        ]
         texts = Texts(place.host.trace.strings)
         rows = rows_of(place, inside, window, texts)
         left_out["arrows"] = left_out.get("arrows", 0) + rows.n_arrows_left_out
@@ -94,14 +121,20 @@ def _texts(run: str, opened: View, chosen: Chosen, window: Window, with_args: bo
     yield b"\n]" + (b',"leftOut":' + dumps(told) if told else b"") + b"}\n"
 
 
-def _written(place: Places, rows: Rows, texts: Texts, with_args: bool, left_out: dict[str, int]) -> Iterator[bytes]:
+def _written(
+    place: Places, rows: Rows, texts: Texts, with_args: bool, left_out: dict[str, int]
+) -> Iterator[bytes]:
     found = arguments_of(place.host.trace, rows, texts, with_args)
     left_out["arguments"] = left_out.get("arguments", 0) + found.n_left_out
     columns = rows.columns
     names = ("phase", "pid", "tid", "time", "duration", "id", "name", "cat")
     writer = EventWriter(
-        (*(columns[name] for name in names), found.common), found.stats, texts.rendered(), found.data, found.spans
-    )  # fmt: skip
+        (*(columns[name] for name in names), found.common),
+        found.stats,
+        texts.rendered(),
+        found.data,
+        found.spans,
+    )
     for first in range(0, len(columns["phase"]), _CHUNK_ROWS):
         yield writer.lines(first, first + _CHUNK_ROWS)
 

@@ -1,4 +1,6 @@
-"""Payload → binary columns (docs/http_api.md, `format=columns`): a JSON header, then little-endian arrays aligned to 8 bytes."""
+"""Payload → binary columns (docs/http_api.md, `format=columns`): a JSON header, then little-endian arrays
+aligned to 8 bytes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ def encode_columns(payload: Payload) -> bytes:
     """The payload with each column's rows as one typed array of the narrowest type that holds them."""
     buffers: list[bytes] = []
     size = 0
-    large = {id(column): column for table in payload.tables.values() for column in table.columns if len(column.values) >= _MANY_ROWS}
+    large = {
+        id(column): column
+        for table in payload.tables.values()
+        for column in table.columns
+        if len(column.values) >= _MANY_ROWS
+    }
     ahead = dict(zip(large, side_by_side(_buffer, large.values()), strict=True)) if large else {}
 
     def place(column: Column) -> dict[str, Any]:
@@ -40,7 +47,9 @@ def encode_columns(payload: Payload) -> bytes:
 
 
 def _buffer(column: Column) -> tuple[dict[str, Any], bytes]:
-    """What the header says of a column's buffer, and the buffer. Integers beyond 2^53 lose their last bits, as JSON's do in a browser."""
+    """What the header says of a column's buffer, and the buffer. Integers beyond 2^53 lose their last bits,
+    as JSON's do in a browser.
+    """
     values = column.values
     facts: dict[str, Any] = {"dtype": "u1", "offset": 0, "length": len(values), "delta": False}
     if values.dtype.kind == "b" or (values.dtype == np.uint8 and not column.delta):

@@ -1,8 +1,10 @@
-"""Binary columns → gzip: the texts of the header well, the arrays fast, by what planes of bytes are like (`native.deflated`).
+"""Binary columns → gzip: the texts of the header well, the arrays fast, by what planes of bytes are like
+(`native.deflated`).
 
 The parts are compressed side by side; each ends on a byte, and none looks back at another:
 
-    gzip head | header, deflated | full flush | arrays, deflated | full flush | … | last block | checksum, length
+    gzip head | header, deflated | full flush | arrays, deflated | full flush | … | last block | checksum,
+    length
 """
 
 from __future__ import annotations

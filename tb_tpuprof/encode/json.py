@@ -18,7 +18,9 @@ ColumnFields = Callable[[Column], dict[str, Any]]
 
 
 def encode_json(payload: Payload) -> bytes:
-    """UTF-8 JSON; unknown numbers are null. Columns of numbers are written by a loop of their own and put into their places."""
+    """UTF-8 JSON; unknown numbers are null. Columns of numbers are written by a loop of their own and put
+    into their places.
+    """
     place = secrets.token_hex(16)  # no text of a trace can be it
     lists: list[bytes] = []
 
@@ -27,10 +29,21 @@ def encode_json(payload: Payload) -> bytes:
         if found is None:
             return {"values": column.values.tolist()}
         lists.append(found)
-        return {"values": place} if column.strings is None else {"strings": list(column.strings), "codes": place}
+        return (
+            {"values": place} if column.strings is None else {"strings": list(column.strings), "codes": place}
+        )
 
     parts = dumps(payload_object(payload, told)).split(f'"{place}"'.encode())
-    return b"".join([parts[0], *(piece for pair in zip(lists, parts[1:], strict=True) for piece in (b"[", pair[0], b"]", pair[1]))])
+    return b"".join(
+        [
+            parts[0],
+            *(
+                piece
+                for pair in zip(lists, parts[1:], strict=True)
+                for piece in (b"[", pair[0], b"]", pair[1])
+            ),
+        ]
+    )
 
 
 def _listed(values: npt.NDArray[Any]) -> bytes | None:
@@ -44,7 +57,9 @@ def _listed(values: npt.NDArray[Any]) -> bytes | None:
 
 def dumps(value: object) -> bytes:
     """Compact UTF-8 JSON that refuses NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+        "utf-8", "replace"
+    )
 
 
 def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, Any]:
@@ -56,11 +71,18 @@ def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, A
         "verdict": _verdict(payload.verdict),
         "is_diagnosed": payload.is_diagnosed,
         "scalars": {
-            name: {"value": number(scalar.value), "unit": scalar.unit, "title": scalar.title, "note": scalar.note}
+            name: {
+                "value": number(scalar.value),
+                "unit": scalar.unit,
+                "title": scalar.title,
+                "note": scalar.note,
+            }
             for name, scalar in payload.scalars.items()
         },
         "tables": {name: _table(table, column_fields) for name, table in payload.tables.items()},
-        "diagnostics": [{"severity": d.severity, "message": d.message, "remedy": d.remedy} for d in payload.diagnostics],
+        "diagnostics": [
+            {"severity": d.severity, "message": d.message, "remedy": d.remedy} for d in payload.diagnostics
+        ],
     }
 
 
@@ -83,7 +105,9 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
         "category": verdict.category,
         "text": verdict.text,
         "details": list(verdict.details),
-        "next": [{"text": step.text, "tool": step.tool, "params": dict(step.params)} for step in verdict.next],
+        "next": [
+            {"text": step.text, "tool": step.tool, "params": dict(step.params)} for step in verdict.next
+        ],
         "subjects": [
             {
                 "table": one.table,

@@ -1,4 +1,6 @@
-"""Payload → text for a terminal: the verdict, the key numbers, then each table, numbers scaled and aligned."""
+"""Payload → text for a terminal: the verdict, the key numbers, then each table, numbers scaled
+and aligned.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def encode_text(payload: Payload) -> str:
         width = max(len(scalar.title) for scalar in payload.scalars.values())
         parts.append(
             "\n".join(
-                f"{scalar.title:<{width}}  {format_value(scalar.value, scalar.unit)}{'  ' + scalar.note if scalar.note else ''}"
+                f"{scalar.title:<{width}}  "
+                f"{format_value(scalar.value, scalar.unit)}{'  ' + scalar.note if scalar.note else ''}"
                 for scalar in payload.scalars.values()
             )
         )
@@ -33,7 +36,9 @@ def encode_text(payload: Payload) -> str:
 
 def printable(text: str) -> str:
     """The text without control characters, which could steer a terminal; line breaks stay."""
-    return "".join(c if c == "\n" or unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c == "\n" or unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def _table(table: Table) -> str:
@@ -42,7 +47,9 @@ def _table(table: Table) -> str:
     widths = [max([len(header), *map(len, cells)]) for header, cells in zip(headers, columns, strict=True)]
     is_text = [column.strings is not None for column in table.columns]
     rows = [headers, *map(list, zip(*columns, strict=True))]
-    lines = ["  ".join(_aligned(*cell) for cell in zip(row, widths, is_text, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(_aligned(*cell) for cell in zip(row, widths, is_text, strict=True)).rstrip() for row in rows
+    ]
     lines.insert(1, "  ".join("─" * width for width in widths))
     more = table.n_rows - MAX_ROWS
     if more > 0:

@@ -12,9 +12,11 @@ from tb_tpuprof.trace.trace import Trace
 
 
 def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]], is_alone: bool) -> list[bytes | None]:
-    """Open a host's file and apply analyses, in whatever process this is called: packed results, None for one that does not travel.
+    """Open a host's file and apply analyses, in whatever process this is called: packed results, None for one
+    that does not travel.
 
-    `is_alone`: on this thread alone. Nothing is kept of the trace. Raises StorageError or TraceFormatError, as opening does.
+    `is_alone`: on this thread alone. Nothing is kept of the trace. Raises StorageError or TraceFormatError,
+    as opening does.
     """
     with alone(is_alone):
         trace = open_trace(path)

@@ -1,5 +1,6 @@
-"""A file or an XSpace in memory → its Trace, by what is in it: Chrome trace JSON, TensorFlow's older Trace protobuf, or an XSpace, natively
-or by the protobuf runtime where nothing is compiled. What is neither is refused by name.
+"""A file or an XSpace in memory → its Trace, by what is in it: Chrome trace JSON, TensorFlow's older Trace
+protobuf, or an XSpace, natively or by the protobuf runtime where nothing is compiled. What is neither is
+refused by name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
 from tb_tpuprof.ingest.storage.runs import host_of, is_program
-from tb_tpuprof.ingest.storage.source import BytesSource, FileSource, PackedSource, PackedTraceEventSource, TraceEventSource
+from tb_tpuprof.ingest.storage.source import (
+    BytesSource,
+    FileSource,
+    PackedSource,
+    PackedTraceEventSource,
+    TraceEventSource,
+)
 from tb_tpuprof.ingest.xspace import structure
 from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.native import IS_COMPILED, fields
@@ -26,11 +33,16 @@ _NO_EVENTS = b"\x22\x00"  # an XSpace with nothing but a host without a name
 def open_trace(path: str, is_outline: bool = False) -> Trace:
     """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError.
 
-    An outline need not hold more than the planes with their stats, and the programs: with it, large files open in a moment.
+    An outline need not hold more than the planes with their stats, and the programs: with it, large files
+    open in a moment.
     """
     state = file_state(path)
-    if is_program(path):  # a run of programs alone: a trace without events, whose programs lie beside one another
-        return _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
+    if is_program(
+        path
+    ):  # a run of programs alone: a trace without events, whose programs lie beside one another
+        return _decoded(
+            FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
+        )
     if IS_COMPILED and reads_in_part(state):
         part = PartialFile(path, is_outline)
         kind = _other_kind(part.data, path)
@@ -54,13 +66,17 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
 
 
 def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
-    """Decode an XSpace that is in memory; the host's name stands for a path in errors. Raises TraceFormatError."""
+    """Decode an XSpace that is in memory; the host's name stands for a path in errors. Raises
+    TraceFormatError.
+    """
     data = np.frombuffer(xspace, np.uint8)
     return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
 
 
 def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None:
-    """What bytes are, other than an XSpace. Raises TraceFormatError for one that is cut off within its first plane."""
+    """What bytes are, other than an XSpace. Raises TraceFormatError for one that is cut off within its first
+    plane.
+    """
     top, bad = fields(data, 0, len(data))
     if not len(data) or structure.is_xspace(data, top):
         return None  # of what is empty the decoder says so
@@ -69,7 +85,11 @@ def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None
         raise TraceFormatError(path, -1, "is cut off: its first plane is longer than the file")
     if structure.is_trace_events(data, top):
         return kinds.OLD_TRACE
-    return kinds.kind_of_name(path) or by_bytes or (kinds.HLO if bad < 0 and structure.is_hlo(data, top) else kinds.UNKNOWN)
+    return (
+        kinds.kind_of_name(path)
+        or by_bytes
+        or (kinds.HLO if bad < 0 and structure.is_hlo(data, top) else kinds.UNKNOWN)
+    )
 
 
 def _decoded_events(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
@@ -80,13 +100,17 @@ def _decoded_events(data: npt.NDArray[np.uint8], state: FileState, was_packed: b
 
 
 def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
-    from tb_tpuprof.ingest.chrome.decoder import decode_chrome  # a process that only reads XSpaces starts sooner without it
+    from tb_tpuprof.ingest.chrome.decoder import (
+        decode_chrome,
+    )  # a process that only reads XSpaces starts sooner without it
     from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
 
     kind = kinds.kind_of_name(state.path)
     if kind is not None:  # finished pages are JSON, too
         raise NotATrace(state.path, kind.what, kind.remedy)
-    return decode_chrome(data, state.path, host_of(state.path), PackedJsonSource(state) if was_packed else JsonSource(state))
+    return decode_chrome(
+        data, state.path, host_of(state.path), PackedJsonSource(state) if was_packed else JsonSource(state)
+    )
 
 
 def _decoded(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:

@@ -1,6 +1,8 @@
-"""The inner loops: arrays in, arrays out. Compiled where the extension was built, else their plain twins, slow but equal.
+"""The inner loops: arrays in, arrays out. Compiled where the extension was built, else their plain twins,
+slow but equal.
 
-`IS_COMPILED` says which. Everything else imports from here only; `ingest/opening.py` chooses the decoder by it.
+`IS_COMPILED` says which. Everything else imports from here only; `ingest/opening.py` chooses the decoder by
+it.
 """
 
 from __future__ import annotations
@@ -19,24 +21,61 @@ try:
     from tb_tpuprof.native.compiled.numbering import number, split
     from tb_tpuprof.native.compiled.packing import Looks, deflated, listed, packed
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
-    from tb_tpuprof.native.compiled.selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
+    from tb_tpuprof.native.compiled.selection import (
+        ascends,
+        classes_of,
+        find_ids,
+        look_up,
+        match,
+        outermost,
+        rows_of,
+        telling,
+    )
     from tb_tpuprof.native.compiled.sequences import by_start, in_order, n_runs, replay, runs, sequence
-    from tb_tpuprof.native.compiled.tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
+    from tb_tpuprof.native.compiled.tallies import (
+        extremes,
+        histogram,
+        last_end,
+        matches,
+        range_totals,
+        sums,
+        tally,
+    )
     from tb_tpuprof.native.compiled.timeline import Rows
     from tb_tpuprof.native.compiled.trace_json import EventWriter, members
     from tb_tpuprof.native.compiled.wire import add_records, fields, ints, parts, spans
 
     IS_COMPILED = True
-except (ImportError, AttributeError):  # the latter where Cython is installed: it stands in for the C library without having it
+except (
+    ImportError,
+    AttributeError,
+):  # the latter where Cython is installed: it stands in for the C library without having it
     from tb_tpuprof.native.plain.calling import charged, contexts, stretches
     from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
     from tb_tpuprof.native.plain.packing import Looks, deflated, listed, packed
     from tb_tpuprof.native.plain.pairing import pair_up, tie
-    from tb_tpuprof.native.plain.selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
+    from tb_tpuprof.native.plain.selection import (
+        ascends,
+        classes_of,
+        find_ids,
+        look_up,
+        match,
+        outermost,
+        rows_of,
+        telling,
+    )
     from tb_tpuprof.native.plain.sequences import by_start, in_order, n_runs, replay, runs, sequence
-    from tb_tpuprof.native.plain.tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
+    from tb_tpuprof.native.plain.tallies import (
+        extremes,
+        histogram,
+        last_end,
+        matches,
+        range_totals,
+        sums,
+        tally,
+    )
     from tb_tpuprof.native.plain.timeline import Rows
     from tb_tpuprof.native.plain.trace_json import EventWriter, members
     from tb_tpuprof.native.plain.wire import add_records, alike, fields, intern, ints, joined, parts, spans
@@ -44,9 +83,55 @@ except (ImportError, AttributeError):  # the latter where Cython is installed: i
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "charged", "classes_of",
-    "contexts", "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined",
-    "lanes", "last_end", "listed", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up",
-    "parts", "range_totals", "relabel", "replay", "rows_of", "runs", "scan", "sequence", "spans", "split", "stretches", "sums", "tally",
-    "telling", "tie",
-]  # fmt: skip
+    "IS_COMPILED",
+    "NOWHERE",
+    "EventWriter",
+    "Looks",
+    "Rows",
+    "add_records",
+    "alike",
+    "ascends",
+    "by_start",
+    "charged",
+    "classes_of",
+    "contexts",
+    "deflated",
+    "enclose",
+    "extremes",
+    "fields",
+    "find_ids",
+    "flood",
+    "histogram",
+    "in_order",
+    "intern",
+    "ints",
+    "joined",
+    "lanes",
+    "last_end",
+    "listed",
+    "look_up",
+    "match",
+    "matches",
+    "members",
+    "n_runs",
+    "nest",
+    "number",
+    "outermost",
+    "packed",
+    "pair_up",
+    "parts",
+    "range_totals",
+    "relabel",
+    "replay",
+    "rows_of",
+    "runs",
+    "scan",
+    "sequence",
+    "spans",
+    "split",
+    "stretches",
+    "sums",
+    "tally",
+    "telling",
+    "tie",
+]

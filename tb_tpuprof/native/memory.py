@@ -1,4 +1,6 @@
-"""Large arrays whose memory is cheap to come by: on huge pages where there are some, or only where it is written to."""
+"""Large arrays whose memory is cheap to come by: on huge pages where there are some, or only where it is
+written to.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" e
 
 
 def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """n uninitialised values. Where the system can, large ones begin and end with a huge page: one fault for what is else 512."""
+    """n uninitialised values. Where the system can, large ones begin and end with a huge page: one fault for
+    what is else 512.
+    """
     size = n * np.dtype(dtype).itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(n, dtype)
@@ -34,7 +38,8 @@ def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 class Arena:
-    """Arrays that stand close to one another, so that they share huge pages, which are cleared as a whole when first touched.
+    """Arrays that stand close to one another, so that they share huge pages, which are cleared as a whole
+    when first touched.
 
     The memory is given back when the last of the arrays goes. Safe for use by several threads.
     """
@@ -66,7 +71,9 @@ def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:
 
 
 def on_huge_pages(data: npt.NDArray[np.uint8], start: int, end: int) -> None:
-    """Ask that what of `sparse_bytes` lies between start and end is put on huge pages when it is written to."""
+    """Ask that what of `sparse_bytes` lies between start and end is put on huge pages when it is
+    written to.
+    """
     memory = getattr(data.base, "obj", None)
     if isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
         first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -1,12 +1,16 @@
-"""The name of an executor → where analyses of many hosts run: threads of this process, processes, or a Dask cluster.
+"""The name of an executor → where analyses of many hosts run: threads of this process, processes, or a Dask
+cluster.
 
     threads               as many as there are processors
-    processes             this one, and as many more as there are further processors, started for each question and ended with it
+    processes             this one, and as many more as there are further processors, started for each
+    question and ended with it
     auto                  threads for a few hosts, processes for many; the default
-    dask://host:port      the workers of a Dask cluster: they need this package, and the trace files under the same path
+    dask://host:port      the workers of a Dask cluster: they need this package, and the trace files under the
+    same path
 
-Decoding lets go of the interpreter's lock, and traces stay for the next question: threads serve a few large hosts best. What is
-left after decoding many small hosts is held up by the lock: 256 hosts of 5 MB take two threads as long as one.
+Decoding lets go of the interpreter's lock, and traces stay for the next question: threads serve a few large
+hosts best. What is left after decoding many small hosts is held up by the lock: 256 hosts of 5 MB take two
+threads as long as one.
 """
 
 from __future__ import annotations
@@ -42,7 +46,9 @@ def check_name(name: str) -> str:
 
 @contextmanager
 def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
-    """The executor of that name for so many hosts, for as long as the context; None for threads. Raises BadParameter, ExecutorFailed."""
+    """The executor of that name for so many hosts, for as long as the context; None for threads. Raises
+    BadParameter, ExecutorFailed.
+    """
     name = check_name(name)
     n_processes = min(n_processors(), _MOST_PROCESSES, n_hosts)
     try:
@@ -56,7 +62,10 @@ def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
     except (BrokenExecutor, UnpicklingError, OSError) as error:
         with _lock:
             _clients.pop(name.removeprefix(DASK), None)
-        remedy = f"Try again. With the executor threads ({EXECUTOR_VARIABLE}=threads) analyses run in this process."
+        remedy = (
+            f"Try again. With the executor threads ({EXECUTOR_VARIABLE}=threads) analyses run in this "
+            "process."
+        )
         raise ExecutorFailed(f"The executor {name} failed: {error}", remedy) from error
 
 
@@ -65,13 +74,22 @@ def _dask(address: str) -> Any:
     try:
         import distributed
     except ImportError:
-        raise ExecutorFailed("Running on a Dask cluster needs Dask.", "Run: pip install 'tb-tpuprof[dask]'.") from None
+        raise ExecutorFailed(
+            "Running on a Dask cluster needs Dask.", "Run: pip install 'tb-tpuprof[dask]'."
+        ) from None
     with _lock:
         if address not in _clients or _clients[address].status != "running":
             try:
                 connect: Any = distributed.Client
-                _clients[address] = connect(f"tcp://{address}", timeout=_CONNECT_SECONDS, set_as_default=False)
+                _clients[address] = connect(
+                    f"tcp://{address}", timeout=_CONNECT_SECONDS, set_as_default=False
+                )
             except (OSError, ValueError) as error:
-                remedy = "Is the scheduler running there, and reachable from here? It prints its address when it starts."
-                raise ExecutorFailed(f"The Dask scheduler at {address} does not answer: {error}", remedy) from None
+                remedy = (
+                    "Is the scheduler running there, and reachable from here? It prints its address "
+                    "when it starts."
+                )
+                raise ExecutorFailed(
+                    f"The Dask scheduler at {address} does not answer: {error}", remedy
+                ) from None
         return _clients[address]

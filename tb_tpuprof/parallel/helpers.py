@@ -1,8 +1,8 @@
 """An executor of this process and of others that help it, each doing one call after another.
 
-This process works too: the others take as long to start as a dozen small hosts do. They are fresh ones, not forks (a fork of a
-server with threads may hang), and know nothing of the program that runs here: what `multiprocessing` starts imports its main
-module anew, be it a script without a guard or all of TensorBoard.
+This process works too: the others take as long to start as a dozen small hosts do. They are fresh ones, not
+forks (a fork of a server with threads may hang), and know nothing of the program that runs here: what
+`multiprocessing` starts imports its main module anew, be it a script without a guard or all of TensorBoard.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ _CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.parallel.helper
 
 
 class Helped(Executor):
-    """So many calls at a time: one in this process, each other in a process of its own. Functions and results must pickle.
+    """So many calls at a time: one in this process, each other in a process of its own. Functions and results
+    must pickle.
 
-    Another process has its next call before it is done with one: it would wait for the interpreter's lock here in between.
+    Another process has its next call before it is done with one: it would wait for the interpreter's lock
+    here in between.
     """
 
     def __init__(self, n: int) -> None:
@@ -38,7 +40,9 @@ class Helped(Executor):
         self._threads = ThreadPoolExecutor(len(places))
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
-        """As every executor; the future raises BrokenExecutor where the process that had the call has died."""
+        """As every executor; the future raises BrokenExecutor where the process that had the call
+        has died.
+        """
         return self._threads.submit(self._call, function, arguments, named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
@@ -78,7 +82,11 @@ class _Helper:
                 self._questions.flush()
             before.wait()
             result, error, where = pickle.load(self._answers)
-        except (OSError, EOFError, pickle.UnpicklingError) as broken:  # the last: it died in the middle of an answer
+        except (
+            OSError,
+            EOFError,
+            pickle.UnpicklingError,
+        ) as broken:  # the last: it died in the middle of an answer
             self._process.kill()
             raise BrokenExecutor(f"a process has ended with the exit code {self._process.wait()}") from broken
         finally:
@@ -94,7 +102,9 @@ class _Helper:
 
 
 def serve() -> None:
-    """What a helper does: calls come in on its standard input, answers go out on its output, until there is nothing more to read."""
+    """What a helper does: calls come in on its standard input, answers go out on its output, until there is
+    nothing more to read.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the process that asks, and with it this one
     questions = sys.stdin.buffer
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:

@@ -39,7 +39,9 @@ class Progress:
 
     @contextmanager
     def reading(self, sizes: Mapping[str, int]) -> Iterator[int]:
-        """The hosts with the sizes of their files are read in this context; yields the number by which `done` knows the work."""
+        """The hosts with the sizes of their files are read in this context; yields the number by which `done`
+        knows the work.
+        """
         number = next(self._numbers)
         with self._lock:
             self._works[number] = _Work(dict(sizes), dict(sizes), time.monotonic())
@@ -62,4 +64,6 @@ class Progress:
                 return None
             size, left = sum(work.sizes.values()), sum(work.left.values())
             n, n_done = len(work.sizes), len(work.sizes) - len(work.left)
-            return Standing(next(iter(work.left), ""), n, n_done, size, size - left, time.monotonic() - work.start)
+            return Standing(
+                next(iter(work.left), ""), n, n_done, size, size - left, time.monotonic() - work.start
+            )

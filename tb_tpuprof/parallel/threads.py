@@ -1,4 +1,6 @@
-"""Pieces of work on all processors: NumPy and the native loops let go of the interpreter's lock, so threads are enough."""
+"""Pieces of work on all processors: NumPy and the native loops let go of the interpreter's lock, so threads
+are enough.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,17 @@ def n_processors() -> int:
 
 
 def n_threads() -> int:
-    """Into how many pieces work is worth cutting here: as many as there are processors, at most 8; 1 where it is to stay together."""
+    """Into how many pieces work is worth cutting here: as many as there are processors, at most 8; 1 where it
+    is to stay together.
+    """
     return 1 if getattr(_here, "is_alone", False) else min(n_processors(), _MOST_THREADS)
 
 
 @contextmanager
 def alone(is_wanted: bool = True) -> Iterator[None]:
-    """What this thread does meanwhile is not cut, if that is wanted: the other processors have as much to do already, and cutting costs."""
+    """What this thread does meanwhile is not cut, if that is wanted: the other processors have as much to do
+    already, and cutting costs.
+    """
     before = getattr(_here, "is_alone", False)
     _here.is_alone = before or is_wanted
     try:
@@ -42,10 +48,11 @@ def alone(is_wanted: bool = True) -> Iterator[None]:
 
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """The function of each item, in their order. The caller works too, and each takes the next item when it is done with one.
+    """The function of each item, in their order. The caller works too, and each takes the next item when it
+    is done with one.
 
-    The threads stay, as starting some takes as long as a small answer; waking them still takes some 50 µs. Raises what the
-    function raises.
+    The threads stay, as starting some takes as long as a small answer; waking them still takes some 50 µs.
+    Raises what the function raises.
     """
     todo = deque(enumerate(items))
     results: dict[int, R] = {}

@@ -1,1 +1,3 @@
-"""The plugin within TensorBoard: routes, responses and the bundled frontend. The only package that knows TensorBoard and werkzeug."""
+"""The plugin within TensorBoard: routes, responses and the bundled frontend. The only package that knows
+TensorBoard and werkzeug.
+"""

@@ -14,12 +14,21 @@ from tb_tpuprof.ingest.storage.writing import check_run_name
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.rules import CaptureRules
 
-_TEXTS = {"targets": MAX_TARGETS * 280, "tpu": 8192, "tpu_zone": 100, "gcp_project": 200, "logdir": 500, "workers_list": MAX_TARGETS * 280}
+_TEXTS = {
+    "targets": MAX_TARGETS * 280,
+    "tpu": 8192,
+    "tpu_zone": 100,
+    "gcp_project": 200,
+    "logdir": 500,
+    "workers_list": MAX_TARGETS * 280,
+}
 
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """What is asked for. `targets` is empty where names of TPUs are given, which are looked up later: that takes its time."""
+    """What is asked for. `targets` is empty where names of TPUs are given, which are looked up later: that
+    takes its time.
+    """
 
     targets: tuple[Target, ...]
     tpu: str
@@ -34,10 +43,14 @@ class CaptureRequest:
     @property
     def title(self) -> str:
         """Whom it profiles, for people."""
-        return self.tpu or ", ".join(str(target) for target in self.targets[:4]) + (" …" if len(self.targets) > 4 else "")
+        return self.tpu or ", ".join(str(target) for target in self.targets[:4]) + (
+            " …" if len(self.targets) > 4 else ""
+        )
 
     def addresses(self) -> tuple[Target, ...]:
-        """The targets, TPUs looked up. Raises what the lookup raises, and Forbidden for an address that is not allowed."""
+        """The targets, TPUs looked up. Raises what the lookup raises, and Forbidden for an address that is
+        not allowed.
+        """
         if not self.tpu:
             return self.targets
         found = parse_targets(",".join(str(target) for target in resolve_tpus(self.tpu, self.place)))
@@ -46,7 +59,9 @@ class CaptureRequest:
 
 
 def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdirs) -> CaptureRequest:
-    """From a request's body. Raises BadParameter, which names the field, and Forbidden for targets that are not allowed."""
+    """From a request's body. Raises BadParameter, which names the field, and Forbidden for targets that are
+    not allowed.
+    """
     for name in body:
         if name not in _TEXTS and name != "options":
             raise BadParameter(name, body[name], f"none; the fields are {', '.join((*_TEXTS, 'options'))}")
@@ -61,7 +76,10 @@ def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdi
     targets = () if texts["tpu"] else parse_targets(texts["targets"])
     workers = tuple(part.strip() for part in texts["workers_list"].split(",") if part.strip())
     check_allowed(targets, rules.allowed_targets)
-    check_allowed(parse_targets(texts["workers_list"]) if workers and rules.allowed_targets else (), rules.allowed_targets)
+    check_allowed(
+        parse_targets(texts["workers_list"]) if workers and rules.allowed_targets else (),
+        rules.allowed_targets,
+    )
     return CaptureRequest(
         targets,
         texts["tpu"],
@@ -88,4 +106,6 @@ def _path(name: str, logdirs: Logdirs) -> str:
     if not name and logdirs.paths:
         return logdirs.paths[0][1]
     names = ", ".join(repr(known) for known, _ in logdirs.paths)
-    raise BadParameter("logdir", name, f"one of {names}" if names else "none: TensorBoard was started without a logdir")
+    raise BadParameter(
+        "logdir", name, f"one of {names}" if names else "none: TensorBoard was started without a logdir"
+    )

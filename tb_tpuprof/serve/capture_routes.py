@@ -1,4 +1,6 @@
-"""The routes that reach out to running jobs: capture and monitor. What changes something is a POST that the guard has let in."""
+"""The routes that reach out to running jobs: capture and monitor. What changes something is a POST that the
+guard has let in.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,27 @@ from tb_tpuprof.serve.respond import Body, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 
 _RUN_NAME: dict[str, object] = {
-    "name": "run_name", "title": "Run name", "kind": "text", "unit": "", "default": "", "min": None, "max": None, "choices": [],
+    "name": "run_name",
+    "title": "Run name",
+    "kind": "text",
+    "unit": "",
+    "default": "",
+    "min": None,
+    "max": None,
+    "choices": [],
     "help": "The new run's name; empty for the present time.",
-}  # fmt: skip
+}
 _INTERVAL: dict[str, object] = {
-    "name": "interval_ms", "title": "Interval", "kind": "int", "unit": "ms", "default": 1000, "choices": [],
-    "min": MIN_INTERVAL_MS, "max": MAX_INTERVAL_MS, "help": "How long each sample watches the job; steps that take longer are missed.",
-}  # fmt: skip
+    "name": "interval_ms",
+    "title": "Interval",
+    "kind": "int",
+    "unit": "ms",
+    "default": 1000,
+    "choices": [],
+    "min": MIN_INTERVAL_MS,
+    "max": MAX_INTERVAL_MS,
+    "help": "How long each sample watches the job; steps that take longer are missed.",
+}
 _MAX_DIGITS = 15
 
 
@@ -71,7 +87,9 @@ class CaptureRoutes:
     def start(self, request: Request) -> Body:
         """Begin a capture."""
         body = self._allowed(request)
-        return _json({"capture": self.captures.start(capture_request(body, self.rules, self.logdirs)).id}, 202)
+        return _json(
+            {"capture": self.captures.start(capture_request(body, self.rules, self.logdirs)).id}, 202
+        )
 
     def status(self, request: Request) -> Body:
         """How far a capture is."""

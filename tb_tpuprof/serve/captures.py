@@ -1,4 +1,6 @@
-"""Captures asked for by the page: each on threads of its own, one at a time, the last ones remembered so that they can be asked about."""
+"""Captures asked for by the page: each on threads of its own, one at a time, the last ones remembered so that
+they can be asked about.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,10 @@ class Capture:
         if request.tpu:
             self.message = f"Asking Google Cloud for the addresses of {request.tpu}."
         targets = request.addresses()
-        self._targets = {i: TargetProgress(str(target), "") for i, target in enumerate(targets[:1] if request.workers else targets)}
+        self._targets = {
+            i: TargetProgress(str(target), "")
+            for i, target in enumerate(targets[:1] if request.workers else targets)
+        }
         folder = new_run(request.logdir_path, request.run_name)
         self.run = f"{request.logdir}/{folder.run}" if request.logdir else folder.run
         self.message = ""
@@ -113,7 +118,8 @@ class Captures:
             other = self.running()
             if other:
                 raise CaptureBusy(
-                    f"Another capture is running: {other.request.title}.", "Wait until it has ended, or cancel it; one runs at a time."
+                    f"Another capture is running: {other.request.title}.",
+                    "Wait until it has ended, or cancel it; one runs at a time.",
                 )
             capture = Capture(request)
             self._known[capture.id] = capture
@@ -130,7 +136,10 @@ class Captures:
         """The capture of that id. Raises CaptureNotFound."""
         known = self._known.get(capture_id)
         if known is None:
-            raise CaptureNotFound(f"There is no capture {capture_id[:40]!r}.", "The server was started again, or it is long ago.")
+            raise CaptureNotFound(
+                f"There is no capture {capture_id[:40]!r}.",
+                "The server was started again, or it is long ago.",
+            )
         return known
 
 

@@ -1,7 +1,7 @@
 """A request that changes something → its JSON object, once it is sure that the plugin's own page sent it.
 
-Another site's page can make a browser send requests here. It cannot read our answers, so it does not know the token that
-`GET capture` tells; and browsers say where a request comes from.
+Another site's page can make a browser send requests here. It cannot read our answers, so it does not know the
+token that `GET capture` tells; and browsers say where a request comes from.
 """
 
 from __future__ import annotations
@@ -26,24 +26,35 @@ class Guard:
         self.token = secrets.token_urlsafe(24)
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The request's JSON object. Raises Forbidden for a request from elsewhere and BadParameter for a bad body."""
+        """The request's JSON object. Raises Forbidden for a request from elsewhere and BadParameter for a bad
+        body.
+        """
         check_same_origin(request)
         if not secrets.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
-            raise Forbidden("The request has no valid token.", "Reload the page: the server was started again.")
+            raise Forbidden(
+                "The request has no valid token.", "Reload the page: the server was started again."
+            )
         return json_object(request)
 
 
 def check_same_origin(request: Request) -> None:
     """Raise Forbidden where the browser says that another site's page asks.
 
-    `Sec-Fetch-Site` counts where it is sent: a proxy may rename the host, and then Origin and Host differ on a page of ours.
+    `Sec-Fetch-Site` counts where it is sent: a proxy may rename the host, and then Origin and Host differ on
+    a page of ours.
     """
     site = request.headers.get("Sec-Fetch-Site", "")
     origin = request.headers.get("Origin", "")
-    hosts = {request.headers.get("Host", "").lower(), request.headers.get("X-Forwarded-Host", "").lower()} - {""}
-    is_own = site in ("same-origin", "none") if site else not origin or urlsplit(origin).netloc.lower() in hosts
+    hosts = {request.headers.get("Host", "").lower(), request.headers.get("X-Forwarded-Host", "").lower()} - {
+        ""
+    }
+    is_own = (
+        site in ("same-origin", "none") if site else not origin or urlsplit(origin).netloc.lower() in hosts
+    )
     if not is_own:
-        raise Forbidden("Only the plugin's own page may ask for this.", "Open the page at the server's own address.")
+        raise Forbidden(
+            "Only the plugin's own page may ask for this.", "Open the page at the server's own address."
+        )
 
 
 def json_object(request: Request) -> dict[str, Any]:

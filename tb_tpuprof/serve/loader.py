@@ -1,4 +1,6 @@
-"""TensorBoard's way in: chooses the plugin's name, then makes the plugin. Importing this module costs nothing."""
+"""TensorBoard's way in: chooses the plugin's name, then makes the plugin. Importing this module costs
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +19,40 @@ _FLAGS = (
     (
         "tpuprof_capture",
         "on|off",
-        "Whether running jobs may be profiled from the page (on, if neither this nor the environment variable TPUPROF_CAPTURE says off).",
+        "Whether running jobs may be profiled from the page (on, if neither this nor the environment "
+        "variable TPUPROF_CAPTURE says off).",
     ),
     (
         "tpuprof_capture_targets",
         "PATTERNS",
-        "Which targets may be profiled from the page: patterns of host:port separated by commas, such as localhost:*,*.internal:8466 "
-        "(all, if neither this nor TPUPROF_CAPTURE_TARGETS is given).",
+        "Which targets may be profiled from the page: patterns of host:port separated by commas, such as "
+        "localhost:*,*.internal:8466 (all, if neither this nor TPUPROF_CAPTURE_TARGETS is given).",
     ),
     (
         "tpuprof_executor",
         "threads|processes|auto|dask://HOST:PORT",
-        "Where runs of many hosts are analysed (if neither this nor TPUPROF_EXECUTOR says so: auto, processes for more than 16 hosts).",
+        "Where runs of many hosts are analysed (if neither this nor TPUPROF_EXECUTOR says so: auto, "
+        "processes for more than 16 hosts).",
     ),
-    ("master_tpu_unsecure_channel", "ADDR", "The address that the page's capture dialog begins with: host:port, or several."),
+    (
+        "master_tpu_unsecure_channel",
+        "ADDR",
+        "The address that the page's capture dialog begins with: host:port, or several.",
+    ),
 )
 
 
 class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
-    """Loads the plugin as `profile`, or as `tpuprof` where another installed distribution has that name already."""
+    """Loads the plugin as `profile`, or as `tpuprof` where another installed distribution has that name
+    already.
+    """
 
     def define_flags(self, parser: argparse.ArgumentParser) -> None:
         """TensorBoard's flags for capturing and for reading many hosts."""
         group = parser.add_argument_group("profiler (tb_tpuprof)")
         for name, metavar, text in _FLAGS:
-            # Another profile plugin may have defined the flag: whoever comes first does, and everybody reads it.
+            # Another profile plugin may have defined the flag: whoever comes first does, and everybody reads
+            # it.
             with contextlib.suppress(argparse.ArgumentError):
                 group.add_argument(f"--{name}", metavar=metavar, type=str, default="", help=text)
 
@@ -56,7 +67,8 @@ class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
 def is_name_taken() -> bool:
     """Whether another installed distribution registers a TensorBoard plugin that calls itself `profile`.
 
-    Two plugins of one name keep TensorBoard from starting. Nothing is imported to find out: the entry points' modules tell.
+    Two plugins of one name keep TensorBoard from starting. Nothing is imported to find out: the entry points'
+    modules tell.
     """
     for entry_point in metadata.entry_points(group="tensorboard_plugins"):
         package = entry_point.value.split(":")[0].split(".")[0]

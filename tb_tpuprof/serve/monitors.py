@@ -1,4 +1,6 @@
-"""Monitoring asked for by the page: samples gathered on a thread until somebody stops it or nobody asks any more."""
+"""Monitoring asked for by the page: samples gathered on a thread until somebody stops it or nobody asks any
+more.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _SETTLED_S = 0.3  # a question that was on its way when the page went comes no l
 
 
 class Monitor:
-    """One page's monitoring. A page that goes says so, most of the time: unasked for seconds then, else for two minutes, it stops."""
+    """One page's monitoring. A page that goes says so, most of the time: unasked for seconds then, else for
+    two minutes, it stops.
+    """
 
     def __init__(self, request: CaptureRequest, options: MonitorOptions) -> None:
         self.id = secrets.token_urlsafe(9)
@@ -38,7 +42,8 @@ class Monitor:
         self._left_s: float | None = None
         self._patience_s = max(FORGOTTEN_AFTER_S, 3 * options.interval_ms / 1000)
         self._threads = [
-            threading.Thread(target=work, name=f"tb_tpuprof monitor {self.id}", daemon=True) for work in (self._gather, self._watch)
+            threading.Thread(target=work, name=f"tb_tpuprof monitor {self.id}", daemon=True)
+            for work in (self._gather, self._watch)
         ]
 
     def start(self) -> None:
@@ -66,7 +71,13 @@ class Monitor:
         if self._left_s is not None and self._asked_s - self._left_s > _SETTLED_S:
             self._left_s = None
         samples = [sample for sample in tuple(self._samples) if int(str(sample["n"])) >= since]
-        told = {"monitor": self.id, "state": self.state, "message": self._message, "remedy": self._remedy, "source": self._source}
+        told = {
+            "monitor": self.id,
+            "state": self.state,
+            "message": self._message,
+            "remedy": self._remedy,
+            "source": self._source,
+        }
         return {**told, "samples": samples}
 
     def _gather(self) -> None:
@@ -74,7 +85,12 @@ class Monitor:
         try:
             for sample in monitor(self._request.addresses(), self._options, measure, self._cancel):
                 self._source = sample.source or self._source
-                self._samples.append({name: number(value) if isinstance(value, float) else value for name, value in sample.row().items()})
+                self._samples.append(
+                    {
+                        name: number(value) if isinstance(value, float) else value
+                        for name, value in sample.row().items()
+                    }
+                )
         except ProfilerError as error:
             if not self._cancel.is_set():
                 state, self._message, self._remedy = "failed", error.message, error.remedy
@@ -87,7 +103,9 @@ class Monitor:
     def _watch(self) -> None:
         while not self._cancel.wait(0.5):
             now_s, left_s = time.monotonic(), self._left_s
-            if now_s - self._asked_s > self._patience_s or (left_s is not None and now_s - left_s > LEFT_AFTER_S):
+            if now_s - self._asked_s > self._patience_s or (
+                left_s is not None and now_s - left_s > LEFT_AFTER_S
+            ):
                 self._message = "It was stopped because no page asked for it any more."
                 self._cancel.set()
 
@@ -107,7 +125,9 @@ class Monitors:
                 raise CaptureBusy(f"{len(running)} monitors are running already.", "Stop one of them first.")
             new = Monitor(request, options)
             self._known[new.id] = new
-            for old in [known for known in self._known.values() if known.state != "running"][: max(0, len(self._known) - MAX_REMEMBERED)]:
+            for old in [known for known in self._known.values() if known.state != "running"][
+                : max(0, len(self._known) - MAX_REMEMBERED)
+            ]:
                 del self._known[old.id]
         new.start()
         return new
@@ -116,5 +136,8 @@ class Monitors:
         """The monitor of that id. Raises CaptureNotFound."""
         known = self._known.get(monitor_id)
         if known is None:
-            raise CaptureNotFound(f"There is no monitor {monitor_id[:40]!r}.", "The server was started again, or it is long ago.")
+            raise CaptureNotFound(
+                f"There is no monitor {monitor_id[:40]!r}.",
+                "The server was started again, or it is long ago.",
+            )
         return known

@@ -30,7 +30,9 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
         flags = getattr(context, "flags", None)
         self.logdirs = Logdirs.of(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._rules = CaptureRules.of(flags)
-        self._executor = str(getattr(flags, "tpuprof_executor", "") or "")  # empty: as the environment says, else auto
+        self._executor = str(
+            getattr(flags, "tpuprof_executor", "") or ""
+        )  # empty: as the environment says, else auto
         self._watch = RunWatch(self.logdirs)
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
@@ -38,7 +40,8 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
         return Routes(self.logdirs, self.plugin_name, self._rules, self._executor).apps()
 
     def is_active(self) -> bool:
-        """Whether there is something to do: a profile can be captured, or the logdir has runs, as far as is known.
+        """Whether there is something to do: a profile can be captured, or the logdir has runs, as far as is
+        known.
 
         TensorBoard hides an inactive plugin in a menu, where nobody looks for how to make a first profile.
         """
@@ -46,11 +49,15 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         """Where TensorBoard finds the page, and the tab's name."""
-        return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name=self.tab_name, disable_reload=True)
+        return base_plugin.FrontendMetadata(
+            es_module_path="/index.js", tab_name=self.tab_name, disable_reload=True
+        )
 
 
 class RunWatch:
-    """Looks for a first profile run in the background, again every ten seconds for as long as it is asked and finds none."""
+    """Looks for a first profile run in the background, again every ten seconds for as long as it is asked and
+    finds none.
+    """
 
     def __init__(self, logdirs: Logdirs) -> None:
         self._logdirs = logdirs
@@ -60,7 +67,9 @@ class RunWatch:
         self._lock = threading.Lock()
 
     def is_active(self) -> bool:
-        """True while it is not known yet: an open tab that says what it looks for is better than a hidden one."""
+        """True while it is not known yet: an open tab that says what it looks for is better than a hidden
+        one.
+        """
         if not self._found:
             thread = self._start()
             if self._found is None and thread:
@@ -70,7 +79,9 @@ class RunWatch:
     def _start(self) -> threading.Thread | None:
         with self._lock:
             is_running = self._thread is not None and self._thread.is_alive()
-            if not is_running and (self._found is None or time.monotonic() - self._checked_at > _RECHECK_SECONDS):
+            if not is_running and (
+                self._found is None or time.monotonic() - self._checked_at > _RECHECK_SECONDS
+            ):
                 self._checked_at = time.monotonic()
                 self._thread = threading.Thread(target=self._look, name="tb_tpuprof run search", daemon=True)
                 self._thread.start()
@@ -79,5 +90,7 @@ class RunWatch:
     def _look(self) -> None:
         try:
             self._found = any(has_runs(path) for _, path in self._logdirs.paths)
-        except Exception:  # whatever the file system's driver raises: no answer is no reason to hide the tab for good
+        except (
+            Exception
+        ):  # whatever the file system's driver raises: no answer is no reason to hide the tab for good
             self._found = False

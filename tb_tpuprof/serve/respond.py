@@ -1,4 +1,6 @@
-"""Bytes or an error → an HTTP response: gzip, ETag, security headers; errors as JSON with the status of their kind."""
+"""Bytes or an error → an HTTP response: gzip, ETag, security headers; errors as JSON with the status of their
+kind.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ _POLICY = (
 
 @dataclass(frozen=True)
 class Body:
-    """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use without asking again.
+    """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use
+    without asking again.
 
     `gzipped` compresses the content.
     """
@@ -53,7 +56,9 @@ Handler = Callable[[Request], Body]
 
 
 class _Answer(Response):
-    """A response that keeps its content type when it has become a 304: werkzeug strips it, and TensorBoard warns of each one without."""
+    """A response that keeps its content type when it has become a 304: werkzeug strips it, and TensorBoard
+    warns of each one without.
+    """
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
         """The headers that are sent."""
@@ -63,7 +68,9 @@ class _Answer(Response):
 
 
 def wsgi(get: Handler | None, post: Handler | None = None) -> Callable[..., object]:
-    """A WSGI application from functions of the request, by its method; every failure becomes an error object."""
+    """A WSGI application from functions of the request, by its method; every failure becomes an
+    error object.
+    """
 
     def app(environ: dict[str, object], start_response: Callable[..., object]) -> object:
         request = Request(environ)
@@ -77,7 +84,11 @@ def respond(request: Request, get: Handler | None, post: Handler | None = None) 
     handler = post if request.method == "POST" else get if request.method in ("GET", "HEAD") else None
     if handler is None:
         allowed = [name for name, given in (("GET", get), ("HEAD", get), ("POST", post)) if given]
-        text = _error("bad_method", f"Only {' and '.join(name for name in allowed if name != 'HEAD')} is answered here.", "")
+        text = _error(
+            "bad_method",
+            f"Only {' and '.join(name for name in allowed if name != 'HEAD')} is answered here.",
+            "",
+        )
         return _secured(Response(text, 405, {"Allow": ", ".join(allowed)}, "application/json"))
     try:
         return _success(request, handler(request))
@@ -85,11 +96,17 @@ def respond(request: Request, get: Handler | None, post: Handler | None = None) 
         text = _error(error.kind, error.message, error.remedy, error.parameter)
         return _secured(Response(text, error.http_status, mimetype="application/json"))
     except MemoryError:
-        text = _error("out_of_memory", "This run is too large for the server's memory.", "Open fewer hosts, or profile for a shorter time.")
+        text = _error(
+            "out_of_memory",
+            "This run is too large for the server's memory.",
+            "Open fewer hosts, or profile for a shorter time.",
+        )
         return _secured(Response(text, 507, mimetype="application/json"))
     except Exception:
         logger.exception("request %s failed", request.path)
-        text = _error("internal", "Internal error; see the TensorBoard log.", "Please report it with the log.")
+        text = _error(
+            "internal", "Internal error; see the TensorBoard log.", "Please report it with the log."
+        )
         return _secured(Response(text, 500, mimetype="application/json"))
 
 
@@ -108,7 +125,9 @@ def _success(request: Request, body: Body) -> Response:
         response.headers["Content-Encoding"] = "gzip"
     response.set_data(content)
     response.headers["Vary"] = "Accept-Encoding"
-    response.headers["Cache-Control"] = f"private, max-age={body.max_age}" if body.max_age else "private, no-cache"
+    response.headers["Cache-Control"] = (
+        f"private, max-age={body.max_age}" if body.max_age else "private, no-cache"
+    )
     if body.filename:
         response.headers.set("Content-Disposition", "attachment", filename=body.filename)
     if request.method != "POST":

@@ -33,7 +33,9 @@ _YEAR_SECONDS = 31_536_000
 class Routes:
     """Routes over the runs of some logdirs."""
 
-    def __init__(self, logdirs: Logdirs, plugin_name: str, rules: CaptureRules | None = None, executor: str = "") -> None:
+    def __init__(
+        self, logdirs: Logdirs, plugin_name: str, rules: CaptureRules | None = None, executor: str = ""
+    ) -> None:
         self.logdirs = logdirs
         self.capture = CaptureRoutes(logdirs, rules or CaptureRules())
         self.plugin_name = plugin_name
@@ -59,7 +61,9 @@ class Routes:
         hosts = [{"host": file.host, "size_bytes": file.size_bytes} for file in files]
         tools = [_tool_object(tool, session) for tool in TOOLS]
         info = session.info
-        return _json({"run": session.run, "state": info.state, "message": info.message, "hosts": hosts, "tools": tools})
+        return _json(
+            {"run": session.run, "state": info.state, "message": info.message, "hosts": hosts, "tools": tools}
+        )
 
     def progress(self, request: Request) -> Body:
         """How far the reading of a run is that other requests wait for."""
@@ -82,7 +86,9 @@ class Routes:
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
         query = request.query_string.decode("latin-1")
         waits = _waits(request)
-        knows = waits or is_diagnosed(tool.name, session, hosts or session.hosts)  # else its verdict says more as soon as somebody waited
+        knows = waits or is_diagnosed(
+            tool.name, session, hosts or session.hosts
+        )  # else its verdict says more as soon as somebody waited
         tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint(), str(knows))
         files = {kind.format: kind.content_type for kind in tool.files}
         forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()), *files)
@@ -91,7 +97,12 @@ class Routes:
         if request.if_none_match.contains(tag):
             return Body(b"", "application/json", tag)
         if form == "trace":
-            return Body(encode.encode_trace(session, hosts, params), "application/gzip", tag, f"{_file_name(session.run)}.trace.json.gz")
+            return Body(
+                encode.encode_trace(session, hosts, params),
+                "application/gzip",
+                tag,
+                f"{_file_name(session.run)}.trace.json.gz",
+            )
         if form in files:
             name, parts = tool.file(session, hosts, params, form)
             return Body(b"".join(parts), files[form], tag, name)
@@ -128,17 +139,32 @@ def asset(request: Request) -> Body:
 def _file(path: Path, max_age: int) -> Body:
     if not path.is_file():
         is_built = (STATIC / "index.js").is_file()
-        remedy = "Reload the page." if is_built else "The frontend was not built: run make build, then start TensorBoard again."
+        remedy = (
+            "Reload the page."
+            if is_built
+            else "The frontend was not built: run make build, then start TensorBoard again."
+        )
         raise StorageError(f"There is no file {path.name!r}.", remedy)
-    kind = "text/javascript" if path.suffix == ".js" else mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    kind = (
+        "text/javascript"
+        if path.suffix == ".js"
+        else mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    )
     return Body(path.read_bytes(), kind, max_age=max_age)
 
 
 def _encoded(payload: Payload, form: str, table: str, tag: str) -> Body:
     if form == "columns":
-        return Body(encode.encode_columns(payload), "application/x-tpuprof-columns", tag, gzipped=encode.gzipped)
+        return Body(
+            encode.encode_columns(payload), "application/x-tpuprof-columns", tag, gzipped=encode.gzipped
+        )
     if form == "csv":
-        return Body(encode.encode_csv(payload, table), "text/csv", tag, f"{payload.tool}_{_file_name(payload.run)}.csv")
+        return Body(
+            encode.encode_csv(payload, table),
+            "text/csv",
+            tag,
+            f"{payload.tool}_{_file_name(payload.run)}.csv",
+        )
     return Body(encode.encode_json(payload), "application/json", tag)
 
 
@@ -170,7 +196,14 @@ def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
         except ProfilerError as error:
             reason, remedy = error.message, error.remedy
     params = [
-        {"name": p.name, "title": p.title, "kind": p.kind, "default": p.default, "choices": list(p.choices), "help": p.help}
+        {
+            "name": p.name,
+            "title": p.title,
+            "kind": p.kind,
+            "default": p.default,
+            "choices": list(p.choices),
+            "help": p.help,
+        }
         for p in tool.params
     ]
     return {

@@ -14,7 +14,9 @@ _ON, _OFF = ("on", "true", "1", "yes", ""), ("off", "false", "0", "no")
 
 @dataclass(frozen=True)
 class CaptureRules:
-    """`reason` says why nothing may be captured, empty where something may; no `allowed_targets` allow all."""
+    """`reason` says why nothing may be captured, empty where something may; no `allowed_targets`
+    allow all.
+    """
 
     reason: str = ""
     allowed_targets: tuple[str, ...] = ()
@@ -22,12 +24,17 @@ class CaptureRules:
 
     @classmethod
     def of(cls, flags: object) -> CaptureRules:
-        """From TensorBoard's flags, where one says nothing from the environment. What cannot be understood switches capturing off."""
+        """From TensorBoard's flags, where one says nothing from the environment. What cannot be understood
+        switches capturing off.
+        """
         switch = (_flag(flags, "tpuprof_capture") or os.environ.get(CAPTURE_VARIABLE, "")).strip().lower()
         patterns = _flag(flags, "tpuprof_capture_targets") or os.environ.get(TARGETS_VARIABLE, "")
         reason = ""
         if switch in _OFF:
-            reason = "The owner of this server has switched capturing off (flag --tpuprof_capture or variable TPUPROF_CAPTURE)."
+            reason = (
+                "The owner of this server has switched capturing off (flag --tpuprof_capture or "
+                "variable TPUPROF_CAPTURE)."
+            )
         elif switch not in _ON:
             reason = f"Capturing is off: --tpuprof_capture must be on or off, not {switch[:20]!r}."
         allowed = tuple(part.strip().lower() for part in patterns.split(",") if part.strip())
@@ -36,7 +43,9 @@ class CaptureRules:
     def check_on(self) -> None:
         """Raise Forbidden where capturing is switched off."""
         if self.reason:
-            raise Forbidden(self.reason, "Ask the server's owner, or use tpuprof capture on the command line.")
+            raise Forbidden(
+                self.reason, "Ask the server's owner, or use tpuprof capture on the command line."
+            )
 
 
 def _flag(flags: object, name: str) -> str:

@@ -1,4 +1,6 @@
-"""Hosts and parameters as they come from a URL or a command line → validated values, or an error that says what is allowed."""
+"""Hosts and parameters as they come from a URL or a command line → validated values, or an error that says
+what is allowed.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
 ALL_HOSTS = ("ALL_HOSTS", "all")
-_TRACE = "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the graph viewer do not need one."
+_TRACE = (
+    "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the "
+    "graph viewer do not need one."
+)
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The hosts to show; `gone`: those asked for beside them that the run has not; `is_default`: nobody chose them."""
+    """The hosts to show; `gone`: those asked for beside them that the run has not; `is_default`: nobody chose
+    them.
+    """
 
     hosts: tuple[str, ...]
     gone: tuple[str, ...] = ()
@@ -29,10 +36,11 @@ class Asked:
 
 
 def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | None) -> Asked:
-    """The hosts to show: those asked for; else, or for ALL_HOSTS, all (or the first, for a tool that shows one).
+    """The hosts to show: those asked for; else, or for ALL_HOSTS, all (or the first, for a tool that shows
+    one).
 
-    Raises HostNotFound where the run has none of them, BadParameter for several where one is shown, ToolUnavailable for a run
-    without any.
+    Raises HostNotFound where the run has none of them, BadParameter for several where one is shown,
+    ToolUnavailable for a run without any.
     """
     known = session.hosts
     if not known:
@@ -54,12 +62,18 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
     """Why a tool that needs a trace has nothing to show for a run of programs alone."""
     if tool.needs_trace and session.info.state == "hlo":
-        return Availability(f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs (*.hlo_proto.pb).", _TRACE)
+        return Availability(
+            f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "
+            "(*.hlo_proto.pb).",
+            _TRACE,
+        )
     return Availability()
 
 
 def validate_params(declared: Sequence[Param], given: Mapping[str, object]) -> Params:
-    """Values of the declared parameters. Raises BadParameter for an unknown name or a value that is not allowed."""
+    """Values of the declared parameters. Raises BadParameter for an unknown name or a value that is not
+    allowed.
+    """
     by_name = {param.name: param for param in declared}
     for name, value in given.items():
         if name not in by_name:
@@ -94,7 +108,9 @@ def _boolean(param: Param, word: str) -> bool:
 
 
 def _number(param: Param, text: object) -> int | float:
-    allowed = f"a{' whole' if param.kind == 'int' else ''} number from {param.minimum:.0f} to {param.maximum:.0f}"
+    allowed = (
+        f"a{' whole' if param.kind == 'int' else ''} number from {param.minimum:.0f} to {param.maximum:.0f}"
+    )
     try:
         value = float(str(text))
     except ValueError:

@@ -1,4 +1,6 @@
-"""What a tool is, what it is asked and what it answers: Tool, Param, Payload. The same Payload feeds HTTP, CLI and CSV."""
+"""What a tool is, what it is asked and what it answers: Tool, Param, Payload. The same Payload feeds HTTP,
+CLI and CSV.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ Params = Mapping[str, ParamValue]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table. Text is interned: `values` are codes into `strings`, -1 unknown; else `strings` is None.
+    """One column of a table. Text is interned: `values` are codes into `strings`, -1 unknown; else `strings`
+    is None.
 
-    Numbers that are unknown are NaN; booleans are a bool array. `delta` marks a sorted column worth sending as differences.
+    Numbers that are unknown are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
+    as differences.
     """
 
     name: str
@@ -56,7 +60,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Scalar:
-    """One number with its unit and name; None is unknown and `note` says why, or adds a second figure in words."""
+    """One number with its unit and name; None is unknown and `note` says why, or adds a second figure in
+    words.
+    """
 
     value: float | int | bool | None
     unit: Unit
@@ -75,7 +81,8 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a sentence speaks of: the row of `table` that is called `name` in `column`, and the numbers that it says of it, by column.
+    """What a sentence speaks of: the row of `table` that is called `name` in `column`, and the numbers that
+    it says of it, by column.
 
     The row is the first of its table when sorted by the first of these columns, idle time left out.
     """
@@ -90,7 +97,8 @@ class Subject:
 class Verdict:
     """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour.
 
-    `subjects`: the rows of the payload's tables that `text` names, so that programs need not read the sentence.
+    `subjects`: the rows of the payload's tables that `text` names, so that programs need not read the
+    sentence.
     """
 
     level: Literal["good", "warn", "bad", "unknown"]
@@ -122,7 +130,9 @@ class Payload:
     verdict: Verdict | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     is_diagnosed: bool = True
-    """False: the verdict would also say what limits the job, but that is not known yet, and finding out takes a while."""
+    """False: the verdict would also say what limits the job, but that is not known yet, and finding out takes
+    a while.
+    """
 
 
 @dataclass(frozen=True)
@@ -152,7 +162,9 @@ class Availability:
 
 @dataclass(frozen=True)
 class File:
-    """A file that a tool makes beside its payload. `make(session, hosts, params)` gives its name, without the ending, and its parts."""
+    """A file that a tool makes beside its payload. `make(session, hosts, params)` gives its name, without the
+    ending, and its parts.
+    """
 
     format: str
     ending: str
@@ -162,7 +174,8 @@ class File:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a page of the profiler declares. `view(session, hosts, params)` makes the payload from validated arguments.
+    """What a page of the profiler declares. `view(session, hosts, params)` makes the payload from validated
+    arguments.
 
     Without `needs_trace` it has something to show for runs that hold programs alone, too.
     """

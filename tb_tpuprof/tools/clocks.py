@@ -1,4 +1,6 @@
-"""Hosts of a session → the clocks by which their times are laid onto one axis, and what the reader must know of those that are off."""
+"""Hosts of a session → the clocks by which their times are laid onto one axis, and what the reader must know
+of those that are off.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,15 @@ from tb_tpuprof.tools.base import Diagnostic
 
 _NAMED = 8
 _REMEDY = "Synchronize the hosts' clocks (NTP or PTP) to compare their times more closely."
-_TOGETHER = "To compare hosts, capture them at the same time. If they were, synchronize their clocks (NTP or PTP)."
+_TOGETHER = (
+    "To compare hosts, capture them at the same time. If they were, synchronize their clocks (NTP or PTP)."
+)
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """What to add to each host's clock, 0 where it agrees or nothing tells; `diagnostics` says so of those that are off.
+    """What to add to each host's clock, 0 where it agrees or nothing tells; `diagnostics` says so of those
+    that are off.
 
     The first `n_apart` of them are of hosts that were captured at another time.
     """
@@ -27,7 +32,9 @@ class Clocks:
 
 
 def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
-    """The clocks of hosts, by collectives or steps that they share; a single host's agrees with itself. Raises HostsUnreadable."""
+    """The clocks of hosts, by collectives or steps that they share; a single host's agrees with itself.
+    Raises HostsUnreadable.
+    """
     if len(hosts) < 2:
         return Clocks((0,) * len(hosts))
     offsets = clock_offsets(session.map(clock_marks, hosts))

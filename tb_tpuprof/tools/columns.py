@@ -13,7 +13,13 @@ def text_column(name: str, title: str, texts: Sequence[str], description: str = 
     """A column of texts, interned."""
     strings = list(dict.fromkeys(texts))
     code = {text: i for i, text in enumerate(strings)}
-    return Column(name, title, np.array([code[text] for text in texts], np.int32), strings=strings, description=description)
+    return Column(
+        name,
+        title,
+        np.array([code[text] for text in texts], np.int32),
+        strings=strings,
+        description=description,
+    )
 
 
 def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:

@@ -14,9 +14,19 @@ from tb_tpuprof.units import format_time
 
 # Names that stand for one thing of a run wherever they appear; `tests/consistency` holds every page to them.
 FACTS = (
-    "n_hosts", "n_devices", "capture_ps", "device_time_ps", "device_busy_ps", "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps",
-    "step_time_max_ps", "n_steps", "input_fraction", "device_idle_fraction",
-)  # fmt: skip
+    "n_hosts",
+    "n_devices",
+    "capture_ps",
+    "device_time_ps",
+    "device_busy_ps",
+    "step_time_avg_ps",
+    "step_time_sd_ps",
+    "step_time_min_ps",
+    "step_time_max_ps",
+    "n_steps",
+    "input_fraction",
+    "device_idle_fraction",
+)
 
 
 def facts_of(session: Session, hosts: Sequence[str], clocks: Clocks | None = None) -> RunFacts:
@@ -32,7 +42,9 @@ def fact_scalars(facts: RunFacts, *names: str) -> dict[str, Scalar]:
 
 
 def framework_of(session: Session, hosts: Sequence[str]) -> str:
-    """The framework of the job (`analysis/frameworks`), `unknown` where nothing tells. Raises HostsUnreadable."""
+    """The framework of the job (`analysis/frameworks`), `unknown` where nothing tells. Raises
+    HostsUnreadable.
+    """
     return sum_software(session.map(software, hosts)).framework
 
 
@@ -43,7 +55,9 @@ def device_word(facts: RunFacts, n: int) -> str:
 
 
 def devices_text(facts: RunFacts) -> str:
-    """How many devices ran something; how many the trace knows of where these are more; on how many chips they are."""
+    """How many devices ran something; how many the trace knows of where these are more; on how many chips
+    they are.
+    """
     n_chips = facts.hardware.n_chips
     more = [f"{facts.n_present:,} present"] if facts.n_present > facts.n_active else []
     more += [f"{n_chips:,} chip{'s' * (n_chips != 1)}"] if n_chips else []
@@ -88,10 +102,14 @@ def _sizes(facts: RunFacts) -> dict[str, Scalar]:
     return {
         "n_hosts": Scalar(len(facts.hosts), "count", "Hosts"),
         "n_devices": Scalar(n, "count", "TPU cores" if facts.kind == "TPU" else "Devices", present),
-        "capture_ps": Scalar(facts.capture_ps, "ps", "Capture", "of the longest host" if len(facts.hosts) > 1 else ""),
+        "capture_ps": Scalar(
+            facts.capture_ps, "ps", "Capture", "of the longest host" if len(facts.hosts) > 1 else ""
+        ),
         "device_time_ps": Scalar(whole if n else None, "ps", "Device time", summed_text(facts, whole)),
         "device_busy_ps": Scalar(busy if n else None, "ps", "Device busy", summed_text(facts, busy)),
-        "device_idle_fraction": Scalar(facts.idle_fraction, "fraction", f"{facts.kind} idle", idle_text(facts)),
+        "device_idle_fraction": Scalar(
+            facts.idle_fraction, "fraction", f"{facts.kind} idle", idle_text(facts)
+        ),
     }
 
 
@@ -102,10 +120,14 @@ def _step_times(facts: RunFacts) -> dict[str, Scalar]:
     left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
     spread = float(time.std(ddof=1)) if n > 1 else 0.0
     return {
-        "step_time_avg_ps": Scalar(facts.step_time_ps, "ps", "Average step time", step_time_base(facts.common)),
+        "step_time_avg_ps": Scalar(
+            facts.step_time_ps, "ps", "Average step time", step_time_base(facts.common)
+        ),
         "step_time_sd_ps": Scalar(spread if n else None, "ps", "Standard deviation", why),
         "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step", why),
         "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step", why),
         "n_steps": Scalar(n, "count", "Steps", "none in common" if facts.common.is_disjoint else left_out),
-        "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input", why),
+        "input_fraction": Scalar(
+            steps.fraction("input") if n else None, "fraction", "Waiting for input", why
+        ),
     }

@@ -13,10 +13,19 @@ from tb_tpuprof.tools.columns import text_column
 
 _NAN = float("nan")
 _COLORS = {
-    Cause.COMPILATION: "compile", Cause.INPUT: "input", Cause.PYTHON: "python", Cause.SYNCHRONIZATION: "wait",
-    Cause.CALLBACKS: "callback", Cause.DISPATCH: "launch", Cause.PERIODIC: "periodic", Cause.COMMUNICATION: "collective",
-    Cause.TRANSFERS: "output", Cause.CONTENTION: "contention", Cause.WARM_UP: "warm_up", Cause.UNRECORDED: "other",
-}  # fmt: skip
+    Cause.COMPILATION: "compile",
+    Cause.INPUT: "input",
+    Cause.PYTHON: "python",
+    Cause.SYNCHRONIZATION: "wait",
+    Cause.CALLBACKS: "callback",
+    Cause.DISPATCH: "launch",
+    Cause.PERIODIC: "periodic",
+    Cause.COMMUNICATION: "collective",
+    Cause.TRANSFERS: "output",
+    Cause.CONTENTION: "contention",
+    Cause.WARM_UP: "warm_up",
+    Cause.UNRECORDED: "other",
+}
 # As docs/causes/README.md says it.
 _MEANINGS = {
     Cause.COMPILATION: "Steps trace or compile a program again instead of running it.",
@@ -36,7 +45,9 @@ _MEANINGS = {
 
 
 def cause_color(cause: Cause, kind: str) -> str:
-    """The color of a cause's time: that of the steps' category where it is the same time. `kind`: what computes (CPU, GPU, TPU)."""
+    """The color of a cause's time: that of the steps' category where it is the same time. `kind`: what
+    computes (CPU, GPU, TPU).
+    """
     return _COLORS.get(cause, "host" if kind == "CPU" else "compute")
 
 
@@ -51,22 +62,52 @@ def findings_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
             text_column("color", "Color", [cause_color(one.cause, kind) for one in rows]),
             text_column("finding", "Finding", [one.sentence for one in rows]),
             text_column("reason", "Why it costs time", [one.reason for one in rows]),
-            text_column("culprit", "Culprit", [one.culprit.title.replace("`", "") for one in rows], "What to change"),
+            text_column(
+                "culprit", "Culprit", [one.culprit.title.replace("`", "") for one in rows], "What to change"
+            ),
             text_column("host", "Host", [one.host for one in rows], "Where not all hosts have it"),
             _number("time_ps", "Time per step", [one.time_ps for one in rows], "ps", "Mean over the steps"),
             _number("share", "Share of the step", [one.share for one in rows], "fraction"),
-            _number("gain_low_ps", "Gain, at least", [one.gain_ps[0] if one.gain_ps else _NAN for one in rows], "ps", "Per step"),
-            _number("gain_high_ps", "Gain, at most", [one.gain_ps[1] if one.gain_ps else _NAN for one in rows], "ps", "Per step"),
+            _number(
+                "gain_low_ps",
+                "Gain, at least",
+                [one.gain_ps[0] if one.gain_ps else _NAN for one in rows],
+                "ps",
+                "Per step",
+            ),
+            _number(
+                "gain_high_ps",
+                "Gain, at most",
+                [one.gain_ps[1] if one.gain_ps else _NAN for one in rows],
+                "ps",
+                "Per step",
+            ),
             text_column("fix", "What to do", [one.fix for one in rows]),
             text_column("snippet", "Example", [one.snippet for one in rows]),
             text_column("confidence", "Confidence", [one.confidence for one in rows]),
-            text_column("capture_option", "Capture with", [one.capture_option for one in rows], "Where this trace cannot show the culprit"),
+            text_column(
+                "capture_option",
+                "Capture with",
+                [one.capture_option for one in rows],
+                "Where this trace cannot show the culprit",
+            ),
             text_column("docs", "More", [one.docs for one in rows]),
             text_column("meaning", "What the cause is", [_MEANINGS[one.cause] for one in rows]),
-            text_column("evidence", "Evidence", ["; ".join(part.text for part in one.evidence) for one in rows]),
-            text_column("evidence_host", "Host of the evidence", [place.host if place else "" for place in places]),
-            _number("evidence_start_ps", "Evidence from", [place.start_ps if place else _NAN for place in places], "ps"),
-            _number("evidence_end_ps", "Evidence to", [place.end_ps if place else _NAN for place in places], "ps"),
+            text_column(
+                "evidence", "Evidence", ["; ".join(part.text for part in one.evidence) for one in rows]
+            ),
+            text_column(
+                "evidence_host", "Host of the evidence", [place.host if place else "" for place in places]
+            ),
+            _number(
+                "evidence_start_ps",
+                "Evidence from",
+                [place.start_ps if place else _NAN for place in places],
+                "ps",
+            ),
+            _number(
+                "evidence_end_ps", "Evidence to", [place.end_ps if place else _NAN for place in places], "ps"
+            ),
         ),
         f"by gain; {_base(found, n_hosts)}",
     )
@@ -90,7 +131,11 @@ def causes_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
 def _base(found: Diagnosis, n_hosts: int) -> str:
     if found.n_steps == 1:
         return "of one step"
-    return f"mean over {found.n_steps} steps" if n_hosts == 1 else f"mean over the steps of {n_hosts} hosts, each with all of its own"
+    return (
+        f"mean over {found.n_steps} steps"
+        if n_hosts == 1
+        else f"mean over the steps of {n_hosts} hosts, each with all of its own"
+    )
 
 
 def _place(finding: Finding) -> Evidence | None:

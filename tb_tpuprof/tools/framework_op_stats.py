@@ -1,4 +1,6 @@
-"""framework_op_stats: every framework operation on host and device with its occurrences, times, rates and shares."""
+"""framework_op_stats: every framework operation on host and device with its occurrences, times, rates and
+shares.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,19 @@ from tb_tpuprof.analysis.overview.summary import ahead
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Unit, Verdict
+from tb_tpuprof.tools.base import (
+    Column,
+    Diagnostic,
+    NextStep,
+    Param,
+    Params,
+    Payload,
+    Scalar,
+    Subject,
+    Table,
+    Unit,
+    Verdict,
+)
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
 from tb_tpuprof.tools.tool import Tool
@@ -34,7 +48,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Side:
-    """Host or device: its operations sorted by self time, with idle as a row of its own if it is to be shown."""
+    """Host or device: its operations sorted by self time, with idle as a row of its own if it is
+    to be shown.
+    """
 
     title: str
     name: tuple[str, ...]
@@ -59,7 +75,10 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
-    notices += excess_notices([one for found in session.map(roof_excesses, hosts) for one in found], first_roofs(session.map(roofs, hosts)))
+    notices += excess_notices(
+        [one for found in session.map(roof_excesses, hosts) for one in found],
+        first_roofs(session.map(roofs, hosts)),
+    )
     with_idle = bool(params["idle"])
     device, host = side("Device", ops.device, with_idle), side("Host", ops.host, with_idle)
     return Payload(
@@ -75,7 +94,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         },
         _scalars(ops, _summed(session, hosts)),
         told(TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)),
-        tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host, framework_of(session, hosts)),
+        tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices)
+        + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
 
 
@@ -89,10 +109,16 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
     none, zero = np.zeros(len(idle), np.int64), np.full(len(idle), np.nan)
     work = [values if len(values) else np.full(len(ops), np.nan) for values in (ops.flops, ops.n_bytes)]
     return Side(
-        title, tuple(names[i] for i in order.tolist()), tuple(types[i] for i in order.tolist()), np.append(ops.n_occurrences, none)[order],
-        np.append(ops.time_ps, np.array(idle, np.int64))[order], self_ps[order], np.append(work[0], zero)[order],
-        np.append(work[1], zero)[order], np.append(ops.is_eager, none.astype(np.bool_))[order],
-    )  # fmt: skip
+        title,
+        tuple(names[i] for i in order.tolist()),
+        tuple(types[i] for i in order.tolist()),
+        np.append(ops.n_occurrences, none)[order],
+        np.append(ops.time_ps, np.array(idle, np.int64))[order],
+        self_ps[order],
+        np.append(work[0], zero)[order],
+        np.append(work[1], zero)[order],
+        np.append(ops.is_eager, none.astype(np.bool_))[order],
+    )
 
 
 def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
@@ -103,38 +129,102 @@ def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
 
 
 def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
-    """One row per operation: the device's first, then the host's; ranks run on. Shares of the other side are unknown."""
+    """One row per operation: the device's first, then the host's; ranks run on. Shares of the other side are
+    unknown.
+    """
     sides = (device, host)
     n_device, n_host = len(device.name), len(host.name)
     count, time_ps, self_ps = (
-        np.concatenate([getattr(s, key) for s in sides]).astype(np.int64) for key in ("n_occurrences", "time_ps", "self_ps")
+        np.concatenate([getattr(s, key) for s in sides]).astype(np.int64)
+        for key in ("n_occurrences", "time_ps", "self_ps")
     )
     flops, n_bytes = (np.concatenate([getattr(s, key) for s in sides]) for key in ("flops", "n_bytes"))
     rate, bandwidth = _ratio(flops, time_ps / 1e12), _ratio(n_bytes, time_ps / 1e12)
-    near = [machine.nearest_limit(f, b) for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)]
+    near = [
+        machine.nearest_limit(f, b)
+        for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)
+    ]
     limits = [limit_text(*found, name) for found, name in zip(near, (*device.name, *host.name), strict=True)]
-    shares = [np.append(device.share, np.full(n_host, np.nan)), np.append(np.full(n_device, np.nan), host.share)]
-    running = [np.append(np.cumsum(device.share), np.full(n_host, np.nan)), np.append(np.full(n_device, np.nan), np.cumsum(host.share))]
+    shares = [
+        np.append(device.share, np.full(n_host, np.nan)),
+        np.append(np.full(n_device, np.nan), host.share),
+    ]
+    running = [
+        np.append(np.cumsum(device.share), np.full(n_host, np.nan)),
+        np.append(np.full(n_device, np.nan), np.cumsum(host.share)),
+    ]
     eager = np.concatenate([s.is_eager for s in sides])
     number = _number
     return Table(
         "Operations",
         (
-            number("rank", "Rank", np.arange(1, n_device + n_host + 1), "count", "By self time, the device's operations first"),
+            number(
+                "rank",
+                "Rank",
+                np.arange(1, n_device + n_host + 1),
+                "count",
+                "By self time, the device's operations first",
+            ),
             text_column("host_or_device", "Host/device", ["Device"] * n_device + ["Host"] * n_host),
             text_column("type", "Type", [*device.type, *host.type]),
             text_column("operation", "Operation", [*device.name, *host.name]),
-            number("n_occurrences", "Occurrences", count, "count", "How often it ran on all lines, devices and hosts"),
-            number("total_time_ps", "Total time", time_ps, "ps", "Of all occurrences, with nested operations"),
+            number(
+                "n_occurrences",
+                "Occurrences",
+                count,
+                "count",
+                "How often it ran on all lines, devices and hosts",
+            ),
+            number(
+                "total_time_ps", "Total time", time_ps, "ps", "Of all occurrences, with nested operations"
+            ),
             number("avg_time_ps", "Average time", _ratio(time_ps, count), "ps", "Total time by occurrences"),
-            number("total_self_time_ps", "Self time", self_ps, "ps", "Of all occurrences, without nested operations"),
-            number("avg_self_time_ps", "Average self time", _ratio(self_ps, count), "ps", "Self time by occurrences"),
-            number("device_self_fraction", "Device share", shares[0], "fraction", "Of the device's self time"),
-            number("device_cumulative_fraction", "Device cumulative", running[0], "fraction", "Share of this and all rows above"),
+            number(
+                "total_self_time_ps",
+                "Self time",
+                self_ps,
+                "ps",
+                "Of all occurrences, without nested operations",
+            ),
+            number(
+                "avg_self_time_ps",
+                "Average self time",
+                _ratio(self_ps, count),
+                "ps",
+                "Self time by occurrences",
+            ),
+            number(
+                "device_self_fraction", "Device share", shares[0], "fraction", "Of the device's self time"
+            ),
+            number(
+                "device_cumulative_fraction",
+                "Device cumulative",
+                running[0],
+                "fraction",
+                "Share of this and all rows above",
+            ),
             number("host_self_fraction", "Host share", shares[1], "fraction", "Of the host's self time"),
-            number("host_cumulative_fraction", "Host cumulative", running[1], "fraction", "Share of this and all rows above"),
-            number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
-            number("memory_bandwidth_bytes_per_s", "Memory bandwidth", bandwidth, "bytes_per_s", "Bytes accessed per second of total time"),
+            number(
+                "host_cumulative_fraction",
+                "Host cumulative",
+                running[1],
+                "fraction",
+                "Share of this and all rows above",
+            ),
+            number(
+                "flop_rate_flops_per_s",
+                "FLOP rate",
+                rate,
+                "flops_per_s",
+                "Floating-point operations per second of total time",
+            ),
+            number(
+                "memory_bandwidth_bytes_per_s",
+                "Memory bandwidth",
+                bandwidth,
+                "bytes_per_s",
+                "Bytes accessed per second of total time",
+            ),
             number(
                 "operational_intensity_flops_per_byte",
                 "Operational intensity",
@@ -142,9 +232,21 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
                 "flops_per_byte",
                 "FLOPs per byte of all memories",
             ),
-            text_column("bound_by", "Limited by", limits, "The resource it uses closest to its peak, from 30 % of it on"),
-            text_column("nearest_limit", "Nearest limit", [name for name, _ in near], "However far from its peak"),
-            text_column("eager", "Mode", ["Eager" if e else "Function" for e in eager.tolist()], "Eager: ran as a single operation"),
+            text_column(
+                "bound_by",
+                "Limited by",
+                limits,
+                "The resource it uses closest to its peak, from 30 % of it on",
+            ),
+            text_column(
+                "nearest_limit", "Nearest limit", [name for name, _ in near], "However far from its peak"
+            ),
+            text_column(
+                "eager",
+                "Mode",
+                ["Eager" if e else "Function" for e in eager.tolist()],
+                "Eager: ran as a single operation",
+            ),
         ),
     )
 
@@ -183,11 +285,16 @@ def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:
         if not ops.span_ps:
             continue
         where = f", {summed}" if summed and name == "device" else ""
-        result[f"{name}_ops_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}")
+        result[f"{name}_ops_ps"] = Scalar(
+            ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}"
+        )
         copied = transfer_ps(found.compiled) if name == "device" else 0
         if copied:
             result["device_copies_ps"] = Scalar(
-                copied, "ps", "Copies and fills", "of memory, part of the device's operations; the rest is kernels"
+                copied,
+                "ps",
+                "Copies and fills",
+                "of memory, part of the device's operations; the rest is kernels",
             )
         between = (
             "summed over threads, each from its first operation to its last"
@@ -219,7 +326,14 @@ def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
     next_steps = (NextStep("See it on the timeline", "trace_viewer"),)
     said = {"total_self_time_ps": float(ops.self_ps[top])}
     subject = Subject("ops", "operation", ops.name[top], said)
-    return Verdict("unknown", text, "compute" if where == "device" else "host", _largest_type(ops), next_steps, (subject,))
+    return Verdict(
+        "unknown",
+        text,
+        "compute" if where == "device" else "host",
+        _largest_type(ops),
+        next_steps,
+        (subject,),
+    )
 
 
 def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
@@ -232,7 +346,9 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
         return ()
     share = format_fraction(sum(times) / ops.busy_ps)
     if name == "Unknown":
-        return (f"The trace reports no type for {len(times):,} operations: {format_time(sum(times))}, {share}.",)
+        return (
+            f"The trace reports no type for {len(times):,} operations: {format_time(sum(times))}, {share}.",
+        )
     return (f"By type, `{name}` comes first: {len(times):,} operations, {format_time(sum(times))}, {share}.",)
 
 
@@ -240,7 +356,11 @@ def _empty(device: OpMetrics, host: OpMetrics, framework: str) -> tuple[Diagnost
     if len(device) or len(host):
         return ()
     message = "The trace names no framework operations, neither on the host nor on a device."
-    tracer = "; TensorFlow needs host_tracer_level 2 to name its operations" if framework in (TENSORFLOW, UNKNOWN) else ""
+    tracer = (
+        "; TensorFlow needs host_tracer_level 2 to name its operations"
+        if framework in (TENSORFLOW, UNKNOWN)
+        else ""
+    )
     return (Diagnostic("info", message, f"Capture while the job computes{tracer}."),)
 
 

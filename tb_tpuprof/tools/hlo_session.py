@@ -1,4 +1,6 @@
-"""What the tools of compiled operations share: the operations of the chosen hosts, their roofs, and why there may be none."""
+"""What the tools of compiled operations share: the operations of the chosen hosts, their roofs, and why there
+may be none.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ _HOSTS_TO_ASK = 4
 _MATTERS = 0.001
 REASON = "nothing in the trace names an operation that XLA compiled."
 REMEDY = (
-    "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. What TensorFlow runs without "
-    "XLA is on the page of framework operations."
+    "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. "
+    "What TensorFlow runs without XLA is on the page of framework operations."
 )
 _NO_PEAKS_CPU = "A CPU states no peak rates, so shares of a peak are unknown; rates are shown."
 _NO_PEAKS = "Peak rates of the device are unknown, so shares of a peak are unknown; rates are shown."
@@ -36,7 +38,9 @@ _NO_PEAKS = "Peak rates of the device are unknown, so shares of a peak are unkno
 
 @dataclass(frozen=True)
 class Found:
-    """Operations of the chosen hosts together, the roofs of one device, and the time spent waiting for transfers with the host."""
+    """Operations of the chosen hosts together, the roofs of one device, and the time spent waiting for
+    transfers with the host.
+    """
 
     ops: HloOps
     roofs: Roofs
@@ -44,8 +48,12 @@ class Found:
     offload_ps: int = 0
 
 
-def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]) -> Found:
-    """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where there are none."""
+def find_ops(
+    session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]
+) -> Found:
+    """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where
+    there are none.
+    """
     ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
@@ -58,7 +66,9 @@ def expression_texts(session: Session, found: Found, rows: npt.NDArray[np.intp])
     for i, host in enumerate(found.hosts):
         mine = np.flatnonzero(found.ops.host[rows] == i)
         if len(mine):
-            for place, text in zip(mine.tolist(), expressions(session.trace(host), found.ops, rows[mine]), strict=True):
+            for place, text in zip(
+                mine.tolist(), expressions(session.trace(host), found.ops, rows[mine]), strict=True
+            ):
                 result[place] = text
     return result
 
@@ -70,14 +80,27 @@ def diagnostics_of(session: Session, found: Found) -> tuple[Diagnostic, ...]:
     ops = found.ops
     if not found.roofs.is_known:
         text = _NO_PEAKS_CPU if ops.kind == "CPU" else _NO_PEAKS
-        result.append(Diagnostic("info", text, "A file of your own can state them: set TPUPROF_PEAKS." if ops.kind != "CPU" else ""))
+        result.append(
+            Diagnostic(
+                "info",
+                text,
+                "A file of your own can state them: set TPUPROF_PEAKS." if ops.kind != "CPU" else "",
+            )
+        )
     for program, why in sorted(ops.unreadable.items()):
         title = ops.programs.get(program, str(program))
         result.append(
-            Diagnostic("warning", f"The HLO of {title} cannot be read: {why}", "Its operations have times, but no FLOPs and bytes.")
+            Diagnostic(
+                "warning",
+                f"The HLO of {title} cannot be read: {why}",
+                "Its operations have times, but no FLOPs and bytes.",
+            )
         )
     result += _unknown_work(ops)
-    result += [Diagnostic(n.severity, n.message, n.remedy) for n in excess_notices(excesses(ops, found.roofs), found.roofs)]
+    result += [
+        Diagnostic(n.severity, n.message, n.remedy)
+        for n in excess_notices(excesses(ops, found.roofs), found.roofs)
+    ]
     return tuple(result)
 
 
@@ -90,10 +113,14 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
     of_calls = int(ops.self_ps[unknown][ops.category.is_in((CUSTOM_CALL,))[unknown]].sum())
     share = format_fraction(time / (ops.busy_ps or 1))
     count = "1 operation" if len(unknown) == 1 else f"{len(unknown):,} operations"
-    text = f"{count} ({share} of the operations' time) {'has' if len(unknown) == 1 else 'have'} no FLOP or byte counts in trace or HLO"
+    text = (
+        f"{count} ({share} of the operations' time) {'has' if len(unknown) == 1 else 'have'} no FLOP or "
+        "byte counts in trace or HLO"
+    )
     text += ", most of them custom calls, such as Pallas or FFI kernels." if 2 * of_calls > time else "."
     remedy = (
-        "Their FLOPs, bytes and rates are unknown and in no sum; sums over time include theirs, so rates of the whole are lower bounds."
+        "Their FLOPs, bytes and rates are unknown and in no sum; sums over time include theirs, so "
+        "rates of the whole are lower bounds."
     )
     if 2 * of_calls > time and ops.kind == "TPU":
         remedy += " In JAX, `pallas_call(…, cost_estimate=pl.CostEstimate(…))` states a kernel's work."

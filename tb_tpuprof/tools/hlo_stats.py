@@ -1,4 +1,6 @@
-"""hlo_stats: every operation of compiled programs with its times, work, rates, limiting resource and where it came from."""
+"""hlo_stats: every operation of compiled programs with its times, work, rates, limiting resource and where it
+came from.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,15 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         "ops": ops_table(ops, (speed, limits), shown, texts),
         "by_category": shares_table("By category", own.category, own.self_ps),
         "by_op": shares_table("By operation", _titles(own), own.self_ps),
-        "by_bound": shares_table("By limiting resource", Words(limits[~ops.is_sparse].astype(np.int64), LIMITS), own.self_ps),
-        "by_source": shares_table("By source line", _short_sources(own.source), own.self_ps, "(no source line)"),
-        "by_program": shares_table("By program", words_of([own.programs[p] for p in own.program.tolist()]), own.self_ps),
+        "by_bound": shares_table(
+            "By limiting resource", Words(limits[~ops.is_sparse].astype(np.int64), LIMITS), own.self_ps
+        ),
+        "by_source": shares_table(
+            "By source line", _short_sources(own.source), own.self_ps, "(no source line)"
+        ),
+        "by_program": shares_table(
+            "By program", words_of([own.programs[p] for p in own.program.tolist()]), own.self_ps
+        ),
     }
     for name, title, mask in (
         ("by_rematerialized", "Rematerialized", _is_rematerialized(own)),
@@ -55,7 +63,9 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         if mask.any():
             tables[name] = shares_table(title, Words(mask.astype(np.int64), ("No", title)), own.self_ps)
     verdict = told(TOOL.name, _verdict(found, speed, shown), limits_of(session, hosts))
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, found))
+    return Payload(
+        TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, found)
+    )
 
 
 def table_order(ops: HloOps) -> Rows:
@@ -65,7 +75,9 @@ def table_order(ops: HloOps) -> Rows:
 
 
 def _titles(ops: HloOps) -> Words:
-    """Names of operations as rows of the table are told apart: with the program, where several programs have one of that name."""
+    """Names of operations as rows of the table are told apart: with the program, where several programs have
+    one of that name.
+    """
     pairs = np.unique(np.column_stack((ops.name.codes, ops.program)), axis=0)
     shared = np.flatnonzero(np.bincount(pairs[:, 0], minlength=len(ops.name.strings))[ops.name.codes] > 1)
     texts = {i: f"{ops.name[i]} of {ops.programs[int(ops.program[i])]}" for i in shared.tolist()}
@@ -84,7 +96,13 @@ def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[s
     chosen, limits = _rows_of(speeds[0], rows), speeds[1][rows]
     share = np.where(one.is_sparse, np.nan, one.self_ps / (ops.busy_ps or 1))
     of_span = np.where(one.is_sparse, np.nan, one.self_ps / (ops.total_ps or 1))
-    of_device = _number("device_time_fraction", "Share of device time", of_span, "fraction", "Of the devices' time, idle time included")
+    of_device = _number(
+        "device_time_fraction",
+        "Share of device time",
+        of_span,
+        "fraction",
+        "Of the devices' time, idle time included",
+    )
     titles = [ops.programs[p] for p in one.program.tolist()]
     ps: Unit = "ps"
     columns = (
@@ -92,28 +110,82 @@ def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[s
         text_column("program", "Program", titles, "Name and id of the compiled program"),
         _text("category", "Category", one.category, "As the compiler sorts operations"),
         _text("op", "Operation", one.name, "The compiler's name"),
-        text_column("expression", "HLO", [text[:MAX_EXPRESSION] for text in texts], "The operation as the compiler writes it"),
+        text_column(
+            "expression",
+            "HLO",
+            [text[:MAX_EXPRESSION] for text in texts],
+            "The operation as the compiler writes it",
+        ),
         _text("provenance", "Framework op", one.provenance, "The framework's operation that it came from"),
         _number("n_occurrences", "Occurrences", one.n_occurrences, "count", "On all devices and hosts"),
         _number("total_time_ps", "Total time", one.time_ps, ps, "Of all occurrences, with nested operations"),
-        _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), ps, "Of an occurrence"),
-        _number("total_self_time_ps", "Self time", one.self_ps, ps, "Of all occurrences, without nested operations"),
-        _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), ps),
+        _number(
+            "avg_time_ps",
+            "Average time",
+            ratio(one.time_ps.astype(np.float64), one.n_occurrences),
+            ps,
+            "Of an occurrence",
+        ),
+        _number(
+            "total_self_time_ps",
+            "Self time",
+            one.self_ps,
+            ps,
+            "Of all occurrences, without nested operations",
+        ),
+        _number(
+            "avg_self_time_ps",
+            "Average self time",
+            ratio(one.self_ps.astype(np.float64), one.n_occurrences),
+            ps,
+        ),
         _number("self_fraction", "Share", share, "fraction", "Of the operations' time, as in the donuts"),
-        _number("cumulative_fraction", "Cumulative", np.cumsum(np.nan_to_num(share)), "fraction", "Share of this and all rows above"),
+        _number(
+            "cumulative_fraction",
+            "Cumulative",
+            np.cumsum(np.nan_to_num(share)),
+            "fraction",
+            "Share of this and all rows above",
+        ),
         *(() if ops.kind == "CPU" else (of_device,)),
         *_thread_columns(one),
-        _number("dma_stall_fraction", "DMA stalls", _stalls(one), "fraction", "Of its time, waiting for transfers"),
+        _number(
+            "dma_stall_fraction", "DMA stalls", _stalls(one), "fraction", "Of its time, waiting for transfers"
+        ),
         *_rate_columns(one, chosen),
         text_column(
-            "bound_by", "Limited by", [LIMITS[i] for i in limits.tolist()], "The resource it uses closest to its peak, from 30 % of it on"
+            "bound_by",
+            "Limited by",
+            [LIMITS[i] for i in limits.tolist()],
+            "The resource it uses closest to its peak, from 30 % of it on",
         ),
-        text_column("nearest_limit", "Nearest limit", [chosen.nearest_text(i) for i in range(len(rows))], "However far from its peak"),
-        Column("is_rematerialized", "Rematerialized", _is_rematerialized(one), description="Computed again to save memory"),
-        Column("is_outside_compiled", "Outside compilation", _is_outside(one), description="Runs on the host, called from the device"),
+        text_column(
+            "nearest_limit",
+            "Nearest limit",
+            [chosen.nearest_text(i) for i in range(len(rows))],
+            "However far from its peak",
+        ),
+        Column(
+            "is_rematerialized",
+            "Rematerialized",
+            _is_rematerialized(one),
+            description="Computed again to save memory",
+        ),
+        Column(
+            "is_outside_compiled",
+            "Outside compilation",
+            _is_outside(one),
+            description="Runs on the host, called from the device",
+        ),
         _text("source", "Source", one.source, "The line of the program that asked for it"),
         _text("core", "Core", one.core, "TPU: TensorCore or SparseCore"),
-        _number("energy_j", "Energy (J)", np.where(one.energy_j > 0, one.energy_j, np.nan), "", "Joules, where the tracer measures them"),
+        _number(
+            "energy_j",
+            "Energy (J)",
+            np.where(one.energy_j > 0, one.energy_j, np.nan),
+            "",
+            "Joules, where the tracer measures them",
+        ),
     )
     note = "" if len(rows) == len(ops) else f"the first {len(rows):,} of {len(ops):,}"
     return Table("Operations", columns, note)
@@ -124,11 +196,18 @@ def _thread_columns(ops: HloOps) -> tuple[Column, ...]:
     if ops.kind != "CPU":
         return ()
     thread = np.where(ops.thread_ps >= 0, ops.thread_ps, np.nan)
-    note = "CPU time, summed over all threads that worked on it, also while the system ran something else on their processor"
+    note = (
+        "CPU time, summed over all threads that worked on it, also while the system ran something else on "
+        "their processor"
+    )
     return (
         _number("thread_time_ps", "Thread time", thread, "ps", note),
         _number(
-            "n_threads", "Threads", ratio(thread, ops.self_ps), "", "That worked on it at a time, on average: thread time by self time"
+            "n_threads",
+            "Threads",
+            ratio(thread, ops.self_ps),
+            "",
+            "That worked on it at a time, on average: thread time by self time",
         ),
     )
 
@@ -136,18 +215,50 @@ def _thread_columns(ops: HloOps) -> tuple[Column, ...]:
 def _rate_columns(ops: HloOps, speed: Rates) -> tuple[Column, ...]:
     """Rates while an operation runs."""
     rate: Unit = "bytes_per_s"
-    scale = ratio(ops.work_ps.astype(np.float64), ops.time_ps)  # of asynchronous operations the clock is not known
-    normalized = ratio(np.where(ops.work.knows_flops, ops.work.model_flops, np.nan), ops.normalized_ps * scale / 1e12)
+    scale = ratio(
+        ops.work_ps.astype(np.float64), ops.time_ps
+    )  # of asynchronous operations the clock is not known
+    normalized = ratio(
+        np.where(ops.work.knows_flops, ops.work.model_flops, np.nan), ops.normalized_ps * scale / 1e12
+    )
     n_memories = len(SPACES) if ops.kind == "TPU" else 1
     memories = list(zip(SPACES, TITLES, speed.space_bytes_per_s, strict=True))[:n_memories]
     return (
-        _number("flop_rate_flops_per_s", "FLOP rate", speed.model_flops_per_s, "flops_per_s", "Of the model, per second of total time"),
-        _number("normalized_flops_per_s", "FLOP rate at rated clock", normalized, "flops_per_s", "Where the trace tells the clock"),
-        _number("memory_bandwidth_bytes_per_s", "Memory bandwidth", speed.bytes_per_s, rate, "All memories together"),
-        *(_number(f"{name}_bytes_per_s", title, values, rate) for name, title, values in memories),
-        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.space_intensity[0], "flops_per_byte", HBM_BASE),
         _number(
-            "all_memories_flops_per_byte", "Intensity, all memories", speed.intensity, "flops_per_byte", "FLOPs per byte of all memories"
+            "flop_rate_flops_per_s",
+            "FLOP rate",
+            speed.model_flops_per_s,
+            "flops_per_s",
+            "Of the model, per second of total time",
+        ),
+        _number(
+            "normalized_flops_per_s",
+            "FLOP rate at rated clock",
+            normalized,
+            "flops_per_s",
+            "Where the trace tells the clock",
+        ),
+        _number(
+            "memory_bandwidth_bytes_per_s",
+            "Memory bandwidth",
+            speed.bytes_per_s,
+            rate,
+            "All memories together",
+        ),
+        *(_number(f"{name}_bytes_per_s", title, values, rate) for name, title, values in memories),
+        _number(
+            "operational_intensity_flops_per_byte",
+            "Operational intensity",
+            speed.space_intensity[0],
+            "flops_per_byte",
+            HBM_BASE,
+        ),
+        _number(
+            "all_memories_flops_per_byte",
+            "Intensity, all memories",
+            speed.intensity,
+            "flops_per_byte",
+            "FLOPs per byte of all memories",
         ),
     )
 
@@ -160,16 +271,28 @@ def _text(name: str, title: str, words: Words, description: str = "") -> Column:
     """A column of words; empty ones are unknown. Strings of rows that are not shown stay here."""
     words = words.used()
     empty = words.is_in(("",))
-    return Column(name, title, np.where(empty, -1, words.codes).astype(np.int32), strings=words.strings, description=description)
+    return Column(
+        name,
+        title,
+        np.where(empty, -1, words.codes).astype(np.int32),
+        strings=words.strings,
+        description=description,
+    )
 
 
 def _rows_of(speed: Rates, rows: Rows) -> Rates:
-    columns = {key: (value[:, rows] if value.ndim == 2 else value[rows]) for key, value in vars(speed).items()}
+    columns = {
+        key: (value[:, rows] if value.ndim == 2 else value[rows]) for key, value in vars(speed).items()
+    }
     return Rates(**columns)
 
 
 def _stalls(ops: HloOps) -> Floats:
-    return ratio(ops.stall_ps.astype(np.float64), ops.time_ps) if ops.stall_ps.any() else np.full(len(ops), np.nan)
+    return (
+        ratio(ops.stall_ps.astype(np.float64), ops.time_ps)
+        if ops.stall_ps.any()
+        else np.full(len(ops), np.nan)
+    )
 
 
 def _is_rematerialized(ops: HloOps) -> npt.NDArray[np.bool_]:
@@ -183,12 +306,21 @@ def _is_outside(ops: HloOps) -> npt.NDArray[np.bool_]:
 
 def _scalars(ops: HloOps) -> dict[str, Scalar]:
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
-    note = "no compiled operation runs, from the first one to the last" if ops.kind != "CPU" else "threads run side by side: not known"
+    note = (
+        "no compiled operation runs, from the first one to the last"
+        if ops.kind != "CPU"
+        else "threads run side by side: not known"
+    )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     return {
         "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
         "idle_fraction": Scalar(idle, "fraction", "Idle", note),
-        "n_ops": Scalar(len(ops), "count", "Distinct operations", f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"),
+        "n_ops": Scalar(
+            len(ops),
+            "count",
+            "Distinct operations",
+            f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}",
+        ),
         "n_occurrences": Scalar(int(ops.n_occurrences.sum()), "count", "Occurrences"),
         "rematerialized_fraction": Scalar(again, "fraction", "Rematerialized", "of the operations' time"),
     }
@@ -203,7 +335,9 @@ def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
     share = int(ops.self_ps[top]) / ops.busy_ps
     time = f"{time_of_ops(ops, float(ops.self_ps[top]))}, {format_fraction(share)} of the operations' time"
     programs = ops.program[ops.name.codes == ops.name.codes[top]]
-    name = f"`{ops.name[top]}`" + (f" of `{ops.programs[int(ops.program[top])]}`" if len(np.unique(programs)) > 1 else "")
+    name = f"`{ops.name[top]}`" + (
+        f" of `{ops.programs[int(ops.program[top])]}`" if len(np.unique(programs)) > 1 else ""
+    )
     text = f"{name} ({ops.category[top]}) takes the most time: {time}."
     if share < _STANDS_OUT:
         text = f"No single operation stands out: {name} comes first with {time}."
@@ -212,14 +346,26 @@ def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
         limit, share = in_words(speed.nearest_text(top)), float(speed.efficiency[top])
         used, is_near = f"{format_fraction(share)} of peak {limit}", share >= NEAR_A_LIMIT
         details.append(
-            f"{name} is limited by {limit}: it reaches {used}." if is_near else f"{name} is below every limit: it reaches {used} at most."
+            f"{name} is limited by {limit}: it reaches {used}."
+            if is_near
+            else f"{name} is below every limit: it reaches {used} at most."
         )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / ops.busy_ps
     if again >= _STANDS_OUT:
-        details.append(f"{format_fraction(again)} of the time is rematerialization (recomputing values to save memory).")
-    steps = (NextStep("See where the time goes", "op_profile"), NextStep("Compare with the roofline", "roofline_model"))
-    said = {"total_self_time_ps": float(ops.self_ps[top]), "self_fraction": int(ops.self_ps[top]) / ops.busy_ps}
-    return Verdict("unknown", text, "compute", tuple(details), steps, (Subject("ops", "op", ops.name[top], said),))
+        details.append(
+            f"{format_fraction(again)} of the time is rematerialization (recomputing values to save memory)."
+        )
+    steps = (
+        NextStep("See where the time goes", "op_profile"),
+        NextStep("Compare with the roofline", "roofline_model"),
+    )
+    said = {
+        "total_self_time_ps": float(ops.self_ps[top]),
+        "self_fraction": int(ops.self_ps[top]) / ops.busy_ps,
+    }
+    return Verdict(
+        "unknown", text, "compute", tuple(details), steps, (Subject("ops", "op", ops.name[top], said),)
+    )
 
 
 TOOL = Tool(

@@ -1,4 +1,6 @@
-"""kernel_stats: the kernels that ran on GPUs: their time, launch and units; by kernel, by operation and by library."""
+"""kernel_stats: the kernels that ran on GPUs: their time, launch and units; by kernel, by operation and by
+library.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Params, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.base import (
+    Availability,
+    Column,
+    Diagnostic,
+    NextStep,
+    Params,
+    Payload,
+    Scalar,
+    Subject,
+    Table,
+    Verdict,
+)
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
@@ -30,8 +43,8 @@ _MANY = 100  # fewer launches are no pattern
 _HOSTS_TO_ASK = 4
 _REASON = "the trace has no GPU, so there are no kernels to show."
 _CAPTURE = (
-    "Capture while the job computes on a GPU. NVIDIA: CUPTI must be found (LD_LIBRARY_PATH) and permitted; AMD: rocprofiler or "
-    "roctracer must be installed. TPU operations are on the pages of operations."
+    "Capture while the job computes on a GPU. NVIDIA: CUPTI must be found (LD_LIBRARY_PATH) and permitted; "
+    "AMD: rocprofiler or roctracer must be installed. TPU operations are on the pages of operations."
 )
 Int64s = npt.NDArray[np.int64]
 
@@ -48,7 +61,9 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     tables = {
         "kernels": kernels_table(found),
         "by_kernel": group_table("By kernel", "kernel", "Kernel", found.name, found),
-        "by_op": group_table("By operation", "op", "Operation", [op or NO_OPERATION for op in found.op], found),
+        "by_op": group_table(
+            "By operation", "op", "Operation", [op or NO_OPERATION for op in found.op], found
+        ),
         "by_library": group_table("By library", "library", "Library", found.library, found),
     }
     tables["top_kernels"] = pie(tables["by_kernel"])
@@ -69,8 +84,16 @@ def kernels_table(found: Kernels) -> Table:
         text_column("op", "Operation", ops, "What launched it, by the framework's name, else the compiler's"),
         text_column("library", "Library", shown.library, "By the kernel's name"),
         Column("n_occurrences", "Launches", shown.n_occurrences, "count"),
-        Column("total_ps", "Total time", shown.total_ps, "ps", description="Of all launches on all devices and hosts"),
-        Column("fraction", "Share", shown.total_ps / whole, "fraction", description="Of the time of all kernels"),
+        Column(
+            "total_ps",
+            "Total time",
+            shown.total_ps,
+            "ps",
+            description="Of all launches on all devices and hosts",
+        ),
+        Column(
+            "fraction", "Share", shown.total_ps / whole, "fraction", description="Of the time of all kernels"
+        ),
         Column("avg_ps", "Average", shown.total_ps / shown.n_occurrences, "ps"),
         Column("is_tensor_core_eligible", "Tensor cores possible", _could_use(shown), description=_ELIGIBLE),
         Column("uses_tensor_cores", "Tensor cores used", shown.uses_tensor_cores, description=_USES),
@@ -78,7 +101,13 @@ def kernels_table(found: Kernels) -> Table:
         Column("max_ps", "Maximum", shown.max_ps, "ps"),
         *_launch_columns(shown.launch),
         text_column("longest_host", "Host of the longest", shown.host),
-        Column("longest_start_ps", "Start of the longest", shown.longest_start_ps, "ps", description="Since the trace's start"),
+        Column(
+            "longest_start_ps",
+            "Start of the longest",
+            shown.longest_start_ps,
+            "ps",
+            description="Since the trace's start",
+        ),
     )
     return Table("Kernels", columns, note)
 
@@ -86,7 +115,8 @@ def kernels_table(found: Kernels) -> Table:
 _ELIGIBLE = "The operation multiplies matrices or convolves, or the kernel uses them"
 _USES = "By the kernel's name (AMD: matrix cores)"
 _OCCUPANCY = (
-    "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer computed it, else computed from the launch (≈)"
+    "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer "
+    "computed it, else computed from the launch (≈)"
 )
 
 
@@ -102,15 +132,33 @@ def _launch_columns(launches: Sequence[Launch]) -> tuple[Column, ...]:
     )
     columns = (
         Column("n_registers", "Registers", registers, "count", description="Of a thread"),
-        Column("shared_bytes", "Shared memory", shared, "bytes", description="Static and dynamic, of a block"),
+        Column(
+            "shared_bytes", "Shared memory", shared, "bytes", description="Static and dynamic, of a block"
+        ),
         Column("static_shared_bytes", "Static shared", static, "bytes"),
         Column("dynamic_shared_bytes", "Dynamic shared", dynamic, "bytes"),
         _sizes("block", "Block", [launch.block for launch in every], "Threads of a block: x,y,z"),
-        _sizes("grid", "Grid", [launch.grid for launch in every], "Blocks of the launch: x,y,z (AMD: as its tracer counts)"),
-        Column("occupancy_fraction", "Occupancy", np.array([launch.occupancy for launch in every]), "fraction", description=_OCCUPANCY),
-        Column("is_occupancy_computed", "Occupancy computed", np.array([launch.is_computed for launch in every], np.bool_),
-               description="The trace does not tell it: it follows from registers, shared memory, block and the GPU's compute capability"),
-    )  # fmt: skip
+        _sizes(
+            "grid",
+            "Grid",
+            [launch.grid for launch in every],
+            "Blocks of the launch: x,y,z (AMD: as its tracer counts)",
+        ),
+        Column(
+            "occupancy_fraction",
+            "Occupancy",
+            np.array([launch.occupancy for launch in every]),
+            "fraction",
+            description=_OCCUPANCY,
+        ),
+        Column(
+            "is_occupancy_computed",
+            "Occupancy computed",
+            np.array([launch.is_computed for launch in every], np.bool_),
+            description="The trace does not tell it: it follows from registers, shared memory, block and "
+            "the GPU's compute capability",
+        ),
+    )
     return tuple(replace(column, values=column.values[at]) for column in columns)
 
 
@@ -125,12 +173,18 @@ def _sizes(name: str, title: str, texts: Sequence[str], description: str) -> Col
     assert column.strings is not None
     unknown = [i for i, text in enumerate(column.strings) if not text]
     return Column(
-        name, title, np.where(np.isin(column.values, unknown), -1, column.values), strings=column.strings, description=description
+        name,
+        title,
+        np.where(np.isin(column.values, unknown), -1, column.values),
+        strings=column.strings,
+        description=description,
     )
 
 
 def _could_use(found: Kernels) -> npt.NDArray[np.bool_]:
-    """Whether tensor cores can do a kernel's work. One that uses them shows it where its operation is unknown, as in a command buffer."""
+    """Whether tensor cores can do a kernel's work. One that uses them shows it where its operation is
+    unknown, as in a command buffer.
+    """
     return found.is_eligible | found.uses_tensor_cores
 
 
@@ -142,9 +196,11 @@ def group_table(title: str, name: str, heading: str, keys: Sequence[str], found:
     total, count, tensor, eligible = (np.zeros(n, np.int64) for _ in range(4))
     least, most = np.full(n, np.iinfo(np.int64).max), np.zeros(n, np.int64)
     for into, values in (
-        (total, found.total_ps), (count, found.n_occurrences), (tensor, found.total_ps * found.uses_tensor_cores),
+        (total, found.total_ps),
+        (count, found.n_occurrences),
+        (tensor, found.total_ps * found.uses_tensor_cores),
         (eligible, found.total_ps * _could_use(found)),
-    ):  # fmt: skip
+    ):
         np.add.at(into, group, values)
     np.minimum.at(least, group, found.min_ps)
     np.maximum.at(most, group, found.max_ps)
@@ -159,17 +215,40 @@ def group_table(title: str, name: str, heading: str, keys: Sequence[str], found:
             text_column(name, heading, [names[i] for i in order.tolist()]),
             Column("n_occurrences", "Launches", count[order], "count"),
             Column("total_ps", "Total time", total[order], "ps"),
-            Column("fraction", "Share", total[order] / whole, "fraction", description="Of the time of all kernels"),
+            Column(
+                "fraction",
+                "Share",
+                total[order] / whole,
+                "fraction",
+                description="Of the time of all kernels",
+            ),
             Column("avg_ps", "Average", total[order] / np.maximum(count[order], 1), "ps"),
             Column("min_ps", "Minimum", least[order], "ps"),
             Column("max_ps", "Maximum", most[order], "ps"),
-            Column("tensor_core_fraction", "On tensor cores", on_tensor[order], "fraction", description="Of its own time"),
-            Column("eligible_fraction", "Could be", eligible[order] / np.maximum(total[order], 1), "fraction",
-                   description="Of its own time: in operations that tensor cores can do"),
-            Column("n_variants", "Rows", variants[order], "count", description="Different kernels, operations and launches in it"),
+            Column(
+                "tensor_core_fraction",
+                "On tensor cores",
+                on_tensor[order],
+                "fraction",
+                description="Of its own time",
+            ),
+            Column(
+                "eligible_fraction",
+                "Could be",
+                eligible[order] / np.maximum(total[order], 1),
+                "fraction",
+                description="Of its own time: in operations that tensor cores can do",
+            ),
+            Column(
+                "n_variants",
+                "Rows",
+                variants[order],
+                "count",
+                description="Different kernels, operations and launches in it",
+            ),
         ),
         "" if n <= N_ROWS else f"the first {N_ROWS:,} of {n:,}",
-    )  # fmt: skip
+    )
 
 
 def pie(table: Table) -> Table:
@@ -198,12 +277,16 @@ def _scalars(found: Kernels) -> dict[str, Scalar]:
     tensor = int(found.total_ps[found.uses_tensor_cores].sum())
     mean = whole / n
     eligible_note = (
-        f"operations that could use them take {format_fraction(eligible / whole)}" if eligible else "no operation that could was found"
+        f"operations that could use them take {format_fraction(eligible / whole)}"
+        if eligible
+        else "no operation that could was found"
     )
     return {
         "kernel_time_ps": Scalar(whole, "ps", "Kernel time", "of all launches, on all devices and hosts"),
         "n_launches": Scalar(n, "count", "Launches", f"of {len(set(found.name)):,} different kernels"),
-        "avg_kernel_ps": Scalar(mean, "ps", "Average kernel", "short ones are bound by launching" if mean < SHORT_PS else ""),
+        "avg_kernel_ps": Scalar(
+            mean, "ps", "Average kernel", "short ones are bound by launching" if mean < SHORT_PS else ""
+        ),
         "tensor_core_fraction": Scalar(tensor / whole, "fraction", "Time on tensor cores", eligible_note),
     }
 
@@ -227,7 +310,11 @@ def _verdict(found: Kernels) -> Verdict | None:
     row = found.name.index(first)
     subject = Subject("by_kernel", "kernel", first, {"total_ps": float(by_name[first]), "fraction": share})
     start, length = int(found.longest_start_ps[row]), int(found.max_ps[row])
-    where = {"hosts": found.host[row], "start_ps": str(max(0, start - length)), "end_ps": str(start + 2 * length)}
+    where = {
+        "hosts": found.host[row],
+        "start_ps": str(max(0, start - length)),
+        "end_ps": str(start + 2 * length),
+    }
     return Verdict(
         "warn" if details else "unknown",
         text,
@@ -243,7 +330,11 @@ def _without_tensor_cores(found: Kernels) -> list[str]:
     uses: dict[str, bool] = {}
     total: dict[str, int] = {}
     for op, time, eligible, tensor in zip(
-        found.op, found.total_ps.tolist(), found.is_eligible.tolist(), found.uses_tensor_cores.tolist(), strict=True
+        found.op,
+        found.total_ps.tolist(),
+        found.is_eligible.tolist(),
+        found.uses_tensor_cores.tolist(),
+        strict=True,
     ):
         if eligible:
             uses[op] = uses.get(op, False) or tensor
@@ -255,9 +346,10 @@ def _without_tensor_cores(found: Kernels) -> list[str]:
         return []
     first = max(idle, key=lambda op: idle[op])
     return [
-        f"{format_fraction(lost / whole)} of the time goes into operations that tensor cores could do, in kernels that do not use them; "
-        f"`{first}` most ({format_time(idle[first])}). Compute in bfloat16, float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
-    ]  # fmt: skip
+        f"{format_fraction(lost / whole)} of the time goes into operations that tensor cores could do, in "
+        f"kernels that do not use them; `{first}` most ({format_time(idle[first])}). Compute in bfloat16, "
+        "float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
+    ]
 
 
 def _too_short(found: Kernels) -> list[str]:
@@ -268,7 +360,8 @@ def _too_short(found: Kernels) -> list[str]:
     if n < _MANY or n_short < 0.5 * n or share < _STANDS_OUT:
         return []
     return [
-        f"{format_fraction(n_short / n)} of {n:,} launches last less than {SHORT_PS / PS_PER_US:g} µs on average, "
+        f"{format_fraction(n_short / n)} of {n:,} launches last less than {SHORT_PS / PS_PER_US:g} µs on "
+        "average, "
         "which is about what launching takes: fuse them (XLA, torch.compile), batch more, or use CUDA graphs."
     ]
 

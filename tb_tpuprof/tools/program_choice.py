@@ -15,8 +15,8 @@ from tb_tpuprof.trace.hlo_programs import Program, Programs
 
 REASON = "the trace holds no HLO of compiled programs."
 REMEDY = (
-    "XLA writes the HLO of what it runs into the profile: capture with JAX, or with TensorFlow and jit_compile=True, "
-    "and leave `enable_hlo_proto` on."
+    "XLA writes the HLO of what it runs into the profile: capture with JAX, or with TensorFlow and "
+    "jit_compile=True, and leave `enable_hlo_proto` on."
 )
 _HOSTS_TO_ASK = 4
 
@@ -45,8 +45,18 @@ def programs_table(peaks: Sequence[ProgramPeak]) -> Table:
             text_column("program", "Program", [item.program.title for item in peaks]),
             text_column("program_id", "Id", [str(item.program.program_id % 2**64) for item in peaks]),
             Column(
-                "hlo_bytes", "HLO", np.array([item.program.size_bytes for item in peaks], np.int64), "bytes", description="Size of its HLO"
+                "hlo_bytes",
+                "HLO",
+                np.array([item.program.size_bytes for item in peaks], np.int64),
+                "bytes",
+                description="Size of its HLO",
             ),
-            Column("peak_bytes", "Peak", np.array(known), "bytes", description="Main memory that it needs at its peak"),
+            Column(
+                "peak_bytes",
+                "Peak",
+                np.array(known),
+                "bytes",
+                description="Main memory that it needs at its peak",
+            ),
         ),
     )

@@ -1,4 +1,6 @@
-"""roofline_model: operations, the whole program and its steps against the roofs that the device sets: compute and each memory."""
+"""roofline_model: operations, the whole program and its steps against the roofs that the device sets: compute
+and each memory.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,18 @@ from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Subject, Table, Unit, Verdict
+from tb_tpuprof.tools.base import (
+    Column,
+    NextStep,
+    Param,
+    Params,
+    Payload,
+    Scalar,
+    Subject,
+    Table,
+    Unit,
+    Verdict,
+)
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
@@ -49,7 +62,9 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Whole:
-    """The program as a whole, the mean of its steps, and each step: names, time on all devices together, work."""
+    """The program as a whole, the mean of its steps, and each step: names, time on all devices together,
+    work.
+    """
 
     name: tuple[str, ...]
     time_ps: Int64s
@@ -84,7 +99,10 @@ def _starts(session: Session, hosts: tuple[str, ...], clocks: Clocks) -> list[in
     """When each host's trace begins, in nanoseconds; a single host has none to be compared with."""
     if len(hosts) < 2:
         return [0] * len(hosts)
-    return [marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), clocks.correction_ns, strict=True)]
+    return [
+        marks.start_ns + add
+        for marks, add in zip(session.map(clock_marks, hosts), clocks.correction_ns, strict=True)
+    ]
 
 
 def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> Whole:
@@ -95,7 +113,11 @@ def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> 
         return Whole(("Total",), np.array([whole_ps]), total)
     mean = total_work(each.work, np.ones(len(each), np.bool_)).times(1 / len(each))
     names = ("Total", "Average", *each.name)
-    return Whole(names, np.concatenate([[whole_ps], [int(time.mean())], time]).astype(np.int64), join_work([total, mean, each.work]))
+    return Whole(
+        names,
+        np.concatenate([[whole_ps], [int(time.mean())], time]).astype(np.int64),
+        join_work([total, mean, each.work]),
+    )
 
 
 def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
@@ -105,7 +127,11 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
     one = ops.taken(order[:N_ROWS])
     share, of_span = one.self_ps / (ops.busy_ps or 1), one.self_ps / (whole_ps or 1)
     of_device = _number(
-        "device_time_fraction", "Share of device time", of_span, "fraction", "Self time by the devices' time, with idle time"
+        "device_time_fraction",
+        "Share of device time",
+        of_span,
+        "fraction",
+        "Self time by the devices' time, with idle time",
     )
     columns = (
         _number("rank", "Rank", np.arange(1, len(one) + 1), "count", "By self time"),
@@ -113,19 +139,48 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
         text_column("category", "Category", [one.category[i] for i in range(len(one))]),
         text_column("op", "Operation", [one.name[i] for i in range(len(one))]),
         _number("n_occurrences", "Occurrences", one.n_occurrences, "count"),
-        _number("total_time_ps", "Total time", one.time_ps, "ps", "Of all occurrences, with nested operations"),
-        _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"),
+        _number(
+            "total_time_ps", "Total time", one.time_ps, "ps", "Of all occurrences, with nested operations"
+        ),
+        _number(
+            "avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"
+        ),
         _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
-        _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), "ps"),
+        _number(
+            "avg_self_time_ps",
+            "Average self time",
+            ratio(one.self_ps.astype(np.float64), one.n_occurrences),
+            "ps",
+        ),
         _number("self_fraction", "Share", share, "fraction", "Of the operations' time"),
-        _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all rows above"),
+        _number(
+            "cumulative_fraction",
+            "Cumulative",
+            np.cumsum(share),
+            "fraction",
+            "Share of this and all rows above",
+        ),
         *(() if ops.kind == "CPU" else (of_device,)),
-        _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the devices' time"),
-        _number("time_per_device_ps", "Time per device", one.time_ps / max(one.n_devices, 1), "ps", "Total time by the number of devices"),
+        _number(
+            "time_fraction",
+            "Share with nested",
+            one.time_ps / (whole_ps or 1),
+            "fraction",
+            "Total time by the devices' time",
+        ),
+        _number(
+            "time_per_device_ps",
+            "Time per device",
+            one.time_ps / max(one.n_devices, 1),
+            "ps",
+            "Total time by the number of devices",
+        ),
         *_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)),
         text_column("source", "Source", [one.source[i] for i in range(len(one))]),
     )
-    return Table("Operations", columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
+    return Table(
+        "Operations", columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}"
+    )
 
 
 def programs_table(whole: Whole, found: Found) -> Table:
@@ -133,7 +188,13 @@ def programs_table(whole: Whole, found: Found) -> Table:
     n_devices = max(found.ops.n_devices, 1)
     columns = (
         text_column("step", "Step", whole.name),
-        _number("total_time_ps", "Time, all devices", whole.time_ps, "ps", "Summed over the devices, idle time included"),
+        _number(
+            "total_time_ps",
+            "Time, all devices",
+            whole.time_ps,
+            "ps",
+            "Summed over the devices, idle time included",
+        ),
         _number(
             "time_per_device_ps",
             "Span per device",
@@ -141,43 +202,123 @@ def programs_table(whole: Whole, found: Found) -> Table:
             "ps",
             "From a device's first operation to its last, or a step",
         ),
-        *_measures(whole.work, whole.time_ps, found.roofs, (found.ops.kind, np.zeros(len(whole.name), np.bool_))),
+        *_measures(
+            whole.work, whole.time_ps, found.roofs, (found.ops.kind, np.zeros(len(whole.name), np.bool_))
+        ),
     )
     return Table("Program and steps", columns)
 
 
-def _measures(work: Work, time_ps: Int64s, peaks: Roofs, what: tuple[str, npt.NDArray[np.bool_]]) -> tuple[Column, ...]:
-    """Work, rates, intensities and how near they are to their roofs. `what`: the kind of device, and which rows only wait."""
+def _measures(
+    work: Work, time_ps: Int64s, peaks: Roofs, what: tuple[str, npt.NDArray[np.bool_]]
+) -> tuple[Column, ...]:
+    """Work, rates, intensities and how near they are to their roofs. `what`: the kind of device, and which
+    rows only wait.
+    """
     kind, is_waiting = what
     speed = rates(work, time_ps, peaks)
     shown = range(len(SPACES) if kind == "TPU" else 1)
     count: Unit = "flops_per_byte"
     rows, limits = range(len(speed.nearest)), speed.limits(is_waiting).tolist()
     return (
-        _number("flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"),
-        _number("hbm_bytes", "HBM bytes", np.where(work.knows_bytes, work.space_bytes[0], np.nan), "bytes", "Of all occurrences"),
+        _number(
+            "flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"
+        ),
+        _number(
+            "hbm_bytes",
+            "HBM bytes",
+            np.where(work.knows_bytes, work.space_bytes[0], np.nan),
+            "bytes",
+            "Of all occurrences",
+        ),
         _number("flop_rate_flops_per_s", "FLOP rate", speed.flops_per_s, "flops_per_s"),
         _number("model_flops_per_s", "Model FLOP rate", speed.model_flops_per_s, "flops_per_s"),
-        _number("memory_bandwidth_bytes_per_s", "Memory bandwidth", speed.bytes_per_s, "bytes_per_s", "All memories together"),
-        *(_number(f"{SPACES[i]}_bytes_per_s", TITLES[i], speed.space_bytes_per_s[i], "bytes_per_s") for i in shown),
-        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.space_intensity[0], count, _HBM_BASE),
-        _number("all_memories_flops_per_byte", "Intensity, all memories", speed.intensity, count, "FLOPs per byte of all memories"),
-        *(_number(f"{SPACES[i]}_flops_per_byte", f"{TITLES[i]} intensity", speed.space_intensity[i], count) for i in shown),
-        _number("bound_flops_per_byte", "Intensity, nearest memory", speed.bound_intensity, count, "HBM's where compute is nearest"),
-        text_column("bound_by", "Limited by", [LIMITS[i] for i in limits], "The resource used closest to its peak, from 30 % of it on"),
-        text_column("nearest_limit", "Nearest limit", [speed.nearest_text(i) for i in rows], "However far from its peak"),
         _number(
-            "optimal_flops_per_s", "Attainable FLOP rate", speed.optimal_flops_per_s, "flops_per_s", "With the nearest limit at its peak"
+            "memory_bandwidth_bytes_per_s",
+            "Memory bandwidth",
+            speed.bytes_per_s,
+            "bytes_per_s",
+            "All memories together",
         ),
-        _number("efficiency_fraction", "Roofline efficiency", speed.efficiency, "fraction", "Of the peak of the nearest limit"),
-        _number("compute_fraction", "Compute efficiency", speed.flops_fraction, "fraction", "FLOP rate by its peak"),
-        _number("memory_fraction", "Memory utilization", speed.memory_fraction, "fraction", "Of the memory used closest to its peak"),
+        *(
+            _number(f"{SPACES[i]}_bytes_per_s", TITLES[i], speed.space_bytes_per_s[i], "bytes_per_s")
+            for i in shown
+        ),
+        _number(
+            "operational_intensity_flops_per_byte",
+            "Operational intensity",
+            speed.space_intensity[0],
+            count,
+            _HBM_BASE,
+        ),
+        _number(
+            "all_memories_flops_per_byte",
+            "Intensity, all memories",
+            speed.intensity,
+            count,
+            "FLOPs per byte of all memories",
+        ),
+        *(
+            _number(f"{SPACES[i]}_flops_per_byte", f"{TITLES[i]} intensity", speed.space_intensity[i], count)
+            for i in shown
+        ),
+        _number(
+            "bound_flops_per_byte",
+            "Intensity, nearest memory",
+            speed.bound_intensity,
+            count,
+            "HBM's where compute is nearest",
+        ),
+        text_column(
+            "bound_by",
+            "Limited by",
+            [LIMITS[i] for i in limits],
+            "The resource used closest to its peak, from 30 % of it on",
+        ),
+        text_column(
+            "nearest_limit",
+            "Nearest limit",
+            [speed.nearest_text(i) for i in rows],
+            "However far from its peak",
+        ),
+        _number(
+            "optimal_flops_per_s",
+            "Attainable FLOP rate",
+            speed.optimal_flops_per_s,
+            "flops_per_s",
+            "With the nearest limit at its peak",
+        ),
+        _number(
+            "efficiency_fraction",
+            "Roofline efficiency",
+            speed.efficiency,
+            "fraction",
+            "Of the peak of the nearest limit",
+        ),
+        _number(
+            "compute_fraction",
+            "Compute efficiency",
+            speed.flops_fraction,
+            "fraction",
+            "FLOP rate by its peak",
+        ),
+        _number(
+            "memory_fraction",
+            "Memory utilization",
+            speed.memory_fraction,
+            "fraction",
+            "Of the memory used closest to its peak",
+        ),
     )
 
 
 def roofs_table(peaks: Roofs) -> Table:
     """A row per memory whose peak is known, with the intensity at which compute begins to bind."""
-    known = [(name, title, peak) for name, title, peak in zip(SPACES, TITLES, peaks.bytes_per_s, strict=True) if peak > 0]
+    known = [
+        (name, title, peak)
+        for name, title, peak in zip(SPACES, TITLES, peaks.bytes_per_s, strict=True)
+        if peak > 0
+    ]
     if peaks.shared_bytes_per_s > 0:
         known.append(("shared", "Shared memory / L1", peaks.shared_bytes_per_s))
     bandwidth = np.array([peak for _, _, peak in known], np.float64)
@@ -188,9 +329,16 @@ def roofs_table(peaks: Roofs) -> Table:
             text_column("name", "Name", [name for name, _, _ in known]),
             text_column("title", "Memory", [title for _, title, _ in known]),
             _number("bytes_per_s", "Peak bandwidth", bandwidth, "bytes_per_s"),
-            _number("ridge_flops_per_byte", "Ridge point", ridge, "flops_per_byte", "From this intensity on compute binds"),
+            _number(
+                "ridge_flops_per_byte",
+                "Ridge point",
+                ridge,
+                "flops_per_byte",
+                "From this intensity on compute binds",
+            ),
         ),
-        f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from {peaks.sources[1] or 'nowhere'}"
+        f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from "
+        f"{peaks.sources[1] or 'nowhere'}"
         if any(peaks.sources)
         else "",
     )
@@ -210,14 +358,25 @@ def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
     hbm = peaks.bytes_per_s[0]
     ridge = peaks.flops_per_s / hbm if hbm and peaks.flops_per_s else None
     nearest = (
-        f"of peak {in_words(speed.nearest_text(0))}" if speed.nearest[0] >= 0 else "no peak is known" if not peaks.is_known else _NO_WORK
+        f"of peak {in_words(speed.nearest_text(0))}"
+        if speed.nearest[0] >= 0
+        else "no peak is known"
+        if not peaks.is_known
+        else _NO_WORK
     )
     rate, intensity = _known(speed.flops_per_s[0]), _known(speed.space_intensity[0][0])
-    compute_note, memory_note = (f"of one device, from {text}" if text else "not known" for text in peaks.short_sources)
+    compute_note, memory_note = (
+        f"of one device, from {text}" if text else "not known" for text in peaks.short_sources
+    )
     return {
-        "efficiency_fraction": Scalar(_known(speed.efficiency[0]), "fraction", "Roofline efficiency", nearest),
+        "efficiency_fraction": Scalar(
+            _known(speed.efficiency[0]), "fraction", "Roofline efficiency", nearest
+        ),
         "flop_rate_flops_per_s": Scalar(
-            rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "of one device, idle time included"
+            rate,
+            "flops_per_s",
+            "FLOP rate",
+            _NO_WORK if rate is None else "of one device, idle time included",
         ),
         "intensity_flops_per_byte": Scalar(
             intensity, "flops_per_byte", "Operational intensity", _NO_WORK if intensity is None else _HBM_BASE
@@ -225,7 +384,10 @@ def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
         "peak_flops_per_s": Scalar(peaks.flops_per_s or None, "flops_per_s", "Peak FLOP rate", compute_note),
         "peak_hbm_bytes_per_s": Scalar(hbm or None, "bytes_per_s", "Peak HBM bandwidth", memory_note),
         "ridge_flops_per_byte": Scalar(
-            ridge, "flops_per_byte", "HBM ridge point", "compute-bound to the right of it" if ridge else "not known"
+            ridge,
+            "flops_per_byte",
+            "HBM ridge point",
+            "compute-bound to the right of it" if ridge else "not known",
         ),
     }
 
@@ -241,19 +403,30 @@ def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
     efficiency = _known(total.efficiency[0])
     details = []
     if efficiency is not None:
-        details.append(f"The program as a whole runs at {format_fraction(efficiency)} of its roofline, idle time included.")
+        details.append(
+            f"The program as a whole runs at {format_fraction(efficiency)} of its roofline, idle time "
+            "included."
+        )
     known = np.isfinite(speed.efficiency) & ~ops.is_waiting
     lost = np.where(known, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
     first = int(lost.argmax()) if lost.any() else int(ops.self_ps.argmax())
     if lost[first] > 0:
-        near, gain = format_fraction(float(speed.efficiency[first])), format_fraction(float(lost[first]) / ops.busy_ps)
-        details.append(
-            f"`{ops.name[first]}` has the largest headroom: it runs at {near} of its roofline; at the roofline it would save {gain} of the "
-            "operations' time."
+        near, gain = (
+            format_fraction(float(speed.efficiency[first])),
+            format_fraction(float(lost[first]) / ops.busy_ps),
         )
-    level: Literal["good", "warn", "unknown"] = "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
+        details.append(
+            f"`{ops.name[first]}` has the largest headroom: it runs at {near} of its roofline; at the "
+            f"roofline it would save {gain} of the operations' time."
+        )
+    level: Literal["good", "warn", "unknown"] = (
+        "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
+    )
     where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
-    steps_on = (NextStep(f"See `{ops.name[first]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
+    steps_on = (
+        NextStep(f"See `{ops.name[first]}`", "op_profile", where),
+        NextStep("See every operation", "hlo_stats"),
+    )
     return Verdict(level, _limit_sentence(ops, speed, found), "compute", tuple(details), steps_on)
 
 
@@ -268,7 +441,10 @@ def _limit_sentence(ops: HloOps, speed: Rates, found: Found) -> str:
         return f"{share} of the operations' time goes into operations whose FLOPs and bytes are unknown."
     if LIMITS[most] == NO_LIMIT:
         least = format_fraction(NEAR_A_LIMIT)
-        return f"{share} of the operations' time is below every limit: its operations reach less than {least} of each peak."
+        return (
+            f"{share} of the operations' time is below every limit: its operations reach less than "
+            f"{least} of each peak."
+        )
     return f"{share} of the operations' time is limited by {in_words(LIMITS[most])}."
 
 
@@ -277,13 +453,24 @@ def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
     speed = rates(ops.work, ops.work_ps, found.roofs).flops_per_s
     top, fastest = int(ops.self_ps.argmax()), int(np.nan_to_num(speed).argmax())
     share = format_fraction(float(ops.self_ps[top]) / ops.busy_ps)
-    text = f"Peak rates are unknown, so no roofline is drawn. `{ops.name[top]}` takes the most of the operations' time, {share}"
+    text = (
+        f"Peak rates are unknown, so no roofline is drawn. `{ops.name[top]}` takes the most of the "
+        f"operations' time, {share}"
+    )
     text += f", at {format_value(float(speed[top]), 'flops_per_s')}." if np.isfinite(speed[top]) else "."
-    details = (f"The highest rate is that of `{ops.name[fastest]}`: {format_value(float(speed[fastest]), 'flops_per_s')}.",)
+    details = (
+        f"The highest rate is that of `{ops.name[fastest]}`: "
+        f"{format_value(float(speed[fastest]), 'flops_per_s')}.",
+    )
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
-    steps_on = (NextStep(f"See `{ops.name[top]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
+    steps_on = (
+        NextStep(f"See `{ops.name[top]}`", "op_profile", where),
+        NextStep("See every operation", "hlo_stats"),
+    )
     subject = Subject("ops", "op", ops.name[top], {"total_self_time_ps": float(ops.self_ps[top])})
-    return Verdict("unknown", text, "compute", details if np.nan_to_num(speed[fastest]) > 0 else (), steps_on, (subject,))
+    return Verdict(
+        "unknown", text, "compute", details if np.nan_to_num(speed[fastest]) > 0 else (), steps_on, (subject,)
+    )
 
 
 TOOL = Tool(
@@ -293,5 +480,13 @@ TOOL = Tool(
     summary="How close operations, steps and the program come to the hardware's limits",
     view=view,
     available=available,
-    params=(Param("transfers", "Include infeed and outfeed", "bool", True, "Count operations that only wait for the host"),),
+    params=(
+        Param(
+            "transfers",
+            "Include infeed and outfeed",
+            "bool",
+            True,
+            "Count operations that only wait for the host",
+        ),
+    ),
 )

@@ -18,7 +18,9 @@ def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none:
     totals = sum_by(names.codes, time_ps, len(names.strings)) if len(names) else np.zeros(0, np.int64)
     taken = np.flatnonzero(totals > 0)
     least = np.partition(totals[taken], -N_SLICES)[-N_SLICES] if len(taken) > N_SLICES else 0
-    largest = sorted(taken[totals[taken] >= least].tolist(), key=lambda i: (-int(totals[i]), names.strings[i]))[:N_SLICES]
+    largest = sorted(
+        taken[totals[taken] >= least].tolist(), key=lambda i: (-int(totals[i]), names.strings[i])
+    )[:N_SLICES]
     slices = [(names.strings[i] or none, int(totals[i])) for i in largest]
     rest = int(totals[taken].sum()) - sum(time for _, time in slices)
     if rest:

@@ -9,9 +9,15 @@ _WORDS = {"TPU": "core", "GPU": "GPU", "CPU": "device"}
 
 
 def summed(time_ps: float, n_devices: int, kind: str) -> str:
-    """What a sum over devices is per device: `summed over 4 cores: 19.5 s per core`; empty for a single device."""
+    """What a sum over devices is per device: `summed over 4 cores: 19.5 s per core`; empty for a single
+    device.
+    """
     word = _WORDS.get(kind, "device")
-    return f"summed over {n_devices:,} {word}s: {format_time(time_ps / n_devices)} per {word}" if n_devices > 1 else ""
+    return (
+        f"summed over {n_devices:,} {word}s: {format_time(time_ps / n_devices)} per {word}"
+        if n_devices > 1
+        else ""
+    )
 
 
 def time_of_ops(ops: HloOps, time_ps: float) -> str:
@@ -23,7 +29,11 @@ def time_of_ops(ops: HloOps, time_ps: float) -> str:
 def busy_note(ops: HloOps) -> str:
     """What the time of all operations is a sum of, and of how much time."""
     if ops.kind == "CPU":
-        return "from launch to end, on the host" if ops.n_devices == 1 else f"from launch to end, on {ops.n_devices} CPU devices together"
+        return (
+            "from launch to end, on the host"
+            if ops.n_devices == 1
+            else f"from launch to end, on {ops.n_devices} CPU devices together"
+        )
     per_device = summed(ops.busy_ps, ops.n_devices, ops.kind) or "on one device"
     span = format_time(ops.span_ps / ops.n_devices) if ops.n_devices else ""
     return f"{per_device}, of {span} from its first operation to its last" if span else per_device

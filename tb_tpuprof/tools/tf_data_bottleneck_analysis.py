@@ -1,4 +1,6 @@
-"""tf_data_bottleneck_analysis: which stage of which tf.data pipeline holds the job up, and what a change would gain."""
+"""tf_data_bottleneck_analysis: which stage of which tf.data pipeline holds the job up, and what a change
+would gain.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,19 @@ from tb_tpuprof.analysis.tf_data.pipeline import Call, Pipeline, call
 from tb_tpuprof.analysis.tf_data.what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.base import (
+    Availability,
+    Column,
+    Diagnostic,
+    NextStep,
+    Param,
+    Params,
+    Payload,
+    Scalar,
+    Subject,
+    Table,
+    Verdict,
+)
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.input_verdict import input_share
 from tb_tpuprof.tools.tool import Tool
@@ -27,7 +41,8 @@ _MOST_EXECUTIONS = 1000
 _HOSTS_TO_ASK = 4
 _REASON = "no tf.data iterators were traced."
 _REMEDY = (
-    "If the job reads its input by tf.data, capture while it trains, for longer than a step takes, with host_tracer_level=2. "
+    "If the job reads its input by tf.data, capture while it trains, for longer than a step takes, with "
+    "host_tracer_level=2. "
     "Other loaders (PyTorch, Grain, plain Python) are not traced by tf.data: see the input pipeline analyser."
 )
 
@@ -48,7 +63,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The pipelines of one, several or all hosts, and one call of one of them in full."""
     parts = session.map(host_pipelines, hosts)
     ranked = sorted(
-        ((host, part.steps, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
+        (
+            (host, part.steps, pipeline)
+            for host, part in zip(hosts, parts, strict=True)
+            for pipeline in part.pipelines
+        ),
         # What feeds no step, such as a validation, never comes before what does.
         key=lambda one: (place(one[1], one[2]) == "outside", -one[2].max_ps),
     )
@@ -85,7 +104,10 @@ def _pick(listed: list[tuple[str, Pipeline]], wanted: str) -> tuple[str, Pipelin
         if wanted in (pipeline.name, f"{host}/{pipeline.name}"):
             return host, pipeline
     names = [pipeline.name for _, pipeline in listed]
-    allowed = [name if names.count(name) == 1 else f"{host}/{name}" for (host, _), name in zip(listed, names, strict=True)]
+    allowed = [
+        name if names.count(name) == 1 else f"{host}/{name}"
+        for (host, _), name in zip(listed, names, strict=True)
+    ]
     raise BadParameter("pipeline", wanted, "one of " + ", ".join(allowed[:50]))
 
 
@@ -103,21 +125,53 @@ def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
         (
             text_column("host", "Host", [host for host, _ in listed]),
             text_column("pipeline", "Pipeline", [pipeline.name for pipeline in rows]),
-            text_column("kind", "Kind", [pipeline.kind for pipeline in rows], "Host: makes elements; Device: copies them to a device"),
-            text_column("bottleneck", "Bottleneck", [stage.name if stage else "" for stage in stages], "What callers waited for most"),
-            text_column("bottleneck_long_name", "Stage", [stage.long_name if stage else "" for stage in stages]),
+            text_column(
+                "kind",
+                "Kind",
+                [pipeline.kind for pipeline in rows],
+                "Host: makes elements; Device: copies them to a device",
+            ),
+            text_column(
+                "bottleneck",
+                "Bottleneck",
+                [stage.name if stage else "" for stage in stages],
+                "What callers waited for most",
+            ),
+            text_column(
+                "bottleneck_long_name", "Stage", [stage.long_name if stage else "" for stage in stages]
+            ),
             Column("n_calls", "Calls", np.array([len(pipeline.calls) for pipeline in rows]), "count"),
-            Column("n_slow_calls", "Slow", np.array([pipeline.n_slow for pipeline in rows]), "count", description="Calls over 50 µs"),
-            Column("min_latency_ps", "Min", np.array([int(pipeline.duration_ps.min()) for pipeline in rows]), "ps"),
-            Column("avg_latency_ps", "Average", np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]), "ps"),
+            Column(
+                "n_slow_calls",
+                "Slow",
+                np.array([pipeline.n_slow for pipeline in rows]),
+                "count",
+                description="Calls over 50 µs",
+            ),
+            Column(
+                "min_latency_ps",
+                "Min",
+                np.array([int(pipeline.duration_ps.min()) for pipeline in rows]),
+                "ps",
+            ),
+            Column(
+                "avg_latency_ps",
+                "Average",
+                np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]),
+                "ps",
+            ),
             Column("max_latency_ps", "Max", np.array([pipeline.max_ps for pipeline in rows]), "ps"),
             Column(
-                "wait_fraction", "Waiting", np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]), "fraction",
-                description="Share of the time from the first call to the last that passed inside of calls; one call makes no rate",
+                "wait_fraction",
+                "Waiting",
+                np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]),
+                "fraction",
+                description="Share of the time from the first call to the last that passed inside of calls; "
+                "one call makes no rate",
             ),
         ),
         f"{len(rows)} on {_count(len({host for host, _ in listed}), 'host')}, {n_slow} with calls over 50 µs",
-    )  # fmt: skip
+    )
 
 
 def _chosen_table(chosen: Chosen) -> Table:
@@ -162,18 +216,35 @@ def _nodes_table(shown: Call) -> Table:
         (
             Column("node", "Node", np.arange(len(nodes)), "id"),
             text_column(
-                "iterator_id", "Iterator", [node.iterator for node in nodes], "Id in the trace; of the first where there are several"
+                "iterator_id",
+                "Iterator",
+                [node.iterator for node in nodes],
+                "Id in the trace; of the first where there are several",
             ),
             text_column("name", "Stage", [node.name for node in nodes]),
             text_column("long_name", "Long name", [node.long_name for node in nodes]),
             Column("start_ps", "Start", np.array([node.start_ps for node in nodes]), "ps"),
-            Column("duration_ps", "Total", np.array([node.duration_ps for node in nodes]), "ps", description="Of all calls of the stage"),
             Column(
-                "self_time_ps", "Self", np.array([node.self_ps for node in nodes]), "ps", description="Without what it waited for meanwhile"
+                "duration_ps",
+                "Total",
+                np.array([node.duration_ps for node in nodes]),
+                "ps",
+                description="Of all calls of the stage",
+            ),
+            Column(
+                "self_time_ps",
+                "Self",
+                np.array([node.self_ps for node in nodes]),
+                "ps",
+                description="Without what it waited for meanwhile",
             ),
             Column("n_calls", "Calls", np.array([node.n_calls for node in nodes]), "count"),
             Column("n_iterators", "Iterators", np.array([node.n_iterators for node in nodes]), "count"),
-            Column("is_blocking", "On the critical path", np.array([node.is_blocking for node in nodes], np.bool_)),
+            Column(
+                "is_blocking",
+                "On the critical path",
+                np.array([node.is_blocking for node in nodes], np.bool_),
+            ),
             Column("is_bottleneck", "Bottleneck", np.arange(len(nodes)) == shown.bottleneck),
             Column("is_async", "Works ahead", np.array([node.is_async for node in nodes], np.bool_)),
             Column("parent", "Consumer", np.array([node.parent for node in nodes]), "id"),
@@ -191,7 +262,9 @@ def _edges_table(shown: Call) -> Table:
     from_, to = np.array(ends, np.int64).reshape(-1, 2).T
     critical = [shown.nodes[a].is_blocking and shown.nodes[b].is_blocking for a, b in ends]
     columns = (Column("from", "Consumer", from_, "id"), Column("to", "Producer", to, "id"))
-    return Table("Edges", (*columns, Column("is_critical", "On the critical path", np.array(critical, np.bool_))))
+    return Table(
+        "Edges", (*columns, Column("is_critical", "On the critical path", np.array(critical, np.bool_)))
+    )
 
 
 def _what_if_table(estimates: tuple[Estimate, ...]) -> Table:
@@ -220,10 +293,21 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
     return {
         "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
         "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
-        "bottleneck_self_ps": Scalar(pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"),
-        "wait_fraction": Scalar(rate, "fraction", "Time inside of calls", one_call if rate is None else "from the first call to the last"),
-        "host_step_time_avg_ps": Scalar(float(found.duration_ps.mean()) if n else None, "ps", "Average step", of_host),
-        "host_input_fraction": Scalar(_input_fraction(chosen), "fraction", "Steps waiting for input", of_host),
+        "bottleneck_self_ps": Scalar(
+            pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"
+        ),
+        "wait_fraction": Scalar(
+            rate,
+            "fraction",
+            "Time inside of calls",
+            one_call if rate is None else "from the first call to the last",
+        ),
+        "host_step_time_avg_ps": Scalar(
+            float(found.duration_ps.mean()) if n else None, "ps", "Average step", of_host
+        ),
+        "host_input_fraction": Scalar(
+            _input_fraction(chosen), "fraction", "Steps waiting for input", of_host
+        ),
         "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
         "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
         "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
@@ -233,7 +317,9 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
 
 
 def _input_fraction(chosen: Chosen) -> float | None:
-    """The share that the sentence tells, where it is one of the steps; else what the steps count as waiting for input."""
+    """The share that the sentence tells, where it is one of the steps; else what the steps count as waiting
+    for input.
+    """
     waits = chosen.found.waiting
     if waits.of == "step" and waits.fraction is not None:
         return waits.fraction
@@ -246,7 +332,9 @@ def _in_light_of(verdict: Verdict, limits: JobLimits | None) -> Verdict | None:
         return verdict
     level, text = input_share(limits)
     if not limits.is_about(TOOL.name):
-        verdict = replace(verdict, level=level if verdict.level != "unknown" else "unknown", text=f"{text} {verdict.text}")
+        verdict = replace(
+            verdict, level=level if verdict.level != "unknown" else "unknown", text=f"{text} {verdict.text}"
+        )
     return told(TOOL.name, verdict, limits)
 
 
@@ -255,13 +343,17 @@ def _verdict(chosen: Chosen, is_judged: bool) -> Verdict:
     step_ps = float(chosen.steps.duration_ps.mean()) if len(chosen.steps) else None
     text = sentence(chosen.pipeline, found, chosen.host, step_ps, is_judged)
     stage = chosen.pipeline.bottleneck_stage
-    named = (Subject("pipelines", "bottleneck_long_name", stage.long_name, {}),) if stage and found.stage else ()
+    named = (
+        (Subject("pipelines", "bottleneck_long_name", stage.long_name, {}),) if stage and found.stage else ()
+    )
     step = NextStep("Look at this call in the trace viewer", "trace_viewer", _window(chosen))
     if found.level in ("warn", "bad"):
         details = tuple(detail for detail in (found.advice[0], found.gain) if detail)
         return Verdict(found.level, text, "input", details, (step,), named)
     if found.level == "unknown" and found.stage:
-        return Verdict(found.level, text, "", (f"Its slowest stage is {found.stage}. {found.advice[0]}",), (step,))
+        return Verdict(
+            found.level, text, "", (f"Its slowest stage is {found.stage}. {found.advice[0]}",), (step,)
+        )
     return Verdict(found.level, text, "", (), (step,))
 
 
@@ -275,31 +367,46 @@ def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def _diagnostics(hosts: tuple[str, ...], parts: list[HostPipelines], chosen: Chosen) -> tuple[Diagnostic, ...]:
+def _diagnostics(
+    hosts: tuple[str, ...], parts: list[HostPipelines], chosen: Chosen
+) -> tuple[Diagnostic, ...]:
     result = []
     for host, part in zip(hosts, parts, strict=True):
         found = part.loose
         if found.n_in_cycles:
-            text = f"{host}: {_count(found.n_in_cycles, 'iterator event')} form cycles or are nested too deep; they are left out."
+            text = (
+                f"{host}: {_count(found.n_in_cycles, 'iterator event')} form cycles or are nested too "
+                "deep; they are left out."
+            )
             result.append(Diagnostic("warning", text, "The trace is damaged there: capture again."))
         if found.n_orphans:
             text = f"{host}: {found.n_orphans:,} of {_count(found.n_events, 'iterator event')} are left out"
             result.append(
                 Diagnostic(
-                    "info", f"{text}, as they belong to no complete call: the capture's start or end cut it, or nobody took what they made."
+                    "info",
+                    f"{text}, as they belong to no complete call: the capture's start or end cut it, or "
+                    "nobody took what they made.",
                 )
             )
         if found.n_without_id:
-            text = f"{host}: {_count(found.n_without_id, 'iterator event')} carry no id; they are told apart by their names."
+            text = (
+                f"{host}: {_count(found.n_without_id, 'iterator event')} carry no id; they are told apart "
+                "by their names."
+            )
             result.append(Diagnostic("info", text))
     if chosen.call.n_reparented:
-        text = f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; they hang below the root."
+        text = (
+            f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; "
+            "they hang below the root."
+        )
         result.append(Diagnostic("warning", text))
     return tuple(result)
 
 
 def available(session: Session) -> Availability:
-    """Whether one of the first hosts traced an iterator of tf.data; all hosts of a job run the same program."""
+    """Whether one of the first hosts traced an iterator of tf.data; all hosts of a job run the
+    same program.
+    """
     if any(session.get(has_iterators, host) for host in session.hosts[:_HOSTS_TO_ASK]):
         return Availability()
     return Availability(_REASON, _REMEDY)
@@ -313,7 +420,13 @@ TOOL = Tool(
     view=view,
     available=available,
     params=(
-        Param("pipeline", "Pipeline", "text", None, "Which pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest"),
+        Param(
+            "pipeline",
+            "Pipeline",
+            "text",
+            None,
+            "Which pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest",
+        ),
         Param(
             "rank",
             "Rank",

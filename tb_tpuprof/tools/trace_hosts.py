@@ -1,4 +1,6 @@
-"""The hosts of a timeline in one view: their traces side by side on one axis of time, their tracks and events under global ids."""
+"""The hosts of a timeline in one view: their traces side by side on one axis of time, their tracks and events
+under global ids.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ MAX_APART_NS = 9_000_000_000_000  # 2^53 ps: what a number in a browser holds
 
 @dataclass(frozen=True)
 class HostView:
-    """One host of a view. `index` is its place among all hosts of the run, `offset_ps` what is added to its own times."""
+    """One host of a view. `index` is its place among all hosts of the run, `offset_ps` what is added to its
+    own times.
+    """
 
     host: str
     index: int
@@ -77,7 +81,10 @@ class View:
         for view in self.hosts:
             if view.index == index and event < view.drawn.n_events:
                 return view, event
-        raise EventNotFound(f"There is no event {event_id} on the hosts asked for.", "Take event ids from an answer for the same hosts.")
+        raise EventNotFound(
+            f"There is no event {event_id} on the hosts asked for.",
+            "Take event ids from an answer for the same hosts.",
+        )
 
     def chosen_tracks(self, text: str) -> list[tuple[HostView, list[Track]]]:
         """Tracks of a parameter such as `3,16777219` by host, in drawing order; all for an empty one.
@@ -92,19 +99,35 @@ class View:
             raise BadParameter("tracks", text, "track ids separated by commas") from None
         if any(not 0 <= number < 2**53 for number in wanted):
             raise BadParameter("tracks", text, "track ids separated by commas")
-        by_host = [(view, [track for track in view.tracks if view.index * LINES_PER_HOST + track.line in wanted]) for view in self.hosts]
-        unknown = wanted - {view.index * LINES_PER_HOST + track.line for view, chosen in by_host for track in chosen}
+        by_host = [
+            (view, [track for track in view.tracks if view.index * LINES_PER_HOST + track.line in wanted])
+            for view in self.hosts
+        ]
+        unknown = wanted - {
+            view.index * LINES_PER_HOST + track.line for view, chosen in by_host for track in chosen
+        }
         if unknown:
-            raise EventNotFound(f"There is no track {min(unknown)} on the hosts asked for.", "Take track ids from the table `tracks`.")
+            raise EventNotFound(
+                f"There is no track {min(unknown)} on the hosts asked for.",
+                "Take track ids from the table `tracks`.",
+            )
         return by_host
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the reader must know of hosts left out, clocks that do not agree, and what of a file is not drawn."""
-        found = [Diagnostic("info", f"{view.host}: {text}") for view in self.hosts for text in view.trace.info.notes[:8]]
+        """What the reader must know of hosts left out, clocks that do not agree, and what of a file is not
+        drawn.
+        """
+        found = [
+            Diagnostic("info", f"{view.host}: {text}")
+            for view in self.hosts
+            for text in view.trace.info.notes[:8]
+        ]
         if self.skipped:
             found.append(
                 Diagnostic(
-                    "info", f"The first {MAX_HOSTS} hosts are shown, {self.skipped} more are not.", "Choose up to 16 hosts to see others."
+                    "info",
+                    f"The first {MAX_HOSTS} hosts are shown, {self.skipped} more are not.",
+                    "Choose up to 16 hosts to see others.",
                 )
             )
         apart = [view.host for view in self.hosts if not view.is_aligned]
@@ -112,7 +135,8 @@ class View:
             found.append(
                 Diagnostic(
                     "warning",
-                    f"The clock of {', '.join(apart[:4])} is hours away from the others': its times begin at the view's start instead.",
+                    f"The clock of {', '.join(apart[:4])} is hours away from the others': its times begin at "
+                    "the view's start instead.",
                     "Compare times within a host only, or synchronize the hosts' clocks and capture again.",
                 )
             )
@@ -126,7 +150,9 @@ def open_view(session: Session, hosts: Sequence[str]) -> View:
         session.map(_prepared, shown)
     traces = [session.trace(host) for host in shown]
     clocks = clocks_of(session, shown)
-    offsets = _offsets([trace.info.start_ns + add for trace, add in zip(traces, clocks.correction_ns, strict=True)])
+    offsets = _offsets(
+        [trace.info.start_ns + add for trace, add in zip(traces, clocks.correction_ns, strict=True)]
+    )
     index = {host: i for i, host in enumerate(session.hosts)}
     views = [
         HostView(host, index[host], offset_ps, is_aligned, trace, timeline(trace), tracks(trace))
@@ -150,7 +176,10 @@ def hosts_table(view: View) -> Table:
                 description="added to its own times",
             ),
             text_column(
-                "start_ns", "Clock at its start", [str(host.trace.info.start_ns) for host in view.hosts], "nanoseconds, as its clock told"
+                "start_ns",
+                "Clock at its start",
+                [str(host.trace.info.start_ns) for host in view.hosts],
+                "nanoseconds, as its clock told",
             ),
             Column("is_aligned", "Aligned", np.array([host.is_aligned for host in view.hosts], np.bool_)),
         ),
@@ -164,11 +193,16 @@ def _prepared(trace: Trace) -> int:
 
 
 def _offsets(start_ns: Iterable[int]) -> list[tuple[int, bool]]:
-    """(offset in ps, whether the clock can be believed) of each host: starts within 2.5 hours of the middle one are aligned."""
+    """(offset in ps, whether the clock can be believed) of each host: starts within 2.5 hours of the middle
+    one are aligned.
+    """
     starts = list(start_ns)
     if len(starts) < 2:
         return [(0, True) for _ in starts]
     middle = sorted(starts)[len(starts) // 2]
     near = [abs(start - middle) < MAX_APART_NS // 2 for start in starts]
     zero = min(start for start, is_near in zip(starts, near, strict=True) if is_near)
-    return [((start - zero) * 1000 if is_near else 0, is_near) for start, is_near in zip(starts, near, strict=True)]
+    return [
+        ((start - zero) * 1000 if is_near else 0, is_near)
+        for start, is_near in zip(starts, near, strict=True)
+    ]

@@ -1,4 +1,6 @@
-"""A tool's view of hosts of which some cannot be read → the payload of the others, which names those that are not in it, and why."""
+"""A tool's view of hosts of which some cannot be read → the payload of the others, which names those that are
+not in it, and why.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
 
 
 def view_readable(tool: Declaration, session: Session, asked: Asked, params: Params) -> Payload:
-    """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever else the view raises."""
+    """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever
+    else the view raises.
+    """
     payload, failures = of_readable(session, asked, lambda hosts: tool.view(session, hosts, params))
     notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
     failures |= unread
@@ -31,17 +35,25 @@ def view_readable(tool: Declaration, session: Session, asked: Asked, params: Par
     if asked.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
     elif asked.is_default and session.info.state != "hlo":
-        named += _beside(session, [host for host in session.hosts if host not in payload.hosts and host not in failures])
+        named += _beside(
+            session, [host for host in session.hosts if host not in payload.hosts and host not in failures]
+        )
     told = {one.message for one in payload.diagnostics}
     if session.info.state == "hlo":
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
-    damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
+    damaged = [
+        Diagnostic(n.severity, n.message, n.remedy)
+        for n in notices
+        if n.severity != "info" and n.message not in told
+    ]
     hosts = tuple(host for host in payload.hosts if host not in unread)
     return replace(payload, hosts=hosts, diagnostics=(*named, *payload.diagnostics, *damaged))
 
 
 def _notices(session: Session, hosts: Sequence[str]) -> tuple[list[Notice], dict[str, ProfilerError]]:
-    """What to know of the hosts, and why some cannot be read after all: a view of what lies beside the traces has not tried."""
+    """What to know of the hosts, and why some cannot be read after all: a view of what lies beside the traces
+    has not tried.
+    """
     notices: list[Notice] = []
     failures: dict[str, ProfilerError] = {}
     for host in hosts:
@@ -52,8 +64,12 @@ def _notices(session: Session, hosts: Sequence[str]) -> tuple[list[Notice], dict
     return notices, failures
 
 
-def of_readable(session: Session, asked: Asked, make: Callable[[tuple[str, ...]], T]) -> tuple[T, dict[str, ProfilerError]]:
-    """What `make` makes of the hosts that can be read, and why the others cannot. Raises as `view_readable` does."""
+def of_readable(
+    session: Session, asked: Asked, make: Callable[[tuple[str, ...]], T]
+) -> tuple[T, dict[str, ProfilerError]]:
+    """What `make` makes of the hosts that can be read, and why the others cannot. Raises as `view_readable`
+    does.
+    """
     failures: dict[str, ProfilerError] = {}
     left = asked.hosts
     while True:
@@ -103,27 +119,47 @@ def _explained(error: ToolUnavailable, failures: Mapping[str, ProfilerError]) ->
     if not failures:
         return error
     why = " ".join(failure.message for failure in list(failures.values())[:_NAMED])
-    return ToolUnavailable(error.tool, f"{error.reason} {_hosts(failures)} cannot be read: {why}", error.remedy)
+    return ToolUnavailable(
+        error.tool, f"{error.reason} {_hosts(failures)} cannot be read: {why}", error.remedy
+    )
 
 
 def _unreadable(session: Session, failures: Mapping[str, ProfilerError]) -> list[Diagnostic]:
     """One for each host, the first few; then one for the rest."""
     listed = [
-        Diagnostic("error", f"{host} is left out, its file cannot be read: {error.message}", _remedy(session, host, error))
+        Diagnostic(
+            "error",
+            f"{host} is left out, its file cannot be read: {error.message}",
+            _remedy(session, host, error),
+        )
         for host, error in list(failures.items())[:_NAMED]
     ]
     rest = list(failures)[_NAMED:]
     if rest:
         remedy = "Capture the profile again, or copy the files again if they were cut off in transfer."
-        listed.append(Diagnostic("error", f"{len(rest)} more hosts are left out, their files cannot be read: {_hosts(rest)}.", remedy))
+        listed.append(
+            Diagnostic(
+                "error",
+                f"{len(rest)} more hosts are left out, their files cannot be read: {_hosts(rest)}.",
+                remedy,
+            )
+        )
     return listed
 
 
 def _beside(session: Session, hosts: Sequence[str]) -> list[Diagnostic]:
-    """The run's other hosts that are known to be unreadable, on a page that shows one of all: none is read to find out."""
+    """The run's other hosts that are known to be unreadable, on a page that shows one of all: none is read to
+    find out.
+    """
     failures = session.known_failures(hosts)
-    told = [f"{host} cannot be chosen, its file cannot be read: {error.message}" for host, error in list(failures.items())[:_NAMED]]
-    found = [Diagnostic("warning", text, _remedy(session, host, failures[host])) for host, text in zip(failures, told, strict=False)]
+    told = [
+        f"{host} cannot be chosen, its file cannot be read: {error.message}"
+        for host, error in list(failures.items())[:_NAMED]
+    ]
+    found = [
+        Diagnostic("warning", text, _remedy(session, host, failures[host]))
+        for host, text in zip(failures, told, strict=False)
+    ]
     if len(failures) > _NAMED:
         found.append(Diagnostic("warning", f"{len(failures) - _NAMED} more hosts of the run cannot be read."))
     return found
@@ -133,7 +169,10 @@ def _remedy(session: Session, host: str, error: ProfilerError) -> str:
     """What to do; a file that changed just now may be whole in a moment."""
     age_seconds = time.time() - session.file(host).mtime_ns / 1e9
     if 0 <= age_seconds < _RECENT_SECONDS:
-        return f"The file was changed only just now: if it is still being written, reload once writing has finished. {error.remedy}"
+        return (
+            "The file was changed only just now: if it is still being written, reload once writing has "
+            f"finished. {error.remedy}"
+        )
     return error.remedy
 
 
@@ -141,7 +180,11 @@ def _gone(asked: Asked) -> list[Diagnostic]:
     if not asked.gone:
         return []
     verb = "is" if len(asked.gone) == 1 else "are"
-    return [Diagnostic("error", f"{_hosts(asked.gone)} {verb} not in this run (any more).", "Choose hosts from the list.")]
+    return [
+        Diagnostic(
+            "error", f"{_hosts(asked.gone)} {verb} not in this run (any more).", "Choose hosts from the list."
+        )
+    ]
 
 
 def _missing(hosts: Sequence[str]) -> list[Diagnostic]:
@@ -149,27 +192,49 @@ def _missing(hosts: Sequence[str]) -> list[Diagnostic]:
     if not missing:
         return []
     verb = "has" if len(missing) == 1 else "have"
-    remedy = "Copy their files into the run's folder, or capture again, if these hosts belong to the job. Otherwise ignore this."
-    return [Diagnostic("warning", f"{_hosts(missing)} {verb} no file in this run, though hosts numbered around do.", remedy)]
+    remedy = (
+        "Copy their files into the run's folder, or capture again, if these hosts belong to the job. "
+        "Otherwise ignore this."
+    )
+    return [
+        Diagnostic(
+            "warning",
+            f"{_hosts(missing)} {verb} no file in this run, though hosts numbered around do.",
+            remedy,
+        )
+    ]
 
 
 def missing_hosts(hosts: Sequence[str]) -> list[str]:
-    """Names left out of a count from 0 or 1 by which the run's hosts are named: worker-2 beside worker-0, worker-1 and worker-3.
+    """Names left out of a count from 0 or 1 by which the run's hosts are named: worker-2 beside worker-0,
+    worker-1 and worker-3.
 
-    Only where all hosts are named alike and more of them are there than are missing, so that ports and parts of IP addresses,
-    which are no counts, are not taken for one.
+    Only where all hosts are named alike and more of them are there than are missing, so that ports and parts
+    of IP addresses, which are no counts, are not taken for one.
     """
     found = [_NUMBERED.fullmatch(host) for host in hosts]
     parts = [match.groups() for match in found if match]
-    if len(parts) < 3 or len(parts) != len(hosts) or len({(before, after) for before, _, after in parts}) != 1:
+    if (
+        len(parts) < 3
+        or len(parts) != len(hosts)
+        or len({(before, after) for before, _, after in parts}) != 1
+    ):
         return []
     before, _, after = parts[0]
     texts = {int(number): number for _, number, _ in parts}
-    width = len(texts[min(texts)]) if any(text.startswith("0") and len(text) > 1 for text in texts.values()) else 0
+    width = (
+        len(texts[min(texts)])
+        if any(text.startswith("0") and len(text) > 1 for text in texts.values())
+        else 0
+    )
     n_missing = max(texts) - min(texts) + 1 - len(texts)
     if min(texts) > 1 or before.endswith(".") or n_missing >= len(texts):
         return []
-    return [f"{before}{number:0{width}d}{after}" for number in range(min(texts), max(texts)) if number not in texts]
+    return [
+        f"{before}{number:0{width}d}{after}"
+        for number in range(min(texts), max(texts))
+        if number not in texts
+    ]
 
 
 def _hosts(hosts: Iterable[str]) -> str:

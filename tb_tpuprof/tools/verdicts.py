@@ -1,7 +1,9 @@
-"""What limits the job, and what a page makes of it: its verdict opens with the diagnosis' first finding where that is its subject.
+"""What limits the job, and what a page makes of it: its verdict opens with the diagnosis' first finding where
+that is its subject.
 
 first finding is the page's subject     the finding, word for word; then what the page alone knows
-… is another cause, and large           the page's own fact; then, in a sentence, what does limit the job, with a way to the overview
+… is another cause, and large           the page's own fact; then, in a sentence, what does limit the job,
+with a way to the overview
 no diagnosis, or nothing to find        the page's own verdict
 """
 
@@ -32,12 +34,14 @@ from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.why import chosen_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
-# Reading the evidence takes as long as a page of operations: a page waits for it where that is milliseconds. Else its first answer
-# goes without, marked as such, and the browser requests the whole one next (`await_limits`).
+# Reading the evidence takes as long as a page of operations: a page waits for it where that is milliseconds.
+# Else its first answer goes without, marked as such, and the browser requests the whole one next
+# (`await_limits`).
 QUICK_BYTES = 4 * 2**20
 _COMPRESSED = 8  # bytes that one of a compressed file becomes
 _OPERATIONS = (Cause.COMPUTE, Cause.DISPATCH)
-# Which causes each page is about. Of a CPU, dispatch is no subject of pages of operations: the host's calls are none of them.
+# Which causes each page is about. Of a CPU, dispatch is no subject of pages of operations: the host's calls
+# are none of them.
 SUBJECTS: dict[str, tuple[Cause, ...]] = {
     "input_pipeline_analyzer": (Cause.INPUT,),
     "tf_data_bottleneck_analysis": (Cause.INPUT,),
@@ -51,11 +55,19 @@ SUBJECTS: dict[str, tuple[Cause, ...]] = {
 }
 _OWN_REASON = ("tf_data_bottleneck_analysis",)  # the slow stage is why
 _WORDS = {
-    Cause.COMPILATION: "compilation", Cause.INPUT: "waiting for data", Cause.PYTHON: "Python", Cause.SYNCHRONIZATION: "synchronization",
-    Cause.CALLBACKS: "callbacks", Cause.DISPATCH: "dispatch", Cause.PERIODIC: "periodic work", Cause.COMPUTE: "compute",
-    Cause.COMMUNICATION: "communication", Cause.TRANSFERS: "transfers", Cause.CONTENTION: "contention",
+    Cause.COMPILATION: "compilation",
+    Cause.INPUT: "waiting for data",
+    Cause.PYTHON: "Python",
+    Cause.SYNCHRONIZATION: "synchronization",
+    Cause.CALLBACKS: "callbacks",
+    Cause.DISPATCH: "dispatch",
+    Cause.PERIODIC: "periodic work",
+    Cause.COMPUTE: "compute",
+    Cause.COMMUNICATION: "communication",
+    Cause.TRANSFERS: "transfers",
+    Cause.CONTENTION: "contention",
     Cause.UNRECORDED: "time that was not recorded",
-}  # fmt: skip
+}
 _KNOWN: WeakKeyDictionary[Session, tuple[list[HostEvidence], JobLimits | None]] = WeakKeyDictionary()
 _LOCK = Lock()
 
@@ -95,7 +107,9 @@ class JobLimits:
 
 
 def is_diagnosed(tool: str, session: Session, hosts: Sequence[str]) -> bool:
-    """Whether the page's verdict considers what limits the job: not where the evidence is yet to be read, unless it is of no use here."""
+    """Whether the page's verdict considers what limits the job: not where the evidence is yet to be read,
+    unless it is of no use here.
+    """
     if tool not in SUBJECTS:
         return True
     failures = session.known_failures(hosts)
@@ -107,11 +121,16 @@ def is_diagnosed(tool: str, session: Session, hosts: Sequence[str]) -> bool:
 
 
 def await_limits(tool: str, session: Session, hosts: Sequence[str]) -> None:
-    """Read the evidence that the page's verdict considers, so that it is the same whatever was opened before."""
+    """Read the evidence that the page's verdict considers, so that it is the same whatever was
+    opened before.
+    """
     left = () if is_diagnosed(tool, session, hosts) else tuple(hosts)
     while left:
         try:
-            session.map(host_evidence, chosen_hosts(left, session.map(summary, left)) if len(left) > MANY_HOSTS else left)
+            session.map(
+                host_evidence,
+                chosen_hosts(left, session.map(summary, left)) if len(left) > MANY_HOSTS else left,
+            )
         except HostsUnreadable as error:  # the page reports them
             left = tuple(host for host in left if host not in error.failures)
         else:
@@ -121,8 +140,8 @@ def await_limits(tool: str, session: Session, hosts: Sequence[str]) -> None:
 def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
     """What limits the job, where the overview would say it and no page has to wait for it.
 
-    None without steps, where only classes of time are known, and where the captures of hosts do not overlap. Kept for the last choice of
-    hosts: pages ask again for each move of a slider. Raises HostsUnreadable.
+    None without steps, where only classes of time are known, and where the captures of hosts do not overlap.
+    Kept for the last choice of hosts: pages ask again for each move of a slider. Raises HostsUnreadable.
     """
     parts = _known(session, hosts)
     if parts is None and _is_quick(session, hosts):
@@ -131,7 +150,11 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
         return None
     with _LOCK:
         known = _KNOWN.get(session)
-    if known is None or len(known[0]) != len(parts) or any(a is not b for a, b in zip(known[0], parts, strict=True)):
+    if (
+        known is None
+        or len(known[0]) != len(parts)
+        or any(a is not b for a, b in zip(known[0], parts, strict=True))
+    ):
         known = parts, _limits(session, hosts, parts)
         with _LOCK:
             _KNOWN[session] = known
@@ -154,11 +177,16 @@ def _known(session: Session, hosts: Sequence[str]) -> list[HostEvidence] | None:
 
 
 def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
-    """Whether the evidence is made in milliseconds: of small files, and of traces that the page's own reading keeps."""
+    """Whether the evidence is made in milliseconds: of small files, and of traces that the page's own reading
+    keeps.
+    """
     if len(hosts) > MANY_HOSTS:
         return False
     files = [session.file(host) for host in hosts]
-    return sum(file.size_bytes * (_COMPRESSED if file.path.endswith(".gz") else 1) for file in files) <= QUICK_BYTES
+    return (
+        sum(file.size_bytes * (_COMPRESSED if file.path.endswith(".gz") else 1) for file in files)
+        <= QUICK_BYTES
+    )
 
 
 def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> bool:
@@ -166,27 +194,47 @@ def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvide
     if len(hosts) < 2:
         return False
     corrections = clocks_of(session, hosts).correction_ns
-    starts = [marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), corrections, strict=True)]
+    starts = [
+        marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), corrections, strict=True)
+    ]
     steps = [
         Steps(
-            np.arange(part.n_steps), part.names, part.start_ps, part.duration_ps, np.zeros((part.n_steps, N_CLASSES), np.int64), part.source
+            np.arange(part.n_steps),
+            part.names,
+            part.start_ps,
+            part.duration_ps,
+            np.zeros((part.n_steps, N_CLASSES), np.int64),
+            part.source,
         )
         for part in parts
-    ]  # fmt: skip
+    ]
     return common_steps(steps, starts).is_disjoint
 
 
-def told(tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named: bool = False) -> Verdict | None:
-    """The page's verdict in the light of what limits the job (see the module). `is_named`: its text says what that is already."""
+def told(
+    tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named: bool = False
+) -> Verdict | None:
+    """The page's verdict in the light of what limits the job (see the module). `is_named`: its text says what
+    that is already.
+    """
     top = limits.top if limits else None
     if verdict is None or limits is None or top is None:
         return verdict
     others = tuple(step for step in verdict.next if step.tool != "overview_page")
     if limits.is_about(tool):
-        text = verdict.text if verdict.text.startswith(limits.found.text) else f"{limits.found.text} {verdict.text}"
-        color, steps = cause_color(top.cause, limits.kind), (*others, NextStep("See what to do about it", "overview_page"))
+        text = (
+            verdict.text
+            if verdict.text.startswith(limits.found.text)
+            else f"{limits.found.text} {verdict.text}"
+        )
+        color, steps = (
+            cause_color(top.cause, limits.kind),
+            (*others, NextStep("See what to do about it", "overview_page")),
+        )
         details = (*reasons(top, tool not in _OWN_REASON), *verdict.details)
-        return replace(verdict, level=limits.found.level, text=text, category=color, details=details, next=steps)
+        return replace(
+            verdict, level=limits.found.level, text=text, category=color, details=details, next=steps
+        )
     if not limits.are_elsewhere(tool):
         return verdict
     text = verdict.text if is_named else f"{verdict.text} {limit_sentence(top)}"
@@ -196,7 +244,11 @@ def told(tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named:
 def reasons(top: Finding, with_reason: bool = True) -> tuple[str, ...]:
     """What follows a finding's sentence: why it costs time, and what it would gain."""
     gain = gain_text(top)
-    return tuple(text for text in (top.reason if with_reason else "", f"Expected gain: {gain}." if gain else "") if text)
+    return tuple(
+        text
+        for text in (top.reason if with_reason else "", f"Expected gain: {gain}." if gain else "")
+        if text
+    )
 
 
 def gain_text(finding: Finding) -> str:
@@ -210,8 +262,12 @@ def gain_text(finding: Finding) -> str:
 
 
 def limit_sentence(top: Finding) -> str:
-    """The cause with its culprit, and its share: `What limits this job is compilation of …, 63.4 % of the mean step: see the overview.`"""
-    return f"What limits this job is {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."
+    """The cause with its culprit, and its share: `What limits this job is compilation of …, 63.4 % of the
+    mean step: see the overview.`
+    """
+    return (
+        f"What limits this job is {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."
+    )
 
 
 def in_sentence(cause: Cause) -> str:

@@ -30,7 +30,8 @@ _TIMES_FROM = 2.0  # times the median: from here on told as a multiple
 def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Diagnosis:
     """The diagnosis of some hosts of a run, or of all, in the mean over the steps or of one step.
 
-    `step`: a step's name (`train 41`), or its number. Raises BadParameter where no host has it; HostsUnreadable as `Session.map` does.
+    `step`: a step's name (`train 41`), or its number. Raises BadParameter where no host has it;
+    HostsUnreadable as `Session.map` does.
     """
     every = list(hosts or session.hosts)
     chosen = explained_hosts(session, every)
@@ -44,9 +45,11 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
 
 
 def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
-    """The hosts whose evidence is read: all, or of many some at equal distances and the slowest. Reads the summaries of all.
+    """The hosts whose evidence is read: all, or of many some at equal distances and the slowest. Reads the
+    summaries of all.
 
-    The slowest are those whose steps take longest without collectives, in which hosts wait for each other. Raises HostsUnreadable.
+    The slowest are those whose steps take longest without collectives, in which hosts wait for each other.
+    Raises HostsUnreadable.
     """
     if len(hosts) <= MANY_HOSTS:
         session.map(host_evidence, hosts, summary)
@@ -66,7 +69,10 @@ def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
 
 def _spread(hosts: Sequence[str]) -> list[str]:
     """Hosts at equal distances, the first and the last among them."""
-    return [hosts[place] for place in np.linspace(0, len(hosts) - 1, MANY_HOSTS - _SLOWEST).round().astype(int).tolist()]
+    return [
+        hosts[place]
+        for place in np.linspace(0, len(hosts) - 1, MANY_HOSTS - _SLOWEST).round().astype(int).tolist()
+    ]
 
 
 def _own_ps(steps: Steps) -> float:
@@ -80,14 +86,24 @@ def _of_step(parts: Sequence[HostEvidence], step: str) -> Diagnosis:
     places = [(part, at) for part in parts if (at := place_of(part.names, step)) is not None]
     if not places:
         known = next((part.names for part in parts if part.names), ())
-        raise BadParameter("step", step, f"one of {known[0]} … {known[-1]}" if known else "nothing, since the run has no steps")
+        raise BadParameter(
+            "step",
+            step,
+            f"one of {known[0]} … {known[-1]}" if known else "nothing, since the run has no steps",
+        )
     found = diagnose([part.of_step(at) for part, at in places])
     part, at = places[0]
     text = re.sub("^Each step ", "It ", found.text)
     length = _length(places, found.top.cause if found.top else None)
     findings = tuple(replace(one, sentence=_one_step(one.sentence)) for one in found.findings)
-    where = "" if len(places) == sum(1 for one in parts if one.n_steps) else f" on {' and '.join(f'`{one.host}`' for one, _ in places)}"
-    return replace(found, text=f"{title_of(part.names[at])}{where} {length}. {_one_step(text)}", findings=findings)
+    where = (
+        ""
+        if len(places) == sum(1 for one in parts if one.n_steps)
+        else f" on {' and '.join(f'`{one.host}`' for one, _ in places)}"
+    )
+    return replace(
+        found, text=f"{title_of(part.names[at])}{where} {length}. {_one_step(text)}", findings=findings
+    )
 
 
 def place_of(names: Sequence[str], step: str) -> int | None:
@@ -109,12 +125,20 @@ def against_median(time_ps: float, median_ps: float) -> str:
     if abs(ratio - 1) < ALIKE:
         return f"about as long as the median of {format_time(median_ps)}"
     if ratio >= _TIMES_FROM:
-        return f"{f'{ratio:.2g}' if ratio < 10 else f'{ratio:,.0f}'} times the median of {format_time(median_ps)}"
-    return f"{format_fraction(abs(ratio - 1))} {'longer' if ratio > 1 else 'shorter'} than the median of {format_time(median_ps)}"
+        return (
+            f"{f'{ratio:.2g}' if ratio < 10 else f'{ratio:,.0f}'} times the median of "
+            f"{format_time(median_ps)}"
+        )
+    return (
+        f"{format_fraction(abs(ratio - 1))} {'longer' if ratio > 1 else 'shorter'} than the median of "
+        f"{format_time(median_ps)}"
+    )
 
 
 def _length(places: Sequence[tuple[HostEvidence, int]], told: Cause | None) -> str:
-    """How long the step took, against the median; and which cause makes the difference, where the verdict does not speak of it."""
+    """How long the step took, against the median; and which cause makes the difference, where the verdict
+    does not speak of it.
+    """
     time = float(np.mean([part.duration_ps[at] for part, at in places]))
     took = f"took {format_time(time)}"
     if max(part.n_steps for part, _ in places) < 2:
@@ -144,7 +168,9 @@ def _in_sentence(cause: Cause) -> str:
 
 def _one_step(sentence: str) -> str:
     """What is said of each step, said of one."""
-    return re.sub(r"\b([Ee])ach step\b", lambda match: "The step" if match[1] == "E" else "the step", sentence)
+    return re.sub(
+        r"\b([Ee])ach step\b", lambda match: "The step" if match[1] == "E" else "the step", sentence
+    )
 
 
 def plain(found: Diagnosis) -> dict[str, Any]:
@@ -160,7 +186,9 @@ def plain(found: Diagnosis) -> dict[str, Any]:
         }
         for one, finding in zip(result["findings"], found.findings, strict=True)
     ]
-    result["causes"] = [{**one, "cause": cause.cause.value} for one, cause in zip(result["causes"], found.causes, strict=True)]
+    result["causes"] = [
+        {**one, "cause": cause.cause.value} for one, cause in zip(result["causes"], found.causes, strict=True)
+    ]
     return result
 
 

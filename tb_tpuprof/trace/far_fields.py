@@ -1,4 +1,6 @@
-"""A large message in the trace's file → where its parts stand, without reading what is large and in between."""
+"""A large message in the trace's file → where its parts stand, without reading what is large and
+in between.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ _DELIMITED = 2
 
 
 def messages_within(source: TraceSource, position: int, size: int, number: int) -> list[tuple[int, int]]:
-    """Position and size of each message in the field `number` of the one at `position`; of a malformed one those before the damage.
+    """Position and size of each message in the field `number` of the one at `position`; of a malformed one
+    those before the damage.
 
     Raises StorageError where the file is gone or has changed.
     """

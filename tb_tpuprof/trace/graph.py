@@ -1,4 +1,6 @@
-"""A TensorFlow graph as columns: every node of the graph and of its functions, with what decides where it can run."""
+"""A TensorFlow graph as columns: every node of the graph and of its functions, with what decides where it can
+run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class GraphPlace:
-    """A graph that a file holds: `name` is unique below the run's folder, `kind` says in words what it is and of which step."""
+    """A graph that a file holds: `name` is unique below the run's folder, `kind` says in words what it is and
+    of which step.
+    """
 
     name: str
     path: str
@@ -25,7 +29,9 @@ class GraphPlace:
 
 @dataclass(frozen=True)
 class GraphSearch:
-    """What looking for graphs found. `n_files` are event files and SavedModels; `notes` say what could not be read, and why."""
+    """What looking for graphs found. `n_files` are event files and SavedModels; `notes` say what could not be
+    read, and why.
+    """
 
     folder: str
     places: tuple[GraphPlace, ...]
@@ -46,9 +52,9 @@ class Texts:
 class Graph:
     """Columns have a row per node: first those of the graph itself, then of its functions one by one.
 
-    `function` is the number of the function, -1 in the graph itself. `types` are triples (node, code of an attribute in
-    `attributes`, number of a type), `calls` pairs (node, number of the function that an attribute names), `edges` pairs (node that
-    makes a value, node that reads it).
+    `function` is the number of the function, -1 in the graph itself. `types` are triples (node, code of an
+    attribute in `attributes`, number of a type), `calls` pairs (node, number of the function that an
+    attribute names), `edges` pairs (node that makes a value, node that reads it).
     """
 
     data: npt.NDArray[np.uint8]

@@ -1,9 +1,12 @@
-"""An HLO module as frozen columns: computations, instructions, who reads whom and who calls whom; the rest is decoded when asked for.
+"""An HLO module as frozen columns: computations, instructions, who reads whom and who calls whom; the rest is
+decoded when asked for.
 
 instructions, computations   tables of `trace/hlo_schema.py`; an instruction's id is its row
-operands, calls              for each instruction the instructions it reads and the computations it calls (-1: not in the file)
+operands, calls              for each instruction the instructions it reads and the computations it calls (-1:
+not in the file)
 shapes, opcodes, strings     each distinct one once; the tables hold indexes
-attributes(row)              everything else of an instruction (dimension numbers, windows, literals …), read from `data`
+attributes(row)              everything else of an instruction (dimension numbers, windows, literals …), read
+from `data`
 schedule, buffers, frames    order of execution, memory, source stacks; read from `data` when first asked for
 """
 
@@ -53,7 +56,9 @@ class Ragged:
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
 
     def inverted(self, n_rows: int) -> Ragged:
-        """For each of n_rows values the rows whose lists hold it, ascending, one entry for each time. Values of -1 are left out."""
+        """For each of n_rows values the rows whose lists hold it, ascending, one entry for each time. Values
+        of -1 are left out.
+        """
         known = np.flatnonzero(self.values >= 0)
         order = known[np.argsort(self.values[known], kind="stable")]
         offsets = np.zeros(n_rows + 1, np.int64)
@@ -61,7 +66,9 @@ class Ragged:
         return Ragged(offsets, self.owner[order])
 
 
-_SEED = int(np.random.SeedSequence().generate_state(1)[0])  # differs between processes: a file cannot aim at collisions
+_SEED = int(
+    np.random.SeedSequence().generate_state(1)[0]
+)  # differs between processes: a file cannot aim at collisions
 
 
 class SpanStrings(Sequence[str]):
@@ -123,7 +130,8 @@ class HloSource(Protocol):
 
 @dataclass(frozen=True)
 class HloInfo:
-    """What is known of a module as a whole. `program_id` is the trace's, `module_id` the compiler's; -1 where unknown.
+    """What is known of a module as a whole. `program_id` is the trace's, `module_id` the compiler's; -1 where
+    unknown.
 
     `n_damaged` counts what could not be read or refers to nothing; `damage` says what, for people.
     """
@@ -160,7 +168,9 @@ class HloModule:
     def size_bytes(self) -> int:
         """Memory of bytes and columns; what is decoded on demand is not counted."""
         ragged = (self.operands, self.calls)
-        arrays = sum(part.offsets.nbytes + part.values.nbytes for part in ragged) + self.strings.starts.nbytes * 2
+        arrays = (
+            sum(part.offsets.nbytes + part.values.nbytes for part in ragged) + self.strings.starts.nbytes * 2
+        )
         return self.data.nbytes + self.instructions.size_bytes + self.computations.size_bytes + arrays
 
     def name(self, row: int) -> str:
@@ -176,7 +186,9 @@ class HloModule:
         return self.shapes[int(self.instructions["shape"][row])]
 
     def text(self, column: str, row: int) -> str:
-        """A string column of an instruction: op_name, op_type, source_file, deduplicated_name, fusion_kind, custom_call_target."""
+        """A string column of an instruction: op_name, op_type, source_file, deduplicated_name, fusion_kind,
+        custom_call_target.
+        """
         return self.strings.get(int(self.instructions[column][row]))
 
     def computation_name(self, computation: int) -> str:
@@ -196,8 +208,13 @@ class HloModule:
         return mask
 
     def backend_config(self, row: int) -> bytes:
-        """The backend's own configuration of an instruction: JSON or a serialized message, as the compiler left it."""
-        start, size = int(self.instructions["backend_position"][row]), int(self.instructions["backend_size"][row])
+        """The backend's own configuration of an instruction: JSON or a serialized message, as the compiler
+        left it.
+        """
+        start, size = (
+            int(self.instructions["backend_position"][row]),
+            int(self.instructions["backend_size"][row]),
+        )
         return self.data[start : start + size].tobytes()
 
     def attributes(self, row: int) -> Attributes:
@@ -217,10 +234,15 @@ class HloModule:
         return int(rows[0]) if len(rows) else -1
 
     def rows_named(self, names: Bytes, offsets: npt.NDArray[np.int64]) -> Rows:
-        """The instruction of each name, -1 where there is none: name i is the UTF-8 in names[offsets[i]:offsets[i + 1]]. For many."""
+        """The instruction of each name, -1 where there is none: name i is the UTF-8 in
+        names[offsets[i]:offsets[i + 1]]. For many.
+        """
         ids = self.instructions["name"].astype(np.int64)
         own, own_offsets = joined(self.data, self.strings.starts[ids], self.strings.sizes[ids])
-        starts, ends = (np.concatenate([own_offsets[part], offsets[part] + len(own)]) for part in (slice(-1), slice(1, None)))
+        starts, ends = (
+            np.concatenate([own_offsets[part], offsets[part] + len(own)])
+            for part in (slice(-1), slice(1, None))
+        )
         codes, first = intern(np.concatenate([own, names]), starts, ends - starts, _SEED)
         found = first[codes[len(ids) :]]
         return np.where(found < len(ids), found, -1).astype(np.int32)

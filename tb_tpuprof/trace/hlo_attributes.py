@@ -1,4 +1,6 @@
-"""What single HLO instructions, and the module as a whole, say of themselves beyond the columns of `trace/hlo_schema.py`."""
+"""What single HLO instructions, and the module as a whole, say of themselves beyond the columns of
+`trace/hlo_schema.py`.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ class Mesh:
 
 @dataclass(frozen=True)
 class ReplicaGroups:
-    """Which devices take part in a collective together: as lists, as an iota (`groups` × `devices per group`), or along axes of a mesh."""
+    """Which devices take part in a collective together: as lists, as an iota (`groups` × `devices per
+    group`), or along axes of a mesh.
+    """
 
     groups: tuple[Ints, ...] = ()
     iota: Iota | None = None
@@ -115,7 +119,9 @@ class ReplicaGroups:
 
 @dataclass(frozen=True)
 class NamedSharding:
-    """A sharding along a mesh's axes: those of each dimension and whether it is closed, and the others' parts."""
+    """A sharding along a mesh's axes: those of each dimension and whether it is closed, and the others'
+    parts.
+    """
 
     mesh: Mesh
     dims: tuple[tuple[tuple[AxisRef, ...], bool], ...] = ()
@@ -126,7 +132,9 @@ class NamedSharding:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How a value is spread over devices. `type`: 0 replicated, 1 maximal, 2 tuple, 3 tiled, 4 manual, 5 unknown, 6 unreduced."""
+    """How a value is spread over devices. `type`: 0 replicated, 1 maximal, 2 tuple, 3 tiled, 4 manual, 5
+    unknown, 6 unreduced.
+    """
 
     type: int
     dims: Ints = ()
@@ -142,7 +150,9 @@ class Sharding:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant's value. `values` is None where there are more than the reader's limit, or where they are damaged."""
+    """A constant's value. `values` is None where there are more than the reader's limit, or where they are
+    damaged.
+    """
 
     shape: Shape
     values: npt.NDArray[Any] | None = None
@@ -161,10 +171,11 @@ class Alias:
 
 @dataclass(frozen=True)
 class Attributes:
-    """Everything of an instruction beyond its columns. Numbers are protobuf's defaults where the file does not tell.
+    """Everything of an instruction beyond its columns. Numbers are protobuf's defaults where the file does
+    not tell.
 
-    `control_predecessors` are rows of instructions, `source_target_pairs` [n_pairs, 2] devices. `options` holds what is rare, by the
-    name under which XLA prints it.
+    `control_predecessors` are rows of instructions, `source_target_pairs` [n_pairs, 2] devices. `options`
+    holds what is rare, by the name under which XLA prints it.
     """
 
     literal: Literal | None = None
@@ -203,7 +214,9 @@ class Attributes:
 
 @dataclass(frozen=True)
 class ModuleHeader:
-    """What a module says of itself as a whole. `replicas` is (replicas, partitions) of the device assignment, (0, 0) where unknown."""
+    """What a module says of itself as a whole. `replicas` is (replicas, partitions) of the device assignment,
+    (0, 0) where unknown.
+    """
 
     parameters: tuple[Shape, ...] = ()
     parameter_names: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""Which value of an HLO module lies where in memory: logical buffers, allocations and the heap simulator's events, as columns."""
+"""Which value of an HLO module lies where in memory: logical buffers, allocations and the heap simulator's
+events, as columns.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ FREE, SHARE_WITH = 1, 2  # 0 allocates
 LOGICAL_BUFFERS = (
     ColumnSpec("id", "int64", "id", "id in the file"),
     ColumnSpec("size_bytes", "int64", "bytes", "size with padding"),
-    ColumnSpec("instruction", "int32", "instruction", "the instruction that defines the value, -1 if the file has no such"),
+    ColumnSpec(
+        "instruction",
+        "int32",
+        "instruction",
+        "the instruction that defines the value, -1 if the file has no such",
+    ),
     ColumnSpec("color", "int64", "", "memory space: 0 is the device's main memory"),
 )
 ALLOCATIONS = (
@@ -46,7 +53,12 @@ HEAP_TRACES = (
 HEAP_EVENTS = (
     ColumnSpec("kind", "int64", "", "0 allocate, 1 free, 2 share with another buffer"),
     ColumnSpec("buffer", "int32", "logical buffer", "row of the logical buffer, -1 if the file has no such"),
-    ColumnSpec("instruction", "int32", "instruction", "the instruction at which it happens, -1 if the file has no such"),
+    ColumnSpec(
+        "instruction",
+        "int32",
+        "instruction",
+        "the instruction at which it happens, -1 if the file has no such",
+    ),
     ColumnSpec("shared_with", "int32", "logical buffer", "the buffer whose memory is shared, -1 if none"),
     ColumnSpec("buffer_id", "int64", "id", "the logical buffer's id in the file"),
     ColumnSpec("shared_with_id", "int64", "id", "id in the file of the buffer whose memory is shared"),
@@ -55,9 +67,11 @@ HEAP_EVENTS = (
 
 @dataclass(frozen=True, eq=False)
 class BufferAssignment:
-    """The tables above. `shape_index` and `parameter_shape_index` say which part of a tuple a buffer or a parameter's allocation is.
+    """The tables above. `shape_index` and `parameter_shape_index` say which part of a tuple a buffer or a
+    parameter's allocation is.
 
-    `assigned` is sorted by allocation. `n_damaged` counts references to what is not in the file, and negative sizes (read as 0).
+    `assigned` is sorted by allocation. `n_damaged` counts references to what is not in the file, and negative
+    sizes (read as 0).
     """
 
     logical_buffers: Table

@@ -37,7 +37,9 @@ class StackFrames:
     frames: tuple[tuple[int, int], ...] = ()
 
     def stack(self, frame: int) -> list[SourceLocation]:
-        """The frame and its callers, innermost first; ends at a frame that is missing or was there already."""
+        """The frame and its callers, innermost first; ends at a frame that is missing or was
+        there already.
+        """
         found: list[SourceLocation] = []
         seen: set[int] = set()
         while 0 < frame <= len(self.frames) and frame not in seen and len(found) < _MAX_DEPTH:
@@ -45,7 +47,14 @@ class StackFrames:
             location, parent = self.frames[frame - 1]
             if 0 < location <= len(self.locations):
                 file, function, line, column, end_line, end_column = self.locations[location - 1]
-                place = (_at(self.files, file), _at(self.functions, function), line, end_line, column, end_column)
+                place = (
+                    _at(self.files, file),
+                    _at(self.functions, function),
+                    line,
+                    end_line,
+                    column,
+                    end_column,
+                )
                 found.append(SourceLocation(*place))
             frame = parent
         return found

@@ -1,4 +1,6 @@
-"""The compiled programs of one host: which there are, and each one's HLO module, read from the file when first asked for."""
+"""The compiled programs of one host: which there are, and each one's HLO module, read from the file when
+first asked for.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ _TITLE = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
 
 @dataclass(frozen=True)
 class Program:
-    """A program whose HLO can be read. Ids are int64 as stats hold them: one above 2^63 in the file is negative here.
+    """A program whose HLO can be read. Ids are int64 as stats hold them: one above 2^63 in the file is
+    negative here.
 
-    `title` is what the file calls it, such as `jit_step(56)`; `name` is that without the id. `path` is set where the HLO stands in a
-    file of its own, else `position` is its place in the trace's file.
+    `title` is what the file calls it, such as `jit_step(56)`; `name` is that without the id. `path` is set
+    where the HLO stands in a file of its own, else `position` is its place in the trace's file.
     """
 
     program_id: int
@@ -32,8 +35,12 @@ class Program:
     path: str = ""
 
 
-def program_of(title: str, program_id: int | None, size_bytes: int, position: int = -1, path: str = "") -> Program:
-    """A program by its title; the id in the title goes before the other one, which old writers made of something else."""
+def program_of(
+    title: str, program_id: int | None, size_bytes: int, position: int = -1, path: str = ""
+) -> Program:
+    """A program by its title; the id in the title goes before the other one, which old writers made of
+    something else.
+    """
     match = _TITLE.match(title)
     name = match.group(1) if match else title
     stated = int(match.group(2)) if match else program_id
@@ -44,10 +51,13 @@ def program_of(title: str, program_id: int | None, size_bytes: int, position: in
 class Programs(Sequence[Program]):
     """Programs in the file's order; `module` opens one. Safe for use by several threads.
 
-    Opened modules are kept as long as they take less than `kept_bytes` together, the longest unused dropped first.
+    Opened modules are kept as long as they take less than `kept_bytes` together, the longest unused dropped
+    first.
     """
 
-    def __init__(self, found: Sequence[Program], read: Callable[[Program], HloModule], kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(
+        self, found: Sequence[Program], read: Callable[[Program], HloModule], kept_bytes: int = KEPT_BYTES
+    ) -> None:
         self._found = tuple(found)
         self._read = read
         self._kept_bytes = kept_bytes
@@ -75,10 +85,16 @@ class Programs(Sequence[Program]):
             return match[0]
         if text.lstrip("-").isdecimal() and len(text) <= 20 and (known := self.get(int(text))):
             return known
-        return max((program for program in self if program.name == text), key=lambda program: program.size_bytes, default=None)
+        return max(
+            (program for program in self if program.name == text),
+            key=lambda program: program.size_bytes,
+            default=None,
+        )
 
     def module(self, program: Program | int) -> HloModule | None:
-        """The HLO of a program (or of its id), None where there is none such. Raises TraceFormatError or StorageError."""
+        """The HLO of a program (or of its id), None where there is none such. Raises TraceFormatError or
+        StorageError.
+        """
         wanted = self.get(program) if isinstance(program, int) else program
         if wanted is None:
             return None

@@ -1,4 +1,6 @@
-"""The tables of an HLO module as data, in the manner of `trace/schema.py`. Row numbers are ids, -1 is none; strings are the module's."""
+"""The tables of an HLO module as data, in the manner of `trace/schema.py`. Row numbers are ids, -1 is none;
+strings are the module's.
+"""
 
 from __future__ import annotations
 

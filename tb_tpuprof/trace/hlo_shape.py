@@ -1,4 +1,6 @@
-"""The type of an HLO value: element type, dimensions, layout with tiles; its sizes in bytes and its text as XLA writes it."""
+"""The type of an HLO value: element type, dimensions, layout with tiles; its sizes in bytes and its text as
+XLA writes it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,41 @@ from functools import cached_property
 
 # Code → name and bits of an element. Tuples, tokens and opaque values hold no elements.
 ELEMENT_TYPES = {
-    1: ("pred", 8), 2: ("s8", 8), 3: ("s16", 16), 4: ("s32", 32), 5: ("s64", 64), 6: ("u8", 8), 7: ("u16", 16), 8: ("u32", 32),
-    9: ("u64", 64), 10: ("f16", 16), 11: ("f32", 32), 12: ("f64", 64), 13: ("tuple", 0), 14: ("opaque", 0), 15: ("c64", 64),
-    16: ("bf16", 16), 17: ("token", 0), 18: ("c128", 128), 19: ("f8e5m2", 8), 20: ("f8e4m3fn", 8), 21: ("s4", 4), 22: ("u4", 4),
-    23: ("f8e4m3b11fnuz", 8), 24: ("f8e5m2fnuz", 8), 25: ("f8e4m3fnuz", 8), 26: ("s2", 2), 27: ("u2", 2), 28: ("f8e4m3", 8),
-    29: ("f8e3m4", 8), 30: ("s1", 1), 31: ("u1", 1), 32: ("f4e2m1fn", 4), 33: ("f8e8m0fnu", 8), 34: ("buffer", 0),
-}  # fmt: skip
+    1: ("pred", 8),
+    2: ("s8", 8),
+    3: ("s16", 16),
+    4: ("s32", 32),
+    5: ("s64", 64),
+    6: ("u8", 8),
+    7: ("u16", 16),
+    8: ("u32", 32),
+    9: ("u64", 64),
+    10: ("f16", 16),
+    11: ("f32", 32),
+    12: ("f64", 64),
+    13: ("tuple", 0),
+    14: ("opaque", 0),
+    15: ("c64", 64),
+    16: ("bf16", 16),
+    17: ("token", 0),
+    18: ("c128", 128),
+    19: ("f8e5m2", 8),
+    20: ("f8e4m3fn", 8),
+    21: ("s4", 4),
+    22: ("u4", 4),
+    23: ("f8e4m3b11fnuz", 8),
+    24: ("f8e5m2fnuz", 8),
+    25: ("f8e4m3fnuz", 8),
+    26: ("s2", 2),
+    27: ("u2", 2),
+    28: ("f8e4m3", 8),
+    29: ("f8e3m4", 8),
+    30: ("s1", 1),
+    31: ("u1", 1),
+    32: ("f4e2m1fn", 4),
+    33: ("f8e8m0fnu", 8),
+    34: ("buffer", 0),
+}
 TUPLE, TOKEN, BUFFER = 13, 17, 34
 POINTER_BYTES = 8
 LIMIT = 2**62
@@ -23,8 +54,9 @@ _DIM_LEVELS = ("D", "C", "S", "H")
 class Layout:
     """How an array lies in memory: dimensions from fastest to slowest, and the tiles that they are cut into.
 
-    `memory_space` 0 is the device's main memory; on TPU 1 is VMEM and 5 the host. An element takes `element_bits` where the type's own
-    width is not what is used (0: it is). `dim_levels` has a letter per dimension of a sparse array.
+    `memory_space` 0 is the device's main memory; on TPU 1 is VMEM and 5 the host. An element takes
+    `element_bits` where the type's own width is not what is used (0: it is). `dim_levels` has a letter per
+    dimension of a sparse array.
     """
 
     minor_to_major: tuple[int, ...] = ()
@@ -43,9 +75,17 @@ class Layout:
         """As XLA writes it, such as {1,0:T(8,128)(2,1)S(1)}."""
         parts = []
         if self.dim_levels:
-            parts.append("D(" + ",".join(_DIM_LEVELS[level] if level < 4 else "?" for level in self.dim_levels) + ")")
+            parts.append(
+                "D(" + ",".join(_DIM_LEVELS[level] if level < 4 else "?" for level in self.dim_levels) + ")"
+            )
         if self.tiles:
-            parts.append("T" + "".join("(" + ",".join("*" if n == _COMBINE else str(n) for n in tile) + ")" for tile in self.tiles))
+            parts.append(
+                "T"
+                + "".join(
+                    "(" + ",".join("*" if n == _COMBINE else str(n) for n in tile) + ")"
+                    for tile in self.tiles
+                )
+            )
         if self.tail_padding_elements not in (0, 1):
             parts.append(f"L({self.tail_padding_elements})")
         if self.index_type:
@@ -68,7 +108,9 @@ _COMBINE = -(2**63)  # a tile's dimension that is combined with the next
 
 @dataclass(frozen=True)
 class Shape:
-    """An array (`dims` filled), a tuple (`elements` filled), a token or an opaque value. `dims` are upper bounds where `is_dynamic`."""
+    """An array (`dims` filled), a tuple (`elements` filled), a token or an opaque value. `dims` are upper
+    bounds where `is_dynamic`.
+    """
 
     element_type: int
     dims: tuple[int, ...] = ()
@@ -103,8 +145,9 @@ class Shape:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Bytes of an array without padding, of a tuple its table of pointers (as XLA counts it). Elements below a byte are packed
-        where the layout says so, else each takes one."""
+        """Bytes of an array without padding, of a tuple its table of pointers (as XLA counts it). Elements
+        below a byte are packed where the layout says so, else each takes one.
+        """
         if self.is_tuple:
             return POINTER_BYTES * len(self.elements)
         return min(-(-self.n_elements * self.stored_bits // 8), LIMIT)

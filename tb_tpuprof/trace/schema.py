@@ -1,7 +1,8 @@
-"""The tables of a trace as data: each column's name, dtype, unit and meaning. `docs/trace_format.md` tells the same in prose.
+"""The tables of a trace as data: each column's name, dtype, unit and meaning. `docs/trace_format.md` tells
+the same in prose.
 
-Row numbers are ids: the line of an event is the row of table `lines`; -1 is none. Events are sorted by (line, start, -duration),
-stats by (key, owner).
+Row numbers are ids: the line of an event is the row of table `lines`; -1 is none. Events are sorted by (line,
+start, -duration), stats by (key, owner).
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ EVENTS = (
     ColumnSpec("start_ps", "int64", "ps", "start since the trace's start"),
     ColumnSpec("duration_ps", "int64", "ps", "duration, never negative"),
     ColumnSpec("metadata", "int32", "metadata", "what happened: a row of `metadata`"),
-    ColumnSpec("position", "uint64", "byte", "where the file holds the event's stats (its length prefix), 0 if it has none"),
+    ColumnSpec(
+        "position",
+        "uint64",
+        "byte",
+        "where the file holds the event's stats (its length prefix), 0 if it has none",
+    ),
 )
 METADATA = (
     ColumnSpec("plane", "int32", "plane", "the plane whose events it describes"),
@@ -59,13 +65,23 @@ STATS = (
     ColumnSpec("owner", "int32", "row", "the event, metadata row or plane that has the stat"),
     ColumnSpec("key", "int32", "string", "name of the stat"),
     ColumnSpec("kind", "uint8", "kind", "2 double, 3 uint64, 4 int64, 5 text, 6 bytes"),
-    ColumnSpec("value", "int64", "", "the number (bits of it for double and uint64), the text's string, the position of the bytes"),
+    ColumnSpec(
+        "value",
+        "int64",
+        "",
+        "the number (bits of it for double and uint64), the text's string, the position of the bytes",
+    ),
     ColumnSpec("size", "int32", "bytes", "length of bytes, else 0"),
 )
 
 LINE_KINDS = (
     ColumnSpec("line", "int32", "line", "a line that is no ordinary stack of events"),
-    ColumnSpec("kind", "uint8", "kind", "1 async: its events may cross; 2 instants: marks of a whole process or trace"),
+    ColumnSpec(
+        "kind",
+        "uint8",
+        "kind",
+        "1 async: its events may cross; 2 instants: marks of a whole process or trace",
+    ),
 )
 COUNTERS = (
     ColumnSpec("plane", "int32", "plane", "the plane it belongs to"),
@@ -89,26 +105,73 @@ MAX_PLANES = 10_000  # of an XSpace: devices and hosts; each takes time to open,
 DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
 STACK, ASYNC, INSTANTS = 0, 1, 2
 
-# Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an event is looked at.
+# Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an
+# event is looked at.
 HOT_STATS = (
-    "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "run_id", "correlation_id", "group_id", "is_eager",
-    "is_func", "step_name", "tf_op", "hlo_op", "program_id", "process_id", "_ipl_stage_id", "_ipl_stage_name", "_ipl_stage_cat",
-    "flops", "model_flops", "bytes_accessed", "parent_id", "element_id", "flow",
-    "allocator_name", "index_on_host", "device_ordinal", "bytes_reserved", "bytes_allocated", "bytes_available", "fragmentation",
-    "peak_bytes_in_use", "requested_bytes", "allocation_bytes", "addr", "region_type", "data_type", "shape",
-)  # fmt: skip
+    "_r",
+    "step_num",
+    "iter_num",
+    "id",
+    "graph_type",
+    "_pt",
+    "_p",
+    "_ct",
+    "_c",
+    "_a",
+    "run_id",
+    "correlation_id",
+    "group_id",
+    "is_eager",
+    "is_func",
+    "step_name",
+    "tf_op",
+    "hlo_op",
+    "program_id",
+    "process_id",
+    "_ipl_stage_id",
+    "_ipl_stage_name",
+    "_ipl_stage_cat",
+    "flops",
+    "model_flops",
+    "bytes_accessed",
+    "parent_id",
+    "element_id",
+    "flow",
+    "allocator_name",
+    "index_on_host",
+    "device_ordinal",
+    "bytes_reserved",
+    "bytes_allocated",
+    "bytes_available",
+    "fragmentation",
+    "peak_bytes_in_use",
+    "requested_bytes",
+    "allocation_bytes",
+    "addr",
+    "region_type",
+    "data_type",
+    "shape",
+)
 # Further ones that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {
     "/device:GPU:": ("kernel_details", "vdd_energy_j"),
     "/device:TPU:": (
-        "queue_id", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id", "Time Scale Multiplier",
-        "dma_stall_duration_ps", "vdd_energy_j",
+        "queue_id",
+        "core_type",
+        "device_offset_ps",
+        "device_duration_ps",
+        "all_reduce_unique_id",
+        "Time Scale Multiplier",
+        "dma_stall_duration_ps",
+        "vdd_energy_j",
     ),
-}  # fmt: skip
+}
 
 
 def hot_stats(plane_names: Iterable[str]) -> frozenset[str]:
     """The stats to decode on opening a trace that has planes of these names."""
     names = list(plane_names)
-    devices = [stats for prefix, stats in DEVICE_STATS.items() if any(name.startswith(prefix) for name in names)]
+    devices = [
+        stats for prefix, stats in DEVICE_STATS.items() if any(name.startswith(prefix) for name in names)
+    ]
     return frozenset(HOT_STATS).union(*devices)

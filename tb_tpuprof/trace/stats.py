@@ -1,4 +1,6 @@
-"""Stats (the key-value pairs of events, metadata and planes) as sparse columns: which rows have a key, and with what value."""
+"""Stats (the key-value pairs of events, metadata and planes) as sparse columns: which rows have a key, and
+with what value.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ class StatsByKey(Protocol):
         ...
 
     def at(self, key: int, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
-        """(kind, value of each of a few rows, whether it has one) where all of the key's are integers, or all texts, and no row has two.
+        """(kind, value of each of a few rows, whether it has one) where all of the key's are integers, or all
+        texts, and no row has two.
 
         None where that takes columns.
         """
@@ -65,7 +68,9 @@ def all_of(stats: Table | StatsByKey) -> Table:
 
 
 class StatTable:
-    """A table of STATS, sorted by (key, owner), asked by key. A stat that a row has twice keeps both entries, in the file's order."""
+    """A table of STATS, sorted by (key, owner), asked by key. A stat that a row has twice keeps both entries,
+    in the file's order.
+    """
 
     def __init__(self, stats: Table | StatsByKey, strings: Strings) -> None:
         self.stats = stats
@@ -88,7 +93,9 @@ class StatTable:
         if string < 0:
             return slice(0, 0)
         keys = self.table["key"]
-        first, last = np.searchsorted(keys, np.array([string, string + 1], keys.dtype))  # another type would copy all the keys
+        first, last = np.searchsorted(
+            keys, np.array([string, string + 1], keys.dtype)
+        )  # another type would copy all the keys
         return slice(int(first), int(last))
 
     def has(self, key: str) -> bool:
@@ -105,7 +112,11 @@ class StatTable:
         if is_double.any():
             value = value.copy()
             with np.errstate(invalid="ignore"):
-                value[is_double] = np.nan_to_num(value[is_double].view(np.float64)).clip(-(2.0**62), 2.0**62).astype(np.int64)
+                value[is_double] = (
+                    np.nan_to_num(value[is_double].view(np.float64))
+                    .clip(-(2.0**62), 2.0**62)
+                    .astype(np.int64)
+                )
         numeric = kind < TEXT
         return Sparse(owner, value) if numeric.all() else Sparse(owner[numeric], value[numeric])
 
@@ -129,7 +140,9 @@ class StatTable:
         return Sparse(owner[is_text], value[is_text])
 
     def ints_at(self, key: str, rows: Rows, missing: int = -1) -> npt.NDArray[np.int64]:
-        """The first number of each row, as in `ints`; `missing` where it has none. Not to be written to: it may be the table's column."""
+        """The first number of each row, as in `ints`; `missing` where it has none. Not to be written to: it
+        may be the table's column.
+        """
         if (few := self._few(key, rows)) is not None:
             kind, values, is_there = few
             return np.where(is_there & (kind < TEXT), values, missing)
@@ -146,7 +159,9 @@ class StatTable:
             whole = _at(owner, value, rows, _NO_NUMBER)
             return np.where(whole == _NO_NUMBER, np.nan, whole)
         sparse = self.floats(key)
-        return _at(sparse.owner, sparse.value.astype(np.float64, copy=False).view(np.int64), rows, _NAN_BITS).view(np.float64)
+        return _at(
+            sparse.owner, sparse.value.astype(np.float64, copy=False).view(np.int64), rows, _NAN_BITS
+        ).view(np.float64)
 
     def texts_at(self, key: str, rows: Rows) -> npt.NDArray[np.int64]:
         """The string id of the first text of each row, -1 where it has none. Not to be written to."""
@@ -164,7 +179,9 @@ class StatTable:
         """Owners, positions in the file and sizes of bytes values."""
         found = self._of(key)
         is_bytes = found.kind == BYTES
-        owner, position, size = (column[is_bytes].astype(np.int64) for column in (found.owner, found.value, found.size))
+        owner, position, size = (
+            column[is_bytes].astype(np.int64) for column in (found.owner, found.value, found.size)
+        )
         return owner, position, size
 
     def dense_ints(self, key: str, n_rows: int, missing: int = -1) -> npt.NDArray[np.int64]:
@@ -188,7 +205,9 @@ class StatTable:
             return self.strings.get(int(value))
         if kind == BYTES:
             return f"({int(self.table['size'][row])} bytes)"
-        return str(value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value)
+        return str(
+            value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value
+        )
 
     def _few(self, key: str, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
         if isinstance(self.stats, Table) or "table" in self.__dict__:
@@ -206,20 +225,33 @@ class StatTable:
         if not isinstance(self.stats, Table) and "table" not in self.__dict__:
             return self.stats.columns(string) or _NO_STATS
         rows = self.rows(key)
-        return StatColumns(self.table["owner"][rows], self.table["kind"][rows], self.table["value"][rows], self.table["size"][rows])
+        return StatColumns(
+            self.table["owner"][rows],
+            self.table["kind"][rows],
+            self.table["value"][rows],
+            self.table["size"][rows],
+        )
 
 
-_NO_STATS = StatColumns(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32))
+_NO_STATS = StatColumns(
+    np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)
+)
 
 
-def _at(owner: npt.NDArray[np.int32], value: npt.NDArray[np.int64], rows: Rows, missing: int) -> npt.NDArray[np.int64]:
+def _at(
+    owner: npt.NDArray[np.int32], value: npt.NDArray[np.int64], rows: Rows, missing: int
+) -> npt.NDArray[np.int64]:
     """The first value of each row; the column itself where it has one for each."""
     if len(owner) == len(rows) and _are_equal(owner, rows):
         return value
-    found: npt.NDArray[np.int64] = look_up(np.ascontiguousarray(owner), np.ascontiguousarray(value), np.ascontiguousarray(rows), missing)
+    found: npt.NDArray[np.int64] = look_up(
+        np.ascontiguousarray(owner), np.ascontiguousarray(value), np.ascontiguousarray(rows), missing
+    )
     return found
 
 
 def _are_equal(a: npt.NDArray[np.int32], b: Rows) -> bool:
-    """Whether two columns of equal length are; in parts that stay in the processor's cache, which most often the first one tells."""
+    """Whether two columns of equal length are; in parts that stay in the processor's cache, which most often
+    the first one tells.
+    """
     return all(np.array_equal(a[i : i + _CHUNK], b[i : i + _CHUNK]) for i in range(0, len(a), _CHUNK))

@@ -18,7 +18,9 @@ _FEW = 4
 
 
 class Strings(Sequence[str]):
-    """Strings by id. `blob` holds them end to end in UTF-8, `offsets` (n + 1) where each begins. Bad UTF-8 decodes to U+FFFD."""
+    """Strings by id. `blob` holds them end to end in UTF-8, `offsets` (n + 1) where each begins. Bad UTF-8
+    decodes to U+FFFD.
+    """
 
     def __init__(self, blob: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> None:
         self.blob = blob
@@ -62,7 +64,9 @@ class Strings(Sequence[str]):
         return _decoded(self.blob.tobytes(), self.offsets)
 
     def find(self, text: str) -> int:
-        """Id of a string, -1 if the trace has none such. Decodes no others, unless very many are asked for."""
+        """Id of a string, -1 if the trace has none such. Decodes no others, unless very many are
+        asked for.
+        """
         known = self._found.get(text)
         if known is None:
             known = self._found[text] = self._sought(text)
@@ -84,7 +88,9 @@ class Strings(Sequence[str]):
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return dict(zip(reversed(self.all), range(len(self) - 1, -1, -1), strict=True))  # of equal ones the first
+        return dict(
+            zip(reversed(self.all), range(len(self) - 1, -1, -1), strict=True)
+        )  # of equal ones the first
 
 
 def _decoded(blob: bytes, offsets: npt.NDArray[np.int64]) -> list[str]:
@@ -96,8 +102,12 @@ def _decoded(blob: bytes, offsets: npt.NDArray[np.int64]) -> list[str]:
     return [blob[a:b].decode("utf-8", "replace") for a, b in bounds]
 
 
-def find_bytes(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], wanted: bytes) -> int:
-    """Which of the byte strings data[start:start + size] is the wanted one, -1 if none; looks at those of its length only."""
+def find_bytes(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], wanted: bytes
+) -> int:
+    """Which of the byte strings data[start:start + size] is the wanted one, -1 if none; looks at those of its
+    length only.
+    """
     found = np.flatnonzero(sizes == len(wanted))
     # The last bytes tell most: names are numbered.
     for at in range(len(wanted) - 1, -1, -1):

@@ -16,7 +16,9 @@ Array = npt.NDArray[Any]
 
 
 class Table:
-    """Columns by name: `table["start_ps"]`. Arrays are read-only; dtypes are the schema's, or narrower where values allow."""
+    """Columns by name: `table["start_ps"]`. Arrays are read-only; dtypes are the schema's, or narrower where
+    values allow.
+    """
 
     __slots__ = ("columns", "n_rows", "spec")
 
@@ -45,8 +47,12 @@ class Table:
         return sum(values.nbytes for values in self.columns.values())
 
 
-def empty_columns(spec: Sequence[ColumnSpec], n_rows: int, dtypes: Mapping[str, str] = MappingProxyType({})) -> dict[str, Array]:
-    """Uninitialised columns of a schema, to be filled. `dtypes`: those of columns that shall be narrower than the schema says."""
+def empty_columns(
+    spec: Sequence[ColumnSpec], n_rows: int, dtypes: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Array]:
+    """Uninitialised columns of a schema, to be filled. `dtypes`: those of columns that shall be narrower than
+    the schema says.
+    """
     arena = Arena()
     return {column.name: arena.take(n_rows, dtypes.get(column.name, column.dtype)) for column in spec}
 

@@ -60,7 +60,9 @@ class TraceInfo:
 
 @dataclass(frozen=True)
 class Trace:
-    """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, the other two all stats."""
+    """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, the other two
+    all stats.
+    """
 
     info: TraceInfo
     strings: Strings
@@ -88,9 +90,21 @@ class Trace:
     def size_bytes(self) -> int:
         """Memory of the tables, memory-mapped ones counted in full."""
         stats = (self.event_stats, self.metadata_stats, self.plane_stats)
-        tables = (self.planes, self.lines, self.events, self.metadata, self.aggregates, self.stat_names, *stats)
+        tables = (
+            self.planes,
+            self.lines,
+            self.events,
+            self.metadata,
+            self.aggregates,
+            self.stat_names,
+            *stats,
+        )
         extras = (self.line_kinds, self.counters, self.samples, self.flows)
-        return sum(table.size_bytes for table in (*tables, *extras)) + self.strings.blob.nbytes + self.strings.offsets.nbytes
+        return (
+            sum(table.size_bytes for table in (*tables, *extras))
+            + self.strings.blob.nbytes
+            + self.strings.offsets.nbytes
+        )
 
     @cached_property
     def event_line(self) -> npt.NDArray[np.int32]:
@@ -112,7 +126,9 @@ class Trace:
         return self.source.programs(self)
 
     def take_programs(self, programs: Programs) -> None:
-        """Have these programs: of another reading of the same file, with the modules that it has opened, or fewer than lie beside it."""
+        """Have these programs: of another reading of the same file, with the modules that it has opened, or
+        fewer than lie beside it.
+        """
         self.__dict__["programs"] = programs
 
     def take_duration(self, duration_ps: int) -> None:
@@ -128,7 +144,9 @@ class Trace:
 
     @cached_property
     def duration_ps(self) -> int:
-        """From the trace's start to the last event's end or counter's sample; what has no length takes 1 ps."""
+        """From the trace's start to the last event's end or counter's sample; what has no length
+        takes 1 ps.
+        """
         last_sample = int(self.samples["time_ps"].max(initial=-1)) + 1
         last: int = last_end(self.events["start_ps"], self.events["duration_ps"])
         return max(last_sample, last)
@@ -145,12 +163,16 @@ class Trace:
 
     @cached_property
     def event_names(self) -> npt.NDArray[np.int32]:
-        """For each row of `metadata`, the string that its events are called by: the display name, else the name."""
+        """For each row of `metadata`, the string that its events are called by: the display name, else the
+        name.
+        """
         display = self.metadata["display_name"]
         return np.where(display >= 0, display, self.metadata["name"]).astype(np.int32)
 
     def lines_of(self, planes: list[int]) -> npt.NDArray[np.intp]:
         """Rows of `lines` that belong to the given planes."""
-        is_wanted = np.zeros(len(self.planes) + 1, np.bool_)  # np.isin takes ten times as long for a handful of lines
+        is_wanted = np.zeros(
+            len(self.planes) + 1, np.bool_
+        )  # np.isin takes ten times as long for a handful of lines
         is_wanted[planes] = True
         return np.flatnonzero(is_wanted[self.lines["plane"]])

@@ -1,4 +1,6 @@
-"""Asynchronous operations: their work counts once and over their whole time, whatever their starts and dones take."""
+"""Asynchronous operations: their work counts once and over their whole time, whatever their starts and dones
+take.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,22 @@ PEAK = Roofs(1e12, (1e9, 0.0, 0.0, 0.0, 0.0))
 
 
 def half(symbol: int, category: str, n_bytes: int) -> Stats:
-    return {"program_id": 7, "symbol_id": symbol, "hlo_category": category, "flops": 0, "bytes_accessed": n_bytes}
+    return {
+        "program_id": 7,
+        "symbol_id": symbol,
+        "hlo_category": category,
+        "flops": 0,
+        "bytes_accessed": n_bytes,
+    }
 
 
 # The done of another number than its start's; one of the host's memory; a start whose done never runs.
 COPY = "%copy-start.5 = (f32[2], f32[2], u32[]) copy-start(%p)"
 COPY_DONE = "%copy-done.9 = f32[2] copy-done((f32[2], f32[2], u32[]) %copy-start.5)"
-OFFLOAD, OFFLOAD_DONE = "%slice-start.1 = x", "%slice-done.1 = f32[2]{0:S(5)} async-done((f32[2]) %slice-start.1)"
+OFFLOAD, OFFLOAD_DONE = (
+    "%slice-start.1 = x",
+    "%slice-done.1 = f32[2]{0:S(5)} async-done((f32[2]) %slice-start.1)",
+)
 ORPHAN = "%all-gather-start.3 = f32[8] all-gather-start(%p)"
 ADD = "%add.4 = f32[2] add(%a, %b)"
 METADATA: dict[str, Stats] = {
@@ -42,12 +53,20 @@ METADATA: dict[str, Stats] = {
     OFFLOAD: half(3, "async-start", 3 * MB),
     OFFLOAD_DONE: half(4, "async-done", 3 * MB),
     ORPHAN: half(5, "all-gather", 4 * MB),
-    ADD: {"program_id": 7, "symbol_id": 6, "hlo_category": "loop fusion", "flops": 1000, "bytes_accessed": MB},
+    ADD: {
+        "program_id": 7,
+        "symbol_id": 6,
+        "hlo_category": "loop fusion",
+        "flops": 1000,
+        "bytes_accessed": MB,
+    },
 }
 
 
 def core(number: int, shift: int) -> DrawnPlane:
-    """Two copies of 2 MB, in flight for 10 ms and 14 ms, of which 4 and 1 ms are waited for; an offload of 3 MB that is hidden."""
+    """Two copies of 2 MB, in flight for 10 ms and 14 ms, of which 4 and 1 ms are waited for; an offload of 3
+    MB that is hidden.
+    """
     ms = 1000 * US
     events = [
         DrawnEvent(COPY, shift, 2 * NS),
@@ -68,7 +87,9 @@ def trace() -> Trace:
 
 
 def row_of(ops: HloOps, name: str) -> int:
-    return next(i for i in range(len(ops)) if ops.name[i].startswith(name) or ops.name[i].startswith(f"%{name}"))
+    return next(
+        i for i in range(len(ops)) if ops.name[i].startswith(name) or ops.name[i].startswith(f"%{name}")
+    )
 
 
 def test_halves_find_one_another_by_the_done_s_operand(trace: Trace) -> None:
@@ -85,7 +106,9 @@ def test_halves_find_one_another_by_the_done_s_operand(trace: Trace) -> None:
 
 def test_bytes_count_once_and_over_the_whole_copy(trace: Trace) -> None:
     ops = hlo_ops(trace)
-    copy, start, offload, orphan = (row_of(ops, name) for name in ("copy-done.9", "copy-start.5", "slice-done.1", "all-gather-start.3"))
+    copy, start, offload, orphan = (
+        row_of(ops, name) for name in ("copy-done.9", "copy-start.5", "slice-done.1", "all-gather-start.3")
+    )
     assert ops.work.n_bytes[[copy, start, offload]].tolist() == [4 * 2 * MB, 0, 2 * 3 * MB]
     assert ops.work_ps[[copy, start]].tolist() == [2 * 24_000 * US, 0]
     speed = rates(ops.work, ops.work_ps, PEAK)
@@ -105,7 +128,10 @@ def test_no_page_shows_a_rate_above_the_peak(trace: Trace) -> None:
         assert np.nanmax(found) < 1.05e9, tool
         assert not any("above a peak" in one.message for one in payload.diagnostics)
     nodes = cells(op_profile.TOOL.run(session, None, {}), "nodes")
-    by_name = {str(name).lstrip("%").split()[0]: share for name, share in zip(nodes["name"], nodes["hbm_fraction"], strict=True)}
+    by_name = {
+        str(name).lstrip("%").split()[0]: share
+        for name, share in zip(nodes["name"], nodes["hbm_fraction"], strict=True)
+    }
     assert by_name["copy-done.9"] == pytest.approx(2 * 2e6 / 24e-3 / 1e9)
     assert by_name["async-done"] == pytest.approx(3e6 / 39e-3 / 1e9)
 
@@ -121,7 +147,9 @@ def test_all_pages_count_the_same_work(trace: Trace) -> None:
 
 def test_a_done_s_own_time_gives_no_rate_among_framework_operations(trace: Trace) -> None:
     found = op_stats(trace).device
-    n_bytes = dict(zip((name.lstrip("%").split()[0] for name in found.name), found.n_bytes.tolist(), strict=True))
+    n_bytes = dict(
+        zip((name.lstrip("%").split()[0] for name in found.name), found.n_bytes.tolist(), strict=True)
+    )
     assert np.isnan(n_bytes["copy-done.9"])
     assert n_bytes["add.4"] == 2 * MB
 
@@ -131,17 +159,21 @@ def test_waiting_for_the_host_s_memory_is_told_apart(trace: Trace) -> None:
     sentence = without_steps_sentence(host_categories(trace))
     assert "50.0 % " not in sentence  # 10 of 18 ms
     assert (
-        "55.6 % of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 10.0 ms summed over 2 cores"
-        in sentence
+        "55.6 % of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 10.0 ms "
+        "summed over 2 cores" in sentence
     )
 
 
 def test_a_host_offload_is_called_so() -> None:
-    events = [DrawnEvent(OFFLOAD, 0, 2 * NS), DrawnEvent(ADD, US, US), DrawnEvent(OFFLOAD_DONE, 2 * US, 8 * US)]
+    events = [
+        DrawnEvent(OFFLOAD, 0, 2 * NS),
+        DrawnEvent(ADD, US, US),
+        DrawnEvent(OFFLOAD_DONE, 2 * US, 8 * US),
+    ]
     trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, PEAKS, METADATA)])
     assert without_steps_sentence(host_categories(trace)) == (
-        "No steps were found, so there is no step time. 88.9 % of the operations' time on the TPU is waiting for host-offload copies "
-        "(`async-done`): 8.00 µs."
+        "No steps were found, so there is no step time. 88.9 % of the operations' time on the TPU is "
+        "waiting for host-offload copies (`async-done`): 8.00 µs."
     )
 
 

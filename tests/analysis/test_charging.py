@@ -8,7 +8,9 @@ Interval = tuple[int, int, int, int]
 
 
 def charged(intervals: list[Interval], windows: list[tuple[int, int]]) -> list[list[int]]:
-    columns = [np.array(column, np.int64) for column in zip(*intervals, strict=True)] or [np.empty(0, np.int64)] * 4
+    columns = [np.array(column, np.int64) for column in zip(*intervals, strict=True)] or [
+        np.empty(0, np.int64)
+    ] * 4
     start, end, klass, step = columns
     first, last = (np.array(bound, np.int64) for bound in zip(*windows, strict=True))
     return charge(start, end, klass.astype(np.uint8), step, (first, last), 4).tolist()
@@ -34,7 +36,11 @@ def test_no_events_leave_all_time_unknown() -> None:
     assert charged([], [(0, 10)]) == [[10, 0, 0, 0]]
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.integers(1, 3), st.integers(0, 1)), max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.integers(0, 12), st.integers(1, 3), st.integers(0, 1)), max_size=30
+    )
+)
 def test_classes_sum_up_to_the_step_and_agree_with_counting_moments(drawn: list[Interval]) -> None:
     windows = [(3, 25), (20, 33)]
     result = charged([(start, start + length, klass, step) for start, length, klass, step in drawn], windows)

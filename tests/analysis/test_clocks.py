@@ -1,4 +1,6 @@
-"""Clocks of hosts: planted offsets are found by collectives and by steps, and none is claimed where nothing tells."""
+"""Clocks of hosts: planted offsets are found by collectives and by steps, and none is claimed where nothing
+tells.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.steps.clocks import ClockMarks, ClockOffset, Moments, apart_sentences, clock_marks, clock_offsets, clock_sentences
+from tb_tpuprof.analysis.steps.clocks import (
+    ClockMarks,
+    ClockOffset,
+    Moments,
+    apart_sentences,
+    clock_marks,
+    clock_offsets,
+    clock_sentences,
+)
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload
@@ -23,7 +33,9 @@ GPU = GpuJob(Parts(compute=0.6, collective=0.2), n_steps=10, start_ns=10**18)
 
 def gpu_run(folder: Path, *ahead_ns: int) -> Session:
     """Hosts of one job that begin together; the clock of each is that much ahead."""
-    hosts = {f"h{i}": gpu_xspace(replace(GPU, start_ns=GPU.start_ns + ahead)) for i, ahead in enumerate(ahead_ns)}
+    hosts = {
+        f"h{i}": gpu_xspace(replace(GPU, start_ns=GPU.start_ns + ahead)) for i, ahead in enumerate(ahead_ns)
+    }
     return Session(str(write_run(folder, hosts)), cache=False)
 
 
@@ -46,7 +58,9 @@ def test_planted_offsets_are_found_by_collectives(tmp_path: Path) -> None:
     session = gpu_run(tmp_path / "run", 0, 7 * MS_NS, -3 * MS_NS)
     found = clock_offsets(session.map(clock_marks, session.hosts))
     assert [one.by for one in found] == ["collectives"] * 3
-    assert [one.offset_ps for one in found] == pytest.approx([0, 7 * MS_NS * PS_PER_NS, -3 * MS_NS * PS_PER_NS], abs=2_000_000)
+    assert [one.offset_ps for one in found] == pytest.approx(
+        [0, 7 * MS_NS * PS_PER_NS, -3 * MS_NS * PS_PER_NS], abs=2_000_000
+    )
     assert [one.correction_ns for one in found] == pytest.approx([0, -7 * MS_NS, 3 * MS_NS], abs=2_000)
     assert found[1].n_moments == GPU.n_steps
 
@@ -57,7 +71,9 @@ def told(payload: Payload) -> list[str]:
 
 @pytest.mark.parametrize("hours", [0, 20])
 def test_the_timeline_and_the_steps_are_laid_together_again(tmp_path: Path, hours: int) -> None:
-    """Steps last a millisecond, so 7 ms put step 7 of one host beside step 0 of the other; 20 hours put none beside any."""
+    """Steps last a millisecond, so 7 ms put step 7 of one host beside step 0 of the other; 20 hours put none
+    beside any.
+    """
     session = gpu_run(tmp_path / "run", 0, 7 * MS_NS + hours * 3600 * 10**9)
     viewer = get_tool("trace_viewer").run(session, None, {})
     offset = next(column for column in viewer.tables["hosts"].columns if column.name == "offset_ps").values
@@ -80,7 +96,9 @@ def test_the_timeline_and_the_steps_are_laid_together_again(tmp_path: Path, hour
 
 
 def test_tpus_are_laid_together_by_their_collectives(tmp_path: Path) -> None:
-    """The host's annotated steps launch the programs, whose collectives end together; 40 ms put none of 10 steps of 1 ms beside another."""
+    """The host's annotated steps launch the programs, whose collectives end together; 40 ms put none of 10
+    steps of 1 ms beside another.
+    """
     job = TpuJob(Parts(compute=0.6, collective=0.2), n_steps=10, annotates=True)
     clocks = {"a": 10**18, "b": 10**18 + 40 * MS_NS}
     hosts = {host: tpu_xspace(replace(job, start_ns=start), host) for host, start in clocks.items()}
@@ -112,10 +130,17 @@ def test_steps_alone_tell_of_clocks_that_are_further_apart_than_captures_are_lon
 
 @pytest.mark.parametrize(
     ("apart_s", "words"),
-    [(148 * 86_400, "148 days after"), (-3 * 86_400, "3 days before"), (7 * 3600, "7 hours after"), (300, "5 minutes after")],
+    [
+        (148 * 86_400, "148 days after"),
+        (-3 * 86_400, "3 days before"),
+        (7 * 3600, "7 hours after"),
+        (300, "5 minutes after"),
+    ],
 )
 def test_equal_step_numbers_do_not_make_two_captures_one(apart_s: int, words: str) -> None:
-    """Any two captures of a script number their steps alike: beyond what clocks are off by, that is no clock's fault."""
+    """Any two captures of a script number their steps alike: beyond what clocks are off by, that is no
+    clock's fault.
+    """
     period = 100 * MS_NS * PS_PER_NS
     hosts = [
         ClockMarks(10**18 + at * 10**9, 20 * period, moments(5, 20, period, 1e9, seed), NONE)
@@ -132,7 +157,9 @@ def test_equal_step_numbers_do_not_make_two_captures_one(apart_s: int, words: st
 def test_the_uncertainty_is_the_spread_that_was_planted() -> None:
     hosts = [ClockMarks(0, 0, NONE, moments(0, 400, 10**10, 5e7, seed)) for seed in range(9)]
     for one in clock_offsets(hosts):
-        assert one.uncertainty_ps == pytest.approx(5e7, rel=0.35)  # lags are against the middle, which each host is at times
+        assert one.uncertainty_ps == pytest.approx(
+            5e7, rel=0.35
+        )  # lags are against the middle, which each host is at times
         assert not one.counts
 
 
@@ -142,8 +169,14 @@ def test_the_uncertainty_is_the_spread_that_was_planted() -> None:
         [],
         [ClockMarks(0, 10**11, moments(0, 9, 10**10), NONE)],
         [ClockMarks(0, 10**11, moments(0, 9, 10**10), NONE), ClockMarks(10**12, 10**11, NONE, NONE)],
-        [ClockMarks(0, 10**11, moments(0, 9, 10**10), NONE), ClockMarks(10**12, 10**11, moments(50, 9, 10**10), NONE)],
-        [ClockMarks(0, 10**11, moments(0, 2, 10**10), NONE), ClockMarks(10**12, 10**11, moments(0, 2, 10**10), NONE)],
+        [
+            ClockMarks(0, 10**11, moments(0, 9, 10**10), NONE),
+            ClockMarks(10**12, 10**11, moments(50, 9, 10**10), NONE),
+        ],
+        [
+            ClockMarks(0, 10**11, moments(0, 2, 10**10), NONE),
+            ClockMarks(10**12, 10**11, moments(0, 2, 10**10), NONE),
+        ],
     ],
 )
 def test_where_nothing_is_shared_nothing_is_claimed(hosts: list[ClockMarks]) -> None:

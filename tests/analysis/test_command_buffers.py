@@ -13,12 +13,24 @@ DATA = Path(__file__).parents[1] / "data" / "gpu"
 
 def slots(*words: str) -> list[_Slot]:
     """A schedule: fusions by their name, library calls as `call`, copies as `copy`; the row is the place."""
-    return [_Slot(i, {"call": "custom-call", "copy": "copy"}.get(word, "fusion"), word) for i, word in enumerate(words)]
+    return [
+        _Slot(i, {"call": "custom-call", "copy": "copy"}.get(word, "fusion"), word)
+        for i, word in enumerate(words)
+    ]
 
 
 def test_kernels_go_to_the_instructions_of_the_schedule_in_order() -> None:
     schedule = slots("call", "gemm_fusion_dot", "copy", "wrapped_add", "call", "wrapped_add")
-    kernels = ["Memset", "nvjet_a", "gemm_fusion_dot_11", "MemcpyD2D", "wrapped_add_3", "nvjet_b", "splitKreduce", "wrapped_add_3"]
+    kernels = [
+        "Memset",
+        "nvjet_a",
+        "gemm_fusion_dot_11",
+        "MemcpyD2D",
+        "wrapped_add_3",
+        "nvjet_b",
+        "splitKreduce",
+        "wrapped_add_3",
+    ]
     assert match(kernels, schedule) == [0, 0, 1, 2, 3, 4, 4, 5]
 
 
@@ -54,7 +66,9 @@ def test_each_kernel_of_a_real_command_buffer_names_its_instruction() -> None:
     calls = module.has_opcode(("custom-call",))[rows]
     assert count[calls].tolist() == [16] * 11
     assert count[~calls].tolist() == [8] * 15
-    kernel = [trace.strings[i] for i in trace.metadata["name"][trace.events["metadata"][found.events]].tolist()]
+    kernel = [
+        trace.strings[i] for i in trace.metadata["name"][trace.events["metadata"][found.events]].tolist()
+    ]
     is_library = np.array([name.startswith(("nvjet", "Memset")) for name in kernel])
     assert (is_library == module.has_opcode(("custom-call",))[found.instruction]).all()
     links = hlo_links(trace)

@@ -9,7 +9,10 @@ from tb_tpuprof.analysis.events.names import Op, hlo_op_type, is_explicit_step, 
     [
         ("scope/dense/MatMul:MatMul", Op("scope/dense/MatMul", "MatMul", event_names.TENSORFLOW)),
         ("jit(f)/dot_general:dot_general", Op("jit(f)/dot_general", "dot_general", event_names.JAX)),
-        ("jit(f)/transpose[permutation=(1, 0)]:", Op("jit(f)/transpose[permutation=(1, 0)]", "transpose", event_names.JAX)),
+        (
+            "jit(f)/transpose[permutation=(1, 0)]:",
+            Op("jit(f)/transpose[permutation=(1, 0)]", "transpose", event_names.JAX),
+        ),
         ("jit(f)/add_1:", Op("jit(f)/add_1", "add", event_names.JAX)),
         ("model/Add_1:", Op("model/Add_1", "Add", event_names.TENSORFLOW)),
         ("Iterator::Root::Map", Op("Iterator::Root::Map", "Dataset", event_names.TF_DATA)),
@@ -24,12 +27,15 @@ def test_a_name_is_an_operation_or_is_not(text: str, expected: Op) -> None:
     assert parse_op(text) == expected
 
 
-@pytest.mark.parametrize(("name", "expected"), [("dot.12", "dot"), ("loop_fusion.3.clone", "loop_fusion"), ("copy", "copy"), (".1", ".1")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("dot.12", "dot"), ("loop_fusion.3.clone", "loop_fusion"), ("copy", "copy"), (".1", ".1")],
+)
 def test_kind_of_an_instruction_is_its_name_without_number(name: str, expected: str) -> None:
     assert hlo_op_type(name) == expected
 
 
 def test_steps_are_called_train_or_test() -> None:
-    assert [is_explicit_step(name) for name in ("train", "test_step", "TraceContext", "train/x", "Train", "step")] == [True] * 3 + [
-        False
-    ] * 3
+    assert [
+        is_explicit_step(name) for name in ("train", "test_step", "TraceContext", "train/x", "Train", "step")
+    ] == [True] * 3 + [False] * 3

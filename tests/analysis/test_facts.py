@@ -12,7 +12,8 @@ from tests.builders import PS, DrawnPlane, build, drawing, drawn_planes
 from tests.ingest.xspaces import native
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_xspace
 
-# Three GPUs of four: 20 µs with 12 µs busy on two streams that overlap, 10 µs all busy, 12 µs with 6 µs busy; the last ran nothing.
+# Three GPUs of four: 20 µs with 12 µs busy on two streams that overlap, 10 µs all busy, 12 µs with 6 µs busy;
+# the last ran nothing.
 UNLIKE = """
     /device:GPU:0:
       a   [k     ]      [k ]
@@ -67,7 +68,10 @@ def test_a_tpus_idle_time_is_what_its_operations_leave(n_cores: int, parts: Part
 
 
 def test_several_hosts_are_summed_and_their_steps_averaged() -> None:
-    jobs = [replace(TpuJob(parts=Parts(0.5)), n_cores=i + 1, step_ps=TpuJob().step_ps * (10 + i) // 10) for i in range(3)]
+    jobs = [
+        replace(TpuJob(parts=Parts(0.5)), n_cores=i + 1, step_ps=TpuJob().step_ps * (10 + i) // 10)
+        for i in range(3)
+    ]
     facts = run_facts([host_facts(native(tpu_xspace(job))) for job in jobs])
     assert facts.n_active == 1 + 2 + 3
     assert facts.device_time_ps == sum(job.n_cores * job.n_steps * job.step_ps for job in jobs)
@@ -83,13 +87,22 @@ def test_gpus_with_steps_idle_within_them_when_none_works() -> None:
     assert idle_text(facts) == "of the steps: none of the 3 GPUs works"
 
 
-@pytest.mark.parametrize(("gap_s", "is_disjoint"), [(0.0, False), (0.5, False), (3.0, True), (148 * 86_400.0, True)])
+@pytest.mark.parametrize(
+    ("gap_s", "is_disjoint"), [(0.0, False), (0.5, False), (3.0, True), (148 * 86_400.0, True)]
+)
 def test_hosts_that_were_captured_at_different_times_share_no_steps(gap_s: float, is_disjoint: bool) -> None:
-    """Clocks that nobody synchronised may be half a second off; captures that lie further apart are not one."""
-    jobs = [GpuJob(Parts(compute=share), start_ns=10**15 + round(i * gap_s * 1e9)) for i, share in enumerate((0.6, 0.3, 0.8))]
+    """Clocks that nobody synchronised may be half a second off; captures that lie further apart
+    are not one.
+    """
+    jobs = [
+        GpuJob(Parts(compute=share), start_ns=10**15 + round(i * gap_s * 1e9))
+        for i, share in enumerate((0.6, 0.3, 0.8))
+    ]
     facts = run_facts([host_facts(native(gpu_xspace(job))) for job in jobs])
     assert facts.common.is_disjoint == is_disjoint
     assert (facts.step_time_ps is None) == is_disjoint
     if is_disjoint:
         assert facts.idle_fraction is None
-        assert fact_scalars(facts, "step_time_avg_ps")["step_time_avg_ps"].note == "the captures do not overlap"
+        assert (
+            fact_scalars(facts, "step_time_avg_ps")["step_time_avg_ps"].note == "the captures do not overlap"
+        )

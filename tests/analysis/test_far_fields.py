@@ -37,7 +37,9 @@ def expected(data: bytes, start: int, number: int) -> list[tuple[int, int]]:
 
 def test_what_is_large_and_not_asked_for_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(far_fields, "WINDOW_BYTES", 64)
-    data = b"???" + message({1: "a" * 5, 3: ["b" * 100_000, "c" * 3, "d" * 70_000], 5: 7, 15: {1: 2, 2: 4}, 16: "e" * 1000})
+    data = b"???" + message(
+        {1: "a" * 5, 3: ["b" * 100_000, "c" * 3, "d" * 70_000], 5: 7, 15: {1: 2, 2: 4}, 16: "e" * 1000}
+    )
     source = source_of(data)
     for number in (1, 3, 15, 16):
         assert messages_within(source, 3, len(data) - 3, number) == expected(data, 3, number)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, REACTANT, SERVING, TENSORFLOW, UNKNOWN, Software, software, sum_software
+from tb_tpuprof.analysis.events.frameworks import (
+    JAX,
+    PYTORCH,
+    REACTANT,
+    SERVING,
+    TENSORFLOW,
+    UNKNOWN,
+    Software,
+    software,
+    sum_software,
+)
 from tb_tpuprof.analysis.ops.framework_calls import Call, framework_calls, sum_calls
 from tb_tpuprof.analysis.overview.facts import host_facts, run_facts
 from tb_tpuprof.analysis.overview.framework_advice import framework_advice
@@ -14,11 +24,25 @@ from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 from tests.consistency.words import foreign_words
 from tests.golden_files import demo_runs
 
-CATEGORIES = ("input", "other", "kernel_launch", "device_collectives", "compilation", "output", "device_compute")
+CATEGORIES = (
+    "input",
+    "other",
+    "kernel_launch",
+    "device_collectives",
+    "compilation",
+    "output",
+    "device_compute",
+)
 
 
 def named(*names: str) -> Trace:
-    return build([DrawnPlane("/host:CPU", {"main": [DrawnEvent(name, i * PS, PS // 2) for i, name in enumerate(names)]})])
+    return build(
+        [
+            DrawnPlane(
+                "/host:CPU", {"main": [DrawnEvent(name, i * PS, PS // 2) for i, name in enumerate(names)]}
+            )
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,19 +66,30 @@ def test_the_framework_is_known_by_its_names(names: tuple[str, ...], framework: 
 
 
 def test_a_version_of_jax_tells_jax_where_names_do_not() -> None:
-    assert software(build([DrawnPlane("/host:CPU", {}), DrawnPlane("Task Environment", {}, {"jax_version": "0.10.2"})])).framework == JAX
+    assert (
+        software(
+            build(
+                [DrawnPlane("/host:CPU", {}), DrawnPlane("Task Environment", {}, {"jax_version": "0.10.2"})]
+            )
+        ).framework
+        == JAX
+    )
 
 
 def test_what_else_a_job_uses() -> None:
     found = software(named("PjitFunction(f)", "Iterator::Root::Prefetch", "$x.py:1 f", "hipLaunchKernel"))
     assert found == Software(JAX, uses_tf_data=True, has_python=True, is_amd=True)
     assert found.names == {JAX, "tf.data"}
-    assert sum_software([Software(), Software(PYTORCH), Software(JAX, True), Software(PYTORCH)]) == Software(PYTORCH, True)
+    assert sum_software([Software(), Software(PYTORCH), Software(JAX, True), Software(PYTORCH)]) == Software(
+        PYTORCH, True
+    )
     assert software(drawing("")) == Software()
 
 
 def test_the_demo_runs_are_known() -> None:
-    found = {log: software(Session(str(path), cache=False).trace("worker-0")) for log, path in demo_runs().items()}
+    found = {
+        log: software(Session(str(path), cache=False).trace("worker-0")) for log, path in demo_runs().items()
+    }
     assert {log: one.framework for log, one in found.items()} == {
         "jax_predict": JAX, "jax_train": JAX, "keras_slow_input": TENSORFLOW, "tf_two_workers": TENSORFLOW,
     }  # fmt: skip
@@ -74,9 +109,15 @@ def test_calls_are_counted_within_the_steps() -> None:
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-@pytest.mark.parametrize("names", [("aten::mm",), ("PjitFunction(f)",), ("EagerExecute",), ("BatchingSessionRun",), ("reactant_f(1)",)])
+@pytest.mark.parametrize(
+    "names",
+    [("aten::mm",), ("PjitFunction(f)",), ("EagerExecute",), ("BatchingSessionRun",), ("reactant_f(1)",)],
+)
 def test_advice_speaks_of_the_jobs_own_framework(names: tuple[str, ...], category: str) -> None:
-    spoken = f"main  [train                ][train                ]\nmain   [Mul:Mul ]  <{names[0]}>     [Add:Add  ]"
+    spoken = (
+        f"main  [train                ][train                ]\nmain   [Mul:Mul ]  <{names[0]}>     "
+        "[Add:Add  ]"
+    )
     trace = drawing(spoken, {"train": [{"_r": 1, "step_num": 4}, {"_r": 1, "step_num": 5}]})
     facts = run_facts([host_facts(trace)])
     calls = (
@@ -100,21 +141,41 @@ def test_advice_cites_this_run() -> None:
     facts = run_facts([host_facts(pytorch())])
     waits = Call("sync", "cudaStreamSynchronize", 12, 30 * PS)
     (first, *_) = framework_advice("other", facts, (waits,))
-    assert first.startswith("The host waits for the device in `cudaStreamSynchronize` (12 calls, 30.0 µs): take `.item()`")
+    assert first.startswith(
+        "The host waits for the device in `cudaStreamSynchronize` (12 calls, 30.0 µs): take `.item()`"
+    )
     unseen = framework_advice("other", facts, (Call("sync", "aten::item", 1, 1000),))
     assert not any("aten::item" in text for text in unseen), "what costs nothing is no evidence"
     launches = framework_advice("kernel_launch", facts, (Call("launch", "cudaLaunchKernel", 8868, PS),))
-    assert launches[0].startswith("8,868 kernels were launched one by one in the steps: fuse them with `torch.compile(")
+    assert launches[0].startswith(
+        "8,868 kernels were launched one by one in the steps: fuse them with `torch.compile("
+    )
     assert "CUDA graphs" in launches[0]
-    loader = framework_advice("input", facts, (Call("loader", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 6, 280 * PS),))
-    assert loader[0].startswith("The `DataLoader` loads in the training process (6 batches took 280 µs): set `num_workers`")
-    workers = framework_advice("input", facts, (Call("workers", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, PS),))
+    loader = framework_advice(
+        "input",
+        facts,
+        (Call("loader", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 6, 280 * PS),),
+    )
+    assert loader[0].startswith(
+        "The `DataLoader` loads in the training process (6 batches took 280 µs): set `num_workers`"
+    )
+    workers = framework_advice(
+        "input",
+        facts,
+        (Call("workers", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, PS),),
+    )
     assert "are not fast enough (1 batch waited 1.00 µs)" in workers[0]
 
 
 def test_amd_gpus_have_hip_graphs() -> None:
-    text = "main  [train                 ][train                ]\nmain   [Mul:Mul ]  <aten::mm>   [Add:Add  ] <hipMemcpy>"
-    facts = run_facts([host_facts(drawing(text, {"train": [{"_r": 1, "step_num": 4}, {"_r": 1, "step_num": 5}]}))])
+    text = (
+        "main  [train                 ][train                ]\nmain   [Mul:Mul ]  <aten::mm>   [Add:Add "
+        " "
+        "] <hipMemcpy>"
+    )
+    facts = run_facts(
+        [host_facts(drawing(text, {"train": [{"_r": 1, "step_num": 4}, {"_r": 1, "step_num": 5}]}))]
+    )
     (text,) = framework_advice("kernel_launch", facts, ())
     assert "HIP graphs" in text
     assert "CUDA" not in text

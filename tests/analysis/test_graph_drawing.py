@@ -1,4 +1,6 @@
-"""What is drawn of hand-made graphs: boxes, operations and the edges between them, with scopes open and closed."""
+"""What is drawn of hand-made graphs: boxes, operations and the edges between them, with scopes open and
+closed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,17 @@ import time
 
 import numpy as np
 
-from tb_tpuprof.analysis.graphs.drawing import KINDS, MAX_CHILDREN, MAX_EDGES, MAX_ITEMS, OPERATION, REST, SCOPE, Drawing, drawing
+from tb_tpuprof.analysis.graphs.drawing import (
+    KINDS,
+    MAX_CHILDREN,
+    MAX_EDGES,
+    MAX_ITEMS,
+    OPERATION,
+    REST,
+    SCOPE,
+    Drawing,
+    drawing,
+)
 from tb_tpuprof.analysis.graphs.scopes import Scopes, scopes
 from tb_tpuprof.analysis.graphs.tpu_compatibility import Compatibility, compatibility
 from tb_tpuprof.ingest.graphs.graph_def import read_graph
@@ -31,10 +43,15 @@ def items(found: Compatibility, tree: Scopes, picture: Drawing) -> list[str]:
     """Kind and name of each item, with its frame's name before it."""
 
     def name(i: int) -> str:
-        return found.graph.name(int(picture.node[i])) if picture.kind[i] == OPERATION else tree.name[picture.scope[i]]
+        return (
+            found.graph.name(int(picture.node[i]))
+            if picture.kind[i] == OPERATION
+            else tree.name[picture.scope[i]]
+        )
 
     return [
-        f"{name(int(picture.frame[i])) + ' > ' if picture.frame[i] >= 0 else ''}{KINDS[picture.kind[i]]} {name(i)}"
+        f"{name(int(picture.frame[i])) + ' > ' if picture.frame[i] >= 0 else ''}{KINDS[picture.kind[i]]} "
+        f"{name(i)}"
         for i in range(len(picture))
     ]
 
@@ -57,7 +74,13 @@ def test_closed_scopes_are_boxes_and_edges_go_between_them() -> None:
 
 def test_an_open_scope_frames_what_is_in_it() -> None:
     found, tree, picture = drawn(CHAIN, toggled=("a",))
-    assert items(found, tree, picture) == ["scope a", "operation x", "operation y", "a > scope b", "a > operation a/top"]
+    assert items(found, tree, picture) == [
+        "scope a",
+        "operation x",
+        "operation y",
+        "a > scope b",
+        "a > operation a/top",
+    ]
     assert picture.is_open.tolist() == [True, False, False, False, False]
     # two edges of operations between b and top are drawn as one
     assert sorted(picture.edges.tolist()) == [[1, 2, 1], [1, 3, 1], [3, 4, 2], [4, 2, 1]]
@@ -69,10 +92,19 @@ def test_scopes_are_open_as_told_whatever_they_would_be() -> None:
     found, tree, _ = drawn([*CHAIN, reads(node("PyFunc", "bad/inner/call"), "y")])
     row = tree.path.index
     picture = drawing(found, tree, [], {row("a"): True, row("a/b"): True, row("bad"): False})
-    is_open = {tree.name[scope]: told for scope, told, node_ in zip(picture.scope, picture.is_open, picture.node, strict=True) if node_ < 0}
+    is_open = {
+        tree.name[scope]: told
+        for scope, told, node_ in zip(picture.scope, picture.is_open, picture.node, strict=True)
+        if node_ < 0
+    }
     assert is_open == {"a": True, "b": True, "bad": False}
-    twice = drawing(found, tree, [row("a"), row("bad")], {row("a"): False, row("bad"): True})  # what is told counts, not the toggle
-    assert [tree.name[scope] for scope, told in zip(twice.scope, twice.is_open, strict=True) if told] == ["bad", "inner"]
+    twice = drawing(
+        found, tree, [row("a"), row("bad")], {row("a"): False, row("bad"): True}
+    )  # what is told counts, not the toggle
+    assert [tree.name[scope] for scope, told in zip(twice.scope, twice.is_open, strict=True) if told] == [
+        "bad",
+        "inner",
+    ]
 
 
 def test_scopes_with_incompatible_operations_open_by_themselves() -> None:
@@ -83,27 +115,41 @@ def test_scopes_with_incompatible_operations_open_by_themselves() -> None:
     assert not picture.is_open.any()
     bad = items(found, tree, picture).index("scope bad")
     assert picture.counts[bad].tolist() == [0, 1, 0]
-    assert [one[1] for one in picture.edges.tolist() if one[0] == items(found, tree, picture).index("operation y")] == [bad]
+    assert [
+        one[1] for one in picture.edges.tolist() if one[0] == items(found, tree, picture).index("operation y")
+    ] == [bad]
 
 
 def test_names_are_looked_up_in_their_function_and_calls_lead_to_it() -> None:
-    functions = {"f": [node("Relu", "x", T=1), reads(node("Relu", "s/x2", T=1), "x:activations:0", "argument")], "g": [node("PyFunc", "p")]}
+    functions = {
+        "f": [node("Relu", "x", T=1), reads(node("Relu", "s/x2", T=1), "x:activations:0", "argument")],
+        "g": [node("PyFunc", "p")],
+    }
     found, tree, picture = drawn(
-        [node("Placeholder", "x", dtype=1), reads(node("PartitionedCall", "call", calls=["f", "g"]), "x")], functions
+        [node("Placeholder", "x", dtype=1), reads(node("PartitionedCall", "call", calls=["f", "g"]), "x")],
+        functions,
     )
     assert found.graph.edges.tolist() == [[0, 1], [2, 3]]
     names = items(found, tree, picture)
     call, f = names.index("operation call"), names.index("(functions) > scope f")
     assert [call, f, 1] in picture.calls.tolist()
-    found, tree, picture = drawn([node("PartitionedCall", "call", calls=["f"])], {"f": [node("Relu", "x", T=1)]})
+    found, tree, picture = drawn(
+        [node("PartitionedCall", "call", calls=["f"])], {"f": [node("Relu", "x", T=1)]}
+    )
     assert picture.calls.tolist() == [
-        [items(found, tree, picture).index("operation call"), items(found, tree, picture).index("scope (functions)"), 1]
+        [
+            items(found, tree, picture).index("operation call"),
+            items(found, tree, picture).index("scope (functions)"),
+            1,
+        ]
     ]
 
 
 def test_of_many_children_the_incompatible_and_large_ones_are_drawn() -> None:
     many = [node("Relu", f"r{i}", T=1) for i in range(100)]
-    found, tree, picture = drawn([*many, node("PyFunc", "zz"), node("Relu", "scope/a", T=1), node("Relu", "scope/b", T=1)])
+    found, tree, picture = drawn(
+        [*many, node("PyFunc", "zz"), node("Relu", "scope/a", T=1), node("Relu", "scope/b", T=1)]
+    )
     names = items(found, tree, picture)
     assert len(picture) == MAX_CHILDREN + 1
     assert {"operation zz", "scope scope"} <= set(names)
@@ -114,7 +160,10 @@ def test_of_many_children_the_incompatible_and_large_ones_are_drawn() -> None:
 
 def test_the_drawing_is_bounded_and_fast() -> None:
     nodes = [
-        reads(node("PyFunc", f"s{i % 50}/t{i % 7}/n{i}"), *(f"s{j % 50}/t{j % 7}/n{j}" for j in range(max(0, i - 3), i)))
+        reads(
+            node("PyFunc", f"s{i % 50}/t{i % 7}/n{i}"),
+            *(f"s{j % 50}/t{j % 7}/n{j}" for j in range(max(0, i - 3), i)),
+        )
         for i in range(60_000)
     ]
     data = graph_def(nodes)
@@ -135,7 +184,11 @@ def test_the_drawing_is_bounded_and_fast() -> None:
 
 
 def test_hostile_inputs_are_left_out() -> None:
-    nodes = [reads(node("Relu", "a", T=1), "", "^", ":0", "a", "missing", "b:9:9:9", "^^b"), node("Relu", "b", T=1), node("Relu", "b", T=1)]
+    nodes = [
+        reads(node("Relu", "a", T=1), "", "^", ":0", "a", "missing", "b:9:9:9", "^^b"),
+        node("Relu", "b", T=1),
+        node("Relu", "b", T=1),
+    ]
     found, _, picture = drawn(nodes)
     assert found.graph.edges.tolist() == [[0, 0], [1, 0]]  # of equal names the first
     assert picture.edges.tolist() == [[1, 0, 1]]

@@ -44,7 +44,14 @@ def test_contexts_carry_a_group_to_other_threads_and_on() -> None:
             "stray": {"_ct": 4, "_c": 5},
         },
     )
-    assert members(trace) == {"train": [0], "send": [0], "receive": [0], "forward": [0], "last": [0], "stray": [-1]}
+    assert members(trace) == {
+        "train": [0],
+        "send": [0],
+        "receive": [0],
+        "forward": [0],
+        "last": [0],
+        "stray": [-1],
+    }
 
 
 def test_kernels_belong_to_the_step_that_launched_them() -> None:
@@ -137,7 +144,13 @@ def test_iterations_of_an_executor_are_groups() -> None:
         a    [ExecutorState::Process]   [ExecutorState::Process]
         b                        [ExecutorState::Process]
         """,
-        {"ExecutorState::Process": [{"id": 3, "iter_num": 0}, {"id": 3, "iter_num": 0}, {"id": 3, "iter_num": 1}]},
+        {
+            "ExecutorState::Process": [
+                {"id": 3, "iter_num": 0},
+                {"id": 3, "iter_num": 0},
+                {"id": 3, "iter_num": 1},
+            ]
+        },
     )
     assert members(trace)["ExecutorState::Process"] == [0, 1, 0]
 
@@ -164,7 +177,11 @@ def test_a_tpu_module_belongs_to_the_step_that_enqueued_it() -> None:
         XLA Modules            [module    ]
         XLA Ops                  [dot ]
         """,
-        {"train": {"_r": 1, "step_num": 3}, "DoEnqueueProgram": launch, "module": {"queue_id": 1, "run_id": 5}},
+        {
+            "train": {"_r": 1, "step_num": 3},
+            "DoEnqueueProgram": launch,
+            "module": {"queue_id": 1, "run_id": 5},
+        },
     )
     assert members(trace)["dot"] == [0]
     assert groups(trace).names == {0: "train 3"}

@@ -1,4 +1,6 @@
-"""What a Triton GEMM fusion reads: the operands reach the dot through nested fusions whose bodies only hand their parameter on."""
+"""What a Triton GEMM fusion reads: the operands reach the dot through nested fusions whose bodies only hand
+their parameter on.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,22 @@ F32 = 4
 def gemm(m: int, k: int, n: int, left: str = "handed on") -> bytes:
     """fusion(a[m,k], b[k,n]) = dot(nested(a), nested(b)), as `__triton_nested_gemm_fusion` has it.
 
-    `left`: the body of the nested fusion of a: its parameter alone ("handed on"), its negation ("negated"), or the first row ("sliced").
+    `left`: the body of the nested fusion of a: its parameter alone ("handed on"), its negation ("negated"),
+    or the first row ("sliced").
     """
     a, b, out = array(m, k), array(k, n), array(m, n)
     parameter = instruction(31, "parameter", a, f9=0)
     bodies = {
         "handed on": ([parameter], 31, a),
         "negated": ([parameter, instruction(32, "negate", a, [31])], 32, a),
-        "sliced": ([parameter, instruction(33, "slice", array(1, k), [31], f17=[{1: 0, 2: 1, 3: 1}, {1: 0, 2: k, 3: 1}])], 33, array(1, k)),
+        "sliced": (
+            [
+                parameter,
+                instruction(33, "slice", array(1, k), [31], f17=[{1: 0, 2: 1, 3: 1}, {1: 0, 2: k, 3: 1}]),
+            ],
+            33,
+            array(1, k),
+        ),
     }
     body, root, made = bodies[left]
     inner = [
@@ -34,7 +44,9 @@ def gemm(m: int, k: int, n: int, left: str = "handed on") -> bytes:
     main = [
         instruction(1, "parameter", a, f9=0),
         instruction(2, "parameter", b, f9=1),
-        instruction(3, "fusion", out, [1, 2], f11="kCustom", f38=(10,), f43=b'{"kind":"__triton_nested_gemm_fusion"}'),
+        instruction(
+            3, "fusion", out, [1, 2], f11="kCustom", f38=(10,), f43=b'{"kind":"__triton_nested_gemm_fusion"}'
+        ),
     ]
     return proto([
         computation(30, "left", body, root),
@@ -51,7 +63,11 @@ def bytes_of(data: bytes) -> float:
 
 @pytest.mark.parametrize(
     ("m", "k", "n"),
-    [(4096, 4096, 16), (1, 4096, 4096), (96, 32, 64)],  # a decode step's product has a small result and large operands
+    [
+        (4096, 4096, 16),
+        (1, 4096, 4096),
+        (96, 32, 64),
+    ],  # a decode step's product has a small result and large operands
 )
 def test_operands_that_are_only_handed_on_are_read_whole(m: int, k: int, n: int) -> None:
     by_hand = F32 * (m * k + k * n + m * n)

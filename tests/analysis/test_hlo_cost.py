@@ -1,4 +1,6 @@
-"""The cost model against XLA's own analysis of programs that XLA compiled, and on hand-made ones with an obvious answer."""
+"""The cost model against XLA's own analysis of programs that XLA compiled, and on hand-made ones with an
+obvious answer.
+"""
 
 from __future__ import annotations
 
@@ -23,35 +25,54 @@ from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.integration.jobs import environment, python_with
 
 CALL = "XLA gives up on custom calls (-1, which spoils its sum); this project knows some by name"
-PARTS = "of a table that a fusion gathers from XLA counts the whole; this project what is gathered, as XLA does outside of fusions"
+PARTS = (
+    "of a table that a fusion gathers from XLA counts the whole; this project what is gathered, as XLA "
+    "does outside of fusions"
+)
 DONE = "XLA counts the data once more when an asynchronous operation is done; nothing is moved then"
 # (program, quantity) → why this project says something else.
 DIFFERENT = {
-    ("top_k", "flops"): CALL, ("top_k", "bytes_accessed"): CALL, ("cholesky", "flops"): CALL, ("cholesky", "bytes_accessed"): CALL,
-    ("triangular_solve", "flops"): CALL, ("triangular_solve", "bytes_accessed"): CALL,
-    ("gather", "bytes_accessed"): PARTS, ("embedding_grad", "bytes_accessed"): PARTS,
-    ("op async-ag", "bytes_accessed"): DONE, ("op async-ar", "bytes_accessed"): DONE, ("op async-cp", "bytes_accessed"): DONE,
-    ("op copy-start", "bytes_accessed"): DONE, ("op send-recv", "bytes_accessed"): DONE, ("op async-start", "bytes_accessed"): DONE,
+    ("top_k", "flops"): CALL,
+    ("top_k", "bytes_accessed"): CALL,
+    ("cholesky", "flops"): CALL,
+    ("cholesky", "bytes_accessed"): CALL,
+    ("triangular_solve", "flops"): CALL,
+    ("triangular_solve", "bytes_accessed"): CALL,
+    ("gather", "bytes_accessed"): PARTS,
+    ("embedding_grad", "bytes_accessed"): PARTS,
+    ("op async-ag", "bytes_accessed"): DONE,
+    ("op async-ar", "bytes_accessed"): DONE,
+    ("op async-cp", "bytes_accessed"): DONE,
+    ("op copy-start", "bytes_accessed"): DONE,
+    ("op send-recv", "bytes_accessed"): DONE,
+    ("op async-start", "bytes_accessed"): DONE,
     ("op opt-barrier", "bytes_accessed"): "a barrier for the compiler moves nothing",
     ("op topk", "flops"): "XLA has no formula; one comparison for each element",
     ("op ragged-dot", "flops"): "XLA leaves out the rows; each row meets one group",
-    ("op fused-broadcast-twice", "bytes_accessed"): "XLA counts a parameter that is broadcast once more; it is read once",
-}  # fmt: skip
+    ("op fused-broadcast-twice", "bytes_accessed"): "XLA counts a parameter that is broadcast once more; it "
+    "is read once",
+}
 MAKE_PROGRAMS = Path(__file__).resolve().parents[1] / "data" / "hlo" / "make_programs.py"
 QUANTITIES = ("flops", "transcendentals", "bytes_accessed")
 
 
 def differences(program: Recorded) -> list[str]:
-    """What of a program this project says otherwise than XLA beyond the tolerance and the list, or equally against the list."""
+    """What of a program this project says otherwise than XLA beyond the tolerance and the list, or equally
+    against the list.
+    """
     module = program.module()
     assert module.info.n_damaged == 0
     costs = module_costs(module, loops="once")
     tolerance = 0.01 if program.kind in ("matmul", "conv") else 0.1
     found = []
-    for quantity, mine in zip(QUANTITIES, (costs.total_flops, costs.total_transcendentals, costs.total_bytes), strict=True):
+    for quantity, mine in zip(
+        QUANTITIES, (costs.total_flops, costs.total_transcendentals, costs.total_bytes), strict=True
+    ):
         theirs = getattr(program, quantity)
         if (program.name, quantity) in DIFFERENT:
-            found += [f"{quantity} of {program.name} is equal: take it from the list"] if mine == theirs else []
+            found += (
+                [f"{quantity} of {program.name} is equal: take it from the list"] if mine == theirs else []
+            )
         elif mine != pytest.approx(theirs, rel=tolerance, abs=0.5):
             found.append(f"{quantity} of {program.name}: {mine:g} for XLA's {theirs:g}")
     return found
@@ -66,7 +87,9 @@ def test_equals_what_xla_says_now(tmp_path: Path) -> None:
     """The same of programs that JAX compiles here and now."""
     output = tmp_path / "programs.json.gz"
     command = [python_with("jax"), str(MAKE_PROGRAMS), str(output)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     compiled = recorded(output)
     kinds = [program.kind for program in compiled.values()]
@@ -79,13 +102,20 @@ def test_a_cost_that_differs_is_told() -> None:
     program = recorded()["matmul"]
     wrong = replace(program, flops=program.flops * 1.02)
     assert differences(wrong) == [f"flops of matmul: {program.flops:g} for XLA's {wrong.flops:g}"]
-    listed = replace(recorded()["op ragged-dot"], flops=module_costs(recorded()["op ragged-dot"].module(), loops="once").total_flops)
+    listed = replace(
+        recorded()["op ragged-dot"],
+        flops=module_costs(recorded()["op ragged-dot"].module(), loops="once").total_flops,
+    )
     assert differences(listed) == ["flops of op ragged-dot is equal: take it from the list"]
 
 
 def test_enough_programs_are_compared() -> None:
     kinds = [program.kind for program in recorded().values()]
-    assert (kinds.count("matmul") + kinds.count("conv") >= 20, kinds.count("other") >= 30, kinds.count("op") >= 80) == (True, True, True)
+    assert (
+        kinds.count("matmul") + kinds.count("conv") >= 20,
+        kinds.count("other") >= 30,
+        kinds.count("op") >= 80,
+    ) == (True, True, True)
     different = [name for name, _ in DIFFERENT if not name.startswith("op ")]
     assert len(set(different)) <= 5
 
@@ -112,7 +142,11 @@ def test_loops_count_all_their_trips() -> None:
     assert once.total_flops == pytest.approx(2 * 64**3, rel=0.001)
     assert all_trips.is_known.all()
     unknown = recorded()["while_unknown"].module()
-    assert not module_costs(unknown).is_known[unknown.info.entry and list(unknown.rows_of(unknown.info.entry))].all()
+    assert (
+        not module_costs(unknown)
+        .is_known[unknown.info.entry and list(unknown.rows_of(unknown.info.entry))]
+        .all()
+    )
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -130,7 +164,9 @@ def test_positions_of_a_window(seed: int) -> None:
 def call(target: str, shapes: list[object], result: object, config: str = "", **more: object) -> bytes:
     """A program of one custom call."""
     entry = [instruction(i + 1, "parameter", shape, f9=i) for i, shape in enumerate(shapes)]
-    entry.append(instruction(99, "custom-call", result, range(1, len(shapes) + 1), f28=target, f43=config, **more))
+    entry.append(
+        instruction(99, "custom-call", result, range(1, len(shapes) + 1), f28=target, f43=config, **more)
+    )
     return proto([computation(1, "main", entry, 99)])
 
 
@@ -147,11 +183,23 @@ WORKSPACE = array(1024, code=3)
 @pytest.mark.parametrize(
     ("data", "flops"),
     [
-        (call("__cublas$gemm", [array(8, 32), array(32, 16)], pair(array(8, 16), WORKSPACE), GEMM), 2 * 8 * 32 * 16),
-        (call("__cublas$lt$matmul", [array(8, 32), array(32, 16), array(16)], array(8, 16), GEMM), 2 * 8 * 32 * 16),
+        (
+            call("__cublas$gemm", [array(8, 32), array(32, 16)], pair(array(8, 16), WORKSPACE), GEMM),
+            2 * 8 * 32 * 16,
+        ),
+        (
+            call("__cublas$lt$matmul", [array(8, 32), array(32, 16), array(16)], array(8, 16), GEMM),
+            2 * 8 * 32 * 16,
+        ),
         (call("__onednn$matmul", [array(3, 8, 32), array(3, 32, 16)], array(3, 8, 16)), 3 * 2 * 8 * 32 * 16),
-        (call("__cudnn$fmhaSoftmax", [array(2, 16, 4, 64)] * 3, array(2, 16, 4, 64), FMHA), 4 * 2 * 4 * 16 * 32 * 64),
-        (call("__cudnn$fmhaSoftmaxBackward", [array(2, 16, 4, 64)] * 3, array(2, 16, 4, 64), FMHA), 10 * 2 * 4 * 16 * 32 * 64),
+        (
+            call("__cudnn$fmhaSoftmax", [array(2, 16, 4, 64)] * 3, array(2, 16, 4, 64), FMHA),
+            4 * 2 * 4 * 16 * 32 * 64,
+        ),
+        (
+            call("__cudnn$fmhaSoftmaxBackward", [array(2, 16, 4, 64)] * 3, array(2, 16, 4, 64), FMHA),
+            10 * 2 * 4 * 16 * 32 * 64,
+        ),
         (call("tpu_custom_call", [array(8)], array(8), MOSAIC), 123),
         (call("lapack_spotrf_ffi", [array(2, 30, 30)], array(2, 30, 30)), 2 * 30**3 / 3),
         (call("TopK", [array(4, 100)], pair(array(4, 5), array(4, 5, code=4))), 400),
@@ -172,7 +220,16 @@ def test_a_kernel_may_state_its_own_cost() -> None:
 
 
 @pytest.mark.parametrize(
-    "config", ["", "{", "[1]", '{"gemm_backend_config":7}', '{"cost_estimate":{"flops":"x"}}', "{" * 100_000, b"\xff\xfe"]
+    "config",
+    [
+        "",
+        "{",
+        "[1]",
+        '{"gemm_backend_config":7}',
+        '{"cost_estimate":{"flops":"x"}}',
+        "{" * 100_000,
+        b"\xff\xfe",
+    ],
 )
 def test_strange_configurations(config: str) -> None:
     costs = module_costs(decode_hlo(call("anything", [array(8)], array(8), config), "call"))
@@ -199,9 +256,16 @@ def test_convolutions_of_a_library_and_their_gradients() -> None:
 def test_calls_that_lead_back_are_cut() -> None:
     shape = array(4)
     bodies = [
-        computation(2, "a", [instruction(5, "call", shape, f38=(3,)), instruction(6, "add", shape, [5, 5])], 6),
+        computation(
+            2, "a", [instruction(5, "call", shape, f38=(3,)), instruction(6, "add", shape, [5, 5])], 6
+        ),
         computation(3, "b", [instruction(7, "fusion", shape, f38=(2,), f11="kLoop")], 7),
-        computation(1, "main", [instruction(8, "while", shape, f38=(2, 3)), instruction(9, "map", shape, [8, 9], f38=(1,))], 9),
+        computation(
+            1,
+            "main",
+            [instruction(8, "while", shape, f38=(2, 3)), instruction(9, "map", shape, [8, 9], f38=(1,))],
+            9,
+        ),
     ]
     costs = module_costs(decode_hlo(proto(bodies), "cyclic"))
     assert np.isfinite(costs.total_flops)
@@ -217,7 +281,11 @@ def test_a_million_calls_within_each_other() -> None:
 
 def test_sizes_beyond_all_bounds() -> None:
     huge, negative = array(2**62, 2**62), array(-4, 8)
-    entry = [instruction(1, "parameter", huge), instruction(2, "add", huge, [1, 1]), instruction(3, "exponential", negative, [2])]
+    entry = [
+        instruction(1, "parameter", huge),
+        instruction(2, "add", huge, [1, 1]),
+        instruction(3, "exponential", negative, [2]),
+    ]
     costs = module_costs(decode_hlo(proto([computation(1, "main", entry, 3)]), "huge"))
     assert np.isfinite(costs.total_flops)
     assert (costs.bytes_accessed >= 0).all()
@@ -225,7 +293,9 @@ def test_sizes_beyond_all_bounds() -> None:
 
 def test_costs_of_a_program_are_computed_once_and_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(hlo_work, "module_costs", lambda module: asked.append(module.info.name) or module_costs(module))
+    monkeypatch.setattr(
+        hlo_work, "module_costs", lambda module: asked.append(module.info.name) or module_costs(module)
+    )
     session = Session(str(demo_runs()["jax_train"]), cache=False)
     trace = session.trace(session.hosts[0])
     number = trace.programs[0].program_id

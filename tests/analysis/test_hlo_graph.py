@@ -1,4 +1,6 @@
-"""The neighbourhood of an instruction, its text by the line, classes, search and files, on drawn modules and on recorded ones."""
+"""The neighbourhood of an instruction, its text by the line, classes, search and files, on drawn modules and
+on recorded ones.
+"""
 
 from __future__ import annotations
 
@@ -55,21 +57,29 @@ def test_so_many_hops_in_both_directions() -> None:
 
 def test_a_value_that_all_read_ends_the_walk_unless_it_is_the_middle() -> None:
     n = HUB + 6
-    instructions = [instruction(1, "constant", array())] + [instruction(i, "add", array(), [1, 1]) for i in range(2, n)]
+    instructions = [instruction(1, "constant", array())] + [
+        instruction(i, "add", array(), [1, 1]) for i in range(2, n)
+    ]
     module = module_of(instructions)
     assert names(module, around(module, "add.5", radius=9)) == {"constant.1", "add.5"}
     whole = around(module, "constant.1", radius=1, most_nodes=400)
     assert len(whole.nodes) == n - 1
     few = around(module, "constant.1", radius=1, most_nodes=10)
     assert (len(few.nodes), few.n_cut) == (10, n - 11)
-    hot = neighbourhood(module, module.find("constant.1"), GraphOptions(1, 2), lambda row: float(module.name(row) == "add.9"))
+    hot = neighbourhood(
+        module, module.find("constant.1"), GraphOptions(1, 2), lambda row: float(module.name(row) == "add.9")
+    )
     assert names(module, hot) == {"constant.1", "add.9"}
 
 
 def test_an_opened_fusion_is_a_frame_with_straight_edges() -> None:
     module = decode_hlo(small_proto(), "f", 7)
     merged = around(module, "dot.3", radius=1)
-    assert links(module, merged) == {("parameter.1", "dot.3", 0), ("parameter.2", "dot.3", 1), ("dot.3", "fusion.4", 0)}
+    assert links(module, merged) == {
+        ("parameter.1", "dot.3", 0),
+        ("parameter.2", "dot.3", 1),
+        ("dot.3", "fusion.4", 0),
+    }
     for opened in (
         around(module, "dot.3", radius=1, opens_all=True),
         around(module, "dot.3", radius=1, opened=frozenset({module.find("fusion.4")})),
@@ -84,9 +94,18 @@ def test_an_opened_fusion_is_a_frame_with_straight_edges() -> None:
 
 
 def test_values_leave_an_opened_fusion_from_its_root() -> None:
-    body = computation(20, "body", [instruction(11, "parameter", array(2), f9=0), instruction(12, "exponential", array(2), [11])], 12)
+    body = computation(
+        20,
+        "body",
+        [instruction(11, "parameter", array(2), f9=0), instruction(12, "exponential", array(2), [11])],
+        12,
+    )
     module = module_of(
-        [instruction(1, "iota", array(2)), instruction(2, "fusion", array(2), [1], f38=(20,)), instruction(3, "add", array(2), [2, 2])],
+        [
+            instruction(1, "iota", array(2)),
+            instruction(2, "fusion", array(2), [1], f38=(20,)),
+            instruction(3, "add", array(2), [2, 2]),
+        ],
         body,
     )
     graph = around(module, "add.3", radius=1, opens_all=True)
@@ -122,16 +141,36 @@ def test_lines_by_number_are_those_of_the_whole_text(options: Any) -> None:
 
 def test_classes() -> None:
     module = decode_hlo(small_proto(), "f", 7)
-    found = {name: class_of(module, module.find(name)) for name in ("dot.3", "fusion.4", "parameter.1", "exponential.12")}
-    assert found == {"dot.3": "matrix", "fusion.4": "fusion", "parameter.1": "input", "exponential.12": "elementwise"}
+    found = {
+        name: class_of(module, module.find(name))
+        for name in ("dot.3", "fusion.4", "parameter.1", "exponential.12")
+    }
+    assert found == {
+        "dot.3": "matrix",
+        "fusion.4": "fusion",
+        "parameter.1": "input",
+        "exponential.12": "elementwise",
+    }
     body = computation(20, "body", [instruction(11, "dot", array(2))], 11)
-    inside = module_of([instruction(2, "fusion", array(2), f38=(20,)), instruction(3, "custom-call", array(2), f28="__cublas$gemm")], body)
-    assert [class_of(inside, inside.find(name)) for name in ("fusion.2", "custom-call.3")] == ["matrix", "matrix"]
+    inside = module_of(
+        [
+            instruction(2, "fusion", array(2), f38=(20,)),
+            instruction(3, "custom-call", array(2), f28="__cublas$gemm"),
+        ],
+        body,
+    )
+    assert [class_of(inside, inside.find(name)) for name in ("fusion.2", "custom-call.3")] == [
+        "matrix",
+        "matrix",
+    ]
 
 
 def test_search_looks_at_names_opcodes_and_framework_ops() -> None:
     module = decode_hlo(small_proto(), "f", 7)
-    found = {text: [module.name(row) for row in matching_rows(module, text).tolist()] for text in ("%DOT", "jit(f)", "fus", "nothing")}
+    found = {
+        text: [module.name(row) for row in matching_rows(module, text).tolist()]
+        for text in ("%DOT", "jit(f)", "fus", "nothing")
+    }
     assert found == {"%DOT": ["dot.3"], "jit(f)": ["dot.3"], "fus": ["fusion.4"], "nothing": []}
 
 
@@ -145,12 +184,19 @@ def test_dot_and_json_tell_the_same_graph() -> None:
     assert whole["center"] == "dot.3"
     assert {(edge["from"], edge["to"], edge["operand"]) for edge in whole["edges"]} == links(module, graph)
     odd = module_of([{**instruction(1, "add", array(2)), 1: 'a"]; evil\\'}])
-    assert '[label="a\\"]; evil\\\\\\nf32[2]"' in "\n".join(dot_text(odd, neighbourhood(odd, 0, GraphOptions())))
+    assert '[label="a\\"]; evil\\\\\\nf32[2]"' in "\n".join(
+        dot_text(odd, neighbourhood(odd, 0, GraphOptions()))
+    )
 
 
 def test_a_large_module_is_walked_at_once() -> None:
     n = 50_000
-    module = module_of([instruction(i, "add", array(2), [max(1, i - 1), max(1, i // 2)] if i > 1 else []) for i in range(1, n + 1)])
+    module = module_of(
+        [
+            instruction(i, "add", array(2), [max(1, i - 1), max(1, i // 2)] if i > 1 else [])
+            for i in range(1, n + 1)
+        ]
+    )
     assert len(module.users) == n  # made once for a module
     begun = time.process_time()
     graph = around(module, f"add.{n // 2}", radius=6)

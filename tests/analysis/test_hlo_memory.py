@@ -1,4 +1,6 @@
-"""The heap's replay and what it says of a space, on drawn events whose answer is plain, and held against a replay one by one."""
+"""The heap's replay and what it says of a space, on drawn events whose answer is plain, and held against a
+replay one by one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.hlo.heap import Heap, simulate
-from tb_tpuprof.analysis.hlo.memory import CATEGORIES, SpaceMemory, colors_of, part_of, scoped_vmem, space_memory
+from tb_tpuprof.analysis.hlo.memory import (
+    CATEGORIES,
+    SpaceMemory,
+    colors_of,
+    part_of,
+    scoped_vmem,
+    space_memory,
+)
 from tb_tpuprof.analysis.hlo.memory_advice import advice, padded_dimensions
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.hlo import HloModule
@@ -23,14 +32,18 @@ Event = tuple[int, int] | tuple[int, int, int]
 
 
 def heap_of(events: list[Event], sizes: list[int]) -> Heap:
-    rows = np.array([(e[0], e[1], i, e[2] if len(e) > 2 else -1, e[1], -1) for i, e in enumerate(events)], np.int64).reshape(-1, 6)
+    rows = np.array(
+        [(e[0], e[1], i, e[2] if len(e) > 2 else -1, e[1], -1) for i, e in enumerate(events)], np.int64
+    ).reshape(-1, 6)
     columns = {spec.name: rows[:, i].astype(spec.dtype) for i, spec in enumerate(HEAP_EVENTS)}
     size = np.array(sizes, np.int64)
     return simulate(Table(HEAP_EVENTS, columns), slice(0, len(events)), size, size * 4 // 5)
 
 
 def spans(heap: Heap) -> dict[int, tuple[int, int]]:
-    return {row: (int(a), int(b)) for row, (a, b) in enumerate(zip(heap.start, heap.end, strict=True)) if a >= 0}
+    return {
+        row: (int(a), int(b)) for row, (a, b) in enumerate(zip(heap.start, heap.end, strict=True)) if a >= 0
+    }
 
 
 def test_bytes_before_each_event_and_the_first_of_equal_peaks() -> None:
@@ -122,13 +135,29 @@ def test_random_traces_are_as_a_replay_one_by_one(seed: int) -> None:
     assert (heap.held.tolist(), heap.peak, heap.live.tolist()) == replayed(events, sizes)
 
 
-def module_of(allocations: list[Any], events: list[Any] | None = None, sizes: Any = None, shapes: Any = None, **fields: Any) -> HloModule:
+def module_of(
+    allocations: list[Any],
+    events: list[Any] | None = None,
+    sizes: Any = None,
+    shapes: Any = None,
+    **fields: Any,
+) -> HloModule:
     """Buffers 1 … 4 of instructions add.2 … add.5; `sizes` of each with padding."""
     sizes = sizes or {1: 100_000, 2: 200_000, 3: 50_000, 4: 30_000}
-    instructions = [instruction(i + 1, "add", (shapes or {}).get(i, array(size // 5)), **fields) for i, size in sizes.items()]
+    instructions = [
+        instruction(i + 1, "add", (shapes or {}).get(i, array(size // 5)), **fields)
+        for i, size in sizes.items()
+    ]
     buffers = [{1: i, 2: size, 3: {2: f"add.{i + 1}", 4: i + 1}, 4: 0} for i, size in sizes.items()]
-    traces = [{1: [{1: e[0], 2: e[1], 4: f"add.{e[1] + 1}"} for e in trace], 2: 0, 3: i} for i, trace in enumerate(events or [])]
-    return decode_hlo(proto([computation(1, "main", instructions, 2)], buffers={1: buffers, 3: allocations, 4: traces}), "f", 7)
+    traces = [
+        {1: [{1: e[0], 2: e[1], 4: f"add.{e[1] + 1}"} for e in trace], 2: 0, 3: i}
+        for i, trace in enumerate(events or [])
+    ]
+    return decode_hlo(
+        proto([computation(1, "main", instructions, 2)], buffers={1: buffers, 3: allocations, 4: traces}),
+        "f",
+        7,
+    )
 
 
 def space(module: HloModule, color: int = 0) -> SpaceMemory:
@@ -149,17 +178,28 @@ def test_permanent_memory_lies_below_the_temporaries_and_threads_own_in_no_sum()
     assert (memory.peak_bytes, memory.allocated_bytes) == (370_008, 570_008)
     assert memory.peak_unpadded_bytes == 70_008 - 10_000 + 240_000
     assert memory.live.tolist() == [2, 0, 1]
-    assert [CATEGORIES[k] for k in memory.category.tolist()] == ["Temporary", "Temporary", "Parameter", "Parameter"]
+    assert [CATEGORIES[k] for k in memory.category.tolist()] == [
+        "Temporary",
+        "Temporary",
+        "Parameter",
+        "Parameter",
+    ]
 
 
 def test_of_several_heaps_the_largest_allocation_s_is_replayed() -> None:
-    allocations = [{1: 0, 2: 100_000, 9: [{1: 1, 2: 0, 3: 100_000}]}, {1: 1, 2: 300_000, 9: [{1: 2, 2: 0, 3: 200_000}]}]
+    allocations = [
+        {1: 0, 2: 100_000, 9: [{1: 1, 2: 0, 3: 100_000}]},
+        {1: 1, 2: 300_000, 9: [{1: 2, 2: 0, 3: 200_000}]},
+    ]
     memory = space(module_of(allocations, [[(A, 1), (F, 1)], [(A, 2), (F, 2)]]))
     assert (memory.peak_bytes, memory.n_heap_traces) == (200_000, 2)
 
 
 def test_sizes_beyond_any_memory_do_not_overflow() -> None:
-    allocations = [{1: 0, 2: 2**63 - 1, 9: [{1: 1, 2: 0, 3: 1}]}, *({1: i, 2: 2**62, 5: 1} for i in range(1, 9))]
+    allocations = [
+        {1: 0, 2: 2**63 - 1, 9: [{1: 1, 2: 0, 3: 1}]},
+        *({1: i, 2: 2**62, 5: 1} for i in range(1, 9)),
+    ]
     memory = space(
         module_of(
             allocations,
@@ -173,14 +213,25 @@ def test_sizes_beyond_any_memory_do_not_overflow() -> None:
 
 
 def test_spaces_are_apart() -> None:
-    module = module_of([{1: 0, 2: 100, 5: 1, 8: 5, 9: [{1: 1, 2: 0, 3: 100}]}, {1: 1, 2: 40, 5: 1, 9: [{1: 2, 2: 0, 3: 40}]}])
+    module = module_of(
+        [{1: 0, 2: 100, 5: 1, 8: 5, 9: [{1: 1, 2: 0, 3: 100}]}, {1: 1, 2: 40, 5: 1, 9: [{1: 2, 2: 0, 3: 40}]}]
+    )
     assert module.buffers
     assert colors_of(module.buffers) == [0, 5]
-    assert (space(module).peak_bytes, space(module, 5).peak_bytes, space(module, 3).peak_bytes) == (40, 100, 0)
+    assert (space(module).peak_bytes, space(module, 5).peak_bytes, space(module, 3).peak_bytes) == (
+        40,
+        100,
+        0,
+    )
 
 
 def test_a_module_without_an_assignment_has_no_memory() -> None:
-    assert space_memory(decode_hlo(proto([computation(1, "main", [instruction(1, "parameter", array(2))], 1)]), "f", 7), 0) is None
+    assert (
+        space_memory(
+            decode_hlo(proto([computation(1, "main", [instruction(1, "parameter", array(2))], 1)]), "f", 7), 0
+        )
+        is None
+    )
 
 
 def test_scoped_vmem_is_the_largest_sum_of_one_instruction() -> None:
@@ -197,11 +248,17 @@ def test_advice_names_padding_donation_and_types_with_what_they_save() -> None:
         {1: 2, 2: 200_000, 7: 1, 9: [{1: 3, 2: 0, 3: 200_000}]},
     ]
     module = module_of(
-        allocations, [[(A, 1), (F, 1)]], {1: 512_000, 2: 200_000, 3: 200_000}, {1: padded, 2: array(50_000), 3: array(50_000)}
+        allocations,
+        [[(A, 1), (F, 1)]],
+        {1: 512_000, 2: 200_000, 3: 200_000},
+        {1: padded, 2: array(50_000), 3: array(50_000)},
     )
     found = advice(module, space(module))
     assert [item.saves_bytes for item in found] == [448_000, 256_000, 200_000]
-    assert "`add.2`, `f32[16,1000]`, takes 500 KiB for 62.5 KiB of data (8×): the layout pads 16 to 128" in found[0].text
+    assert (
+        "`add.2`, `f32[16,1000]`, takes 500 KiB for 62.5 KiB of data (8×): the layout pads 16 to 128"
+        in found[0].text
+    )
     assert "bfloat16" in found[1].text
     assert "1 of the program's parameters (3) have the size of results" in found[2].text
 

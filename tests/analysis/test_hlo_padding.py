@@ -22,7 +22,9 @@ def test_arrays_of_a_tuple_are_numbered_and_untiled_ones_have_no_padding() -> No
     assert padded_dims("x", Shape(TUPLE, elements=(inner, Shape(F32, (5,))))) == [PaddedDim("x[0]", 0, 3, 8)]
 
 
-@pytest.mark.parametrize(("device", "side"), [("TPU v5 lite", 128), ("TPU v4", 128), ("TPU v6 lite", 256), ("TPU7x", 256)])
+@pytest.mark.parametrize(
+    ("device", "side"), [("TPU v5 lite", 128), ("TPU v4", 128), ("TPU v6 lite", 256), ("TPU7x", 256)]
+)
 def test_sides_of_matrix_units(device: str, side: int) -> None:
     assert unit_side(device, "TPU") == side
     assert unit_side(device, "GPU") == 0

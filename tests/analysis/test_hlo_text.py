@@ -1,4 +1,6 @@
-"""The text of HLO modules against XLA's own, line by line, and constants, shardings and groups of every kind."""
+"""The text of HLO modules against XLA's own, line by line, and constants, shardings and groups of
+every kind.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import pytest
 
 from tb_tpuprof.analysis.hlo.text.attributes import escaped, replica_groups_text, sharding_text, window_text
 from tb_tpuprof.analysis.hlo.text.literals import literal_text, small_float
-from tb_tpuprof.analysis.hlo.text.printer import LONG, SHORT, expression_text, instruction_text, module_text, printed_order
+from tb_tpuprof.analysis.hlo.text.printer import (
+    LONG,
+    SHORT,
+    expression_text,
+    instruction_text,
+    module_text,
+    printed_order,
+)
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.hlo_attributes import Iota, Literal, ReplicaGroups, Sharding, WindowDim
 from tb_tpuprof.trace.hlo_shape import Shape
@@ -21,8 +30,9 @@ from tests.ingest.hlo_protos import array, computation, instruction, proto, smal
 def comparable(text: str) -> list[str]:
     """Lines without what differs on purpose.
 
-    XLA numbers source stacks anew when it reads a module; this project keeps the file's numbers. How many devices a program runs
-    on XLA takes from its configuration, which a serialized module lacks; this project from the device assignment.
+    XLA numbers source stacks anew when it reads a module; this project keeps the file's numbers. How many
+    devices a program runs on XLA takes from its configuration, which a serialized module lacks; this project
+    from the device assignment.
     """
     text = re.sub(r"(?ms)^FileNames.*?^StackFrames\n.*?\n\n", "", text)
     text = re.sub(r", (num_partitions|replica_count)=\d+", "", text)
@@ -45,10 +55,18 @@ def test_operands_may_have_their_shapes(name: str) -> None:
     plain = replace(LONG, operand_numbers=False, metadata=False)
     for row in range(module.n_instructions):
         with_shapes = instruction_text(module, row, replace(plain, operand_shapes=True))
-        operands = [int(i) for i in module.operands[row]] if module.opcode(row) not in ("parameter", "constant") else []
+        operands = (
+            [int(i) for i in module.operands[row]]
+            if module.opcode(row) not in ("parameter", "constant")
+            else []
+        )
         for operand in operands:
             text = f"{module.shape(operand).text()} %{module.name(operand)}"
-            assert instruction_text(module, operand, plain).partition(" = ")[2].startswith(f"{module.shape(operand).text()} ")
+            assert (
+                instruction_text(module, operand, plain)
+                .partition(" = ")[2]
+                .startswith(f"{module.shape(operand).text()} ")
+            )
             assert text in with_shapes
             with_shapes = with_shapes.replace(text, f"%{module.name(operand)}", 1)
         assert with_shapes == instruction_text(module, row, plain)
@@ -58,7 +76,8 @@ def test_source_stacks_are_those_of_xla_but_for_their_numbers() -> None:
     """The same places, in whatever order."""
     for program in recorded().values():
         ours, theirs = (
-            sorted(re.findall(r'^\d+ "(.*)"$', text, re.M)) for text in ("\n".join(module_text(program.module())), program.long_text)
+            sorted(re.findall(r'^\d+ "(.*)"$', text, re.M))
+            for text in ("\n".join(module_text(program.module())), program.long_text)
         )
         assert ours == theirs, program.name
 
@@ -66,7 +85,8 @@ def test_source_stacks_are_those_of_xla_but_for_their_numbers() -> None:
 def test_lines_of_the_small_program() -> None:
     module = decode_hlo(small_proto(), "small")
     assert instruction_text(module, module.find("dot.3")) == (
-        "%dot.3 = f32[8,16]{1,0} dot(%parameter.1, %parameter.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+        "%dot.3 = f32[8,16]{1,0} dot(%parameter.1, %parameter.2), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}, "
         'metadata={op_type="dot_general" op_name="jit(f)/dot" source_file="a.py" source_line=3 stack_frame_id=2}'
     )
     assert expression_text(module, module.find("fusion.4"), SHORT) == (
@@ -106,9 +126,22 @@ def test_constants() -> None:
 
 @pytest.mark.parametrize(
     ("code", "bits", "value"),
-    [(19, 0x3C, 1.0), (20, 0x38, 1.0), (20, 0x7E, 448.0), (28, 0x77, 240.0), (29, 0x30, 1.0), (25, 0x40, 1.0), (24, 0x40, 1.0),
-     (23, 0x58, 1.0), (32, 0x2, 1.0), (32, 0x7, 6.0), (32, 0x1, 0.5), (33, 127, 1.0), (19, 0x01, 2.0**-16)],
-)  # fmt: skip
+    [
+        (19, 0x3C, 1.0),
+        (20, 0x38, 1.0),
+        (20, 0x7E, 448.0),
+        (28, 0x77, 240.0),
+        (29, 0x30, 1.0),
+        (25, 0x40, 1.0),
+        (24, 0x40, 1.0),
+        (23, 0x58, 1.0),
+        (32, 0x2, 1.0),
+        (32, 0x7, 6.0),
+        (32, 0x1, 0.5),
+        (33, 127, 1.0),
+        (19, 0x01, 2.0**-16),
+    ],
+)
 def test_small_floats(code: int, bits: int, value: float) -> None:
     assert small_float(bits, code) == value
 
@@ -116,12 +149,16 @@ def test_small_floats(code: int, bits: int, value: float) -> None:
 def test_hostile_modules_are_written_all_the_same() -> None:
     shape = array(2)
     bodies = [
-        computation(2, "a", [instruction(5, "call", shape, f38=(3,)), instruction(6, "async-done", shape, [6])], 6),
+        computation(
+            2, "a", [instruction(5, "call", shape, f38=(3,)), instruction(6, "async-done", shape, [6])], 6
+        ),
         computation(3, "b", [instruction(7, "unheard-of", shape, [77], f38=(2, 99))], 7),
     ]
     module = decode_hlo(proto(bodies), "cyclic")
     assert sorted(printed_order(module)) == [0, 1]
     text = "\n".join(module_text(module))
     assert "unheard-of(?), called_computations={%a, ?}" in text
-    chain = [computation(k, f"c{k}", [instruction(k, "call", shape, f38=(k + 1,))], k) for k in range(1, 20_000)]
+    chain = [
+        computation(k, f"c{k}", [instruction(k, "call", shape, f38=(k + 1,))], k) for k in range(1, 20_000)
+    ]
     assert sum(1 for _ in module_text(decode_hlo(proto(chain), "deep"))) > 20_000

@@ -1,4 +1,6 @@
-"""Stats that are decoded on opening are those that analyses ask for: none too many, which would cost time in every trace, none too few."""
+"""Stats that are decoded on opening are those that analyses ask for: none too many, which would cost time in
+every trace, none too few.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,24 @@ from pathlib import Path
 from tb_tpuprof.trace.schema import DEVICE_STATS, HOT_STATS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "tb_tpuprof"
-ASKED = re.compile(r"event_stats\.\w+\(\s*\"([^\"]+)\"|(?:first_ints|events_with)\(\s*trace,\s*((?:\"[^\"]+\",?\s*)+)")
+ASKED = re.compile(
+    r"event_stats\.\w+\(\s*\"([^\"]+)\"|(?:first_ints|events_with)\(\s*trace,\s*((?:\"[^\"]+\",?\s*)+)"
+)
 
 
 def test_every_decoded_stat_is_asked_for_and_the_other_way_round() -> None:
-    source = "\n".join(path.read_text("utf-8") for part in ("analysis", "tools") for path in sorted((PACKAGE / part).rglob("*.py")))
+    source = "\n".join(
+        path.read_text("utf-8")
+        for part in ("analysis", "tools")
+        for path in sorted((PACKAGE / part).rglob("*.py"))
+    )
     declared = {*HOT_STATS, *(name for names in DEVICE_STATS.values() for name in names)}
     assert {name for name in declared if f'"{name}"' not in source} == set()
-    asked = {name for one, many in ASKED.findall(source) for name in ([one] if one else re.findall(r"\"([^\"]+)\"", many))}
+    asked = {
+        name
+        for one, many in ASKED.findall(source)
+        for name in ([one] if one else re.findall(r"\"([^\"]+)\"", many))
+    }
     assert len(asked) > 5
     # What only this project's reader of PyTorch's files writes is never read from an XSpace.
     kineto = (PACKAGE / "ingest" / "chrome" / "kineto_collectives.py").read_text("utf-8")

@@ -11,23 +11,43 @@ from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 CATEGORIES = {
-    "infeed": "infeed", "fusion": "loop fusion", "all-reduce": "all-reduce", "outfeed": "outfeed", "send": "send",
-    "wait": "sparse-core-v0 infeed wait", "host-send": "host send", "host-recv": "host recv-done",
-}  # fmt: skip
+    "infeed": "infeed",
+    "fusion": "loop fusion",
+    "all-reduce": "all-reduce",
+    "outfeed": "outfeed",
+    "send": "send",
+    "wait": "sparse-core-v0 infeed wait",
+    "host-send": "host send",
+    "host-recv": "host recv-done",
+}
 
 
 def analysed(*traces: Trace) -> InputPipeline:
     return input_pipeline([input_part(trace) for trace in traces])
 
 
-def core(number: int, ops: list[tuple[str, int, int]], n_steps: int = 2, step: int = 90, ids: dict[str, int] | None = None) -> DrawnPlane:
+def core(
+    number: int,
+    ops: list[tuple[str, int, int]],
+    n_steps: int = 2,
+    step: int = 90,
+    ids: dict[str, int] | None = None,
+) -> DrawnPlane:
     """A TensorCore whose steps all hold the same operations: (name, start in the step, length)."""
     events = [
-        DrawnEvent(name, (i * step + start) * PS, length * PS, {"all_reduce_unique_id": 100 * i + ids[name]} if ids and name in ids else {})
+        DrawnEvent(
+            name,
+            (i * step + start) * PS,
+            length * PS,
+            {"all_reduce_unique_id": 100 * i + ids[name]} if ids and name in ids else {},
+        )
         for i in range(n_steps)
         for name, start, length in ops
     ]
-    lines = {"Steps": [DrawnEvent(str(i), i * step * PS, step * PS) for i in range(n_steps)], "XLA Ops": events}
+    lines = {
+        "Steps": [DrawnEvent(str(i), i * step * PS, step * PS) for i in range(n_steps)],
+        "XLA Ops": events,
+    }
     stats = {name: {"hlo_category": CATEGORIES[name.partition(".")[0]]} for name, _, _ in ops}
     return DrawnPlane(f"/device:TPU:{number}", lines, metadata_stats=stats)
 
@@ -50,14 +70,26 @@ def test_planted_waiting_on_a_cpu_comes_back() -> None:
 @pytest.mark.parametrize(
     ("row", "level", "text"),
     [
-        ("  [IteratorGetNext     ][MatMul:MatMul               ]", "bad", "Highly input-bound: each step waits 22.0 µs (40.0 %) for data."),
+        (
+            "  [IteratorGetNext     ][MatMul:MatMul               ]",
+            "bad",
+            "Highly input-bound: each step waits 22.0 µs (40.0 %) for data.",
+        ),
         (
             "  <g>[MatMul:MatMul                                  ]",
             "warn",
             "Moderately input-bound: each step waits 3.00 µs (5.45 %) for data.",
         ),
-        ("  [MatMul:MatMul                     ]", "warn", "Possibly input-bound: no waiting for data was traced"),
-        ("[MatMul:MatMul                                       ]", "good", "Not input-bound: no step waits for data."),
+        (
+            "  [MatMul:MatMul                     ]",
+            "warn",
+            "Possibly input-bound: no waiting for data was traced",
+        ),
+        (
+            "[MatMul:MatMul                                       ]",
+            "good",
+            "Not input-bound: no step waits for data.",
+        ),
     ],
 )
 def test_the_verdict_is_highly_moderately_possibly_or_not(row: str, level: str, text: str) -> None:
@@ -111,14 +143,28 @@ def test_a_fifth_of_infeed_in_a_tpu_step_comes_back() -> None:
 
 
 def test_every_part_of_a_tpu_step_has_its_place() -> None:
-    ops = [("infeed.1", 0, 5), ("fusion.1", 5, 20), ("all-reduce.1", 25, 10), ("send.1", 35, 3), ("wait.1", 38, 4), ("host-send.1", 42, 6)]
+    ops = [
+        ("infeed.1", 0, 5),
+        ("fusion.1", 5, 20),
+        ("all-reduce.1", 25, 10),
+        ("send.1", 35, 3),
+        ("wait.1", 38, 4),
+        ("host-send.1", 42, 6),
+    ]
     ops += [("host-recv.1", 48, 7), ("outfeed.1", 55, 8)]
     found = analysed(build([core(0, ops)]))
     assert found.cores is not None
     assert {name: found.cores.parts[name][0] / PS for name in TC_PARTS} == {
-        "tc_compute": 20, "collective_compute": 10, "collective_sync": 0, "device_to_device": 3, "sparse_wait": 4, "tc_infeed": 5,
-        "host_transfer": 13, "tc_outfeed": 8, "tc_idle": 27,
-    }  # fmt: skip
+        "tc_compute": 20,
+        "collective_compute": 10,
+        "collective_sync": 0,
+        "device_to_device": 3,
+        "sparse_wait": 4,
+        "tc_infeed": 5,
+        "host_transfer": 13,
+        "tc_outfeed": 8,
+        "tc_idle": 27,
+    }
     assert found.input_fraction[0] == pytest.approx(12 / 90)  # infeed, and what the host sends
 
 
@@ -151,10 +197,15 @@ def test_sparse_cores_stand_beside_the_step() -> None:
         "Sparse Core Ops": [
             event
             for i in range(2)
-            for event in (DrawnEvent("infeed.9", (i * 90 + 10) * PS, 5 * PS), DrawnEvent("gather", (i * 90 + 20) * PS, 25 * PS))
+            for event in (
+                DrawnEvent("infeed.9", (i * 90 + 10) * PS, 5 * PS),
+                DrawnEvent("gather", (i * 90 + 20) * PS, 25 * PS),
+            )
         ],
     }
-    sparse = DrawnPlane("/device:TPU:0 SparseCore 0", lines, metadata_stats={"infeed.9": {"hlo_category": "infeed"}})
+    sparse = DrawnPlane(
+        "/device:TPU:0 SparseCore 0", lines, metadata_stats={"infeed.9": {"hlo_category": "infeed"}}
+    )
     found = analysed(build([core(0, [("fusion.1", 0, 60)]), sparse]))
     assert found.cores is not None
     assert {name: (found.cores.parts[name] / PS).tolist() for name in SC_PARTS} == {
@@ -211,7 +262,9 @@ def test_operations_of_the_input_have_a_category(name: str, type_: str, category
 
 
 def test_times_on_the_host_are_scaled_to_what_happens_between_enqueues() -> None:
-    """Enqueues of 19 every 38: half the time; so reading and mapping share as much as the enqueues take, 3 to 1."""
+    """Enqueues of 19 every 38: half the time; so reading and mapping share as much as the enqueues take, 3 to
+    1.
+    """
     found = host_input(
         drawing("""
             feeder  [q:InfeedEnqueue  ]                   [q:InfeedEnqueue  ]
@@ -223,7 +276,9 @@ def test_times_on_the_host_are_scaled_to_what_happens_between_enqueues() -> None
     time = host_time(found)
     assert time.enqueue_fraction == 0.5
     read, mapped = found.time_ps("demanded_reads"), found.time_ps("preprocessing")
-    assert np.array(time.time_ps) / PS == pytest.approx([38, 38 * mapped / (read + mapped), 0, 38 * read / (read + mapped), 0])
+    assert np.array(time.time_ps) / PS == pytest.approx(
+        [38, 38 * mapped / (read + mapped), 0, 38 * read / (read + mapped), 0]
+    )
 
 
 def test_without_enqueues_times_on_the_host_are_what_they_are() -> None:
@@ -248,7 +303,9 @@ def test_hosts_add_up() -> None:
 
 
 def job(wait: int) -> Trace:
-    text = f"main [train{' ' * 43}]\nmain [{'IteratorGetNext'.ljust(wait)}][{'MatMul:MatMul'.ljust(46 - wait)}]"
+    text = (
+        f"main [train{' ' * 43}]\nmain [{'IteratorGetNext'.ljust(wait)}][{'MatMul:MatMul'.ljust(46 - wait)}]"
+    )
     return drawing(text, {"train": {"_r": 1}})
 
 
@@ -289,7 +346,9 @@ def test_names_of_stages() -> None:
 
 
 def test_stages_that_wait_for_others_are_not_blamed() -> None:
-    found = host_input(drawing("a  [Iterator::Root::Prefetch                  ][Iterator::Root::Prefetch::Map]"))
+    found = host_input(
+        drawing("a  [Iterator::Root::Prefetch                  ][Iterator::Root::Prefetch::Map]")
+    )
     assert costliest(found, "preprocessing") == "Iterator::Root::Prefetch::Map"
     assert costliest(found, "enqueuing") == ""
 

@@ -1,4 +1,6 @@
-"""Names of kernels: their library and whether they run on matrix units. Names as the libraries and compilers write them."""
+"""Names of kernels: their library and whether they run on matrix units. Names as the libraries and compilers
+write them.
+"""
 
 import pytest
 
@@ -6,10 +8,26 @@ from tb_tpuprof.analysis.events.kernel_names import is_tensor_core_eligible, lib
 
 # What XProf 2.24.2 looks for in a kernel's name.
 PEER_PATTERNS = (
-    "16816", "c1688", "conv1x1", "conv2d_c1_k1", "dgrad_1x1_stride_2x2", "direct_group", "first_layer_wgrad_kernel", "h1688", "h884",
-    "hmma", "i16832", "i8816", "s884", "s1688", "xmma_gemm", "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_sparse_gemm",
+    "16816",
+    "c1688",
+    "conv1x1",
+    "conv2d_c1_k1",
+    "dgrad_1x1_stride_2x2",
+    "direct_group",
+    "first_layer_wgrad_kernel",
+    "h1688",
+    "h884",
+    "hmma",
+    "i16832",
+    "i8816",
+    "s884",
+    "s1688",
+    "xmma_gemm",
+    "xmma_implicit_gemm",
+    "xmma_sparse_conv",
+    "xmma_sparse_gemm",
     "xmma_warp_specialized_implicit_gemm",
-)  # fmt: skip
+)
 
 # (kernel, library, tensor cores)
 KERNELS = [
@@ -18,23 +36,51 @@ KERNELS = [
     ("volta_sgemm_128x64_tn", "cuBLAS", False),
     ("ampere_sgemm_32x128_nn", "cuBLAS", False),
     ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", "cuBLAS", True),
-    ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_tensor16x8x16_execute_kernel__5x_cublas", "cuBLAS", True),
-    ("sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_execute_kernel__5x_cudnn", "cuDNN", True),
-    ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_nn_align8>(Params)", "cutlass", True),
+    (
+        "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_tensor16x8x16_execute_kernel__5x_cublas",
+        "cuBLAS",
+        True,
+    ),
+    (
+        "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_execute_kernel__5x_cudnn",
+        "cuDNN",
+        True,
+    ),
+    (
+        "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_nn_align8>(Params)",
+        "cutlass",
+        True,
+    ),
     ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(Params)", "cutlass", False),
     # Hopper
     ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNN", "cuBLAS", True),
-    ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_kernel__5x_cublas", "cuBLAS", True),
-    ("cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16_128x128x64_2x1x1_0_ntn_align8", "cutlass", True),
+    (
+        "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_kernel__5x_cublas",
+        "cuBLAS",
+        True,
+    ),
+    (
+        "cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16_128x128x64_2x1x1_0_ntn_align8",
+        "cutlass",
+        True,
+    ),
     (
         "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>, "
-        "cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4> > > >(Params)", "cutlass", True,
+        "cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4> > > "
+        ">(Params)",
+        "cutlass",
+        True,
     ),
     ("wgmma_m64n256k16_bf16_kernel", "Other", True),
     # Blackwell
     ("nvjet_sm100_tst_128x256_64x6_2x1_2cta_v_bz_TNT", "cuBLAS", True),
     ("cutlass3x_sm100_bstensorop_s256x256x64gemm_block_scaled_ue8m0xf4", "cutlass", True),
-    ("void cutlass::device_kernel<cutlass::gemm::collective::MainloopSm100TmaUmmaWarpSpecialized<3, 2> >(Params)", "cutlass", True),
+    (
+        "void cutlass::device_kernel<cutlass::gemm::collective::MainloopSm100TmaUmmaWarpSpecialized<3, 2> "
+        ">(Params)",
+        "cutlass",
+        True,
+    ),
     ("tcgen05_attention_kernel", "Other", True),
     ("sm100_xmma_fprop_implicit_gemm_indexed_bf16bf16_bf16f32_f32", "cuDNN", True),
     # Compilers
@@ -56,25 +102,74 @@ KERNELS = [
     ("SubTensorOpWithCastTensor1d", "MIOpen", False),  # an elementwise operation, whatever its name has in it
     ("batched_transpose_16x32_half", "MIOpen", False),
     ("attn_fwd", "Flash attention", True),
-    ("void ck_tile::kentry<256, 2, ck_tile::GemmKernel<ck_tile::GemmTilePartitioner> >(Args)", "Composable Kernel", True),
+    (
+        "void ck_tile::kentry<256, 2, ck_tile::GemmKernel<ck_tile::GemmTilePartitioner> >(Args)",
+        "Composable Kernel",
+        True,
+    ),
     # Serving
     ("fused_moe_kernel", "Triton", True),
     ("kernel_unified_attention_2d", "Triton", True),
     ("void deep_gemm::fp8_gemm_kernel<4096u, 7168u, 128u>(__nv_bfloat16*)", "Other", True),
     ("void marlin::Marlin<256, 1, 8, 8, 4>(int4 const*)", "Other", True),
-    ("void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90> > >(Params)",
-     "Flash attention", True),
-    ("void flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128> >(Flash_fwd_params)", "Flash attention", False),
-    ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_6_64x128x128_4x1x1_kernel0_0", "cuDNN", True),
-    ("cudnn_generated_fort_native_sdpa_sm100_flash_fprop_f16_knob_7_128x128x128_4x1x1_cga1x1x1_kernel0_0", "cuDNN", True),
+    (
+        "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90> > >(Params)",
+        "Flash attention",
+        True,
+    ),
+    (
+        "void flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128> >(Flash_fwd_params)",
+        "Flash attention",
+        False,
+    ),
+    (
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_6_64x128x128_4x1x1_kernel0_0",
+        "cuDNN",
+        True,
+    ),
+    (
+        "cudnn_generated_fort_native_sdpa_sm100_flash_fprop_f16_knob_7_128x128x128_4x1x1_cga1x1x1_kernel0_0",
+        "cuDNN",
+        True,
+    ),
     # Others
-    ("void fft2d_r2c_16x16<float>(float2*, float const*, int, int, int, int, int, int, int, int)", "cuDNN", False),
-    ("void split_embedding_codegen_forward_unweighted_kernel<float, float>(at::GenericPackedTensorAccessor<float>)", "FBGEMM", False),
-    ("void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >(int)", "PyTorch native", False),
-    ("void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true>(float*)", "PyTorch native", False),
-    ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)", "PyTorch native", False),
-    ("void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128> >(Flash_fwd_params)", "Flash attention", True),
-    ("fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)", "Flash attention", True),
+    (
+        "void fft2d_r2c_16x16<float>(float2*, float const*, int, int, int, int, int, int, int, int)",
+        "cuDNN",
+        False,
+    ),
+    (
+        "void split_embedding_codegen_forward_unweighted_kernel<float, "
+        "float>(at::GenericPackedTensorAccessor<float>)",
+        "FBGEMM",
+        False,
+    ),
+    (
+        "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >(int)",
+        "PyTorch native",
+        False,
+    ),
+    (
+        "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true>(float*)",
+        "PyTorch native",
+        False,
+    ),
+    (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
+        "PyTorch native",
+        False,
+    ),
+    (
+        "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128> "
+        ">(Flash_fwd_params)",
+        "Flash attention",
+        True,
+    ),
+    (
+        "fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)",
+        "Flash attention",
+        True,
+    ),
     ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "NCCL / RCCL", False),
     ("rccl_main_kernel_0", "NCCL / RCCL", False),
     ("void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<int> >(int)", "TensorFlow / Eigen", False),
@@ -82,7 +177,7 @@ KERNELS = [
     ("void cub::DeviceRadixSortOnesweepKernel<int>(int)", "CUB / Thrust", False),
     ("__amd_rocclr_copyBuffer.kd", "GPU runtime", False),
     ("my_kernel(float*)", "Other", False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kernel", "library", "tensor"), KERNELS)
@@ -111,8 +206,16 @@ def test_differences_from_the_peer_s_list() -> None:
 
     more = {kernel for kernel, _, tensor in KERNELS if tensor and not peer(kernel)}
     less = {kernel for kernel, _, tensor in KERNELS if not tensor and peer(kernel)}
-    # The peer's list stops at Ampere: of warp groups, tcgen05, nvjet, Triton, AMD's instructions it knows nothing.
-    assert {kernel.split("_")[0] for kernel in more} >= {"nvjet", "tcgen05", "wgmma", "triton", "Cijk", "igemm"}
+    # The peer's list stops at Ampere: of warp groups, tcgen05, nvjet, Triton, AMD's instructions it knows
+    # nothing.
+    assert {kernel.split("_")[0] for kernel in more} >= {
+        "nvjet",
+        "tcgen05",
+        "wgmma",
+        "triton",
+        "Cijk",
+        "igemm",
+    }
     assert not less
     # `ffma` says that the ordinary units multiply, though the name begins like those of the others.
     ordinary = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4_execute_kernel__51_cublas"
@@ -120,7 +223,9 @@ def test_differences_from_the_peer_s_list() -> None:
     assert not uses_tensor_cores(ordinary)
 
 
-@pytest.mark.parametrize("name", ["dummy_kernel", "summation_fusion", "gemma_rms_norm", "commit", "loop_summary_fusion"])
+@pytest.mark.parametrize(
+    "name", ["dummy_kernel", "summation_fusion", "gemma_rms_norm", "commit", "loop_summary_fusion"]
+)
 def test_words_that_only_look_like_instructions(name: str) -> None:
     assert not uses_tensor_cores(name)
 
@@ -133,14 +238,23 @@ def test_an_unknown_kernel_of_a_compiled_program_is_the_compiler_s() -> None:
 @pytest.mark.parametrize(
     ("op", "type_", "eligible"),
     [
-        ("model/dense/MatMul", "MatMul", True), ("model/conv2d/Conv2D", "Conv2D", True), ("gradients/Conv2DBackpropFilter", "", True),
-        ("x/BatchMatMulV2_3", "", True), ("model/Relu", "Relu", False), ("jit(f)/jvp(g)/dot_general", "", True),
-        ("jit(f)/conv_general_dilated", "", True), ("jit(f)/reduce_max", "", False), ("aten::addmm", "", True), ("aten::add", "", False),
+        ("model/dense/MatMul", "MatMul", True),
+        ("model/conv2d/Conv2D", "Conv2D", True),
+        ("gradients/Conv2DBackpropFilter", "", True),
+        ("x/BatchMatMulV2_3", "", True),
+        ("model/Relu", "Relu", False),
+        ("jit(f)/jvp(g)/dot_general", "", True),
+        ("jit(f)/conv_general_dilated", "", True),
+        ("jit(f)/reduce_max", "", False),
+        ("aten::addmm", "", True),
+        ("aten::add", "", False),
         ("aten::cudnn_convolution_backward_weight", "", True),
         ("aten::cudnn_batch_norm_backward", "", False),
-        ("aten::_scaled_dot_product_flash_attention", "", True), ("", "", False), ("cublas-gemm.12", "", True),
+        ("aten::_scaled_dot_product_flash_attention", "", True),
+        ("", "", False),
+        ("cublas-gemm.12", "", True),
         ("MatMulish/Add", "AddV2", False),
     ],
-)  # fmt: skip
+)
 def test_operations_that_tensor_cores_can_do(op: str, type_: str, eligible: bool) -> None:
     assert is_tensor_core_eligible(op, type_) == eligible

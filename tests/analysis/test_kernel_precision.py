@@ -31,11 +31,17 @@ def test_names_of_kernels_say_their_precision(name: str, is_half: bool) -> None:
 
 
 def test_the_program_says_the_precision_of_its_kernels() -> None:
-    """By the program: all products and element-wise work in bfloat16, the loss's reduction and its last multiplication in float32."""
+    """By the program: all products and element-wise work in bfloat16, the loss's reduction and its last
+    multiplication in float32.
+    """
     trace = open_trace(str(DATA / "jax_sync1.xplane.pb.gz"))
     rows = np.arange(int(trace.line_offsets[1]))
     names = [trace.strings[i] for i in trace.metadata["name"][trace.events["metadata"][rows]].tolist()]
-    found = {name for name, precision in zip(names, hlo_precision(trace, rows).tolist(), strict=True) if precision != HALF}
+    found = {
+        name
+        for name, precision in zip(names, hlo_precision(trace, rows).tolist(), strict=True)
+        if precision != HALF
+    }
     assert found == {"input_reduce_fusion", "input_reduce_fusion_1", "loop_multiply_fusion_4"}
 
 

@@ -48,7 +48,9 @@ def test_planted_jobs(name: str, tmp_path: Path) -> None:
     check(found, overview(PLANTED[name], tmp_path))
 
 
-@pytest.mark.parametrize("path", sorted(DEMO_LOGS.glob("*/plugins/profile/*/*.xplane.pb")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted(DEMO_LOGS.glob("*/plugins/profile/*/*.xplane.pb")), ids=lambda path: path.name
+)
 def test_captured_jobs(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     found = measure(memoryview(data))

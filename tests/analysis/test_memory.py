@@ -1,4 +1,6 @@
-"""Memory on drawn traces: order and ties of events, peak, what is active, windows, and floors that rise or do not."""
+"""Memory on drawn traces: order and ties of events, peak, what is active, windows, and floors that rise or do
+not.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ KIB = 1024
 
 @dataclass
 class Heap:
-    """A toy allocator: places blocks in the first gap that fits, and writes what TensorFlow's and PJRT's allocators trace."""
+    """A toy allocator: places blocks in the first gap that fits, and writes what TensorFlow's and PJRT's
+    allocators trace.
+    """
 
     name: str = "GPU_0_bfc"
     capacity: int = CAPACITY
@@ -60,13 +64,22 @@ class Heap:
         size, _ = self.blocks.pop(address)
         self._event("MemoryDeallocation", time_ns, address, size, size, {"data_type": 0})
 
-    def _event(self, kind: str, time_ns: int, address: int, size: int, requested: int, more: dict[str, Value]) -> None:
+    def _event(
+        self, kind: str, time_ns: int, address: int, size: int, requested: int, more: dict[str, Value]
+    ) -> None:
         self.peak = max(self.peak, self.used)
         stats: dict[str, Value] = {
-            "allocator_name": self.name, "bytes_reserved": self.stack, "bytes_allocated": self.used,
-            "bytes_available": self.capacity - self.stack - self.used, "fragmentation": self.fragmentation,
-            "peak_bytes_in_use": self.peak, "requested_bytes": requested, "allocation_bytes": size, "addr": address + 4096, **more,
-        }  # fmt: skip
+            "allocator_name": self.name,
+            "bytes_reserved": self.stack,
+            "bytes_allocated": self.used,
+            "bytes_available": self.capacity - self.stack - self.used,
+            "fragmentation": self.fragmentation,
+            "peak_bytes_in_use": self.peak,
+            "requested_bytes": requested,
+            "allocation_bytes": size,
+            "addr": address + 4096,
+            **more,
+        }
         self.events.append(DrawnEvent(kind, time_ns * NS, 0, stats))
 
 
@@ -163,7 +176,13 @@ def test_memories_are_kept_apart_and_sorted_as_people_count() -> None:
 
 
 def test_a_device_s_number_names_a_memory_without_an_allocator() -> None:
-    stats: dict[str, Value] = {"index_on_host": 3, "bytes_reserved": 70, "bytes_allocated": 30, "bytes_available": 900, "addr": 1}
+    stats: dict[str, Value] = {
+        "index_on_host": 3,
+        "bytes_reserved": 70,
+        "bytes_allocated": 30,
+        "bytes_available": 900,
+        "addr": 1,
+    }
     trace = build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("MemoryAllocation", 5, 0, stats)]})])
     events = memory_events(trace)
     peak = memory_peak(events, 0)
@@ -185,7 +204,17 @@ def test_damaged_numbers_do_no_harm() -> None:
         "addr": -1,
     }
     trace = build(
-        [DrawnPlane("/host:CPU", {"main": [DrawnEvent("MemoryAllocation", 0, 0, stats), DrawnEvent("MemoryDeallocation", 1, 0, {})]})]
+        [
+            DrawnPlane(
+                "/host:CPU",
+                {
+                    "main": [
+                        DrawnEvent("MemoryAllocation", 0, 0, stats),
+                        DrawnEvent("MemoryDeallocation", 1, 0, {}),
+                    ]
+                },
+            )
+        ]
     )
     events = memory_events(trace)
     peak = memory_peak(events, events.memories.index("x"))
@@ -194,9 +223,16 @@ def test_damaged_numbers_do_no_harm() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.booleans()), min_size=1, max_size=60), st.integers(1, 3))
-def test_peak_fragmentation_and_active_allocations_are_those_of_a_direct_replay(drawn: list[tuple[int, int, bool]], threads: int) -> None:
-    """The allocator itself tells at each of its moments what is in it: the analysis must say the same of every moment."""
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.booleans()), min_size=1, max_size=60),
+    st.integers(1, 3),
+)
+def test_peak_fragmentation_and_active_allocations_are_those_of_a_direct_replay(
+    drawn: list[tuple[int, int, bool]], threads: int
+) -> None:
+    """The allocator itself tells at each of its moments what is in it: the analysis must say the same of
+    every moment.
+    """
     heap = Heap()
     levels: list[tuple[int, float, list[tuple[int, str]]]] = []
     for time, (which, units, frees) in enumerate(drawn):
@@ -213,9 +249,15 @@ def test_peak_fragmentation_and_active_allocations_are_those_of_a_direct_replay(
     for at, (used, _, blocks) in enumerate(levels):
         active = active_allocations(events, 0, at)
         found = [(int(events.allocation_bytes[i]), events.strings[events.op[i]]) for i in active.example]
-        every = sorted(pair for pair, n in zip(found, active.n_occurrences.tolist(), strict=True) for _ in range(n))
+        every = sorted(
+            pair for pair, n in zip(found, active.n_occurrences.tolist(), strict=True) for _ in range(n)
+        )
         assert every == blocks
-        assert (int(active.total_bytes.sum()), active.older_bytes, excess_bytes(events, 0, at)) == (used, 0, 0)
+        assert (int(active.total_bytes.sum()), active.older_bytes, excess_bytes(events, 0, at)) == (
+            used,
+            0,
+            0,
+        )
 
 
 def sawtooth(n: int = 20_000) -> Heap:
@@ -248,7 +290,9 @@ def test_a_narrow_window_shows_every_event_and_the_level_before() -> None:
 
 
 def stepped(kept: list[int], transient: int = 500 * KIB, n_bursts: int = 3) -> tuple[Heap, np.ndarray, int]:
-    """Steps of 100 ns: step i keeps kept[i] bytes for ever (gives back, if negative), beside what it allocates and frees."""
+    """Steps of 100 ns: step i keeps kept[i] bytes for ever (gives back, if negative), beside what it
+    allocates and frees.
+    """
     heap = Heap(capacity=2**30)
     heap.allocate(0, 1000 * KIB, "weights")
     stay: list[int] = []
@@ -314,7 +358,9 @@ def test_no_accusation_on_noise_around_a_level(seed: int) -> None:
     for step, wave in enumerate(waves):
         heap.free(100 * step + 50, address)
         address = heap.allocate(100 * step + 51, (1000 + wave) * KIB)
-    heap.events = [event for event in heap.events if event.name == "MemoryAllocation"]  # the level itself, without the gaps between
+    heap.events = [
+        event for event in heap.events if event.name == "MemoryAllocation"
+    ]  # the level itself, without the gaps between
     starts = np.arange(len(waves), dtype=np.int64) * 100 * NS + 60 * NS
     found = floor_of(events_of(heap), 0, starts, int(starts[-1]) + 100 * NS)
     assert len(set(found.floor_bytes.tolist())) > 10

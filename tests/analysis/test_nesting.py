@@ -89,7 +89,9 @@ def test_compiled_and_plain_nesting_agree_on_random_lines() -> None:
         start = np.sort(random.integers(0, 100, n)).astype(np.int64)
         end = start + random.integers(0, 40, n)
         offsets = np.sort(np.concatenate(([0, n], random.integers(0, n + 1, 3)))).astype(np.int64)
-        order = np.concatenate([a + np.lexsort((-(end[a:b]), start[a:b])) for a, b in itertools.pairwise(offsets)]).astype(int)
+        order = np.concatenate(
+            [a + np.lexsort((-(end[a:b]), start[a:b])) for a, b in itertools.pairwise(offsets)]
+        ).astype(int)
         start, end = start[order], end[order]
         compiled, twin = nest(start, end, offsets), plain.nest(start, end, offsets)
         assert np.array_equal(compiled[0], twin[0])

@@ -1,4 +1,6 @@
-"""Occupancy that follows from a launch: worked examples, its bounds, and beside what PyTorch's tracer computed on real GPUs."""
+"""Occupancy that follows from a launch: worked examples, its bounds, and beside what PyTorch's tracer
+computed on real GPUs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.kernels.kernels import kernels
 from tb_tpuprof.analysis.kernels.launch import Launch, read_launch
-from tb_tpuprof.analysis.kernels.occupancy import MULTIPROCESSORS, WARP, capabilities, n_blocks, theoretical_occupancy, with_occupancy
+from tb_tpuprof.analysis.kernels.occupancy import (
+    MULTIPROCESSORS,
+    WARP,
+    capabilities,
+    n_blocks,
+    theoretical_occupancy,
+    with_occupancy,
+)
 from tests.builders import DrawnEvent, DrawnPlane, build
 from tests.conformance.peer import corpus
 
@@ -43,7 +52,9 @@ KIB = 1024
         ((8, 0), 32, 0, 2048, -1, "no block is so large"),
     ],
 )
-def test_blocks(capability: tuple[int, int], registers: int, shared: int, threads: int, blocks: int, limited_by: str) -> None:
+def test_blocks(
+    capability: tuple[int, int], registers: int, shared: int, threads: int, blocks: int, limited_by: str
+) -> None:
     assert n_blocks(capability, registers, shared, threads) == blocks, limited_by
 
 
@@ -58,9 +69,18 @@ def test_what_the_tracer_tells_stays() -> None:
 
 
 def drawn(vendor: str, details: str) -> Any:
-    stats: dict[str, int | float | str | bytes] = {"device_vendor": vendor, "compute_cap_major": 9, "compute_cap_minor": 0}
+    stats: dict[str, int | float | str | bytes] = {
+        "device_vendor": vendor,
+        "compute_cap_major": 9,
+        "compute_cap_minor": 0,
+    }
     event = DrawnEvent("k", 0, 5, {"kernel_details": details, "correlation_id": 1})
-    return build([DrawnPlane("/device:GPU:0", {"Stream #1": [event]}, stats=stats), DrawnPlane("/host:CPU", {"main": []})])
+    return build(
+        [
+            DrawnPlane("/device:GPU:0", {"Stream #1": [event]}, stats=stats),
+            DrawnPlane("/host:CPU", {"main": []}),
+        ]
+    )
 
 
 def test_a_kernel_s_gpu_decides() -> None:
@@ -72,7 +92,12 @@ def test_a_kernel_s_gpu_decides() -> None:
     assert math.isnan(kernels(amd).launch[0].occupancy)
 
 
-LAUNCH = st.tuples(st.sampled_from(sorted(MULTIPROCESSORS)), st.integers(1, 255), st.integers(0, 256 * KIB), st.integers(1, 1024))
+LAUNCH = st.tuples(
+    st.sampled_from(sorted(MULTIPROCESSORS)),
+    st.integers(1, 255),
+    st.integers(0, 256 * KIB),
+    st.integers(1, 1024),
+)
 
 
 @given(LAUNCH)
@@ -103,15 +128,21 @@ TRACES = (
 
 @pytest.mark.parametrize(("name", "capability"), TRACES)
 def test_beside_what_pytorch_computed(name: str, capability: tuple[int, int]) -> None:
-    """Kineto calls NVIDIA's `cuda_occupancy.h` and counts no more blocks than the grid has for each multiprocessor; whole percents.
+    """Kineto calls NVIDIA's `cuda_occupancy.h` and counts no more blocks than the grid has for each
+    multiprocessor; whole percents.
 
-    Where a block takes more than 48 KiB of shared memory it does not know that the kernel asked for more, and says 0.
+    Where a block takes more than 48 KiB of shared memory it does not know that the kernel asked for more, and
+    says 0.
     """
     with gzip.open(corpus() / name) as file:
         content = json.load(file)
     n_multiprocessors = {entry["id"]: entry["numSms"] for entry in content["deviceProperties"]}
     n_same = n_limited = 0
-    for args in (event["args"] for event in content["traceEvents"] if "est. achieved occupancy %" in event.get("args", {})):
+    for args in (
+        event["args"]
+        for event in content["traceEvents"]
+        if "est. achieved occupancy %" in event.get("args", {})
+    ):
         threads = math.prod(args["block"])
         blocks = n_blocks(capability, args["registers per thread"], args["shared memory"], threads)
         waiting = math.prod(args["grid"]) / n_multiprocessors[args["device"]]

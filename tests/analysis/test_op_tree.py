@@ -16,7 +16,9 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps, words_of
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 
 
-def made(*ops: tuple[int, str, str, str, int], span_ps: int = 100, twins: dict[str, str] | None = None) -> HloOps:
+def made(
+    *ops: tuple[int, str, str, str, int], span_ps: int = 100, twins: dict[str, str] | None = None
+) -> HloOps:
     """Operations (program, name, category, provenance, self time); each did 10 FLOPs and 20 bytes."""
     n = len(ops)
     time = np.array([op[4] for op in ops], np.int64)
@@ -24,12 +26,30 @@ def made(*ops: tuple[int, str, str, str, int], span_ps: int = 100, twins: dict[s
     space[0] = 20.0
     ints, none = np.ones(n, np.int64), words_of([""] * n)
     return HloOps(
-        program=np.array([op[0] for op in ops], np.int64), name=words_of([op[1] for op in ops]), category=words_of([op[2] for op in ops]),
-        provenance=words_of([op[3] for op in ops]), source=none, twin=words_of([(twins or {}).get(op[1], "") for op in ops]), core=none,
-        n_occurrences=ints, time_ps=time, self_ps=time, normalized_ps=time, stall_ps=0 * time, work_ps=time, thread_ps=0 * time - 1,
-        energy_j=0 * one, work=Work(one, one, 2 * one, space, np.ones(n, np.bool_), np.ones(n, np.bool_)), instruction=ints - 2,
-        metadata=ints - 2, host=ints - 1, span_ps=span_ps, n_devices=1, kind="TPU", programs={op[0]: f"p{op[0]}" for op in ops},
-    )  # fmt: skip
+        program=np.array([op[0] for op in ops], np.int64),
+        name=words_of([op[1] for op in ops]),
+        category=words_of([op[2] for op in ops]),
+        provenance=words_of([op[3] for op in ops]),
+        source=none,
+        twin=words_of([(twins or {}).get(op[1], "") for op in ops]),
+        core=none,
+        n_occurrences=ints,
+        time_ps=time,
+        self_ps=time,
+        normalized_ps=time,
+        stall_ps=0 * time,
+        work_ps=time,
+        thread_ps=0 * time - 1,
+        energy_j=0 * one,
+        work=Work(one, one, 2 * one, space, np.ones(n, np.bool_), np.ones(n, np.bool_)),
+        instruction=ints - 2,
+        metadata=ints - 2,
+        host=ints - 1,
+        span_ps=span_ps,
+        n_devices=1,
+        kind="TPU",
+        programs={op[0]: f"p{op[0]}" for op in ops},
+    )
 
 
 def drawn(tree: OpTree) -> list[str]:
@@ -40,20 +60,37 @@ def drawn(tree: OpTree) -> list[str]:
     return [f"{name} {time}" for name, time in zip(names, tree.self_ps.tolist(), strict=True)]
 
 
-OPS = made((1, "dot.1", "dot", "jit(f)/a/dot:", 50), (1, "add.1", "loop fusion", "jit(f)/a/add:", 10), (2, "dot.1", "dot", "", 20))
+OPS = made(
+    (1, "dot.1", "dot", "jit(f)/a/dot:", 50),
+    (1, "add.1", "loop fusion", "jit(f)/a/add:", 10),
+    (2, "dot.1", "dot", "", 20),
+)
 
 
 def test_by_program() -> None:
     assert drawn(op_tree(OPS, "program", True, 100)) == [
-        "all 100", "all/p1 60", "all/IDLE 20", "all/p2 20", "all/p1/dot 50", "all/p2/dot 20", "all/p1/loop fusion 10",
-        "all/p1/dot/dot.1 50", "all/p2/dot/dot.1 20", "all/p1/loop fusion/add.1 10",
-    ]  # fmt: skip
+        "all 100",
+        "all/p1 60",
+        "all/IDLE 20",
+        "all/p2 20",
+        "all/p1/dot 50",
+        "all/p2/dot 20",
+        "all/p1/loop fusion 10",
+        "all/p1/dot/dot.1 50",
+        "all/p2/dot/dot.1 20",
+        "all/p1/loop fusion/add.1 10",
+    ]
 
 
 def test_by_category_without_idle() -> None:
     assert drawn(op_tree(OPS, "category", False, 100)) == [
-        "all 80", "all/dot 70", "all/loop fusion 10", "all/dot/dot.1 50", "all/dot/dot.1 20", "all/loop fusion/add.1 10",
-    ]  # fmt: skip
+        "all 80",
+        "all/dot 70",
+        "all/loop fusion 10",
+        "all/dot/dot.1 50",
+        "all/dot/dot.1 20",
+        "all/loop fusion/add.1 10",
+    ]
 
 
 def test_by_provenance() -> None:
@@ -65,7 +102,11 @@ def test_by_provenance() -> None:
 
 def test_duplicates_are_grouped_where_there_are_several() -> None:
     ops = made(
-        (1, "f.1", "x", "", 5), (1, "f.2", "x", "", 4), (1, "g", "x", "", 3), (2, "f.3", "x", "", 2), twins={"f.2": "f.1", "f.3": "f.1"}
+        (1, "f.1", "x", "", 5),
+        (1, "f.2", "x", "", 4),
+        (1, "g", "x", "", 3),
+        (2, "f.3", "x", "", 2),
+        twins={"f.2": "f.1", "f.3": "f.1"},
     )
     found = drawn(op_tree(ops, "program", False, 100))
     assert "all/p1/x/f.1 and its duplicates/f.2 4" in found
@@ -98,9 +139,14 @@ NAMES = st.text("ab/:", max_size=8)
 
 
 @given(
-    st.lists(st.tuples(st.integers(-2, 2), NAMES, NAMES, NAMES, st.integers(0, 1000)), min_size=1, max_size=30), st.sampled_from(GROUPINGS)
+    st.lists(
+        st.tuples(st.integers(-2, 2), NAMES, NAMES, NAMES, st.integers(0, 1000)), min_size=1, max_size=30
+    ),
+    st.sampled_from(GROUPINGS),
 )
-def test_every_node_is_the_sum_of_its_children(ops: list[tuple[int, str, str, str, int]], grouping: str) -> None:
+def test_every_node_is_the_sum_of_its_children(
+    ops: list[tuple[int, str, str, str, int]], grouping: str
+) -> None:
     tree = op_tree(made(*ops), grouping, True, 10_000)
     below = np.zeros(len(tree), np.int64)
     np.add.at(below, tree.parent[1:], tree.self_ps[1:])

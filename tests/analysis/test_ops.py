@@ -19,7 +19,10 @@ def field(number: int, value: bytes) -> bytes:
 
 
 def hlo_proto(**op_names: str) -> bytes:
-    made = [field(2, field(1, name.encode()) + field(2, b"dot") + field(7, field(2, op.encode()))) for name, op in op_names.items()]
+    made = [
+        field(2, field(1, name.encode()) + field(2, b"dot") + field(7, field(2, op.encode())))
+        for name, op in op_names.items()
+    ]
     return field(1, field(1, b"jit_f") + field(3, b"".join(made)))
 
 
@@ -45,7 +48,11 @@ def test_events_that_name_their_operation_in_a_stat() -> None:
     ops = host_ops(
         drawing(
             "main  [cudaLaunch     ][Add:Add       ][nameless]",
-            {"cudaLaunch": {"tf_op": "x/Add"}, "Add:Add": {"tf_op": "other:Op"}, "nameless": {"tf_op": "(null)"}},
+            {
+                "cudaLaunch": {"tf_op": "x/Add"},
+                "Add:Add": {"tf_op": "other:Op"},
+                "nameless": {"tf_op": "(null)"},
+            },
         )
     )
     assert rows(ops) == {"x/Add": ("", 1, 17, 17), "Add": ("Add", 1, 16, 16)}
@@ -70,22 +77,38 @@ def test_a_launch_inside_of_the_operation_that_it_works_for_is_part_of_it() -> N
 
 
 def test_memory_for_an_operation_is_no_execution_of_it() -> None:
-    """Whether it is an instant, as TensorFlow writes it, or lasts: three operations, of which one only allocates."""
+    """Whether it is an instant, as TensorFlow writes it, or lasts: three operations, of which one only
+    allocates.
+    """
     for duration in (0, PS):
         events = [DrawnEvent("a/MatMul:MatMul", 10 * i * PS, 8 * PS) for i in range(3)]
-        events += [DrawnEvent("MemoryAllocation", (10 * i + 2) * PS, duration, {"tf_op": "a/MatMul"}) for i in range(3)]
-        events += [DrawnEvent("MemoryDeallocation", (10 * i + 9) * PS, duration, {"tf_op": "b/Mul"}) for i in range(2)]
-        events += [DrawnEvent("MemoryAllocation", 40 * PS, duration, {"tf_op": "c/Const:Const"}), DrawnEvent("b/Mul:Mul", 50 * PS, PS)]
+        events += [
+            DrawnEvent("MemoryAllocation", (10 * i + 2) * PS, duration, {"tf_op": "a/MatMul"})
+            for i in range(3)
+        ]
+        events += [
+            DrawnEvent("MemoryDeallocation", (10 * i + 9) * PS, duration, {"tf_op": "b/Mul"})
+            for i in range(2)
+        ]
+        events += [
+            DrawnEvent("MemoryAllocation", 40 * PS, duration, {"tf_op": "c/Const:Const"}),
+            DrawnEvent("b/Mul:Mul", 50 * PS, PS),
+        ]
         events.sort(key=lambda event: (event.start_ps, -event.duration_ps))
         ops = host_ops(build([DrawnPlane("/host:CPU", {"main": events})]))
         assert rows(ops) == {"a/MatMul": ("MatMul", 3, 24, 24), "b/Mul": ("Mul", 1, 1, 1)}
         assert ops.span_ps == 51 * PS
-    marks = [DrawnEvent("MemoryAllocation", 0, 0, {"tf_op": "c/Const"}), DrawnEvent("mark", 5 * PS, 0, {"tf_op": "c/Const"})]
+    marks = [
+        DrawnEvent("MemoryAllocation", 0, 0, {"tf_op": "c/Const"}),
+        DrawnEvent("mark", 5 * PS, 0, {"tf_op": "c/Const"}),
+    ]
     assert len(host_ops(build([DrawnPlane("/host:CPU", {"main": marks})]))) == 0
 
 
 def test_an_eager_execution_is_its_kernel_named_by_its_dispatch() -> None:
-    """Three operations on two threads, with the allocation inside; the function that is called runs its own operations."""
+    """Three operations on two threads, with the allocation inside; the function that is called runs its own
+    operations.
+    """
     ops = host_ops(
         drawing(
             """
@@ -97,11 +120,22 @@ def test_an_eager_execution_is_its_kernel_named_by_its_dispatch() -> None:
             other   [EagerKernelExecute  ]         [EagerKernelExecute  ]
             other                                     [f/Exp:Exp]
             """,
-            {"EagerExecute": [{"is_func": 0}, {"is_func": 0}, {"is_func": 1}], "MemoryAllocation": {"tf_op": "_MklMatMul"}},
+            {
+                "EagerExecute": [{"is_func": 0}, {"is_func": 0}, {"is_func": 1}],
+                "MemoryAllocation": {"tf_op": "_MklMatMul"},
+            },
         )
     )
-    assert rows(ops) == {"MatMul": ("MatMul", 1, 22, 22), "Exp": ("Exp", 2, 44, 44), "f/Exp": ("Exp", 1, 11, 11)}
-    assert dict(zip(ops.name, ops.is_eager.tolist(), strict=True)) == {"MatMul": True, "Exp": True, "f/Exp": False}
+    assert rows(ops) == {
+        "MatMul": ("MatMul", 1, 22, 22),
+        "Exp": ("Exp", 2, 44, 44),
+        "f/Exp": ("Exp", 1, 11, 11),
+    }
+    assert dict(zip(ops.name, ops.is_eager.tolist(), strict=True)) == {
+        "MatMul": True,
+        "Exp": True,
+        "f/Exp": False,
+    }
 
 
 def test_what_runs_eagerly_and_in_functions_under_one_name_is_two_rows_on_any_number_of_hosts() -> None:
@@ -113,12 +147,24 @@ def test_what_runs_eagerly_and_in_functions_under_one_name_is_two_rows_on_any_nu
         """
     one = op_stats(drawing(text, {"EagerExecute": {"is_func": 0}}))
     for ops, n in ((one.host, 1), (sum_op_stats([one, one, one]).host, 3)):
-        found = zip(ops.name, ops.type, ops.is_eager.tolist(), ops.n_occurrences.tolist(), ops.self_ps.tolist(), strict=True)
-        assert sorted(found) == [("MatMul", "FusedMatMul", False, n, n * 20 * PS), ("MatMul", "MatMul", True, 2 * n, n * 43 * PS)]
+        found = zip(
+            ops.name,
+            ops.type,
+            ops.is_eager.tolist(),
+            ops.n_occurrences.tolist(),
+            ops.self_ps.tolist(),
+            strict=True,
+        )
+        assert sorted(found) == [
+            ("MatMul", "FusedMatMul", False, n, n * 20 * PS),
+            ("MatMul", "MatMul", True, 2 * n, n * 43 * PS),
+        ]
 
 
 def test_an_eager_execution_that_is_traced_by_its_type_as_well_counts_once_with_the_inner_time() -> None:
-    """As on GPUs: with a launch inside of it. An input's stage inside of an eager fetch is an operation of its own."""
+    """As on GPUs: with a launch inside of it. An input's stage inside of an eager fetch is an operation of
+    its own.
+    """
     ops = host_ops(
         drawing(
             """
@@ -148,10 +194,14 @@ def asynchronous(kernels: str) -> OpMetrics:
 
 
 def test_an_operation_that_another_thread_runs_later_takes_what_its_kernel_takes() -> None:
-    ops = asynchronous("       [EagerKernelExecute ]   [EagerKernelExecute          ] [EagerKernelExecute    ]")
+    ops = asynchronous(
+        "       [EagerKernelExecute ]   [EagerKernelExecute          ] [EagerKernelExecute    ]"
+    )
     assert rows(ops) == {"Exp": ("Exp", 2, 45, 45), "MatMul": ("MatMul", 1, 30, 30)}
     # Of two kernels for three dispatches nobody knows whose they are.
-    ops = asynchronous("                               [EagerKernelExecute          ] [EagerKernelExecute    ]")
+    ops = asynchronous(
+        "                               [EagerKernelExecute          ] [EagerKernelExecute    ]"
+    )
     assert rows(ops) == {"Exp": ("Exp", 2, 48, 48), "MatMul": ("MatMul", 1, 27, 27)}
     # A kernel that began before its dispatch is another one's.
     ops = asynchronous("       [EagerKernelExecute ][EagerKernelExecute] [EagerKernelExecute    ]")
@@ -159,7 +209,10 @@ def test_an_operation_that_another_thread_runs_later_takes_what_its_kernel_takes
 
 
 def test_xla_on_the_cpu_where_there_is_no_device() -> None:
-    trace = drawing("main  [dot.1     ][end: dot.1][dot.1     ]", {"dot.1": {"hlo_op": "dot.1"}, "end: dot.1": {"hlo_op": "dot.1"}})
+    trace = drawing(
+        "main  [dot.1     ][end: dot.1][dot.1     ]",
+        {"dot.1": {"hlo_op": "dot.1"}, "end: dot.1": {"hlo_op": "dot.1"}},
+    )
     assert rows(host_ops(trace)) == {"dot.1": ("dot", 2, 24, 24)}
 
 
@@ -170,7 +223,12 @@ def test_stages_of_an_input_pipeline() -> None:
 
 def gpu(kernels: list[tuple[str, int, int]], group: bool = True) -> DrawnPlane:
     events = [
-        DrawnEvent("kernel", start * PS, length * PS, {"hlo_op": op, "program_id": 7, **({"group_id": 0} if group else {})})
+        DrawnEvent(
+            "kernel",
+            start * PS,
+            length * PS,
+            {"hlo_op": op, "program_id": 7, **({"group_id": 0} if group else {})},
+        )
         for op, start, length in kernels
     ]
     return DrawnPlane("/device:GPU:0", {"Stream #1": events})
@@ -178,13 +236,27 @@ def gpu(kernels: list[tuple[str, int, int]], group: bool = True) -> DrawnPlane:
 
 def with_hlo(plane: DrawnPlane) -> list[DrawnPlane]:
     names = {"Filler": [DrawnEvent(f"module({i})", 0, 0) for i in range(8)]}
-    metadata = DrawnPlane("/host:metadata", names, metadata_stats={"module(7)": {"Hlo Proto": hlo_proto(dot="jit(f)/dot_general", add="")}})
+    metadata = DrawnPlane(
+        "/host:metadata",
+        names,
+        metadata_stats={"module(7)": {"Hlo Proto": hlo_proto(dot="jit(f)/dot_general", add="")}},
+    )
     return [metadata, plane]
 
 
 def test_kernels_of_one_instruction_in_a_row_are_one_occurrence_of_it() -> None:
-    found = op_stats(build(with_hlo(gpu([("dot", 0, 3), ("dot", 4, 2), ("call::add", 10, 1), ("dot", 12, 3), ("gone", 20, 1)]))))
-    assert rows(found.device) == {"jit(f)/dot_general": ("dot_general", 2, 8, 8), "add": ("Unknown", 1, 1, 1), "gone": ("Unknown", 1, 1, 1)}
+    found = op_stats(
+        build(
+            with_hlo(
+                gpu([("dot", 0, 3), ("dot", 4, 2), ("call::add", 10, 1), ("dot", 12, 3), ("gone", 20, 1)])
+            )
+        )
+    )
+    assert rows(found.device) == {
+        "jit(f)/dot_general": ("dot_general", 2, 8, 8),
+        "add": ("Unknown", 1, 1, 1),
+        "gone": ("Unknown", 1, 1, 1),
+    }
     assert found.device.span_ps == 21 * PS
 
 
@@ -199,13 +271,24 @@ def test_kernels_by_framework_operation_and_by_the_files_own_lines() -> None:
     assert rows(found.device) == {"a/MatMul": ("MatMul", 2, 8, 8)}
     kernels = [DrawnEvent("gemm", i * 10 * PS, 4 * PS, {"kernel_details": "x"}) for i in range(2)]
     derived = [DrawnEvent("a/MatMul:MatMul", 0, 15 * PS)]
-    plane = DrawnPlane("/device:GPU:0", {"Stream #1": kernels, "TensorFlow Ops": derived}, line_ids={"TensorFlow Ops": -559038734})
+    plane = DrawnPlane(
+        "/device:GPU:0",
+        {"Stream #1": kernels, "TensorFlow Ops": derived},
+        line_ids={"TensorFlow Ops": -559038734},
+    )
     assert rows(op_stats(build([plane])).device) == {"a/MatMul": ("MatMul", 1, 8, 8)}
     # Its kernels on three streams are one occurrence as well; what lies outside of it is of no operation.
-    lines = {f"Stream #{i}": [DrawnEvent(f"k{i}", i * PS, (4 + i) * PS, {"kernel_details": "x"})] for i in range(3)}
+    lines = {
+        f"Stream #{i}": [DrawnEvent(f"k{i}", i * PS, (4 + i) * PS, {"kernel_details": "x"})] for i in range(3)
+    }
     lines["Stream #2"].append(DrawnEvent("k2", 20 * PS, PS, {"kernel_details": "x"}))
-    plane = DrawnPlane("/device:GPU:0", {**lines, "TensorFlow Ops": derived}, line_ids={"TensorFlow Ops": -559038734})
-    assert rows(op_stats(build([plane])).device) == {"a/MatMul": ("MatMul", 1, 15, 15), "k2": (NO_OPERATION, 1, 1, 1)}
+    plane = DrawnPlane(
+        "/device:GPU:0", {**lines, "TensorFlow Ops": derived}, line_ids={"TensorFlow Ops": -559038734}
+    )
+    assert rows(op_stats(build([plane])).device) == {
+        "a/MatMul": ("MatMul", 1, 15, 15),
+        "k2": (NO_OPERATION, 1, 1, 1),
+    }
 
 
 def test_tpu_operations_carry_their_work() -> None:
@@ -217,18 +300,31 @@ def test_tpu_operations_carry_their_work() -> None:
     ]
     stats = {
         "fusion.1": {"program_id": 1, "symbol_id": 1, "hlo_category": "loop fusion"},
-        "dot.1": {"program_id": 1, "symbol_id": 2, "tf_op": "jit(f)/dot_general:", "flops": 100, "bytes_accessed": 8},
+        "dot.1": {
+            "program_id": 1,
+            "symbol_id": 2,
+            "tf_op": "jit(f)/dot_general:",
+            "flops": 100,
+            "bytes_accessed": 8,
+        },
     }
     found = op_stats(build([DrawnPlane("/device:TPU:0", {"XLA Ops": ops}, metadata_stats=stats)]))
-    assert rows(found.device) == {"fusion.1": ("Unknown", 1, 10, 6), "jit(f)/dot_general": ("dot_general", 2, 8, 8)}
-    assert found.device.flops.tolist() == pytest.approx([np.nan, 200], nan_ok=True)  # nothing is stated of the first one's work
+    assert rows(found.device) == {
+        "fusion.1": ("Unknown", 1, 10, 6),
+        "jit(f)/dot_general": ("dot_general", 2, 8, 8),
+    }
+    assert found.device.flops.tolist() == pytest.approx(
+        [np.nan, 200], nan_ok=True
+    )  # nothing is stated of the first one's work
     assert found.device.n_bytes.tolist() == pytest.approx([np.nan, 16], nan_ok=True)
     assert found.device.span_ps == 21 * PS
 
 
 def test_a_devices_own_clock_is_believed() -> None:
     ops = [DrawnEvent("a", 0, 10 * PS, {"device_offset_ps": 5, "device_duration_ps": 3})]
-    plane = DrawnPlane("/device:TPU:0", {"XLA Ops": ops}, metadata_stats={"a": {"program_id": 1, "symbol_id": 1}})
+    plane = DrawnPlane(
+        "/device:TPU:0", {"XLA Ops": ops}, metadata_stats={"a": {"program_id": 1, "symbol_id": 1}}
+    )
     found = op_stats(build([plane])).device
     assert (found.time_ps.tolist(), found.span_ps) == ([3], 3)
 
@@ -241,7 +337,9 @@ def test_hosts_add_up() -> None:
     assert len(by_framework_op(no_ops())) == 0
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff\xff\xff\xff\x7f", b"\x0b\x0b", hlo_proto(a="b")[:-3]])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff", b"\x0a\xff\xff\xff\xff\x7f", b"\x0b\x0b", hlo_proto(a="b")[:-3]]
+)
 def test_damaged_hlo_yields_what_can_be_read(data: bytes) -> None:
     names: dict[str, list[DrawnEvent]] = {"x": [DrawnEvent("module(7)", 0, 1)]}
     trace = build([DrawnPlane("/host:metadata", names, metadata_stats={"module(7)": {"Hlo Proto": data}})])

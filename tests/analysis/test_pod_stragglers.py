@@ -23,7 +23,9 @@ N_TRIALS = 200
 STEP_PS = 1e9
 
 
-def noisy(rng: np.random.Generator, n_hosts: int = 16, n_steps: int = 40, noise: float = 0.02) -> npt.NDArray[np.float64]:
+def noisy(
+    rng: np.random.Generator, n_hosts: int = 16, n_steps: int = 40, noise: float = 0.02
+) -> npt.NDArray[np.float64]:
     """Own times of equal hosts: what all share varies by step, each host's own noise has a tail."""
     shared = STEP_PS * (1 + 0.1 * rng.standard_normal(n_steps).clip(-2, 2))
     own = (
@@ -44,7 +46,9 @@ def test_the_median_of_the_others_is_what_it_says() -> None:
 
 
 def test_planted_slowness_is_found_with_its_step_and_cost() -> None:
-    """Precision and recall ≥ 0.95 and costs within 10 % over 200 trials with 10 % to 50 % on one of 16 hosts."""
+    """Precision and recall ≥ 0.95 and costs within 10 % over 200 trials with 10 % to 50 % on one
+    of 16 hosts.
+    """
     n_found = n_accused = 0
     errors, late = [], []
     for trial in range(N_TRIALS):
@@ -60,7 +64,14 @@ def test_planted_slowness_is_found_with_its_step_and_cost() -> None:
             if slow.unit == host:
                 n_found += 1
                 late.append(abs(slow.since - since))
-                errors.append(abs(gain(own, slow, True) * (own.shape[1] - slow.since) / (true_cost * (own.shape[1] - since)) - 1))
+                errors.append(
+                    abs(
+                        gain(own, slow, True)
+                        * (own.shape[1] - slow.since)
+                        / (true_cost * (own.shape[1] - since))
+                        - 1
+                    )
+                )
     assert n_found / N_TRIALS >= 0.95
     assert n_found / n_accused >= 0.95
     assert np.median(errors) < 0.05
@@ -68,9 +79,15 @@ def test_planted_slowness_is_found_with_its_step_and_cost() -> None:
     assert np.quantile(late, 0.95) <= 1
 
 
-@pytest.mark.parametrize(("n_hosts", "n_steps", "noise"), [(16, 40, 0.02), (2, 10, 0.02), (4, 6, 0.01), (64, 100, 0.05), (3, 20, 0.10)])
+@pytest.mark.parametrize(
+    ("n_hosts", "n_steps", "noise"),
+    [(16, 40, 0.02), (2, 10, 0.02), (4, 6, 0.01), (64, 100, 0.05), (3, 20, 0.10)],
+)
 def test_equal_hosts_are_not_accused(n_hosts: int, n_steps: int, noise: float) -> None:
-    accused = [slow_units(noisy(np.random.default_rng(1000 + trial), n_hosts, n_steps, noise)) for trial in range(N_TRIALS)]
+    accused = [
+        slow_units(noisy(np.random.default_rng(1000 + trial), n_hosts, n_steps, noise))
+        for trial in range(N_TRIALS)
+    ]
     assert sum(map(bool, accused)) <= 1
 
 
@@ -120,7 +137,9 @@ TENTH_US = 0.10 * (INFEED_US + COMPUTE_US)
 @pytest.mark.parametrize("with_hlo", [True, False])
 def test_pods_made_directly_are_those_of_the_files(tmp_path: Path, with_hlo: bool) -> None:
     """Many trials are made without files: what they start from must be what is read from files."""
-    pod = Pod(noise=0.02, slow=((1, 3, 80, "infeed"), (2, 2, 120, "stall")), slow_cores=((5, 1, 60, "compute"),))
+    pod = Pod(
+        noise=0.02, slow=((1, 3, 80, "infeed"), (2, 2, 120, "stall")), slow_cores=((5, 1, 60, "compute"),)
+    )
     session = Session(str(write_run(tmp_path / "run", pod_hosts(pod, with_hlo))), cache=False)
     for read, made in zip(session.map(pod_host, session.hosts), analysed(pod, with_hlo), strict=True):
         assert read.cores == made.cores
@@ -130,7 +149,9 @@ def test_pods_made_directly_are_those_of_the_files(tmp_path: Path, with_hlo: boo
         assert read.n_devices == made.n_devices
         assert repr(read.transfers.ops) == repr(made.transfers.ops)  # their arrays of pairs, too
         for field in fields(read.transfers)[1:]:
-            np.testing.assert_array_equal(getattr(read.transfers, field.name), getattr(made.transfers, field.name), field.name)
+            np.testing.assert_array_equal(
+                getattr(read.transfers, field.name), getattr(made.transfers, field.name), field.name
+            )
 
 
 def cost_us(pod: Pod, since: int) -> float:
@@ -140,13 +161,21 @@ def cost_us(pod: Pod, since: int) -> float:
 
 
 @pytest.mark.parametrize(("with_hlo", "n_groups"), [(True, 2), (False, 1), (False, 2), (False, 8)])
-def test_a_host_slow_by_a_tenth_is_found_with_its_cost_with_and_without_replica_groups(with_hlo: bool, n_groups: int) -> None:
-    """Precision and recall ≥ 0.95 and costs within 10 % over 200 trials; without HLO groups are told by who leaves together."""
+def test_a_host_slow_by_a_tenth_is_found_with_its_cost_with_and_without_replica_groups(
+    with_hlo: bool, n_groups: int
+) -> None:
+    """Precision and recall ≥ 0.95 and costs within 10 % over 200 trials; without HLO groups are told by who
+    leaves together.
+    """
     n_found = n_accused = 0
     errors, causes = [], []
     for trial in range(N_TRIALS):
         rng = np.random.default_rng(trial)
-        host, since, what = int(rng.integers(16)), int(rng.integers(0, 25)), ("infeed", "compute", "stall")[trial % 3]
+        host, since, what = (
+            int(rng.integers(16)),
+            int(rng.integers(0, 25)),
+            ("infeed", "compute", "stall")[trial % 3],
+        )
         pod = replace(POD, seed=trial, n_groups=n_groups, slow=((host, since, TENTH_US, what),))
         joined = join(analysed(pod, with_hlo))
         found = stragglers(joined)
@@ -157,8 +186,12 @@ def test_a_host_slow_by_a_tenth_is_found_with_its_cost_with_and_without_replica_
             if (one.host, one.core) == (f"synthetic-pod-{host}", -1):
                 n_found += 1
                 n_slow = POD.n_steps - one.slow.since
-                errors.append(abs(one.gain_ps * n_slow / (cost_us(pod, since) * 1e6 * (POD.n_steps - since)) - 1))
-                causes.append(one.slow.cause == {"infeed": "input", "compute": "compute", "stall": "idle"}[what])
+                errors.append(
+                    abs(one.gain_ps * n_slow / (cost_us(pod, since) * 1e6 * (POD.n_steps - since)) - 1)
+                )
+                causes.append(
+                    one.slow.cause == {"infeed": "input", "compute": "compute", "stall": "idle"}[what]
+                )
     assert n_found / N_TRIALS >= 0.95
     assert n_found / n_accused >= 0.95
     assert np.mean(np.array(errors) < 0.10) >= 0.95
@@ -195,13 +228,22 @@ def test_a_single_slow_core_is_named_itself_not_its_host(with_hlo: bool) -> None
     assert n_found / n_accused >= 0.95
 
 
-def ends(n_groups: int, size: int, seed: int = 0, jitter_ps: float = 0.5e6) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Ends of a collective of 100 µs on cores whose clocks are seconds apart and drift by 20 µs in all; core i is of group i % n_groups."""
+def ends(
+    n_groups: int, size: int, seed: int = 0, jitter_ps: float = 0.5e6
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Ends of a collective of 100 µs on cores whose clocks are seconds apart and drift by 20 µs in all; core
+    i is of group i % n_groups.
+    """
     rng = np.random.default_rng(seed)
     n, n_steps = n_groups * size, 50
     of_group = 1e9 * np.arange(n_steps) + 15e6 * rng.standard_normal((n_groups, n_steps))
     drift = rng.uniform(-20e6, 20e6, (n, 1)) * np.linspace(0, 1, n_steps)
-    last = of_group[np.arange(n) % n_groups] + rng.uniform(-1e12, 1e12, (n, 1)) + drift + jitter_ps * rng.standard_normal((n, n_steps))
+    last = (
+        of_group[np.arange(n) % n_groups]
+        + rng.uniform(-1e12, 1e12, (n, 1))
+        + drift
+        + jitter_ps * rng.standard_normal((n, n_steps))
+    )
     return last.astype(np.int64), np.full((n, n_steps), 100_000_000)
 
 

@@ -134,7 +134,9 @@ TURNS = "[g ] [u    ] [g ] [v   ] [g ] [s  ] "
 
 
 def test_a_loop_that_calls_it_in_turns_has_a_step_for_each_turn() -> None:
-    """`grow` before `update`, before `report` and before a sleep, three times: three steps of three calls, the last of them open."""
+    """`grow` before `update`, before `report` and before a sleep, three times: three steps of three calls,
+    the last of them open.
+    """
     trace = loop("main  " + TURNS * 3)
     assert len(TURNS) == 36
     assert starts(trace) == [6, 42, 78]
@@ -144,7 +146,9 @@ def test_a_loop_that_calls_it_in_turns_has_a_step_for_each_turn() -> None:
 
 
 def test_work_of_every_third_call_makes_no_turn() -> None:
-    """One of three calls is followed by something of its own, the others by nothing of theirs: periodic work of every third step."""
+    """One of three calls is followed by something of its own, the others by nothing of theirs: periodic work
+    of every third step.
+    """
     trace = loop("main  " + "[g ] [u  ] [g ] [u  ] [g ] [u  ] [v   ] " * 3)
     assert len(starts(trace)) == 9
     assert n_phases(trace) == 1
@@ -157,7 +161,9 @@ def test_two_turns_are_too_few_to_tell() -> None:
 
 
 def test_calls_inside_of_one_frame_of_the_loop_are_of_one_step() -> None:
-    """`fit` calls `update` three times, which calls the operation twice, once in `report`: 30 and 34 columns from first to first."""
+    """`fit` calls `update` three times, which calls the operation twice, once in `report`: 30 and 34 columns
+    from first to first.
+    """
     trace = trace_of(
         """
         main  [x                                                                                                       ]
@@ -173,6 +179,10 @@ def test_calls_inside_of_one_frame_of_the_loop_are_of_one_step() -> None:
 
 
 def test_calls_of_a_loop_that_holds_nothing_else_are_steps() -> None:
-    trace = trace_of("main  [u                              ]\nmain   [e ]      [e ]    [e ]   [e ]", EAGER, column_ps=COLUMN_PS)
+    trace = trace_of(
+        "main  [u                              ]\nmain   [e ]      [e ]    [e ]   [e ]",
+        EAGER,
+        column_ps=COLUMN_PS,
+    )
     assert starts(trace) == [7, 17, 25, 32]
     assert n_phases(trace) == 1

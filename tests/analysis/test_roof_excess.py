@@ -23,9 +23,19 @@ def session(n_bytes: int, flops: int = 0, duration_us: float = 10) -> Session:
     """One operation beside two that stay below every limit."""
 
     def stats(symbol: int, flops: int, n_bytes: int) -> Stats:
-        return {"program_id": 7, "symbol_id": symbol, "hlo_category": "loop fusion", "flops": flops, "bytes_accessed": n_bytes}
+        return {
+            "program_id": 7,
+            "symbol_id": symbol,
+            "hlo_category": "loop fusion",
+            "flops": flops,
+            "bytes_accessed": n_bytes,
+        }
 
-    metadata = {"fusion.1": stats(1, flops, n_bytes), "fusion.2": stats(2, 10, 20), "fusion.3": stats(3, 0, 30)}
+    metadata = {
+        "fusion.1": stats(1, flops, n_bytes),
+        "fusion.2": stats(2, 10, 20),
+        "fusion.3": stats(3, 0, 30),
+    }
     events = [
         DrawnEvent("fusion.1", 0, int(duration_us * US)),
         DrawnEvent("fusion.2", 20 * US, 2 * US),
@@ -39,7 +49,10 @@ def test_what_is_within_five_percent_of_the_peak_is_no_excess() -> None:
     assert len(roof_excesses(session(10_600).trace("worker-0"))) == 1
 
 
-@pytest.mark.parametrize("tool", [hlo_stats.TOOL, roofline_model.TOOL, op_profile.TOOL, framework_op_stats.TOOL, overview_page.TOOL])
+@pytest.mark.parametrize(
+    "tool",
+    [hlo_stats.TOOL, roofline_model.TOOL, op_profile.TOOL, framework_op_stats.TOOL, overview_page.TOOL],
+)
 def test_every_page_reports_it(tool: Tool) -> None:
     told = [one for one in tool.run(session(15_000), None, {}).diagnostics if "above a peak" in one.message]
     assert [one.severity for one in told] == ["warning"]

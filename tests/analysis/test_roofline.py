@@ -41,7 +41,14 @@ def test_what_is_not_known_is_nan() -> None:
 
 def test_sums() -> None:
     two = work((1, 2, 3), (4, 5, 6))
-    both = Work(two.flops, two.model_flops, two.n_bytes, two.space_bytes, np.array([True, True]), np.array([True, True]))
+    both = Work(
+        two.flops,
+        two.model_flops,
+        two.n_bytes,
+        two.space_bytes,
+        np.array([True, True]),
+        np.array([True, True]),
+    )
     total = total_work(both, np.array([True, True]))
     assert total.is_known.tolist() == [True]
     assert total.flops == pytest.approx(5)

@@ -1,4 +1,6 @@
-"""The line of source code of XLA:CPU programs, on a real run: each box is called as the HLO of its own operation tells."""
+"""The line of source code of XLA:CPU programs, on a real run: each box is called as the HLO of its own
+operation tells.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def trace() -> Trace:
 
 
 def told_by_hlo(trace: Trace, event: int) -> str:
-    """`file:line` of the innermost frame of the instruction that an event names, by way of the event's own stats."""
+    """`file:line` of the innermost frame of the instruction that an event names, by way of the event's own
+    stats.
+    """
     stats = dict(trace.source.event_stats(trace, event))
     program = trace.programs.find(str(stats["hlo_module"]))
     module = trace.programs.module(program) if program else None
@@ -36,7 +40,9 @@ def told_by_hlo(trace: Trace, event: int) -> str:
 def test_boxes_are_called_by_the_source_of_their_operations(trace: Trace) -> None:
     lines = derived(trace)
     (own,) = [i for i, line in enumerate(lines.lines) if line.name == SOURCE_LINE]
-    assert lines.lines[own].plane in {int(trace.lines["plane"][line]) for line in trace.event_line[lines.source].tolist()}
+    assert lines.lines[own].plane in {
+        int(trace.lines["plane"][line]) for line in trace.event_line[lines.source].tolist()
+    }
     boxes = range(int(lines.line_offsets[own]), int(lines.line_offsets[own + 1]))
     names = {lines.texts[int(lines.name[box])] for box in boxes}
     assert len(names) > 3
@@ -62,10 +68,17 @@ def test_boxes_that_begin_together_are_sorted_by_length_and_keep_what_belongs_to
     if ascends:
         start.sort()
     numbers = np.arange(400, dtype=np.int32)
-    room = _Columns(np.empty(500, np.int64), np.empty(500, np.int64), np.empty(500, np.int32), np.empty(500, np.int32))
+    room = _Columns(
+        np.empty(500, np.int64), np.empty(500, np.int64), np.empty(500, np.int32), np.empty(500, np.int32)
+    )
 
     def fill(columns: _Columns) -> None:
-        columns.start_ps[:], columns.duration_ps[:], columns.name[:], columns.source[:] = start, duration, numbers, -numbers
+        columns.start_ps[:], columns.duration_ps[:], columns.name[:], columns.source[:] = (
+            start,
+            duration,
+            numbers,
+            -numbers,
+        )
 
     _fill(fill, room, (50, 450))
     order = np.lexsort((-duration, start))

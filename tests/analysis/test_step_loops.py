@@ -1,4 +1,6 @@
-"""Steps beside TensorFlow's loops: annotations win over loops inside, loops that fetch their own data have an iteration a step."""
+"""Steps beside TensorFlow's loops: annotations win over loops inside, loops that fetch their own data have an
+iteration a step.
+"""
 
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.grouping import groups
@@ -32,7 +34,10 @@ def loop_on_a_pool(run: int, start: int, n: int, every: int, fetches: int = 0) -
 def test_annotated_steps_win_over_loops_inside() -> None:
     main, pool = [], []
     for i in range(3):
-        main += [event("train", 100 * i, 99, _r=1, step_num=i), event("FunctionRun", 100 * i + 2, 3, _r=1, _pt=1, _p=50 + i)]
+        main += [
+            event("train", 100 * i, 99, _r=1, step_num=i),
+            event("FunctionRun", 100 * i + 2, 3, _r=1, _pt=1, _p=50 + i),
+        ]
         pool += loop_on_a_pool(50 + i, 100 * i + 10, 3 + i, 15)
     found = steps(build([DrawnPlane("/host:CPU", {"main": main, "pool": pool})]))
     assert found.name == ("train 0", "train 1", "train 2")
@@ -68,9 +73,10 @@ def test_a_dataset_that_runs_a_loop_s_body_has_a_step_an_element() -> None:
     for i in range(3):
         at = 100 * i
         events += [
-            event("ReduceIterator::Root::Prefetch::Scan", at, 98), event("ReduceIterator::Root::Prefetch::Scan::Map", at + 1, 40 + i),
+            event("ReduceIterator::Root::Prefetch::Scan", at, 98),
+            event("ReduceIterator::Root::Prefetch::Scan::Map", at + 1, 40 + i),
             event("InstantiatedCapturedFunction::Run", at + 50, 47),
-        ]  # fmt: skip
+        ]
     found = steps(build([DrawnPlane("/host:CPU", {"tf_data_prefetch": events})]))
     assert found.source == "iteration"
     assert (found.duration_ps / PS).tolist() == [100, 100, 98]

@@ -1,4 +1,6 @@
-"""What a step's own thread waits for: frames of the Python tracer, annotations, loops that wait between their annotations."""
+"""What a step's own thread waits for: frames of the Python tracer, annotations, loops that wait between their
+annotations.
+"""
 
 from dataclasses import replace
 
@@ -46,8 +48,12 @@ def numbered(*numbers: int) -> list[dict[str, int]]:
     return [{"_r": 1, "step_num": number} for number in numbers]
 
 
-def loop(body: list[tuple[str, int, int]], n: int = 3, period: int = 100, step: tuple[int, int] = (0, 100)) -> Trace:
-    """Steps of one thread with the same events (name, start, duration) in each, and a frame around the whole loop."""
+def loop(
+    body: list[tuple[str, int, int]], n: int = 3, period: int = 100, step: tuple[int, int] = (0, 100)
+) -> Trace:
+    """Steps of one thread with the same events (name, start, duration) in each, and a frame around the whole
+    loop.
+    """
     events = [DrawnEvent("$train.py:90 main", 0, n * period * PS)]
     for i in range(n):
         at = i * period
@@ -58,34 +64,68 @@ def loop(body: list[tuple[str, int, int]], n: int = 3, period: int = 100, step: 
 
 
 GENERATOR = [
-    ("$train.py:40 step", 2, 96), ("$builtins next", 4, 61), ("$gen.py:15 plain", 5, 60), ("$time sleep", 6, 58), ("dot:Dot", 66, 30),
-]  # fmt: skip
+    ("$train.py:40 step", 2, 96),
+    ("$builtins next", 4, 61),
+    ("$gen.py:15 plain", 5, 60),
+    ("$time sleep", 6, 58),
+    ("dot:Dot", 66, 30),
+]
 
 
 def test_a_generator_that_sleeps_is_waiting_for_data_and_is_named() -> None:
     trace = loop(GENERATOR)
     found = steps(trace)
-    assert parts(found) == {"input": [61, 61, 61], "host_compute": [30, 30, 30], "host_python": [5, 5, 5], "other": [4, 4, 4]}
+    assert parts(found) == {
+        "input": [61, 61, 61],
+        "host_compute": [30, 30, 30],
+        "host_python": [5, 5, 5],
+        "other": [4, 4, 4],
+    }
     (first, *_) = found.waits
-    assert (first.kind, first.title, (first.time_ps / PS).tolist()) == (TimeClass.HOST_WAIT_LOADER, "`plain` (gen.py:15)", [60, 60, 60])
+    assert (first.kind, first.title, (first.time_ps / PS).tolist()) == (
+        TimeClass.HOST_WAIT_LOADER,
+        "`plain` (gen.py:15)",
+        [60, 60, 60],
+    )
     text = "Highly input-bound: each step waits 61.0 µs (61.0 %) for data in `plain` (gen.py:15)."
     assert said(trace) == (text, text)
 
 
 def test_a_sleep_that_nothing_says_is_for_data_is_waiting() -> None:
-    trace = loop([("$train.py:40 step", 1, 98), ("$train.py:70 settle", 10, 50), ("$time sleep", 12, 47), ("dot:Dot", 60, 38)])
+    trace = loop(
+        [
+            ("$train.py:40 step", 1, 98),
+            ("$train.py:70 settle", 10, 50),
+            ("$time sleep", 12, 47),
+            ("dot:Dot", 60, 38),
+        ]
+    )
     found = steps(trace)
     assert parts(found)["host_wait"] == [47, 47, 47]
     overview, of_input = said(trace)
-    assert overview.startswith("Waiting: each step waits 47.0 µs (47.0 %) in `settle` (train.py:70). Nothing says for what")
-    assert of_input.startswith("Possibly input-bound: no waiting for data was traced, but for 47.0 µs (47.0 %) each step waits in `settle`")
+    assert overview.startswith(
+        "Waiting: each step waits 47.0 µs (47.0 %) in `settle` (train.py:70). Nothing says for what"
+    )
+    assert of_input.startswith(
+        "Possibly input-bound: no waiting for data was traced, but for 47.0 µs (47.0 %) each step waits in "
+        "`settle`"
+    )
 
 
 def test_python_s_own_work_is_told_by_its_function() -> None:
-    trace = loop([("$train.py:40 step", 0, 100), ("$text.py:7 hashed", 10, 50), ("$builtins len", 20, 10), ("dot:Dot", 60, 40)])
+    trace = loop(
+        [
+            ("$train.py:40 step", 0, 100),
+            ("$text.py:7 hashed", 10, 50),
+            ("$builtins len", 20, 10),
+            ("dot:Dot", 60, 40),
+        ]
+    )
     assert parts(steps(trace))["host_python"] == [60, 60, 60]
     overview, of_input = said(trace)
-    assert overview.startswith("Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python, most of it in `hashed`")
+    assert overview.startswith(
+        "Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python, most of it in `hashed`"
+    )
     assert of_input == "Not input-bound: no step waits for data."
 
 
@@ -126,7 +166,8 @@ def test_time_in_an_annotation_is_reported_under_its_name() -> None:
     assert parts(steps(other)) == {"host_python": [57, 57, 57], "host_compute": [43, 43, 43]}
     assert (
         said(other)[0]
-        == "57.0 µs (57.0 %) of each step is in `anneal`, where no operation was traced: Python or other host work, or waiting."
+        == "57.0 µs (57.0 %) of each step is in `anneal`, where no operation was traced: Python or other "
+        "host work, or waiting."
     )
 
 
@@ -144,7 +185,12 @@ def test_calls_of_tf_functions_are_no_annotations() -> None:
 
 def test_what_lies_between_annotated_steps_belongs_to_them() -> None:
     """The loop fetches before it annotates: a step lasts from its start to the next one's."""
-    body = [("$builtins next", 32, 66), ("$gen.py:15 plain", 33, 64), ("$time sleep", 34, 62), ("dot:Dot", 1, 28)]
+    body = [
+        ("$builtins next", 32, 66),
+        ("$gen.py:15 plain", 33, 64),
+        ("$time sleep", 34, 62),
+        ("dot:Dot", 1, 28),
+    ]
     found = steps(loop(body, n=4, step=(0, 30)))
     assert found.how == "loop"
     assert (found.duration_ps / PS).tolist() == [100, 100, 100]
@@ -160,10 +206,13 @@ def test_steps_that_only_dispatch_last_until_their_work_is_done() -> None:
         worker     [dot:Dot      ][dot:Dot    ][dot:Dot        ]
         """,
         {
-            "train": numbered(1, 2, 3), "a": {"_pt": 1, "_p": 1}, "b": {"_pt": 1, "_p": 2}, "c": {"_pt": 1, "_p": 3},
+            "train": numbered(1, 2, 3),
+            "a": {"_pt": 1, "_p": 1},
+            "b": {"_pt": 1, "_p": 2},
+            "c": {"_pt": 1, "_p": 3},
             "dot:Dot": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}, {"_ct": 1, "_c": 3}],
         },
-    )  # fmt: skip
+    )
     found = steps(trace)
     assert found.how == "dispatched"
     assert (found.duration_ps / PS).tolist() == [18, 13, 17]
@@ -171,7 +220,9 @@ def test_steps_that_only_dispatch_last_until_their_work_is_done() -> None:
 
 
 def test_runs_on_one_device_belong_to_calls_in_their_order() -> None:
-    """No tie, no number in common: the third run is the third step's. A run from before the capture comes first."""
+    """No tie, no number in common: the third run is the third step's. A run from before the capture comes
+    first.
+    """
 
     def event(name: str, start: int, time: int, **stats: int) -> DrawnEvent:
         return DrawnEvent(name, start * PS, time * PS, stats)
@@ -180,7 +231,10 @@ def test_runs_on_one_device_belong_to_calls_in_their_order() -> None:
     steps_ = [event("train", 10 * i, 9, _r=1, step_num=i) for i in range(3)]
     # As in real traces: the pool's tasks are chained, so that all runs seem to come from the first call.
     calls = [event(call, 10 * i + 1, 2, **({} if i else {"_pt": 1, "_p": 1})) for i in range(3)]
-    runs = [event("dot", at, time, run_id=70 + i, _ct=1, _c=1) for i, (at, time) in enumerate([(0, 4), (5, 20), (25, 15), (40, 30)])]
+    runs = [
+        event("dot", at, time, run_id=70 + i, _ct=1, _c=1)
+        for i, (at, time) in enumerate([(0, 4), (5, 20), (25, 15), (40, 30)])
+    ]
     main = sorted(steps_ + calls, key=lambda one: one.start_ps)
     numbered_runs = build([DrawnPlane("/host:CPU", {"main": main, "pool": runs})])
     assert (run_ends(numbered_runs)[1] / PS).tolist() == [25, 40, 70]
@@ -190,7 +244,9 @@ def test_runs_on_one_device_belong_to_calls_in_their_order() -> None:
 
 
 def test_runs_of_two_programs_are_told_apart_by_time_not_by_number() -> None:
-    """Each program numbers its runs from a base of its own: the second one's are lower here, so by number they would all come first."""
+    """Each program numbers its runs from a base of its own: the second one's are lower here, so by number
+    they would all come first.
+    """
 
     def event(name: str, start: int, time: int, **stats: int) -> DrawnEvent:
         return DrawnEvent(name, start * PS, time * PS, stats)
@@ -202,7 +258,9 @@ def test_runs_of_two_programs_are_told_apart_by_time_not_by_number() -> None:
         main += [event("train", at, 95, _r=1, step_num=i), event(call, at + 1, 2), event(call, at + 10, 2)]
         pool += [event("dot", at + 3, 60, run_id=700 + i), event("sum", at + 65, 20, run_id=7 + i)]
     trace = build([DrawnPlane("/host:CPU", {"main": main, "pool": pool})])
-    assert (run_ends(trace)[1] / PS).tolist() == [end for i in range(6) for end in (100 * i + 63, 100 * i + 85)]
+    assert (run_ends(trace)[1] / PS).tolist() == [
+        end for i in range(6) for end in (100 * i + 63, 100 * i + 85)
+    ]
     found = steps(trace)
     assert (found.how, (found.duration_ps / PS).tolist()) == ("annotated", [95] * 4)
 
@@ -217,21 +275,38 @@ def test_windows_of_several_names_are_as_annotated() -> None:
 
 
 def test_a_long_first_step_that_waits_is_told_of() -> None:
-    text = f"main   [train{' ' * 44}]{'[train    ]' * 7}\nmain   [IteratorGetNext{' ' * 25}][w:W    ]{'   [w:W]   ' * 7}"
+    text = (
+        f"main   [train{' ' * 44}]{'[train    ]' * 7}\nmain   [IteratorGetNext{' ' * 25}][w:W    "
+        f"]{'   [w:W]   ' * 7}"
+    )
     found = steps(drawing(text, {"train": numbered(*range(8))}))
     assert found.first is not None
     assert (found.first.name, found.first.input_ps / PS) == ("train 0", 42)
     assert found.n_trimmed == 2
     trace = drawing(text, {"train": numbered(*range(8))})
-    assert "The first step (train 0) waited 42.0 µs of 51.0 µs for data" in finding(found, op_stats(trace), "CPU").details[-1]
+    assert (
+        "The first step (train 0) waited 42.0 µs of 51.0 µs for data"
+        in finding(found, op_stats(trace), "CPU").details[-1]
+    )
 
 
 def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -> None:
     trace = loop([("IteratorGetNext", 0, 1), ("dot:Dot", 1, 60)])
-    bare = build([DrawnPlane("/host:CPU", {"python": [event for event in drawn(trace) if not event.name.startswith("$")]})])
+    bare = build(
+        [
+            DrawnPlane(
+                "/host:CPU", {"python": [event for event in drawn(trace) if not event.name.startswith("$")]}
+            )
+        ]
+    )
     found = input_finding(steps(bare), op_stats(bare), "CPU")
-    assert (found.level, found.text) == ("good", "Not input-bound: each step waits 1.00 µs (1.00 %) for data.")
-    assert found.costs[0].startswith("39.0 µs (39.0 %) of each step is Python or other work between operations")
+    assert (found.level, found.text) == (
+        "good",
+        "Not input-bound: each step waits 1.00 µs (1.00 %) for data.",
+    )
+    assert found.costs[0].startswith(
+        "39.0 µs (39.0 %) of each step is Python or other work between operations"
+    )
 
 
 def test_what_several_hosts_wait_for_is_their_mean() -> None:
@@ -247,7 +322,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
     assert (wait.title, (wait.time_ps / PS).tolist()) == ("`plain` (gen.py:15)", [45, 45, 45])
     told = on_worst_host(Finding("good", "input", "fine"), "worker-1", mine)
     assert told.text.startswith(
-        "Highly input-bound on worker-1: it waits 61.0 µs (61.0 %) of each of its steps for data in `plain` (gen.py:15)"
+        "Highly input-bound on worker-1: it waits 61.0 µs (61.0 %) of each of its steps for data in `plain` "
+        "(gen.py:15)"
     )
 
     # A host that is moderately held up is no headline where all of them lose more to something else.
@@ -265,7 +341,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
         (0, "GPU idle: for 60.0 µs (60.0 %) of each step the GPU had nothing to do."),
         (
             20,
-            "GPU idle: for 40.0 µs (40.0 %) of each step, besides its waits for data, the GPU had nothing to do.",
+            "GPU idle: for 40.0 µs (40.0 %) of each step, besides its waits for data, the GPU had nothing to "
+            "do.",
         ),
     ],
 )
@@ -296,16 +373,32 @@ def drawn(trace: Trace) -> list[DrawnEvent]:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("$time sleep", Kind.WAIT), ("$threading.py:295 wait", Kind.WAIT), ("$<unknown> acquire", Kind.WAIT),
-        ("$queue.py:154 get", Kind.WAIT), ("MakeBatch", Kind.LOADER), ("Prefetch", Kind.LOADER), ("PrefetchConsume", Kind.NONE),
-        ("$iterator_ops.py:824 __next__", Kind.LOADER), ("$mine.py:5 load_batch", Kind.LOADER), ("$mine.py:5 train_on_batch", Kind.PYTHON),
-        ("$builtins next", Kind.NEXT), ("$mine.py:5 f", Kind.PYTHON), ("load", Kind.LOADER), ("NextBatch", Kind.LOADER),
-        ("forward", Kind.ANNOTATION), ("PjitFunction(f)", Kind.NONE), ("a/MatMul:MatMul", Kind.NONE), ("DevicePut", Kind.NONE),
-        ("torch/utils/data/dataloader.py(633): __next__", Kind.LOADER), ("<built-in method sleep of module object at 0x7f>", Kind.WAIT),
-        ("$resource_variable_ops.py:815 _read_variable_op", Kind.PYTHON), ("$distribute_lib.py:3621 batch_all_reduce", Kind.PYTHON),
-        ("$iterator_ops.py:878 get_next", Kind.LOADER), ("$py_dataset_adapter.py:60 load_batch", Kind.LOADER),
+        ("$time sleep", Kind.WAIT),
+        ("$threading.py:295 wait", Kind.WAIT),
+        ("$<unknown> acquire", Kind.WAIT),
+        ("$queue.py:154 get", Kind.WAIT),
+        ("MakeBatch", Kind.LOADER),
+        ("Prefetch", Kind.LOADER),
+        ("PrefetchConsume", Kind.NONE),
+        ("$iterator_ops.py:824 __next__", Kind.LOADER),
+        ("$mine.py:5 load_batch", Kind.LOADER),
+        ("$mine.py:5 train_on_batch", Kind.PYTHON),
+        ("$builtins next", Kind.NEXT),
+        ("$mine.py:5 f", Kind.PYTHON),
+        ("load", Kind.LOADER),
+        ("NextBatch", Kind.LOADER),
+        ("forward", Kind.ANNOTATION),
+        ("PjitFunction(f)", Kind.NONE),
+        ("a/MatMul:MatMul", Kind.NONE),
+        ("DevicePut", Kind.NONE),
+        ("torch/utils/data/dataloader.py(633): __next__", Kind.LOADER),
+        ("<built-in method sleep of module object at 0x7f>", Kind.WAIT),
+        ("$resource_variable_ops.py:815 _read_variable_op", Kind.PYTHON),
+        ("$distribute_lib.py:3621 batch_all_reduce", Kind.PYTHON),
+        ("$iterator_ops.py:878 get_next", Kind.LOADER),
+        ("$py_dataset_adapter.py:60 load_batch", Kind.LOADER),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_names(name: str, kind: Kind) -> None:
     assert kind_of(name) == kind
 
@@ -336,4 +429,12 @@ def test_intervals_have_a_piece_in_each_window_that_they_overlap() -> None:
     windows = Windows(np.arange(3), np.array([0, 10, 60]), np.array([100, 20, 90]), "annotated")
     which, at, start, end = clipped(np.array([5, 15, 70, 95]), np.array([12, 18, 200, 97]), windows)
     found = sorted(zip(which.tolist(), at.tolist(), start.tolist(), end.tolist(), strict=True))
-    assert found == [(0, 0, 5, 12), (0, 1, 10, 12), (1, 0, 15, 18), (1, 1, 15, 18), (2, 0, 70, 100), (2, 2, 70, 90), (3, 0, 95, 97)]
+    assert found == [
+        (0, 0, 5, 12),
+        (0, 1, 10, 12),
+        (1, 0, 15, 18),
+        (1, 1, 15, 18),
+        (2, 0, 70, 100),
+        (2, 2, 70, 90),
+        (3, 0, 95, 97),
+    ]

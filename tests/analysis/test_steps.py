@@ -120,11 +120,15 @@ def test_a_gpu_step_is_the_span_of_its_kernels_and_streams_are_united() -> None:
             """,
             {
                 "train": {"_r": 1},
-                "la": {"correlation_id": 1}, "lb": {"correlation_id": 2}, "lc": {"correlation_id": 3},
-                "MemcpyHtoD": {"correlation_id": 1}, "kernel_half": {"correlation_id": 2}, "kernel_b": {"correlation_id": 3},
+                "la": {"correlation_id": 1},
+                "lb": {"correlation_id": 2},
+                "lc": {"correlation_id": 3},
+                "MemcpyHtoD": {"correlation_id": 1},
+                "kernel_half": {"correlation_id": 2},
+                "kernel_b": {"correlation_id": 3},
             },
         )
-    )  # fmt: skip
+    )
     assert found.source == "annotation"
     assert (found.duration_ps / PS).tolist() == [38]
     assert parts(found) == {"input": [6], "device_compute": [26], "other": [6]}
@@ -132,7 +136,9 @@ def test_a_gpu_step_is_the_span_of_its_kernels_and_streams_are_united() -> None:
 
 
 def test_a_step_s_annotation_that_contains_its_kernels_is_the_step() -> None:
-    """Three unlike steps, three GPUs: the host works before and after the kernels in all but the last, whose kernels run on."""
+    """Three unlike steps, three GPUs: the host works before and after the kernels in all but the last, whose
+    kernels run on.
+    """
     found = steps(
         drawing(
             """
@@ -153,13 +159,20 @@ def test_a_step_s_annotation_that_contains_its_kernels_is_the_step() -> None:
         )
     )
     assert found.name == ("train 0", "train 1", "train 2")
-    assert (found.duration_ps // PS).tolist() == [27, 30, 20]  # the last: from its mark to its last kernel's end
+    assert (found.duration_ps // PS).tolist() == [
+        27,
+        30,
+        20,
+    ]  # the last: from its mark to its last kernel's end
     assert (found.category_ps("device_compute") // PS).tolist() == [14, 18, 13]
     assert (found.category_ps("other") // PS).tolist() == [13, 12, 7]
 
 
 def test_gpus_that_did_nothing_make_no_steps() -> None:
-    assert len(steps(drawing("main  [train    ]\nmain   [work]\n/device:GPU:0:\nstream", {"train": {"_r": 1}}))) == 0
+    assert (
+        len(steps(drawing("main  [train    ]\nmain   [work]\n/device:GPU:0:\nstream", {"train": {"_r": 1}})))
+        == 0
+    )
 
 
 def test_tpu_steps_are_the_devices_and_averaged_over_cores() -> None:
@@ -167,7 +180,10 @@ def test_tpu_steps_are_the_devices_and_averaged_over_cores() -> None:
         ops = []
         for step in range(2):
             start = step * 20 * PS
-            ops += [DrawnEvent("infeed.1", start, infeed * PS), DrawnEvent("fusion.1", start + infeed * PS, 6 * PS)]
+            ops += [
+                DrawnEvent("infeed.1", start, infeed * PS),
+                DrawnEvent("fusion.1", start + infeed * PS, 6 * PS),
+            ]
         lines = {"Steps": [DrawnEvent(str(i), i * 20 * PS, 20 * PS) for i in range(2)], "XLA Ops": ops}
         stats = {"infeed.1": {"hlo_category": "infeed"}, "fusion.1": {"hlo_category": "loop fusion"}}
         return DrawnPlane(f"/device:TPU:{number}", lines, metadata_stats=stats)
@@ -180,7 +196,9 @@ def test_tpu_steps_are_the_devices_and_averaged_over_cores() -> None:
 def test_programs_that_ran_are_no_steps_where_the_tpu_marked_none() -> None:
     def core(number: int, n_runs: int) -> DrawnPlane:
         runs = [DrawnEvent(f"jit_f({i})", i * 20 * PS, 10 * PS) for i in range(n_runs)]
-        return DrawnPlane(f"/device:TPU:{number}", {"XLA Modules": runs, "XLA Ops": [DrawnEvent("fusion.1", 0, 6 * PS)]})
+        return DrawnPlane(
+            f"/device:TPU:{number}", {"XLA Modules": runs, "XLA Ops": [DrawnEvent("fusion.1", 0, 6 * PS)]}
+        )
 
     found = steps(build([core(0, 4), core(1, 3)]))
     assert (len(found), found.n_unmarked_runs, found.source) == (0, 4, "")
@@ -210,7 +228,11 @@ def test_classes_of_host_events(name: str, expected: TimeClass) -> None:
         ("volta_fp16_gemm", "(float32[2])", TimeClass.DEVICE_COMPUTE_32),
         ("gemm", "(half[2])", TimeClass.DEVICE_COMPUTE_16),
         ("sm80_xmma_gemm_bf16bf16_bf16f32_f32", "", TimeClass.DEVICE_COMPUTE_16),
-        ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>", "", TimeClass.DEVICE_COMPUTE_16),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>",
+            "",
+            TimeClass.DEVICE_COMPUTE_16,
+        ),
     ],
 )
 def test_classes_of_gpu_events(name: str, shape: str, expected: TimeClass) -> None:

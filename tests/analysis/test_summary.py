@@ -29,28 +29,59 @@ def made(starts: list[int], length: int = 10, **classes: float) -> Steps:
         class_ps[:, TimeClass[name]] = round(length * share)
     class_ps[:, 0] = length - class_ps.sum(axis=1)
     names = tuple(f"train {i}" for i in range(n))
-    return Steps(np.arange(n), names, np.array(starts, np.int64), np.full(n, length, np.int64), class_ps, "annotation")
+    return Steps(
+        np.arange(n), names, np.array(starts, np.int64), np.full(n, length, np.int64), class_ps, "annotation"
+    )
 
 
 def test_nvidia_peaks_follow_from_the_devices_shape() -> None:
-    stats = {"compute_cap_major": 7, "compute_cap_minor": 0, "core_count": 80, "clock_rate": 1530000, "memory_bandwidth": 898048000000}
-    found = hardware(build([DrawnPlane("/device:GPU:0", EVENT, stats), DrawnPlane("/device:GPU:1", EVENT, stats)]))
+    stats = {
+        "compute_cap_major": 7,
+        "compute_cap_minor": 0,
+        "core_count": 80,
+        "clock_rate": 1530000,
+        "memory_bandwidth": 898048000000,
+    }
+    found = hardware(
+        build([DrawnPlane("/device:GPU:0", EVENT, stats), DrawnPlane("/device:GPU:1", EVENT, stats)])
+    )
     assert (found.kind, found.device, found.n_devices) == ("GPU", "NVIDIA GPU (Volta)", 2)
     assert found.peak_flops_per_s == pytest.approx(80 * 1024 * 1.53e9)
     assert found.peak_hbm_bytes_per_s == 898048000000
 
 
 def test_amd_and_tpu_and_cpu() -> None:
-    amd = {"device_vendor": "AMD", "compute_cap_major": 9, "compute_cap_minor": 4, "core_count": 304, "clock_rate": 2100000}
+    amd = {
+        "device_vendor": "AMD",
+        "compute_cap_major": 9,
+        "compute_cap_minor": 4,
+        "core_count": 304,
+        "clock_rate": 2100000,
+    }
     assert hardware(build([DrawnPlane("/device:GPU:0", EVENT, amd)])).device == "AMD GPU gfx942"
-    tpu = {"device_type_string": "TPU v6 Lite", "peak_teraflops_per_second": 918.0, "peak_hbm_bw_gigabytes_per_second": 1638.0}
+    tpu = {
+        "device_type_string": "TPU v6 Lite",
+        "peak_teraflops_per_second": 918.0,
+        "peak_hbm_bw_gigabytes_per_second": 1638.0,
+    }
     found = hardware(build([DrawnPlane("/device:TPU:0", EVENT, tpu)]))
-    assert (found.device, found.peak_flops_per_s, found.peak_hbm_bytes_per_s) == ("TPU v6 Lite", 918e12, 1638e9)
+    assert (found.device, found.peak_flops_per_s, found.peak_hbm_bytes_per_s) == (
+        "TPU v6 Lite",
+        918e12,
+        1638e9,
+    )
     assert hardware(drawing("main [x ]")).kind == "CPU"
 
 
 def test_unknown_generations_count_as_the_nearest_older() -> None:
-    assert [nvidia_flops_per_cycle(*c) for c in ((9, 0), (12, 0), (12, 1), (10, 7), (8, 7), (1, 0))] == [4096, 1024, 1024, 8192, 1024, 0]
+    assert [nvidia_flops_per_cycle(*c) for c in ((9, 0), (12, 0), (12, 1), (10, 7), (8, 7), (1, 0))] == [
+        4096,
+        1024,
+        1024,
+        8192,
+        1024,
+        0,
+    ]
 
 
 def test_an_operation_is_bound_by_what_it_uses_most() -> None:
@@ -75,7 +106,9 @@ def test_hosts_are_aligned_by_time() -> None:
 
 
 @pytest.mark.parametrize("is_ordered", [True, False])
-def test_the_shift_is_the_one_of_the_longest_overlap_the_first_of_equals(is_ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shift_is_the_one_of_the_longest_overlap_the_first_of_equals(
+    is_ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Against every pair of steps counted one by one."""
     monkeypatch.setattr(combine, "_MOST_PAIRS", 50)
     rng = np.random.default_rng(4)
@@ -90,14 +123,20 @@ def test_the_shift_is_the_one_of_the_longest_overlap_the_first_of_equals(is_orde
             ends.append(end[order])
         (a, b), (a_end, b_end) = begins, ends
         totals = {
-            shift: sum(max(min(a_end[i], b_end[i + shift]) - max(a[i], b[i + shift]), 0) for i in range(len(a)) if 0 <= i + shift < len(b))
+            shift: sum(
+                max(min(a_end[i], b_end[i + shift]) - max(a[i], b[i + shift]), 0)
+                for i in range(len(a))
+                if 0 <= i + shift < len(b)
+            )
             for shift in (*range(len(b)), *range(-1, -len(a), -1))
         }
         assert combine._best_shift(a, a_end, b, b_end) == max(totals, key=lambda shift: totals[shift])
 
 
 def test_steps_of_hosts_are_averaged_and_still_sum_up() -> None:
-    found = common_steps([made([0, 10], 10, HOST_WAIT_INPUT=0.8), made([0, 10], 10, HOST_WAIT_INPUT=0.4)], [0, 0]).steps
+    found = common_steps(
+        [made([0, 10], 10, HOST_WAIT_INPUT=0.8), made([0, 10], 10, HOST_WAIT_INPUT=0.4)], [0, 0]
+    ).steps
     assert found.category_ps("input").tolist() == [6, 6]
     assert np.array_equal(found.class_ps.sum(axis=1), found.duration_ps)
 
@@ -111,24 +150,47 @@ def test_hosts_without_steps_are_told_of() -> None:
 @pytest.mark.parametrize(
     ("classes", "kind", "level", "category", "words"),
     [
-        ({"HOST_WAIT_INPUT": 0.84, "HOST_COMPUTE": 0.16}, "CPU", "bad", "input", "Highly input-bound: each step waits"),
+        (
+            {"HOST_WAIT_INPUT": 0.84, "HOST_COMPUTE": 0.16},
+            "CPU",
+            "bad",
+            "input",
+            "Highly input-bound: each step waits",
+        ),
         ({"HOST_WAIT_INPUT": 0.06, "HOST_COMPUTE": 0.94}, "CPU", "warn", "input", "Moderately input-bound"),
         ({"HOST_COMPUTE": 0.5}, "CPU", "bad", "other", "Untraced: for"),
         ({"DEVICE_COMPUTE_32": 0.9}, "GPU", "warn", "other", "GPU idle: for"),
-        ({"DEVICE_COMPUTE_32": 0.6, "DEVICE_COLLECTIVES": 0.4}, "GPU", "bad", "device_collectives", "Highly communication-bound"),
-        ({"DEVICE_COMPUTE_32": 0.8, "HOST_PREPARE": 0.2}, "GPU", "bad", "kernel_launch", "Highly launch-bound"),
+        (
+            {"DEVICE_COMPUTE_32": 0.6, "DEVICE_COLLECTIVES": 0.4},
+            "GPU",
+            "bad",
+            "device_collectives",
+            "Highly communication-bound",
+        ),
+        (
+            {"DEVICE_COMPUTE_32": 0.8, "HOST_PREPARE": 0.2},
+            "GPU",
+            "bad",
+            "kernel_launch",
+            "Highly launch-bound",
+        ),
         ({"DEVICE_COMPUTE_16": 0.99}, "GPU", "good", "device_compute", "Compute-bound: 99.0 %"),
         ({"HOST_COMPUTE": 0.98}, "CPU", "good", "host_compute", "Compute-bound: 98.0 %"),
     ],
 )
-def test_the_verdict_names_what_costs_most(classes: dict[str, float], kind: str, level: str, category: str, words: str) -> None:
+def test_the_verdict_names_what_costs_most(
+    classes: dict[str, float], kind: str, level: str, category: str, words: str
+) -> None:
     found = finding(made([0, 1000], 1000, **classes), NO_OPS, kind)
     assert (found.level, found.category) == (level, category)
     assert words in found.text
 
 
 def test_without_steps_the_largest_operation_is_named() -> None:
-    assert finding(no_steps(), NO_OPS, "CPU").text == "No steps were found, so there is no step time, and no operations were traced either."
+    assert (
+        finding(no_steps(), NO_OPS, "CPU").text
+        == "No steps were found, so there is no step time, and no operations were traced either."
+    )
     ops = op_stats(drawing("main  [Add:Add  ]"))
     found = finding(no_steps(), ops, "CPU")
     assert found.level == "unknown"
@@ -156,7 +218,10 @@ def test_notices_of_steps_say_what_to_do() -> None:
     assert "4 runs of programs" in unmarked.message
     assert "XLA Modules" in unmarked.remedy
     assert "v1 loops" in step_notices(none, 1, True)[0].message
-    assert "Nothing was computed in 3 steps" in step_notices(common_steps([no_steps(3)], [0]), 1, False)[0].message
+    assert (
+        "Nothing was computed in 3 steps"
+        in step_notices(common_steps([no_steps(3)], [0]), 1, False)[0].message
+    )
 
 
 def test_a_summary_of_an_empty_trace_is_empty() -> None:

@@ -27,20 +27,34 @@ def event(name: str, start: float, duration: float, **stats: int) -> DrawnEvent:
 
 
 def plane(**lines: list[DrawnEvent]) -> DrawnPlane:
-    return DrawnPlane("/host:CPU", {name: sorted(events, key=lambda e: (e.start_ps, -e.duration_ps)) for name, events in lines.items()})
+    return DrawnPlane(
+        "/host:CPU",
+        {name: sorted(events, key=lambda e: (e.start_ps, -e.duration_ps)) for name, events in lines.items()},
+    )
 
 
 def prefetched() -> Trace:
-    """Two calls, made ahead on another thread: element 7 while the consumer waits, element 8 before it asks."""
+    """Two calls, made ahead on another thread: element 7 while the consumer waits, element 8
+    before it asks.
+    """
     consumer = [
-        event(ROOT, 0, 100, id=1), event(PREFETCH, 1, 98, id=2, parent_id=1), event("PrefetchConsume", 98, 0.5, element_id=7),
-        event(ROOT, 200, 4, id=1), event(PREFETCH, 201, 2, id=2, parent_id=1), event("PrefetchConsume", 201.5, 0.5, element_id=8),
-    ]  # fmt: skip
+        event(ROOT, 0, 100, id=1),
+        event(PREFETCH, 1, 98, id=2, parent_id=1),
+        event("PrefetchConsume", 98, 0.5, element_id=7),
+        event(ROOT, 200, 4, id=1),
+        event(PREFETCH, 201, 2, id=2, parent_id=1),
+        event("PrefetchConsume", 201.5, 0.5, element_id=8),
+    ]
     producer = [
-        event("PrefetchProduce", 4, 92, element_id=7), event(MAP, 5, 90, id=3, parent_id=2), event(RANGE, 6, 10, id=4, parent_id=3),
-        event("PrefetchProduce", 104, 92, element_id=8), event(MAP, 105, 90, id=3, parent_id=2), event(RANGE, 106, 10, id=4, parent_id=3),
-        event("PrefetchProduce", 204, 92, element_id=9), event(MAP, 205, 90, id=3, parent_id=2),
-    ]  # fmt: skip
+        event("PrefetchProduce", 4, 92, element_id=7),
+        event(MAP, 5, 90, id=3, parent_id=2),
+        event(RANGE, 6, 10, id=4, parent_id=3),
+        event("PrefetchProduce", 104, 92, element_id=8),
+        event(MAP, 105, 90, id=3, parent_id=2),
+        event(RANGE, 106, 10, id=4, parent_id=3),
+        event("PrefetchProduce", 204, 92, element_id=9),
+        event(MAP, 205, 90, id=3, parent_id=2),
+    ]
     return build([plane(consumer=consumer, producer=producer)])
 
 
@@ -50,12 +64,20 @@ def test_what_was_made_ahead_belongs_to_the_call_that_took_it() -> None:
     assert (pipeline.name, pipeline.kind, len(pipeline.calls), pipeline.n_slow) == ("Host:0", "Host", 2, 1)
     assert pipeline.duration_ps.tolist() == [100 * PS, 4 * PS]
     slowest, other = call(trace, pipeline, 1), call(trace, pipeline, 2)
-    assert [(n.name, n.parent, n.duration_ps // PS, n.self_ps // PS, n.n_calls, n.is_blocking) for n in slowest.nodes] == [
-        ("Root", -1, 100, 2, 1, True), ("Prefetch", 0, 98, 8, 1, True), ("Map", 1, 90, 80, 1, True), ("Range", 2, 10, 10, 1, True),
-    ]  # fmt: skip
+    assert [
+        (n.name, n.parent, n.duration_ps // PS, n.self_ps // PS, n.n_calls, n.is_blocking)
+        for n in slowest.nodes
+    ] == [
+        ("Root", -1, 100, 2, 1, True),
+        ("Prefetch", 0, 98, 8, 1, True),
+        ("Map", 1, 90, 80, 1, True),
+        ("Range", 2, 10, 10, 1, True),
+    ]
     assert slowest.nodes[slowest.bottleneck].name == "Map"
     assert [node.is_blocking for node in other.nodes] == [True, True, False, False]
-    assert other.nodes[other.bottleneck].name == "Map"  # of the pipeline: sentence, table and drawing name one stage
+    assert (
+        other.nodes[other.bottleneck].name == "Map"
+    )  # of the pipeline: sentence, table and drawing name one stage
     stage = pipeline.bottleneck_stage
     assert stage is not None
     assert stage.long_name == MAP
@@ -73,7 +95,16 @@ def test_children_that_overlap_one_another_are_taken_off_once() -> None:
     made = [[event("Iterator::Root::ParallelBatch::Map", 10, 50, id=3, parent_id=2)],
             [event("Iterator::Root::ParallelBatch::Map", 20, 50, id=4, parent_id=2)]]  # fmt: skip
     trace = build(
-        [plane(a=[event(ROOT, 0, 100, id=1), event("Iterator::Root::ParallelBatch", 0, 100, id=2, parent_id=1)], b=made[0], c=made[1])]
+        [
+            plane(
+                a=[
+                    event(ROOT, 0, 100, id=1),
+                    event("Iterator::Root::ParallelBatch", 0, 100, id=2, parent_id=1),
+                ],
+                b=made[0],
+                c=made[1],
+            )
+        ]
     )
     (pipeline,) = pipelines(trace)
     nodes = {node.name: node for node in call(trace, pipeline, 1).nodes}
@@ -93,8 +124,13 @@ def test_waiting_for_a_thread_of_the_pool_is_not_the_stage_s_work() -> None:
 
 def test_pipelines_of_devices_are_known_by_their_generator() -> None:
     trace = drawing(
-        "main  [Iterator::Prefetch                 ]\nmore      [Iterator::Prefetch::Generator]\nhost  [Iterator::Root]",
-        {"Iterator::Prefetch": {"id": 5}, "Iterator::Prefetch::Generator": {"id": 6, "parent_id": 5}, "Iterator::Root": {"id": 9}},
+        "main  [Iterator::Prefetch                 ]\nmore      [Iterator::Prefetch::Generator]\nhost  "
+        "[Iterator::Root]",
+        {
+            "Iterator::Prefetch": {"id": 5},
+            "Iterator::Prefetch::Generator": {"id": 6, "parent_id": 5},
+            "Iterator::Root": {"id": 9},
+        },
     )
     assert sorted((p.name, p.stages[0].long_name) for p in pipelines(trace)) == [
         ("Device:0", "Iterator::Prefetch"),
@@ -110,9 +146,15 @@ def test_roots_without_an_id_are_told_apart_by_name() -> None:
 
 def test_a_cycle_of_parents_is_cut_and_counted() -> None:
     a, b = "Iterator::Root::ParallelBatch", "Iterator::Root::ParallelBatch::ParallelMapV2"
-    trace = build([
-        plane(main=[event(ROOT, 0, 10, id=1)], one=[event(a, 20, 10, id=2, parent_id=3)], two=[event(b, 20, 10, id=3, parent_id=2)]),
-    ])  # fmt: skip
+    trace = build(
+        [
+            plane(
+                main=[event(ROOT, 0, 10, id=1)],
+                one=[event(a, 20, 10, id=2, parent_id=3)],
+                two=[event(b, 20, 10, id=3, parent_id=2)],
+            ),
+        ]
+    )
     found = forest(trace)
     assert (found.n_in_cycles, found.n_orphans) == (2, 0)
     assert [node.name for node in call(trace, pipelines(trace)[0], 1).nodes] == ["Root"]
@@ -125,8 +167,14 @@ def test_calls_that_the_capture_cut_are_counted() -> None:
 
 
 def test_what_the_capture_cut_is_not_given_to_a_later_call() -> None:
-    main = [event(MAP, 0, 10, id=3, parent_id=2), event("Iterator::Root::Prefetch", 20, 30, id=2, parent_id=1)]
-    sync = [event("Iterator::Root::Batch::Map", 0, 10, id=7, parent_id=6), event("Iterator::Root::Batch", 20, 10, id=6, parent_id=1)]
+    main = [
+        event(MAP, 0, 10, id=3, parent_id=2),
+        event("Iterator::Root::Prefetch", 20, 30, id=2, parent_id=1),
+    ]
+    sync = [
+        event("Iterator::Root::Batch::Map", 0, 10, id=7, parent_id=6),
+        event("Iterator::Root::Batch", 20, 10, id=6, parent_id=1),
+    ]
     found = forest(build([plane(main=[event(ROOT, 19, 40, id=1)], other=main, third=sync)]))
     assert dict(zip(found.iterator.tolist(), (found.parent >= 0).tolist(), strict=True)) == {
         1: False,
@@ -145,9 +193,18 @@ def test_a_trace_without_iterators_has_no_pipelines() -> None:
 
 def test_stages_made_anew_for_each_element_are_one_and_branches_stay_apart() -> None:
     assert stage_name("Iterator::Root::FlatMap[12]::TFRecord") == "Iterator::Root::FlatMap::TFRecord"
-    assert stage_name("Iterator::Root::ParallelInterleaveV4[3]::Map") == "Iterator::Root::ParallelInterleaveV4::Map"
-    assert stage_name("Iterator::Root::ForeverRepeat[0]::Zip[1]::Map") == "Iterator::Root::ForeverRepeat::Zip[1]::Map"
-    assert stage_name("Iterator::Root::DirectedInterleave[1]::Map") == "Iterator::Root::DirectedInterleave[1]::Map"
+    assert (
+        stage_name("Iterator::Root::ParallelInterleaveV4[3]::Map")
+        == "Iterator::Root::ParallelInterleaveV4::Map"
+    )
+    assert (
+        stage_name("Iterator::Root::ForeverRepeat[0]::Zip[1]::Map")
+        == "Iterator::Root::ForeverRepeat::Zip[1]::Map"
+    )
+    assert (
+        stage_name("Iterator::Root::DirectedInterleave[1]::Map")
+        == "Iterator::Root::DirectedInterleave[1]::Map"
+    )
 
 
 def many(n_pipelines: int, n_calls: int, depth: int) -> Trace:
@@ -161,9 +218,16 @@ def many(n_pipelines: int, n_calls: int, depth: int) -> Trace:
     strings = Strings.of(name.encode() for name in names)
     ids = line * 100 + level + 1
     owner = np.arange(n)
-    stats = [np.concatenate(parts) for parts in (
-        (owner, owner), (np.full(n, 1), np.full(n, 2)), (np.full(n, schema.INT),) * 2, (ids, ids - 1), (np.zeros(n),) * 2,
-    )]  # fmt: skip
+    stats = [
+        np.concatenate(parts)
+        for parts in (
+            (owner, owner),
+            (np.full(n, 1), np.full(n, 2)),
+            (np.full(n, schema.INT),) * 2,
+            (ids, ids - 1),
+            (np.zeros(n),) * 2,
+        )
+    ]
 
     def table(spec: tuple[schema.ColumnSpec, ...], *columns: object) -> Table:
         return Table(spec, {c.name: np.array(v).astype(c.dtype) for c, v in zip(spec, columns, strict=True)})
@@ -171,13 +235,19 @@ def many(n_pipelines: int, n_calls: int, depth: int) -> Trace:
     none = StatTable(table(schema.STATS, *[[]] * 5), strings)
     lines = np.arange(n_pipelines)
     return Trace(
-        TraceInfo("host", "made", 0, 0), strings, table(schema.PLANES, [0], [0]),
+        TraceInfo("host", "made", 0, 0),
+        strings,
+        table(schema.PLANES, [0], [0]),
         table(schema.LINES, lines * 0, lines, lines * 0, lines * 0, lines * per_line, lines * 0 + per_line),
         table(schema.EVENTS, start, 900_000 - 2000 * level, level, owner * 0),
         table(schema.METADATA, np.zeros(depth), np.arange(depth), np.arange(depth) + 3, np.full(depth, -1)),
-        table(schema.AGGREGATES, *[[]] * 4), table(schema.STAT_NAMES, *[[]] * 3), StatTable(table(schema.STATS, *stats), strings),
-        none, none, Blobs(),
-    )  # fmt: skip
+        table(schema.AGGREGATES, *[[]] * 4),
+        table(schema.STAT_NAMES, *[[]] * 3),
+        StatTable(table(schema.STATS, *stats), strings),
+        none,
+        none,
+        Blobs(),
+    )
 
 
 def test_a_million_events_in_two_hundred_pipelines_take_two_seconds() -> None:

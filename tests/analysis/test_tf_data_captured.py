@@ -1,4 +1,6 @@
-"""Pipelines that TensorFlow 2.21 ran (tests/data/tf_data), each with a planted slow stage, or before and after a change."""
+"""Pipelines that TensorFlow 2.21 ran (tests/data/tf_data), each with a planted slow stage, or before and
+after a change.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,28 @@ def found_bottleneck(name: str) -> str:
 
 
 def test_the_planted_stage_is_found_in_95_of_100_pipelines() -> None:
-    missed = {case["name"]: found for case in INDEX["planted"] if not re.search(case["stage"], found := found_bottleneck(case["name"]))}
+    missed = {
+        case["name"]: found
+        for case in INDEX["planted"]
+        if not re.search(case["stage"], found := found_bottleneck(case["name"]))
+    }
     n = len(INDEX["planted"])
     assert n >= 50
-    assert {case["kind"] for case in INDEX["planted"]} == {"sleep", "arithmetic", "file", "generator", "copying"}
+    assert {case["kind"] for case in INDEX["planted"]} == {
+        "sleep",
+        "arithmetic",
+        "file",
+        "generator",
+        "copying",
+    }
     assert len(missed) <= 0.05 * n, missed
 
 
 @cache
 def estimated(name: str, change: str) -> Estimate | None:
-    """The estimate of a change; None where a pause of the machine made step times vary, which is what the reason says."""
+    """The estimate of a change; None where a pause of the machine made step times vary, which is what the
+    reason says.
+    """
     trace = opened(name)
     (pipeline,) = pipelines(trace)
     first, *others = what_if(trace, pipeline)
@@ -55,7 +69,9 @@ def estimated(name: str, change: str) -> Estimate | None:
 
 
 def test_changes_that_were_made_gain_what_was_estimated() -> None:
-    """Against the step measured after the change was really made, without the profiler: median error ≤ 10 %, ≥ 90 % in the interval."""
+    """Against the step measured after the change was really made, without the profiler: median error ≤ 10 %,
+    ≥ 90 % in the interval.
+    """
     errors, inside = [], []
     for case in INDEX["what_if"]:
         found = estimated(case["name"], case["change"])
@@ -67,7 +83,9 @@ def test_changes_that_were_made_gain_what_was_estimated() -> None:
         measured = case["after"]["step_ms"]
         errors.append(abs((low + high) / 2 / measured - 1))
         inside.append(low <= measured <= high)
-        assert high - low <= 0.5 * high, f"{case['name']}: an interval of {low:.1f} to {high:.1f} ms says little"
+        assert high - low <= 0.5 * high, (
+            f"{case['name']}: an interval of {low:.1f} to {high:.1f} ms says little"
+        )
     assert len(errors) >= 0.8 * len(INDEX["what_if"])
     assert statistics.median(errors) <= 0.1
     assert sum(inside) >= 0.9 * len(inside)

@@ -1,4 +1,6 @@
-"""Who waits for whom on drawn pipelines: cut calls, hand-overs, loops, validation, devices, and what is said of each."""
+"""Who waits for whom on drawn pipelines: cut calls, hand-overs, loops, validation, devices, and what is said
+of each.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,24 @@ def computing(start: float, duration: float) -> DrawnEvent:
 
 
 def called(start: float, duration: float, element: int, consume_after: float) -> list[DrawnEvent]:
-    """A call of a prefetched pipeline on the consumer's thread; the element is taken so long after it began."""
+    """A call of a prefetched pipeline on the consumer's thread; the element is taken so long
+    after it began.
+    """
     return [
-        event("IteratorGetNextOp::DoCompute", start, duration), event(ROOT, start, duration, id=1),
-        event(PREFETCH, start, duration, id=2, parent_id=1), event("PrefetchConsume", start + consume_after, 0.1, element_id=element),
-    ]  # fmt: skip
+        event("IteratorGetNextOp::DoCompute", start, duration),
+        event(ROOT, start, duration, id=1),
+        event(PREFETCH, start, duration, id=2, parent_id=1),
+        event("PrefetchConsume", start + consume_after, 0.1, element_id=element),
+    ]
 
 
 def made(start: float, duration: float, element: int) -> list[DrawnEvent]:
     """An element made ahead on the producer's thread."""
     return [
-        event("PrefetchProduce", start, duration, element_id=element), event(MAP, start + 1, duration - 2, id=3, parent_id=2),
+        event("PrefetchProduce", start, duration, element_id=element),
+        event(MAP, start + 1, duration - 2, id=3, parent_id=2),
         event(RANGE, start + 2, 1, id=4, parent_id=3),
-    ]  # fmt: skip
+    ]
 
 
 def steps_with(latency: float, consume_after: float, length: float, ready: bool) -> Trace:
@@ -47,7 +54,11 @@ def steps_with(latency: float, consume_after: float, length: float, ready: bool)
     producer: list[DrawnEvent] = []
     for i in range(12):
         start = 1000 + i * (length + 20)
-        consumer += [step(i, start, length), *called(start, latency, i, consume_after), computing(start + latency, length - latency)]
+        consumer += [
+            step(i, start, length),
+            *called(start, latency, i, consume_after),
+            computing(start + latency, length - latency),
+        ]
         end = start - 30 if ready else start + consume_after - 0.5
         producer += made(end - length * 0.6, length * 0.6, i)
     return build([plane(consumer=consumer, producer=producer)])
@@ -64,13 +75,23 @@ def said(trace: Trace) -> str:
 
 
 def cut_and_whole() -> Trace:
-    """Three calls of other lengths; the first and longest began before the capture, so that nothing that was made for it is in it."""
-    consumer = [*called(0, 300, 1, 299), *called(400, 100, 2, 99), *called(600, 200, 3, 199), *called(900, 150, 4, 149)]
+    """Three calls of other lengths; the first and longest began before the capture, so that nothing that was
+    made for it is in it.
+    """
+    consumer = [
+        *called(0, 300, 1, 299),
+        *called(400, 100, 2, 99),
+        *called(600, 200, 3, 199),
+        *called(900, 150, 4, 149),
+    ]
     producer = []
     for start, duration, element in ((402, 95, 2), (602, 195, 3), (902, 145, 4)):
         producer.append(event("PrefetchProduce", start, duration, element_id=element))
         producer.append(event(BATCH, start + 1, duration - 2, id=3, parent_id=2))
-        producer += [event(FILTER, start + 2 + i * (duration - 4) / 4, (duration - 4) / 4 - 1, id=4, parent_id=3) for i in range(4)]
+        producer += [
+            event(FILTER, start + 2 + i * (duration - 4) / 4, (duration - 4) / 4 - 1, id=4, parent_id=3)
+            for i in range(4)
+        ]
     return build([plane(consumer=consumer, producer=producer)])
 
 
@@ -104,8 +125,13 @@ def test_work_per_call_is_of_the_calls_that_are_complete() -> None:
 
 
 def test_the_work_of_a_function_in_several_pieces_is_all_of_it() -> None:
-    """The executor worked twice for one run: what lies between is the function's, what lies before it is waiting for a thread."""
-    pool = [event("ExecutorState::Process", 1005, 200, id=50), event("ExecutorState::Process", 9000, 900, id=50)]
+    """The executor worked twice for one run: what lies between is the function's, what lies before it is
+    waiting for a thread.
+    """
+    pool = [
+        event("ExecutorState::Process", 1005, 200, id=50),
+        event("ExecutorState::Process", 9000, 900, id=50),
+    ]
     caller = [
         event(ROOT, 0, 10000, id=1), event("Iterator::Root::Filter", 1, 9995, id=2, parent_id=1),
         event("InstantiatedCapturedFunction::RunWithBorrowedArgs", 5, 9900, id=50),
@@ -153,11 +179,17 @@ def test_a_call_longer_than_a_fifth_of_a_step_is_never_called_hidden() -> None:
 
 
 def test_calls_that_take_more_of_the_steps_than_these_count_as_input_win() -> None:
-    """The step's own class of the call is missing (no IteratorGetNext was traced): the calls' time is what is known."""
+    """The step's own class of the call is missing (no IteratorGetNext was traced): the calls' time is what is
+    known.
+    """
     main: list[DrawnEvent] = []
     for i in range(10):
         start = i * 1000
-        main += [step(i, start, 1000), event(ROOT, start, 800, id=1), event("Iterator::Root::Map", start, 790, id=2, parent_id=1)]
+        main += [
+            step(i, start, 1000),
+            event(ROOT, start, 800, id=1),
+            event("Iterator::Root::Map", start, 790, id=2, parent_id=1),
+        ]
         main.append(computing(start + 800, 200))
     trace = build([plane(main=main)])
     found = waiting(trace, only(trace))
@@ -190,11 +222,18 @@ def with_validation() -> Trace:
     main: list[DrawnEvent] = []
     for i in range(8):
         start = i * 1000
-        main += [step(i, start, 950), event("IteratorGetNextOp::DoCompute", start, 20), event(ROOT, start, 20, id=1)]
+        main += [
+            step(i, start, 950),
+            event("IteratorGetNextOp::DoCompute", start, 20),
+            event(ROOT, start, 20, id=1),
+        ]
         main += [event("Iterator::Root::Map", start, 19, id=2, parent_id=1), computing(start + 30, 900)]
     for i in range(6):
         start = 9000 + i * 1000
-        main += [event(ROOT, start, 900, id=7), event("Iterator::Root::BatchV2", start, 890, id=8, parent_id=7)]
+        main += [
+            event(ROOT, start, 900, id=7),
+            event("Iterator::Root::BatchV2", start, 890, id=8, parent_id=7),
+        ]
     return build([plane(main=main)])
 
 
@@ -219,7 +258,8 @@ def test_calls_between_annotated_steps_are_the_training_s() -> None:
         main += [step(i, start + 510, 400), computing(start + 515, 390)]
     trace = build([plane(main=main)])
     found = waiting(trace, only(trace))
-    # Whether the time between two steps belongs to one of them or not: the training waits for half of its time.
+    # Whether the time between two steps belongs to one of them or not: the training waits for half of its
+    # time.
     assert found.severity == 2
     assert found.place in ("inside", "between")
     assert found.fraction == pytest.approx(0.5, abs=0.06)
@@ -233,10 +273,11 @@ def test_a_loop_inside_of_a_tf_function_has_a_pipeline_and_its_body_is_no_bottle
         for i in range(3):
             start, first = 10 + loop * 1000 + i * 300, 100 * loop
             main += [
-                event(root, start, 280, id=first + 1), event(scan, start, 279, id=first + 2, parent_id=first + 1),
+                event(root, start, 280, id=first + 1),
+                event(scan, start, 279, id=first + 2, parent_id=first + 1),
                 event(take, start, 80, id=first + 3, parent_id=first + 2),
                 event(f"{take}::Map", start, 70, id=first + 4, parent_id=first + 3),
-            ]  # fmt: skip
+            ]
     trace = build([plane(main=main)])
     pipeline = only(trace)
     assert len(pipeline.calls) == 6
@@ -249,9 +290,11 @@ def test_a_loop_inside_of_a_tf_function_has_a_pipeline_and_its_body_is_no_bottle
 
 def test_device_pipelines_with_a_root_are_known_by_their_generator() -> None:
     main = [
-        event("Iterator::Root", 0, 100, id=5), event("Iterator::Root::Prefetch", 1, 98, id=6, parent_id=5),
-        event("Iterator::Root", 200, 100, id=9), event("Iterator::Root::Prefetch", 201, 90, id=10, parent_id=9),
-    ]  # fmt: skip
+        event("Iterator::Root", 0, 100, id=5),
+        event("Iterator::Root::Prefetch", 1, 98, id=6, parent_id=5),
+        event("Iterator::Root", 200, 100, id=9),
+        event("Iterator::Root::Prefetch", 201, 90, id=10, parent_id=9),
+    ]
     other = [
         event("Iterator::Root::Prefetch::Generator", 2, 90, id=7, parent_id=6),
         event("Iterator::Root::Prefetch::FlatMap[0]::Generator", 202, 80, id=11, parent_id=10),
@@ -269,12 +312,18 @@ def two_maps(frames: bool) -> Trace:
     for i in range(3):
         start = i * 1000
         main += [
-            event(ROOT, start, 900, id=1), event(outer, start, 899, id=2, parent_id=1), event(inner, start, 800, id=3, parent_id=2),
-            event(f"{inner}::Shuffle", start, 5, id=4, parent_id=3), event("InstantiatedCapturedFunction::Run", start + 10, 780, id=50 + i),
-        ]  # fmt: skip
+            event(ROOT, start, 900, id=1),
+            event(outer, start, 899, id=2, parent_id=1),
+            event(inner, start, 800, id=3, parent_id=2),
+            event(f"{inner}::Shuffle", start, 5, id=4, parent_id=3),
+            event("InstantiatedCapturedFunction::Run", start + 10, 780, id=50 + i),
+        ]
         pool.append(event("ExecutorState::Process", start + 20, 760, id=50 + i))
         if frames:
-            pool += [event("$script_ops.py:140 __call__", start + 30, 740), event("$train.py:31 augment", start + 40, 700)]
+            pool += [
+                event("$script_ops.py:140 __call__", start + 30, 740),
+                event("$train.py:31 augment", start + 40, 700),
+            ]
             pool.append(event("$other.py:5 elsewhere", start + 850, 20))
     return build([plane(main=main, pool=pool)])
 
@@ -286,7 +335,10 @@ def test_two_maps_are_told_apart_by_the_source_line_or_by_their_neighbours() -> 
     trace = two_maps(frames=False)
     pipeline = only(trace)
     assert source_of(trace, pipeline) == ""
-    assert described(pipeline.stages, pipeline.bottleneck) == "the first of 2 `map` stages from the source, between `shuffle` and `map`"
+    assert (
+        described(pipeline.stages, pipeline.bottleneck)
+        == "the first of 2 `map` stages from the source, between `shuffle` and `map`"
+    )
 
 
 def test_parameters_are_asked_for_until_a_call_tells_them() -> None:

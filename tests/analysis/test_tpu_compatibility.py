@@ -1,4 +1,6 @@
-"""Statuses of hand-made graphs, TensorFlow's own ones, the list itself against TensorBoard's, advice, and the tree of scopes."""
+"""Statuses of hand-made graphs, TensorFlow's own ones, the list itself against TensorBoard's, advice, and the
+tree of scopes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import pytest
 
 from tb_tpuprof.analysis.graphs.scopes import MAX_DEPTH, MAX_SCOPES, scopes
 from tb_tpuprof.analysis.graphs.tpu_advice import advice
-from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, REFERENCE, STATUSES, VALID, Compatibility, compatibility
+from tb_tpuprof.analysis.graphs.tpu_compatibility import (
+    INVALID,
+    NOT_CHECKED,
+    REFERENCE,
+    STATUSES,
+    VALID,
+    Compatibility,
+    compatibility,
+)
 from tb_tpuprof.analysis.graphs.tpu_kernels import ALLOWED, OPS, TPU_ONLY, TYPE_NAMES
 from tb_tpuprof.ingest.graphs.files import find_graphs, read_place
 from tb_tpuprof.ingest.graphs.graph_def import read_graph
@@ -29,7 +39,9 @@ def checked(nodes: list[bytes], functions: dict[str, list[bytes]] | None = None)
 
 def said(found: Compatibility) -> dict[str, tuple[str, str]]:
     graph = found.graph
-    return {graph.name(i): (STATUSES[found.status[i]], found.reasons[found.reason[i]]) for i in range(len(graph))}
+    return {
+        graph.name(i): (STATUSES[found.status[i]], found.reasons[found.reason[i]]) for i in range(len(graph))
+    }
 
 
 def one(data: bytes) -> tuple[str, str]:
@@ -55,7 +67,11 @@ def one(data: bytes) -> tuple[str, str]:
         (node("Placeholder", dtype=FLOAT), "valid", "resolved before XLA compiles"),
         (node("Placeholder", dtype=STRING), "incompatible", "no kernel for string"),
         (node("VarHandleOp", dtype=FLOAT), "valid", "resolved before XLA compiles"),
-        (node("StringLower", device="/job:worker/replica:0/task:0/device:CPU:0"), "not checked", "placed on CPU"),
+        (
+            node("StringLower", device="/job:worker/replica:0/task:0/device:CPU:0"),
+            "not checked",
+            "placed on CPU",
+        ),
         (node("StringLower", device="/cpu:0"), "not checked", "placed on CPU"),
         (node("StringLower", device="/device:CPU:*"), "not checked", "placed on CPU"),
         (node("StringLower", device="/device:GPU:1"), "not checked", "placed on GPU"),
@@ -92,9 +108,15 @@ def test_functions_run_where_they_are_called() -> None:
     })  # fmt: skip
     by_name = {name: status for name, (status, _) in said(found).items()}
     assert {name: by_name[name] for name in "tpdslnji"} == {
-        "t": "incompatible", "p": "not checked", "d": "not checked", "s": "not checked", "l": "incompatible", "n": "incompatible",
-        "j": "not checked", "i": "not checked",
-    }  # fmt: skip
+        "t": "incompatible",
+        "p": "not checked",
+        "d": "not checked",
+        "s": "not checked",
+        "l": "incompatible",
+        "n": "incompatible",
+        "j": "not checked",
+        "i": "not checked",
+    }
     assert said(found)["p"][1] == "called by the host only"
 
 
@@ -105,15 +127,28 @@ def test_a_function_that_both_call_is_checked() -> None:
 
 def test_functions_that_call_themselves_end() -> None:
     found = checked(
-        [], {"f": [node("PartitionedCall", "a", calls=["g"]), node("PyFunc", "p")], "g": [node("PartitionedCall", "b", calls=["f"])]}
+        [],
+        {
+            "f": [node("PartitionedCall", "a", calls=["g"]), node("PyFunc", "p")],
+            "g": [node("PartitionedCall", "b", calls=["f"])],
+        },
     )
     assert said(found)["p"][0] in STATUSES
-    assert said(checked([], {"f": [node("PartitionedCall", "a", calls=["f"]), node("PyFunc", "p")]}))["p"][0] == "incompatible"
+    assert (
+        said(checked([], {"f": [node("PartitionedCall", "a", calls=["f"]), node("PyFunc", "p")]}))["p"][0]
+        == "incompatible"
+    )
 
 
 def test_the_body_of_a_loop_over_a_dataset_is_checked() -> None:
-    nodes = [node("ScanDataset", "scan", calls=["__inference_Dataset_scan_scan_body_9"]), node("MapDataset", "map", calls=["augment_3"])]
-    functions = {"__inference_Dataset_scan_scan_body_9": [node("PrintV2", "print")], "augment_3": [node("PyFunc", "python")]}
+    nodes = [
+        node("ScanDataset", "scan", calls=["__inference_Dataset_scan_scan_body_9"]),
+        node("MapDataset", "map", calls=["augment_3"]),
+    ]
+    functions = {
+        "__inference_Dataset_scan_scan_body_9": [node("PrintV2", "print")],
+        "augment_3": [node("PyFunc", "python")],
+    }
     by_name = said(checked(nodes, functions))
     assert (by_name["print"][0], by_name["python"][0]) == ("incompatible", "not checked")
 
@@ -137,7 +172,15 @@ def test_where_a_tpu_computation_is_marked_the_rest_is_not_checked() -> None:
 
 
 def test_shares() -> None:
-    found = checked([node("Add", "a"), node("Sub", "b"), node("Mul", "c"), node("PyFunc", "d"), node("PyFunc", "e", device="/cpu:0")])
+    found = checked(
+        [
+            node("Add", "a"),
+            node("Sub", "b"),
+            node("Mul", "c"),
+            node("PyFunc", "d"),
+            node("PyFunc", "e", device="/cpu:0"),
+        ]
+    )
     assert [found.count(status) for status in (VALID, INVALID, NOT_CHECKED)] == [3, 1, 1]
     assert found.valid_fraction == 0.75
     assert checked([node("PyFunc", device="/cpu:0")]).valid_fraction is None
@@ -146,13 +189,17 @@ def test_shares() -> None:
 WANTED = {
     "function.tfevents.0": {"train/python/PyFunc": "no kernel for TPUs"},
     "version1.tfevents.0": {
-        "reference": "no kernel for TPUs", "reference/Assign": "no kernel for TPUs", "total": "no kernel for TPUs",
+        "reference": "no kernel for TPUs",
+        "reference/Assign": "no kernel for TPUs",
+        "total": "no kernel for TPUs",
     },
     "words": {
-        "hash_table": "no kernel for TPUs", "serving_default_words": "no kernel for string", "lookup/StringLower": "no kernel for TPUs",
+        "hash_table": "no kernel for TPUs",
+        "serving_default_words": "no kernel for string",
+        "lookup/StringLower": "no kernel for TPUs",
         "lookup/None_Lookup/LookupTableFindV2": "no kernel for TPUs",
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted(WANTED))
@@ -165,7 +212,17 @@ def test_tensorflow_s_own_graphs(name: str) -> None:
 
 
 def test_the_list_holds_what_everybody_knows() -> None:
-    assert {"MatMul", "Conv2D", "While", "If", "TopKV2", "Where", "ResourceApplyAdam", "StatefulPartitionedCall", "XlaSharding"} <= OPS
+    assert {
+        "MatMul",
+        "Conv2D",
+        "While",
+        "If",
+        "TopKV2",
+        "Where",
+        "ResourceApplyAdam",
+        "StatefulPartitionedCall",
+        "XlaSharding",
+    } <= OPS
     assert not OPS & {
         "PyFunc",
         "StringSplit",
@@ -184,20 +241,25 @@ def test_the_list_holds_what_everybody_knows() -> None:
     assert {place.split(".")[0] for place in ALLOWED} <= OPS
 
 
-# TensorBoard's graph page calls these compatible, by a list of an older TensorFlow. They run on the host beside the TPU, or before
-# XLA compiles (checkpoints, summaries, variables of TensorFlow 1, what TPU computations are made of); none has a kernel for TPUs.
+# TensorBoard's graph page calls these compatible, by a list of an older TensorFlow. They run on the host
+# beside the TPU, or before XLA compiles (checkpoints, summaries, variables of TensorFlow 1, what TPU
+# computations are made of); none has a kernel for TPUs.
 _THEIRS = (
-    "Abort Assign AudioSummary AudioSummaryV2 DebugNumericSummary Enter Exit GetItem HistogramSummary ImageSummary LoopCond Merge "
-    "MergeSummary MergeV2Checkpoints NextIteration Placeholder PlaceholderV2 RestoreV2 SaveV2 ScalarSummary ShardedFilename "
-    "StatsAggregatorSummary StringJoin Switch TPUCompilationResult TPUEmbeddingActivations TPUReplicateMetadata TPUReplicatedInput "
-    "TPUReplicatedOutput VarHandleOp Variable VariableV2 _RecvTPUEmbeddingActivations _RecvTPUEmbeddingDeduplicationData "
-    "_SendTPUEmbeddingGradients _TPUCompile _TPUExecute"
+    "Abort Assign AudioSummary AudioSummaryV2 DebugNumericSummary Enter Exit GetItem HistogramSummary "
+    "ImageSummary LoopCond Merge MergeSummary MergeV2Checkpoints NextIteration Placeholder PlaceholderV2 "
+    "RestoreV2 SaveV2 ScalarSummary ShardedFilename StatsAggregatorSummary StringJoin Switch "
+    "TPUCompilationResult TPUEmbeddingActivations TPUReplicateMetadata TPUReplicatedInput "
+    "TPUReplicatedOutput VarHandleOp Variable VariableV2 _RecvTPUEmbeddingActivations "
+    "_RecvTPUEmbeddingDeduplicationData _SendTPUEmbeddingGradients _TPUCompile _TPUExecute"
 )
 THEIRS = set(_THEIRS.split())
 
 
 def test_the_list_against_tensorboard_s() -> None:
-    with resources.as_file(resources.files("tensorboard") / "webfiles.zip") as path, zipfile.ZipFile(path) as files:
+    with (
+        resources.as_file(resources.files("tensorboard") / "webfiles.zip") as path,
+        zipfile.ZipFile(path) as files,
+    ):
         source = files.read("index.js").decode("utf-8", "replace")
     at = source.find("TPUReplicateMetadata")
     if at < 0:
@@ -211,22 +273,35 @@ def test_the_list_against_tensorboard_s() -> None:
 @pytest.mark.parametrize(
     ("op", "reason", "kind"),
     [
-        ("PyFunc", "no kernel for TPUs", "Python code"), ("EagerPyFunc", "no kernel for TPUs", "Python code"),
-        ("ScalarSummary", "no kernel for TPUs", "summary"), ("WriteSummary", "no kernel for TPUs", "summary"),
-        ("PrintV2", "no kernel for TPUs", "printing"), ("LookupTableFindV2", "no kernel for TPUs", "lookup table"),
-        ("HashTableV2", "no kernel for TPUs", "lookup table"), ("DecodeJpeg", "no kernel for TPUs", "decoding"),
-        ("ReadFile", "no kernel for TPUs", "file"), ("StringSplitV2", "no kernel for TPUs", "string"),
-        ("RegexReplace", "no kernel for TPUs", "string"), ("Identity", "no kernel for string", "string"),
-        ("SparseTensorDenseMatMul", "no kernel for TPUs", "sparse tensor"), ("RaggedGather", "no kernel for TPUs", "ragged tensor"),
-        ("NonMaxSuppressionV5", "no kernel for TPUs", "shape by data"), ("CTCLoss", "no kernel for TPUs", "shape by data"),
-        ("ResizeBicubic", "no kernel for TPUs", "image resizing"), ("CropAndResize", "no kernel for TPUs", "image resizing"),
-        ("RandomGamma", "no kernel for TPUs", "random numbers"), ("CudnnRNNV3", "no kernel for TPUs", "cuDNN"),
-        ("NcclAllReduce", "no kernel for TPUs", "communication"), ("Lu", "no kernel for TPUs", "linear algebra"),
-        ("VariableV2", "no kernel for TPUs", "variable of TensorFlow 1"), ("Identity", REFERENCE, "variable of TensorFlow 1"),
-        ("Cholesky", "no kernel for complex128", "type"), ("Identity", "no kernel for resource", "handle"),
+        ("PyFunc", "no kernel for TPUs", "Python code"),
+        ("EagerPyFunc", "no kernel for TPUs", "Python code"),
+        ("ScalarSummary", "no kernel for TPUs", "summary"),
+        ("WriteSummary", "no kernel for TPUs", "summary"),
+        ("PrintV2", "no kernel for TPUs", "printing"),
+        ("LookupTableFindV2", "no kernel for TPUs", "lookup table"),
+        ("HashTableV2", "no kernel for TPUs", "lookup table"),
+        ("DecodeJpeg", "no kernel for TPUs", "decoding"),
+        ("ReadFile", "no kernel for TPUs", "file"),
+        ("StringSplitV2", "no kernel for TPUs", "string"),
+        ("RegexReplace", "no kernel for TPUs", "string"),
+        ("Identity", "no kernel for string", "string"),
+        ("SparseTensorDenseMatMul", "no kernel for TPUs", "sparse tensor"),
+        ("RaggedGather", "no kernel for TPUs", "ragged tensor"),
+        ("NonMaxSuppressionV5", "no kernel for TPUs", "shape by data"),
+        ("CTCLoss", "no kernel for TPUs", "shape by data"),
+        ("ResizeBicubic", "no kernel for TPUs", "image resizing"),
+        ("CropAndResize", "no kernel for TPUs", "image resizing"),
+        ("RandomGamma", "no kernel for TPUs", "random numbers"),
+        ("CudnnRNNV3", "no kernel for TPUs", "cuDNN"),
+        ("NcclAllReduce", "no kernel for TPUs", "communication"),
+        ("Lu", "no kernel for TPUs", "linear algebra"),
+        ("VariableV2", "no kernel for TPUs", "variable of TensorFlow 1"),
+        ("Identity", REFERENCE, "variable of TensorFlow 1"),
+        ("Cholesky", "no kernel for complex128", "type"),
+        ("Identity", "no kernel for resource", "handle"),
         ("SomethingElse", "no kernel for TPUs", "other"),
     ],
-)  # fmt: skip
+)
 def test_advice_is_of_the_operation_s_kind(op: str, reason: str, kind: str) -> None:
     found = advice(op, reason)
     assert found.kind == kind
@@ -235,7 +310,13 @@ def test_advice_is_of_the_operation_s_kind(op: str, reason: str, kind: str) -> N
 
 def test_the_tree_counts_what_lies_below() -> None:
     found = checked(
-        [node("Add", "top"), node("Add", "a/x"), node("PyFunc", "a/b/y"), node("Add", "a/b/z"), node("PyFunc", "c/y", device="/cpu:0")],
+        [
+            node("Add", "top"),
+            node("Add", "a/x"),
+            node("PyFunc", "a/b/y"),
+            node("Add", "a/b/z"),
+            node("PyFunc", "c/y", device="/cpu:0"),
+        ],
         {"f": [node("PyFunc", "s/p")]},
     )
     tree = scopes(found)

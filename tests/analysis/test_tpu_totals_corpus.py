@@ -48,7 +48,11 @@ def hbm_of_v6e(path: Path) -> tuple[int, int]:
                 key = stat_names[values.pop(1)]
                 stats[key] = next(iter(values.values()))
             accesses = [dict(plain_fields(one)) for one in of(stats.get("memory_access_breakdown", b""), 1)]
-            hbm = sum(int(one.get(3, 0)) for one in accesses if one.get(2) == 1) if accesses else int(stats.get("bytes_accessed", 0))
+            hbm = (
+                sum(int(one.get(3, 0)) for one in accesses if one.get(2) == 1)
+                if accesses
+                else int(stats.get("bytes_accessed", 0))
+            )
             name = (of(metadata, 4) or of(metadata, 2))[0].decode()
             if {"program_id", "symbol_id"} <= set(stats):
                 work[of(entry, 1)[0]] = (name, hbm, int(stats.get("flops", 0)))
@@ -65,7 +69,9 @@ def hbm_of_v6e(path: Path) -> tuple[int, int]:
                     continue
                 name, hbm, n = work[key]
                 half = HALF.fullmatch(name.lstrip("%"))
-                total += 0 if half and half[2] == "start" else hbm or (of_start[half[1] + half[3]] if half else 0)
+                total += (
+                    0 if half and half[2] == "start" else hbm or (of_start[half[1] + half[3]] if half else 0)
+                )
                 flops += n
     return total, flops
 
@@ -95,5 +101,7 @@ def test_an_exported_trace_states_model_flops_alone() -> None:
     assert (programs["flops"][0], programs["hbm_bytes"][0]) == (flops, n_bytes)
     assert (tree["flops"][0], tree["hbm_bytes"][0]) == (flops, n_bytes)
     busy = op_profile.TOOL.run(session, None, {}).scalars
-    assert busy["flop_rate_flops_per_s"].value == pytest.approx(flops / (int(busy["busy_ps"].value or 0) / 1e12))
+    assert busy["flop_rate_flops_per_s"].value == pytest.approx(
+        flops / (int(busy["busy_ps"].value or 0) / 1e12)
+    )
     assert "FLOP/s per core" in overview_page.TOOL.run(session, None, {}).scalars["flops_fraction"].note

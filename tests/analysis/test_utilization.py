@@ -1,4 +1,6 @@
-"""Numbers planted in synthetic traces come back out: shares of steps, duty cycle, utilisation, peaks, hosts."""
+"""Numbers planted in synthetic traces come back out: shares of steps, duty cycle, utilisation,
+peaks, hosts.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,19 @@ from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 from tests.ingest.xspaces import native, plain
-from tests.synthetic import HBM, READ, WRITE, GpuJob, Parts, TpuJob, field, gpu_xspace, memory_accesses, tpu_hosts, tpu_xspace
+from tests.synthetic import (
+    HBM,
+    READ,
+    WRITE,
+    GpuJob,
+    Parts,
+    TpuJob,
+    field,
+    gpu_xspace,
+    memory_accesses,
+    tpu_hosts,
+    tpu_xspace,
+)
 
 MIXED = Parts(compute=0.6, infeed=0.2, outfeed=0.03, collective=0.05)
 OP = {"program_id": 1, "symbol_id": 1, "hlo_category": "fusion"}
@@ -38,15 +52,20 @@ def tpu(job: TpuJob) -> Trace:
     n_steps=st.integers(1, 8),
     chip=st.integers(1, 2),
 )
-def test_planted_shares_of_a_tpu_come_back_out(shares: list[int], n_cores: int, n_steps: int, chip: int) -> None:
+def test_planted_shares_of_a_tpu_come_back_out(
+    shares: list[int], n_cores: int, n_steps: int, chip: int
+) -> None:
     parts = Parts(*(share / 100 for share in shares))
     trace = tpu(TpuJob(parts=parts, n_cores=n_cores, n_steps=n_steps, cores_per_chip=chip))
     found = steps(trace)
     assert len(found) == n_steps
     planted = {
-        "device_compute": parts.compute, "input": parts.infeed, "output": parts.outfeed, "device_collectives": parts.collective,
+        "device_compute": parts.compute,
+        "input": parts.infeed,
+        "output": parts.outfeed,
+        "device_collectives": parts.collective,
         "other": parts.idle,
-    }  # fmt: skip
+    }
     assert {name: found.fraction(name) for name in planted} == pytest.approx(planted, abs=1e-9)
     duty = utilization(trace).duty_cycle
     assert duty == pytest.approx(parts.compute + parts.collective, abs=1e-9)
@@ -75,14 +94,19 @@ def test_both_decoders_tell_the_same() -> None:
 def test_sparse_cores_keep_their_chip_on_duty() -> None:
     parts = Parts(compute=0.4, infeed=0.1)
     assert utilization(tpu(TpuJob(parts=parts, n_sparse_cores=1))).duty_cycle == pytest.approx(0.5)
-    assert utilization(tpu(TpuJob(parts=parts, n_cores=4, cores_per_chip=2, n_sparse_cores=2))).duty_cycle == pytest.approx(0.5)
+    assert utilization(
+        tpu(TpuJob(parts=parts, n_cores=4, cores_per_chip=2, n_sparse_cores=2))
+    ).duty_cycle == pytest.approx(0.5)
 
 
 def test_cores_of_a_chip_are_busy_together() -> None:
     # Core 0 works in the first third, core 1 in the last: the chip is on duty for two thirds of its time.
     planes = [
         DrawnPlane(
-            f"/device:TPU:{core}", {"XLA Ops": [DrawnEvent("a", core * 20 * PS, 10 * PS)]}, {"core_details": field(2, core)}, {"a": OP}
+            f"/device:TPU:{core}",
+            {"XLA Ops": [DrawnEvent("a", core * 20 * PS, 10 * PS)]},
+            {"core_details": field(2, core)},
+            {"a": OP},
         )
         for core in range(2)
     ]
@@ -94,19 +118,43 @@ def test_cores_of_a_chip_are_busy_together() -> None:
 def test_operations_that_contain_others_are_not_counted_twice() -> None:
     ops = [DrawnEvent("while", 0, 10 * PS), DrawnEvent("dot", 0, 10 * PS)]
     stats = {
-        "while": {"program_id": 1, "symbol_id": 1, "hlo_category": "while", "flops": 100, "bytes_accessed": 10},
-        "dot": {"program_id": 1, "symbol_id": 2, "hlo_category": "convolution", "flops": 100, "bytes_accessed": 10},
+        "while": {
+            "program_id": 1,
+            "symbol_id": 1,
+            "hlo_category": "while",
+            "flops": 100,
+            "bytes_accessed": 10,
+        },
+        "dot": {
+            "program_id": 1,
+            "symbol_id": 2,
+            "hlo_category": "convolution",
+            "flops": 100,
+            "bytes_accessed": 10,
+        },
     }
     use = utilization(build([DrawnPlane("/device:TPU:0", {"XLA Ops": ops}, {}, stats)]))
     assert (use.flops, use.hbm_bytes) == (100, 10)
-    assert (use.flops_fraction, use.bandwidth_fraction, use.roofline_fraction, use.bound_by) == (None, None, None, "")
+    assert (use.flops_fraction, use.bandwidth_fraction, use.roofline_fraction, use.bound_by) == (
+        None,
+        None,
+        None,
+        "",
+    )
 
 
 def test_only_hbm_counts_as_memory_bandwidth() -> None:
     breakdown = memory_accesses((READ, HBM, 30), (WRITE, HBM, 10), (READ, 3, 500))
-    plane = DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("a", 0, PS)]}, {}, {"a": {**OP, "memory_access_breakdown": breakdown}})
+    plane = DrawnPlane(
+        "/device:TPU:0",
+        {"XLA Ops": [DrawnEvent("a", 0, PS)]},
+        {},
+        {"a": {**OP, "memory_access_breakdown": breakdown}},
+    )
     assert utilization(build([plane])).hbm_bytes == 40
-    broken = replace(plane, metadata_stats={"a": {**OP, "memory_access_breakdown": breakdown[:-3] + b"\xff\xff"}})
+    broken = replace(
+        plane, metadata_stats={"a": {**OP, "memory_access_breakdown": breakdown[:-3] + b"\xff\xff"}}
+    )
     assert utilization(build([broken])).hbm_bytes >= 0
 
 
@@ -127,20 +175,33 @@ def test_planted_shares_of_a_gpu_come_back_out() -> None:
     found = steps(native(gpu_xspace(GpuJob(parts=MIXED, n_gpus=2))))
     planted = {"device_compute": 0.6, "input": 0.2, "output": 0.03, "device_collectives": 0.05}
     assert {name: found.fraction(name) for name in planted} == pytest.approx(planted)
-    assert (found.duration_ps == GpuJob().step_ps).all()  # idle time is part of a step, not only what lies between kernels
+    assert (
+        found.duration_ps == GpuJob().step_ps
+    ).all()  # idle time is part of a step, not only what lies between kernels
     assert hardware(native(gpu_xspace(GpuJob()))).peak_flops_per_s == pytest.approx(989.4e12, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("device", "tera_flops", "giga_bytes"),
     [
-        ("TPU v2", 23, 350), ("TPU v3", 61.5, 450), ("TPU v4", 275, 1200), ("TPU v5 lite", 197, 819), ("TPU v5e", 197, 819),
-        ("TPU v5p", 459, 2765), ("TPU v5", 459, 2765), ("TPU v6 Lite", 918, 1638), ("TPU v6e", 918, 1638), ("TPU7x", 1153.5, 3690),
+        ("TPU v2", 23, 350),
+        ("TPU v3", 61.5, 450),
+        ("TPU v4", 275, 1200),
+        ("TPU v5 lite", 197, 819),
+        ("TPU v5e", 197, 819),
+        ("TPU v5p", 459, 2765),
+        ("TPU v5", 459, 2765),
+        ("TPU v6 Lite", 918, 1638),
+        ("TPU v6e", 918, 1638),
+        ("TPU7x", 1153.5, 3690),
         ("TPU v7x", 1153.5, 3690),
-        ("NVIDIA B200", 2250, 8000), ("NVIDIA H100 80GB HBM3", 989.5, 3350), ("NVIDIA GeForce RTX 5090", 419, 1792),
-        ("AMD Instinct MI355X", 2516.6, 8000), ("Tesla T4", 65, 320),
+        ("NVIDIA B200", 2250, 8000),
+        ("NVIDIA H100 80GB HBM3", 989.5, 3350),
+        ("NVIDIA GeForce RTX 5090", 419, 1792),
+        ("AMD Instinct MI355X", 2516.6, 8000),
+        ("Tesla T4", 65, 320),
     ],
-)  # fmt: skip
+)
 def test_data_sheets(device: str, tera_flops: float, giga_bytes: float) -> None:
     found = peaks.data_sheet(device)
     assert found is not None
@@ -157,14 +218,22 @@ def test_every_entry_of_the_table_has_a_source_and_a_place() -> None:
 
 def test_multiprocessors_and_clock_give_what_the_data_sheets_say() -> None:
     for capability, n, clock_khz, tera in (
-        ((7, 0), 80, 1_530_000, 125), ((8, 0), 108, 1_410_000, 312), ((8, 9), 142, 2_490_000, 362), ((9, 0), 132, 1_830_000, 989.5),
-        ((10, 0), 148, 1_855_000, 2250), ((12, 0), 170, 2_407_000, 419),
-    ):  # fmt: skip
+        ((7, 0), 80, 1_530_000, 125),
+        ((8, 0), 108, 1_410_000, 312),
+        ((8, 9), 142, 2_490_000, 362),
+        ((9, 0), 132, 1_830_000, 989.5),
+        ((10, 0), 148, 1_855_000, 2250),
+        ((12, 0), 170, 2_407_000, 419),
+    ):
         job = GpuJob(capability=capability, n_multiprocessors=n, clock_khz=clock_khz)
-        assert hardware(native(gpu_xspace(job))).peak_flops_per_s == pytest.approx(tera * 1e12, rel=0.01), capability
+        assert hardware(native(gpu_xspace(job))).peak_flops_per_s == pytest.approx(tera * 1e12, rel=0.01), (
+            capability
+        )
 
 
-def test_the_user_wins_over_the_trace_which_wins_over_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_wins_over_the_trace_which_wins_over_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     silent = TpuJob(peak_flops_per_s=0, peak_bytes_per_s=0)
     from_table = hardware(tpu(silent))
     assert (from_table.peak_flops_per_s, from_table.peak_hbm_bytes_per_s) == (197e12, 819e9)
@@ -183,9 +252,19 @@ def test_the_user_wins_over_the_trace_which_wins_over_the_table(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"x": 1}', '{"x": {"flops": 1}}', '{"x": {"flops_per_s": "fast"}}', '{"x": {"flops_per_s": -1}}']
+    "text",
+    [
+        "",
+        "[]",
+        '{"x": 1}',
+        '{"x": {"flops": 1}}',
+        '{"x": {"flops_per_s": "fast"}}',
+        '{"x": {"flops_per_s": -1}}',
+    ],
 )
-def test_a_bad_file_of_peaks_is_told_of_and_not_used(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_file_of_peaks_is_told_of_and_not_used(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = tmp_path / "peaks.json"
     own.write_text(text)
     monkeypatch.setenv(PEAKS_VARIABLE, str(own))
@@ -200,17 +279,26 @@ def test_a_bad_file_of_peaks_is_told_of_and_not_used(text: str, tmp_path: Path, 
 def test_the_slowest_host_is_named_with_its_own_times() -> None:
     parts = [summary(native(data)) for data in tpu_hosts(TpuJob(parts=MIXED), (1.0, 1.5, 1.2)).values()]
     named = [replace(part, facts=replace(part.facts, host=f"worker-{i}")) for i, part in enumerate(parts)]
-    found = host_steps(named, common_steps([part.steps for part in parts], [part.facts.start_ns for part in parts]))
+    found = host_steps(
+        named, common_steps([part.steps for part in parts], [part.facts.start_ns for part in parts])
+    )
     assert [host.host for host in found] == ["worker-1", "worker-2", "worker-0"]
     assert [host.step_ps / TpuJob().step_ps for host in found] == pytest.approx([1.5, 1.2, 1.0])
-    assert all(host.input_fraction == pytest.approx(0.2) and host.idle_fraction == pytest.approx(0.12) for host in found)
-    assert slowest_host(found).startswith("`worker-1` is the slowest of 3 hosts: its steps take 1.50 ms on average, 50.0 % longer")
+    assert all(
+        host.input_fraction == pytest.approx(0.2) and host.idle_fraction == pytest.approx(0.12)
+        for host in found
+    )
+    assert slowest_host(found).startswith(
+        "`worker-1` is the slowest of 3 hosts: its steps take 1.50 ms on average, 50.0 % longer"
+    )
     assert slowest_host(found[:1]) == ""
 
 
 def test_a_coordinator_without_accelerators_does_not_count() -> None:
     worker = steps(tpu(TpuJob(parts=MIXED)))
-    coordinator = steps(drawing("main  [train     ] [train     ]\nmain   [x] [y]      [z]", {"train": [{"_r": 1}, {"_r": 1}]}))
+    coordinator = steps(
+        drawing("main  [train     ] [train     ]\nmain   [x] [y]      [z]", {"train": [{"_r": 1}, {"_r": 1}]})
+    )
     assert len(coordinator)
     found = common_steps([coordinator, worker], [0, 0])
     assert found.steps.duration_ps.tolist() == worker.duration_ps.tolist()

@@ -6,8 +6,25 @@ import pytest
 
 from tb_tpuprof.analysis.events.waiting import is_waiting
 
-DONE = ("copy-done", "async-done", "host recv-done", "all-reduce-done", "dynamic-update-slice-done", "send-done")
-WORK = ("copy-start", "async-start", "loop fusion", "all-reduce", "copy", "custom-call", "infeed", "done", "while")
+DONE = (
+    "copy-done",
+    "async-done",
+    "host recv-done",
+    "all-reduce-done",
+    "dynamic-update-slice-done",
+    "send-done",
+)
+WORK = (
+    "copy-start",
+    "async-start",
+    "loop fusion",
+    "all-reduce",
+    "copy",
+    "custom-call",
+    "infeed",
+    "done",
+    "while",
+)
 
 
 @pytest.mark.parametrize("category", DONE)

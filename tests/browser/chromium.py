@@ -1,4 +1,6 @@
-"""Finds a Chromium or Chrome of this machine; as a program prints its path, or ends with 1 where there is none."""
+"""Finds a Chromium or Chrome of this machine; as a program prints its path, or ends with 1 where there is
+none.
+"""
 
 import os
 import shutil

@@ -19,7 +19,9 @@ from tests.browser.chromium import find_chromium
 from tests.free_port import free_port
 from tests.golden_files import DEMO_LOGS
 
-playwright_api = pytest.importorskip("playwright.sync_api", reason="NO BROWSER TESTS WERE RUN: playwright is not installed")
+playwright_api = pytest.importorskip(
+    "playwright.sync_api", reason="NO BROWSER TESTS WERE RUN: playwright is not installed"
+)
 
 STARTING_SECONDS = 60.0
 CHROMIUM_FLAGS = [
@@ -45,7 +47,9 @@ class Server:
 
 
 def copied_demo_logs(target: Path) -> Path:
-    """The runs and scalars of the demo logs in a folder of their own, as a log directory without scripts and prose."""
+    """The runs and scalars of the demo logs in a folder of their own, as a log directory without scripts and
+    prose.
+    """
     shutil.copytree(DEMO_LOGS, target, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
     return target
 
@@ -55,7 +59,17 @@ def start_tensorboard(logdir: Path, scratch: Path) -> Server:
     port = free_port()
     log = scratch / f"tensorboard-{port}.log"
     environment = {**os.environ, "TPUPROF_CACHE_DIR": str(scratch / "cache")}
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", str(port), "--host", "127.0.0.1"]
+    command = [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        str(logdir),
+        "--port",
+        str(port),
+        "--host",
+        "127.0.0.1",
+    ]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
     server = Server(f"http://127.0.0.1:{port}", logdir, process, log)
@@ -86,7 +100,9 @@ def chromium() -> Iterator[object]:
     """The machine's own Chromium; none is ever downloaded."""
     path = find_chromium()
     if path is None:
-        pytest.skip("NO BROWSER TESTS WERE RUN: no Chromium was found; install chromium or set TPUPROF_CHROMIUM")
+        pytest.skip(
+            "NO BROWSER TESTS WERE RUN: no Chromium was found; install chromium or set TPUPROF_CHROMIUM"
+        )
     with playwright_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield browser

@@ -1,4 +1,6 @@
-"""From a running job to its profile in the page: the dialog in TensorBoard, against profiler servers that answer and that fail."""
+"""From a running job to its profile in the page: the dialog in TensorBoard, against profiler servers that
+answer and that fail.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,9 @@ def test_one_of_two_targets_fails_and_the_other_is_opened(page: Page, server: Se
     expect(box.get_by_label("Targets")).to_have_value(str(lost))
 
 
-def test_a_refused_connection_is_told_with_what_to_try_and_the_fields_stay(page: Page, server: Server) -> None:
+def test_a_refused_connection_is_told_with_what_to_try_and_the_fields_stay(
+    page: Page, server: Server
+) -> None:
     page.goto(link(server.url))
     lost = free_target()
     before = runs_of(server)
@@ -269,7 +273,9 @@ def test_the_focus_stays_in_the_dialog_and_comes_back(page: Page, server: Server
     expect(chip(page)).to_be_focused()
 
 
-def test_where_the_owner_switched_it_off_the_page_says_so(page: Page, watch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_owner_switched_it_off_the_page_says_so(
+    page: Page, watch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TPUPROF_CAPTURE", "off")
     (tmp_path / "logs").mkdir()
     off = start_tensorboard(tmp_path / "logs", tmp_path)
@@ -288,12 +294,19 @@ def test_where_the_owner_switched_it_off_the_page_says_so(page: Page, watch: Any
 
 
 @pytest.mark.parametrize(("package", "job"), [("jax", JAX_JOB), ("tensorflow", TENSORFLOW_JOB)])
-def test_a_real_job_is_profiled_and_its_steps_are_shown(page: Page, server: Server, tmp_path: Path, package: str, job: str) -> None:
+def test_a_real_job_is_profiled_and_its_steps_are_shown(
+    page: Page, server: Server, tmp_path: Path, package: str, job: str
+) -> None:
     port = free_port()
     with running(python_with(package), job.format(port=port), tmp_path, port):
         page.goto(link(server.url))
         start(page, Target("localhost", port), attempts=3, duration_ms=500)
         expect(dialog(page)).to_have_count(0, timeout=60_000)
     expect_tool(page, OVERVIEW)
-    tile = frame_of(page).get_by_label("Key numbers").locator(".tile").filter(has=page.locator("dt", has_text=re.compile("^Steps$")))
+    tile = (
+        frame_of(page)
+        .get_by_label("Key numbers")
+        .locator(".tile")
+        .filter(has=page.locator("dt", has_text=re.compile("^Steps$")))
+    )
     assert int(tile.locator("dd").inner_text().replace(",", "")) >= 2

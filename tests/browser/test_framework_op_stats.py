@@ -1,4 +1,6 @@
-"""A walk through the table of operations: its order, search and sort in the link, and the file that Export saves."""
+"""A walk through the table of operations: its order, search and sort in the link, and the file that Export
+saves.
+"""
 
 from __future__ import annotations
 

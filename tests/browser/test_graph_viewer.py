@@ -1,4 +1,6 @@
-"""A walk through the graph of a compiled program: details, walking and back, opened fusions, search, the text, files."""
+"""A walk through the graph of a compiled program: details, walking and back, opened fusions, search, the
+text, files.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_the_hottest_instruction_its_details_and_its_neighbours(page: Page, serv
 
 def test_a_walk_is_a_step_of_history(page: Page, server: Server) -> None:
     open_graph(page, server)
-    frame_of(page).get_by_role("grid", name="Hottest instructions").locator("tbody tr[data-at]").nth(1).click()
+    frame_of(page).get_by_role("grid", name="Hottest instructions").locator("tbody tr[data-at]").nth(
+        1
+    ).click()
     expect_state(page, op=SECOND)
     expect(frame_of(page).get_by_role("heading", name=f"Around {SECOND}")).to_be_visible()
     page.go_back()
@@ -69,7 +73,9 @@ def test_search_walks_and_the_text_shows_the_same_instruction(page: Page, server
     expect_state(page, op=SECOND)
     frame.get_by_role("group", name="Show as").get_by_role("button", name="Text", exact=True).click()
     expect_state(page, shown="short")
-    expect(frame.get_by_role("region", name="Text of the program").locator(".marked")).to_contain_text(f"{SECOND} = ")
+    expect(frame.get_by_role("region", name="Text of the program").locator(".marked")).to_contain_text(
+        f"{SECOND} = "
+    )
     expect(frame.get_by_role("region", name="Text of the program").locator(".marked")).to_be_in_viewport()
 
 
@@ -85,7 +91,9 @@ def test_files_are_saved(page: Page, server: Server, tmp_path: Path) -> None:
         form = {".pb": "proto", ".dot": "dot"}[ending]
         program = str(table(PAYLOAD, "chosen")["program"][0])
         params = {"program": program, "op": HOTTEST}
-        assert saved.read_bytes() == b"".join(TOOL.file(Session(str(demo_runs()["jax_train"]), cache=False), None, params, form)[1])
+        assert saved.read_bytes() == b"".join(
+            TOOL.file(Session(str(demo_runs()["jax_train"]), cache=False), None, params, form)[1]
+        )
 
 
 def test_a_run_without_programs_says_why(page: Page, server: Server) -> None:

@@ -1,4 +1,6 @@
-"""A walk through the compiled operations of a JAX run on CPU and of a synthetic TPU: pies, filters in the link, a run without any."""
+"""A walk through the compiled operations of a JAX run on CPU and of a synthetic TPU: pies, filters in the
+link, a run without any.
+"""
 
 from __future__ import annotations
 

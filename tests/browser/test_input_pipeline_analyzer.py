@@ -12,17 +12,23 @@ from tests.browser.walking import TWO_WORKERS, expect_state, expect_tool, frame_
 INPUT = get_tool("input_pipeline_analyzer")
 
 
-def test_input_page_opens_with_the_verdict_and_shows_steps_host_and_operations(page: Page, server: Server) -> None:
+def test_input_page_opens_with_the_verdict_and_shows_steps_host_and_operations(
+    page: Page, server: Server
+) -> None:
     payload = payload_of(INPUT.name)
     open_page(page, server, INPUT.name)
     assert payload.verdict
     expect(frame_of(page).get_by_label("Verdict")).to_contain_text(payload.verdict.text.replace("`", ""))
-    expect(frame_of(page).get_by_label("Key numbers")).to_contain_text(payload.scalars["input_fraction"].title)
+    expect(frame_of(page).get_by_label("Key numbers")).to_contain_text(
+        payload.scalars["input_fraction"].title
+    )
     expect(frame_of(page).locator(".chart canvas")).to_have_count(1)
     host_side = frame_of(page).get_by_role("grid", name=payload.tables["host_categories"].title)
     expect(host_side.locator("tbody tr")).not_to_have_count(0)
     operations = frame_of(page).get_by_role("grid", name=payload.tables["input_ops"].title)
-    expect(operations.locator("tbody tr[data-at='0']")).to_contain_text(str(texts_of(payload, "input_ops", "operation")[0]))
+    expect(operations.locator("tbody tr[data-at='0']")).to_contain_text(
+        str(texts_of(payload, "input_ops", "operation")[0])
+    )
 
 
 def test_input_operations_are_sorted_and_searched_in_the_link(page: Page, server: Server) -> None:

@@ -1,4 +1,6 @@
-"""A walk through the kernels of a synthetic run on GPUs: groups, filters in the link, the way to the timeline; and a run without GPUs."""
+"""A walk through the kernels of a synthetic run on GPUs: groups, filters in the link, the way to the
+timeline; and a run without GPUs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """TensorBoard on the demo logs and a run on GPUs."""
     scratch = tmp_path_factory.mktemp("kernels")
     logs = copied_demo_logs(scratch / "logs")
-    write_run(logs / "gpu" / "plugins" / "profile" / "synthetic", {f"gpu-{i}": kernels_xspace(host=f"gpu-{i}") for i in range(2)})
+    write_run(
+        logs / "gpu" / "plugins" / "profile" / "synthetic",
+        {f"gpu-{i}": kernels_xspace(host=f"gpu-{i}") for i in range(2)},
+    )
     started = start_tensorboard(logs, scratch)
     yield started
     started.process.terminate()
@@ -38,7 +43,9 @@ def open_table(page: Page, server: Server, **state: str) -> Locator:
 
 def test_rows_verdict_and_pies(page: Page, server: Server) -> None:
     table = open_table(page, server)
-    expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text("triton_poi_fused_add_0 takes the most time: 840 µs")
+    expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text(
+        "triton_poi_fused_add_0 takes the most time: 840 µs"
+    )
     expect(table.locator("tbody tr[data-at]")).to_have_count(len(KERNELS))
     expect(table.locator("tbody tr[data-at]").first).to_contain_text("Triton")
     expect(frame_of(page).locator(".donut")).to_have_count(2)

@@ -14,7 +14,14 @@ from tests.browser.conftest import Server, start_tensorboard
 from tests.browser.walking import expect_tool, frame_of, link
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 
-READING = {"host": "worker-41", "n_hosts": 256, "n_done": 64, "size_bytes": 2**32, "done_bytes": 2**30, "seconds": 2.0}
+READING = {
+    "host": "worker-41",
+    "n_hosts": 256,
+    "n_done": 64,
+    "size_bytes": 2**32,
+    "done_bytes": 2**30,
+    "seconds": 2.0,
+}
 TITLES = {tool.name: tool.title for tool in TOOLS}
 
 
@@ -51,7 +58,9 @@ def test_the_server_s_own_answer_is_understood(page: Page, server: Server) -> No
     assert json.loads(answer.text()) == {"reading": None}
 
 
-@pytest.mark.parametrize("tool", ["overview_page", "input_pipeline_analyzer", "trace_viewer", "framework_op_stats"])
+@pytest.mark.parametrize(
+    "tool", ["overview_page", "input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
+)
 def test_a_host_that_cannot_be_read_is_named_on_the_page(page: Page, server: Server, tool: str) -> None:
     page.goto(link(server.url, run="run", tool=tool))
     expect_tool(page, TITLES[tool])

@@ -1,4 +1,6 @@
-"""A walk through the memory of the Keras run and of two workers: numbers, zoom, another moment, and memories side by side."""
+"""A walk through the memory of the Keras run and of two workers: numbers, zoom, another moment, and memories
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ def test_numbers_are_the_command_line_s(page: Page, server: Server) -> None:
     payload = payload_of(TOOL.name)
     peak = format_bytes(float(payload.scalars["peak_bytes"].value or 0)).split()[0]
     expect(frame_of(page).get_by_label("Key numbers").first).to_contain_text(peak)
-    expect(frame_of(page).get_by_role("grid", name="In use at the peak")).to_contain_text(texts_of(payload, "active", "op")[0] or "–")
+    expect(frame_of(page).get_by_role("grid", name="In use at the peak")).to_contain_text(
+        texts_of(payload, "active", "op")[0] or "–"
+    )
     floor = next(column for column in payload.tables["floor"].columns if column.name == "floor_bytes")
     assert len(floor.values)
     assert not floor.values.any()
-    expect(frame_of(page).get_by_role("region", name="Minimum in use per step")).to_contain_text("no step leaves memory behind")
+    expect(frame_of(page).get_by_role("region", name="Minimum in use per step")).to_contain_text(
+        "no step leaves memory behind"
+    )
 
 
 def test_dragging_zooms_and_the_server_is_asked_anew(page: Page, server: Server) -> None:

@@ -1,4 +1,6 @@
-"""The memory of a PyTorch job: what its trace does not tell is said to be unknown and not drawn; what its allocator holds is."""
+"""The memory of a PyTorch job: what its trace does not tell is said to be unknown and not drawn; what its
+allocator holds is.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ GPU = {"Device Type": 1, "Device Id": 0, "Total Reserved": 4 * 2**20}
 def gpu_job() -> bytes:
     """A GPU's memory that fills and empties."""
     where = {"pid": 1, "tid": 1}
-    events: list[dict[str, object]] = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 999, **where, "args": {}}]
+    events: list[dict[str, object]] = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 999, **where, "args": {}}
+    ]
     for i in range(20):
         level = 2**20 * (1 + i % 2)
         args = {**GPU, "Bytes": 2**20 if i % 2 else -(2**20), "Total Allocated": level, "Addr": 1}
@@ -60,7 +64,9 @@ def test_a_leak_is_told_and_what_is_unknown_is_not_drawn(page: Page, server: Ser
 def test_what_the_allocator_holds_is_drawn(page: Page, server: Server) -> None:
     open_page(page, server, "memory_profile", run="gpu")
     frame = frame_of(page)
-    expect(frame.get_by_label("Verdict")).to_contain_text("cuda:0 holds 2.00 MiB at its peak, 25.0 % of the 8.00 MiB of chip memory")
+    expect(frame.get_by_label("Verdict")).to_contain_text(
+        "cuda:0 holds 2.00 MiB at its peak, 25.0 % of the 8.00 MiB of chip memory"
+    )
     history = frame.get_by_role("region", name="Memory in use")
     for name in ("Heap", "Free", "Held by the allocator", "Fragmentation"):
         expect(history).to_contain_text(name)

@@ -1,4 +1,6 @@
-"""A walk through the memory of a compiled program: verdict, the charts, zoom and a kept buffer in the link, another program."""
+"""A walk through the memory of a compiled program: verdict, the charts, zoom and a kept buffer in the link,
+another program.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_the_peak_its_buffers_and_their_details(page: Page, server: Server) -> N
     open_viewer(page, server)
     frame = frame_of(page)
     expect(frame.get_by_role("region", name="Verdict")).to_contain_text("needs 12.7 KiB of HBM at its peak")
-    expect(frame.get_by_role("img", name=re.compile(r"over 1,399 steps, peak 12\.7.KiB at step 11"))).to_be_visible()
+    expect(
+        frame.get_by_role("img", name=re.compile(r"over 1,399 steps, peak 12\.7.KiB at step 11"))
+    ).to_be_visible()
     expect(frame.get_by_role("complementary", name="Buffer add.7")).to_contain_text("jit(f)/layer_6")
     strip = frame.get_by_role("img", name="In program order, parameters first: 2 buffers")
     strip.hover(position={"x": 10, "y": 20})

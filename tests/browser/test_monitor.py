@@ -1,4 +1,6 @@
-"""Watching a running job in TensorBoard: numbers of its Monitor call, of short profiles, and of nobody who answers."""
+"""Watching a running job in TensorBoard: numbers of its Monitor call, of short profiles, and of nobody who
+answers.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def main(page: Page) -> Locator:
 
 def tile(page: Page, title: str) -> Locator:
     """A key number by its title."""
-    return main(page).locator(".tile").filter(has=page.locator("dt", has_text=re.compile(f"^{re.escape(title)}$")))
+    return (
+        main(page)
+        .locator(".tile")
+        .filter(has=page.locator("dt", has_text=re.compile(f"^{re.escape(title)}$")))
+    )
 
 
 def watch_job(page: Page, server: Server, targets: str, interval_ms: int = 100) -> None:
@@ -123,7 +129,9 @@ def test_a_page_that_is_closed_leaves_the_job_alone(page: Page, server: Server) 
 def test_a_busy_job_is_told_from_one_that_is_gone(page: Page, server: Server) -> None:
     with serving(status(grpc.StatusCode.ALREADY_EXISTS, "Another profiling session active.")) as (target, _):
         watch_job(page, server, str(target))
-        expect(main(page)).to_contain_text(f"No numbers just now. Another profile is running on {target}.", timeout=20_000)
+        expect(main(page)).to_contain_text(
+            f"No numbers just now. Another profile is running on {target}.", timeout=20_000
+        )
         expect(main(page)).not_to_contain_text("does not answer")
         stop(page)
 

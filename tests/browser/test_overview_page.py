@@ -1,4 +1,6 @@
-"""A walk through the overview: the verdict, the numbers of the command line, and the ways on to other tools."""
+"""A walk through the overview: the verdict, the numbers of the command line, and the ways on to
+other tools.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ TITLE = get_tool("overview_page").title
 
 
 def test_it_opens_with_the_verdict_and_shows_the_payload_s_numbers(page: Page, server: Server) -> None:
-    payload = get_tool("overview_page").run(Session(str(demo_runs()["keras_slow_input"]), cache=False), None, {})
+    payload = get_tool("overview_page").run(
+        Session(str(demo_runs()["keras_slow_input"]), cache=False), None, {}
+    )
     page.goto(link(server.url, run=KERAS, tool="overview_page"))
     expect_tool(page, TITLE)
     assert payload.verdict
@@ -37,7 +41,9 @@ def test_an_operation_leads_to_its_row_in_one_step_of_history(page: Page, server
     operation.click()
     expect_tool(page, get_tool("framework_op_stats").title)
     expect_state(page, tool="framework_op_stats")
-    expect(frame_of(page).get_by_role("grid", name="Operations").locator("tbody tr[data-at='0']")).to_contain_text(name)
+    expect(
+        frame_of(page).get_by_role("grid", name="Operations").locator("tbody tr[data-at='0']")
+    ).to_contain_text(name)
     page.go_back()
     expect_tool(page, TITLE)
 
@@ -84,7 +90,10 @@ def test_a_healthy_run_has_no_empty_table(page: Page, server: Server) -> None:
 def test_one_step_is_explained_from_the_link_the_chart_and_the_list(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=JAX, tool="overview_page", step="13"))
     expect_tool(page, TITLE)
-    verdict, chip = frame_of(page).get_by_label("Verdict"), frame_of(page).get_by_text("Step train 13", exact=True)
+    verdict, chip = (
+        frame_of(page).get_by_label("Verdict"),
+        frame_of(page).get_by_text("Step train 13", exact=True),
+    )
     expect(chip).to_be_visible()
     expect(verdict).to_contain_text("Step train 13 took 12.3\u00a0ms, 71.1\u00a0% longer than the median")
     frame_of(page).get_by_role("button", name="all steps").click()

@@ -28,7 +28,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_the_card_of_a_core_on_a_pod_tells_its_place_parts_and_links(page: Page, server: Server) -> None:
-    """16 cores on 4 hosts; core 5 passes 1 MiB to core 6 and gets as much from core 4. Between hosts the last core stays."""
+    """16 cores on 4 hosts; core 5 passes 1 MiB to core 6 and gets as much from core 4. Between hosts the last
+    core stays.
+    """
     page.goto(link(server.url, run="pod", tool=TOOL.name, core="5", collective="0"))
     expect_tool(page, TOOL.title)
     card = frame_of(page).get_by_role("complementary", name="Core")

@@ -1,4 +1,6 @@
-"""A walk through the roofline: chart and tables, filters in the link, an operation's card; a run without compiled operations."""
+"""A walk through the roofline: chart and tables, filters in the link, an operation's card; a run without
+compiled operations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The page around the tools, in TensorBoard: where it opens, what the address keeps, the theme, and that logs stay untouched."""
+"""The page around the tools, in TensorBoard: where it opens, what the address keeps, the theme, and that logs
+stay untouched.
+"""
 
 from __future__ import annotations
 
@@ -85,13 +87,17 @@ def test_theme_follows_tensorboard_as_it_is_switched(page: Page, server: Server)
     def background() -> list[int]:
         return [
             int(part)
-            for part in frame_of(page).locator("body").evaluate("b => getComputedStyle(b).backgroundColor.match(/\\d+/g).slice(0, 3)")
+            for part in frame_of(page)
+            .locator("body")
+            .evaluate("b => getComputedStyle(b).backgroundColor.match(/\\d+/g).slice(0, 3)")
         ]
 
     shades = {}
     for theme in ("light", "dark", "light"):
         page.get_by_role("button", name="Menu for changing light or dark theme").click()
-        page.get_by_role("menuitemradio", name=theme).or_(page.get_by_role("menuitem", name=theme)).first.click()
+        page.get_by_role("menuitemradio", name=theme).or_(
+            page.get_by_role("menuitem", name=theme)
+        ).first.click()
         root = frame_of(page).locator("html")
         expect(root).to_have_class("dark") if theme == "dark" else expect(root).not_to_have_class("dark")
         shades[theme] = sum(background())
@@ -104,7 +110,9 @@ def test_theme_follows_tensorboard_as_it_is_switched(page: Page, server: Server)
     ({"run": KERAS, "tool": "no_such_tool"}, 'There is no tool "no_such_tool".'),
     ({"run": KERAS, "tool": "overview_page", "hosts": "nobody"}, 'This run has no host "nobody".'),
 ])  # fmt: skip
-def test_a_link_to_what_is_gone_says_so_and_offers_what_is_there(page: Page, server: Server, state: dict[str, str], text: str) -> None:
+def test_a_link_to_what_is_gone_says_so_and_offers_what_is_there(
+    page: Page, server: Server, state: dict[str, str], text: str
+) -> None:
     page.goto(link(server.url, **state))
     alert = frame_of(page).get_by_role("alert")
     expect(alert).to_contain_text(text)

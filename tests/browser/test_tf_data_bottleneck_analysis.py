@@ -105,7 +105,9 @@ def test_exported_pipelines_are_the_command_line_s(page: Page, server: Server) -
     payload = payload_of(TF_DATA.name)
     frame_of(page).get_by_role("button", name="Export").click()
     with page.expect_download() as download:
-        frame_of(page).get_by_role("menuitem", name=re.compile(f"^{re.escape(payload.tables['pipelines'].title)} as CSV")).click()
+        frame_of(page).get_by_role(
+            "menuitem", name=re.compile(f"^{re.escape(payload.tables['pipelines'].title)} as CSV")
+        ).click()
     assert download.value.path().read_bytes() == encode_csv(payload, "pipelines")
 
 

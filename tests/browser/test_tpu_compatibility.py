@@ -1,4 +1,6 @@
-"""A walk through a graph's scopes: the tree opens and closes, a scope chooses its operations, all in the link; and a run without one."""
+"""A walk through a graph's scopes: the tree opens and closes, a scope chooses its operations, all in the
+link; and a run without one.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_scopes_lead_to_their_operations(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
     expect_tool(page, TOOL.title)
     frame = frame_of(page)
-    expect(frame.get_by_role("region", name="Verdict")).to_contain_text("4 operations of 25 in words cannot run on a TPU")
+    expect(frame.get_by_role("region", name="Verdict")).to_contain_text(
+        "4 operations of 25 in words cannot run on a TPU"
+    )
     rows = frame.get_by_role("grid", name="Incompatible operations").locator("tbody tr[data-at]")
     expect(rows).to_have_count(4)
     tree = frame.get_by_role("tree", name="Scopes")

@@ -1,4 +1,6 @@
-"""A walk through the trace viewer: it draws, zooms and moves by hand and by key, and tells an event's details."""
+"""A walk through the trace viewer: it draws, zooms and moves by hand and by key, and tells an event's
+details.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ def test_keys_zoom_and_move_and_show_the_whole(page: Page, stage: Locator) -> No
     page.wait_for_timeout(500)
     start, end = window(page)
     stage.press("d", delay=400)
-    page.wait_for_function("(start) => Number(new URLSearchParams(location.hash.slice(1)).get('p.profile.start_ps')) > start", arg=start)
+    page.wait_for_function(
+        "(start) => Number(new URLSearchParams(location.hash.slice(1)).get('p.profile.start_ps')) > start",
+        arg=start,
+    )
     page.wait_for_timeout(500)
     moved, moved_end = window(page)
     assert moved_end - moved == pytest.approx(end - start, rel=0.01)
@@ -110,7 +115,9 @@ def test_arrow_keys_go_to_neighbours_and_escape_deselects(page: Page, server: Se
     stage = frame_of(page).get_by_role("application")
     stage.focus()
     stage.press("ArrowRight")
-    page.wait_for_function("!['', '0', null].includes(new URLSearchParams(location.hash.slice(1)).get('p.profile.event'))")
+    page.wait_for_function(
+        "!['', '0', null].includes(new URLSearchParams(location.hash.slice(1)).get('p.profile.event'))"
+    )
     stage.press("Escape")
     expect(details_of(page)).to_have_count(0)
     page.wait_for_function("!location.hash.includes('p.profile.event')")

@@ -1,4 +1,6 @@
-"""Chrome traces with the format's edge cases, each opened as a run: what the page draws and what it says it does not."""
+"""Chrome traces with the format's edge cases, each opened as a run: what the page draws and what it says it
+does not.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.parametrize(
     ("run", "n_events", "tracks", "says"),
     [
-        ("async_begin_end", "22 events", ["A", "B", "b", "D", "S", "thread 1", "E", "F"], "1 ends have no begin"),
+        (
+            "async_begin_end",
+            "22 events",
+            ["A", "B", "b", "D", "S", "thread 1", "E", "F"],
+            "1 ends have no begin",
+        ),
         ("nestable_async", "11 events", ["REQUEST_BAR", "REQUEST_FOO"], "1 ends have no begin"),
-        ("nestable_async_annotation", "11 events", ["REQUEST_BAR", "REQUEST_FOO"], "traceAnnotations are not shown"),
+        (
+            "nestable_async_annotation",
+            "11 events",
+            ["REQUEST_BAR", "REQUEST_FOO"],
+            "traceAnnotations are not shown",
+        ),
         ("instance_counters", "2 events", ["thread 53", "counter[123]", "counter[b]"], ""),
         ("main_thread_has_unclosed_slices", "1,684 events", ["CrBrowserMain", "PAC thread #0"], ""),
         ("flow", "1,625 events", ["thread 11", "thread 19"], "171 arrows are not shown"),
@@ -44,7 +56,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("fuchsia_trace", "67,047 events", ["thread 18685"], "systemTraceEvents are not shown"),
     ],
 )
-def test_a_file_is_drawn(page: Page, server: Server, run: str, n_events: str, tracks: list[str], says: str) -> None:
+def test_a_file_is_drawn(
+    page: Page, server: Server, run: str, n_events: str, tracks: list[str], says: str
+) -> None:
     page.goto(link(server.url, run=run, tool="trace_viewer"))
     frame = frame_of(page)
     expect(heading(page)).to_have_text("Trace viewer")

@@ -1,4 +1,6 @@
-"""Every hand and key of the trace viewer in a real browser, and what the page says held against the trace's own numbers."""
+"""Every hand and key of the trace viewer in a real browser, and what the page says held against the trace's
+own numbers.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,19 @@ def open_viewer(page: Page, server: Server, **state: str) -> Any:
 
 def param(page: Page, name: str) -> str:
     """A parameter of the address, once it is there."""
-    page.wait_for_function("(name) => new URLSearchParams(location.hash.slice(1)).get(name)", arg=f"p.profile.{name}")
+    page.wait_for_function(
+        "(name) => new URLSearchParams(location.hash.slice(1)).get(name)", arg=f"p.profile.{name}"
+    )
     return state_of(page)[name]
 
 
 def span(page: Page) -> float:
     """How long the window is, once the address has it and is at rest."""
     param(page, "end_ps")
-    page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 600))")
+    page.evaluate(
+        "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => "
+        "requestAnimationFrame(done)), 600))"
+    )
     return float(state_of(page)["end_ps"]) - float(state_of(page)["start_ps"])
 
 
@@ -134,7 +141,9 @@ def test_drags_of_the_tools(page: Page, server: Server, trace: Trace) -> None:
     assert last - first == pytest.approx(300 / width * 20e9, rel=0.1)
     expect(frame.get_by_role("tab")).to_contain_text("Interval")
     begin, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
-    inside = (begin < last) & (end > first) | (trace.events["duration_ps"] == 0) & (begin >= first) & (begin < last)
+    inside = (begin < last) & (end > first) | (trace.events["duration_ps"] == 0) & (begin >= first) & (
+        begin < last
+    )
     expect(frame.locator(".tv-totals > p")).to_contain_text(f"{int(inside.sum()):,} events")
     page.keyboard.press("f")
     assert span(page) == pytest.approx((last - first) * 1.1, rel=0.01)
@@ -210,7 +219,9 @@ def test_search_counts_all_and_walks(page: Page, server: Server, trace: Trace) -
     expect_state(page, event=str(by_time[-1]))
     status.click()
     expect(frame.get_by_role("region", name="Names found").get_by_role("heading")).to_have_text(
-        f"{len({names[event] for event in matches}):,} names" if len({names[event] for event in matches}) != 1 else "1 name"
+        f"{len({names[event] for event in matches}):,} names"
+        if len({names[event] for event in matches}) != 1
+        else "1 name"
     )
     # `/` leads to the search for events: the tables of the drawer do not promise it
     of_tables = frame.locator(".table-tools").get_by_role("searchbox")
@@ -218,7 +229,9 @@ def test_search_counts_all_and_walks(page: Page, server: Server, trace: Trace) -
 
 
 def test_no_letter_is_lost_on_a_slow_machine(page: Page, server: Server) -> None:
-    """What is typed goes into the URL and comes back from there late: that must not undo what was typed meanwhile."""
+    """What is typed goes into the URL and comes back from there late: that must not undo what was typed
+    meanwhile.
+    """
     frame = open_viewer(page, server)
     page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 12})
     page.keyboard.press("/")
@@ -285,7 +298,9 @@ def test_the_run_is_saved_for_perfetto(page: Page, server: Server, tmp_path: Pat
     assert sum(event["ph"] in "Xbi" for event in told["traceEvents"]) == trace.n_events
 
 
-def test_the_window_is_saved_as_a_chrome_trace(page: Page, server: Server, tmp_path: Path, trace: Trace) -> None:
+def test_the_window_is_saved_as_a_chrome_trace(
+    page: Page, server: Server, tmp_path: Path, trace: Trace
+) -> None:
     frame = open_viewer(page, server, start_ps="20000000000", end_ps="40000000000")
     frame.get_by_role("button", name="Save the view").click()
     with page.expect_download() as saved:

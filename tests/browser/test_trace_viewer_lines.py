@@ -1,4 +1,6 @@
-"""Counters, launches and arrows in a real browser: what the page says of them is what the file was written with."""
+"""Counters, launches and arrows in a real browser: what the page says of them is what the file was written
+with.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ LOW, HIGH = 20.0, 62.5
 
 
 def xspace() -> bytes:
-    """Two steps of 1 ms with a kernel each; a counter that is LOW in the first and HIGH in the second, another below zero."""
+    """Two steps of 1 ms with a kernel each; a counter that is LOW in the first and HIGH in the second,
+    another below zero.
+    """
     space = xspace_class()()
     gpu, host = PlaneWriter(space, "/device:GPU:0"), PlaneWriter(space, "/host:CPU")
     stream, samples = gpu.line("Stream #7(Compute)", 7, 1000), gpu.line("_counters_", 8, 1000)
@@ -27,7 +31,9 @@ def xspace() -> bytes:
     for step in range(2):
         start = step * 1000 * PS_PER_US
         host.event(main, "train", start, 1000 * PS_PER_US, {"_r": 1, "step_num": step})
-        host.event(main, "cudaLaunchKernel", start + 100 * PS_PER_US, 50 * PS_PER_US, {"correlation_id": step + 1})
+        host.event(
+            main, "cudaLaunchKernel", start + 100 * PS_PER_US, 50 * PS_PER_US, {"correlation_id": step + 1}
+        )
         gpu.event(stream, "gemm", start + 400 * PS_PER_US, 500 * PS_PER_US, {"correlation_id": step + 1})
         gpu.event(samples, "SM Active (%)", start, 0, {"sm": (LOW, HIGH)[step]})
         gpu.event(samples, "Balance", start, 0, {"value": (-4, 3)[step]})
@@ -73,7 +79,9 @@ def test_launch_and_kernel_lead_to_each_other(page: Page, server: Server) -> Non
     details = frame_of(page).locator(".tv-details")
     expect(details.locator("h2")).to_have_text("gemm")
     launch = details.locator(".tv-flow").get_by_role("button", name="← cudaLaunchKernel")
-    expect(details.locator(".tv-flow")).to_contain_text(re.compile(r"kernel launch · python · 300\sµs before"))
+    expect(details.locator(".tv-flow")).to_contain_text(
+        re.compile(r"kernel launch · python · 300\sµs before")
+    )
     launch.click()
     expect(details.locator("h2")).to_have_text("cudaLaunchKernel")
     details.locator(".tv-flow").get_by_role("button", name="→ gemm").click()

@@ -1,4 +1,6 @@
-"""What the trace viewer asks for and when, on a slow server: before the list of tools, ahead of the hand, never in vain, never blank."""
+"""What the trace viewer asks for and when, on a slow server: before the list of tools, ahead of the hand,
+never in vain, never blank.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from tests.golden_files import demo_runs
 
 JAX = run_of("jax_train")
 
-# In our own frame: every question is noted, and kept back for as long as TensorBoard's window says. Without a worker the page
-# asks by itself, where its questions can be seen.
+# In our own frame: every question is noted, and kept back for as long as TensorBoard's window says. Without a
+# worker the page asks by itself, where its questions can be seen.
 SLOW_SERVER = """
 (() => {
   if (window === window.top) return;
@@ -64,7 +66,9 @@ def asked(page: Page, kind: str) -> list[dict[str, Any]]:
     return [one | {"params": dict(parse_qsl(urlsplit(one["url"]).query))} for one in found]
 
 
-def test_the_first_picture_does_not_wait_for_the_list_of_tools(page: Page, server: Server, slow: Callable[..., None]) -> None:
+def test_the_first_picture_does_not_wait_for_the_list_of_tools(
+    page: Page, server: Server, slow: Callable[..., None]
+) -> None:
     page.goto(link(server.url, run=JAX, tool="trace_viewer"))
     expect(frame_of(page).locator(".tv-whole")).to_contain_text("35,477 events")
     slow(tools=1500)
@@ -75,12 +79,20 @@ def test_the_first_picture_does_not_wait_for_the_list_of_tools(page: Page, serve
     assert len(ahead) == 1, "the whole trace is asked for while the list of tools is still to come"
     assert ahead[0]["isOver"]
     expect(frame_of(page).locator(".tv-whole")).to_contain_text("36,436 events")
-    whole = [one for one in asked(page, "window")[before:] if "start_ps" not in one["params"] and one["params"]["run"] == KERAS]
+    whole = [
+        one
+        for one in asked(page, "window")[before:]
+        if "start_ps" not in one["params"] and one["params"]["run"] == KERAS
+    ]
     assert len(whole) == 1, "what was asked ahead is what is drawn: nobody asks again"
-    assert int(whole[0]["params"]["width_px"]) == pytest.approx(stage_of(frame_of(page)).bounding_box()["width"], abs=1)
+    assert int(whole[0]["params"]["width_px"]) == pytest.approx(
+        stage_of(frame_of(page)).bounding_box()["width"], abs=1
+    )
 
 
-def test_a_link_asks_for_tools_and_picture_side_by_side(page: Page, server: Server, slow: Callable[..., None]) -> None:
+def test_a_link_asks_for_tools_and_picture_side_by_side(
+    page: Page, server: Server, slow: Callable[..., None]
+) -> None:
     page.add_init_script("window.delayMs = { tools: 1200 };")
     page.goto(link(server.url, run=KERAS, tool="trace_viewer"))
     page.wait_for_function("() => window.asked?.some(({ kind, isOver }) => kind === 'window' && isOver)")
@@ -126,7 +138,11 @@ def longest_outermost() -> tuple[str, int, int]:
     start = int(trace.events["start_ps"][event])
     before = slice(int(trace.line_offsets[line]), event)
     assert not (trace.events["start_ps"][before] + trace.events["duration_ps"][before] > start).any()
-    return trace.strings.get(int(trace.lines["name"][line])), start, start + int(trace.events["duration_ps"][event])
+    return (
+        trace.strings.get(int(trace.lines["name"][line])),
+        start,
+        start + int(trace.events["duration_ps"][event]),
+    )
 
 
 def test_no_frame_is_blank_where_events_are(page: Page, server: Server, slow: Callable[..., None]) -> None:
@@ -155,7 +171,8 @@ def test_no_frame_is_blank_where_events_are(page: Page, server: Server, slow: Ca
         page.keyboard.press(key, delay=260)
     page.wait_for_timeout(1600)
     looks = page.evaluate(
-        "() => { const f = document.querySelector('iframe').contentWindow; const l = f.looks; f.looks = null; return l; }"
+        "() => { const f = document.querySelector('iframe').contentWindow; const l = f.looks; f.looks = "
+        "null; return l; }"
     )
     assert start < float(state_of(page)["start_ps"])
     assert float(state_of(page)["end_ps"]) < end
@@ -166,7 +183,9 @@ def test_no_frame_is_blank_where_events_are(page: Page, server: Server, slow: Ca
 
 
 def test_what_is_no_longer_wanted_is_given_up(page: Page, server: Server, slow: Callable[..., None]) -> None:
-    page.goto(link(server.url, run=KERAS, tool="trace_viewer", start_ps="200000000000", end_ps="220000000000"))
+    page.goto(
+        link(server.url, run=KERAS, tool="trace_viewer", start_ps="200000000000", end_ps="220000000000")
+    )
     expect_tool(page, TITLE)
     page.wait_for_timeout(800)
     slow(window=1500)
@@ -185,14 +204,27 @@ def test_what_is_no_longer_wanted_is_given_up(page: Page, server: Server, slow: 
     assert float(later[-1]["params"]["end_ps"]) >= end_ps
 
 
-def test_neighbours_are_there_before_they_are_looked_at(page: Page, server: Server, slow: Callable[..., None]) -> None:
-    page.goto(link(server.url, run=KERAS, tool="trace_viewer", renderer="canvas2d", start_ps="300000000000", end_ps="320000000000"))
+def test_neighbours_are_there_before_they_are_looked_at(
+    page: Page, server: Server, slow: Callable[..., None]
+) -> None:
+    page.goto(
+        link(
+            server.url,
+            run=KERAS,
+            tool="trace_viewer",
+            renderer="canvas2d",
+            start_ps="300000000000",
+            end_ps="320000000000",
+        )
+    )
     expect_tool(page, TITLE)
     frame = frame_of(page)
     page.mouse.move(2, 2)
     page.wait_for_timeout(2500)
     ahead = [
-        (float(one["params"]["start_ps"]), float(one["params"]["end_ps"])) for one in asked(page, "window") if "start_ps" in one["params"]
+        (float(one["params"]["start_ps"]), float(one["params"]["end_ps"]))
+        for one in asked(page, "window")
+        if "start_ps" in one["params"]
     ]
     assert any(start <= 340e9 and end >= 355e9 for start, end in ahead), "what comes after the next window"
     assert any(start <= 265e9 and end >= 280e9 for start, end in ahead), "what comes before the last one"

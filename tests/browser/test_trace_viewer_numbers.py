@@ -1,4 +1,6 @@
-"""The trace viewer's hands to the pixel, and the numbers it tells held against what is computed here from the trace."""
+"""The trace viewer's hands to the pixel, and the numbers it tells held against what is computed here from the
+trace.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from playwright.sync_api import Page, expect
 from tb_tpuprof.trace.schema import TEXT
 from tb_tpuprof.trace.trace import Trace
 from tests.browser.conftest import Server
-from tests.browser.test_trace_viewer_hands import drag, middle, names_of, open_viewer, param, span, stage_of, trace
+from tests.browser.test_trace_viewer_hands import (
+    drag,
+    middle,
+    names_of,
+    open_viewer,
+    param,
+    span,
+    stage_of,
+    trace,
+)
 from tests.browser.test_trace_viewer_walk import nested
 from tests.browser.walking import expect_state, state_of
 
@@ -40,7 +51,15 @@ def bounds(trace: Trace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 @pytest.mark.parametrize(
     ("hand", "factor"),
-    [("wheel in", "less"), ("wheel out", "more"), ("pinch", "less"), ("w", "less"), ("s", "more"), ("+", 1 / 1.5), ("-", 1.5)],
+    [
+        ("wheel in", "less"),
+        ("wheel out", "more"),
+        ("pinch", "less"),
+        ("w", "less"),
+        ("s", "more"),
+        ("+", 1 / 1.5),
+        ("-", 1.5),
+    ],
 )
 def test_zooming_keeps_what_is_pointed_at(page: Page, server: Server, hand: str, factor: float | str) -> None:
     frame = open_viewer(page, server, **WINDOW)
@@ -86,13 +105,25 @@ def test_moving_keeps_the_scale(page: Page, server: Server) -> None:
     assert (start - right) / SPAN_PS * width == pytest.approx(120, abs=1)
 
 
-def test_a_double_click_zooms_to_the_event_and_a_drag_on_the_ruler_measures(page: Page, server: Server, trace: Trace) -> None:
+def test_a_double_click_zooms_to_the_event_and_a_drag_on_the_ruler_measures(
+    page: Page, server: Server, trace: Trace
+) -> None:
     start, end = bounds(trace)
-    python = next(i for i in range(len(trace.line_offsets) - 1) if trace.strings.get(int(trace.lines["name"][i])) == "python")
+    python = next(
+        i
+        for i in range(len(trace.line_offsets) - 1)
+        if trace.strings.get(int(trace.lines["name"][i])) == "python"
+    )
     first, last = int(trace.line_offsets[python]), int(trace.line_offsets[python + 1])
     event = first + int(np.argmax(end[first:last] - start[first:last]))
     length = int(end[event] - start[event])
-    frame = open_viewer(page, server, only="python", start_ps=str(int(start[event]) - length), end_ps=str(int(end[event]) + length))
+    frame = open_viewer(
+        page,
+        server,
+        only="python",
+        start_ps=str(int(start[event]) - length),
+        end_ps=str(int(end[event]) + length),
+    )
     stage, row = stage_of(frame).bounding_box(), frame.locator(".tv-section .tv-track").first.bounding_box()
     page.mouse.dblclick(stage["x"] + stage["width"] / 2, row["y"] + 10)
     expect_state(page, event=str(event))
@@ -122,14 +153,18 @@ def test_a_click_with_the_zoom_tool_halves_and_alt_doubles(page: Page, server: S
 
 def test_escape_goes_back_step_by_step(page: Page, server: Server, trace: Trace) -> None:
     _, child, _ = nested(trace)
-    frame = open_viewer(page, server, event=str(child), mark="300000000000-310000000000", q="shuffle", **WINDOW)
+    frame = open_viewer(
+        page, server, event=str(child), mark="300000000000-310000000000", q="shuffle", **WINDOW
+    )
     page.keyboard.press("4")
     expect(stage_of(frame)).to_have_attribute("data-tool", "measure")
     expect(frame.get_by_role("tab")).to_have_count(2)
     for gone in ("mark", "event", "q"):
         assert gone in state_of(page)
         page.keyboard.press("Escape")
-        page.wait_for_function("(name) => !new URLSearchParams(location.hash.slice(1)).has(name)", arg=f"p.profile.{gone}")
+        page.wait_for_function(
+            "(name) => !new URLSearchParams(location.hash.slice(1)).has(name)", arg=f"p.profile.{gone}"
+        )
     expect(stage_of(frame)).to_have_attribute("data-tool", "measure")
     page.keyboard.press("Escape")
     expect(stage_of(frame)).to_have_attribute("data-tool", "pan")
@@ -159,17 +194,23 @@ def test_an_event_tells_its_own_time_and_where_it_lies(page: Page, server: Serve
     frame = open_viewer(page, server, event=str(parent))
     details = frame.get_by_role("complementary", name="Selected event")
     expect(value_of(details, "Start")).to_have_attribute("title", f"{int(start[parent]):,} ps")
-    expect(value_of(details, "Duration")).to_have_attribute("title", f"{int(end[parent] - start[parent]):,} ps")
+    expect(value_of(details, "Duration")).to_have_attribute(
+        "title", f"{int(end[parent] - start[parent]):,} ps"
+    )
     expect(value_of(details, "Self time")).to_have_attribute("title", f"{self_ps:,} ps")
     expect(value_of(details, "Track")).to_contain_text(trace.strings.get(int(trace.lines["name"][line])))
     around = [
-        event for event in range(int(trace.line_offsets[line]), parent) if start[event] <= start[parent] and end[event] >= end[parent]
+        event
+        for event in range(int(trace.line_offsets[line]), parent)
+        if start[event] <= start[parent] and end[event] >= end[parent]
     ]
     within = details.locator(".tv-goto li:not(.tv-flow) .muted")
     expect(within).to_have_count(len(around))
 
 
-def test_totals_of_an_interval_are_those_of_the_trace(page: Page, server: Server, trace: Trace, tmp_path: Path) -> None:
+def test_totals_of_an_interval_are_those_of_the_trace(
+    page: Page, server: Server, trace: Trace, tmp_path: Path
+) -> None:
     first, last = 310_000_000_000, 350_000_000_000
     start, end = bounds(trace)
     is_inside = (start < last) & (end > first) | (start == end) & (start >= first) & (start < last)
@@ -201,7 +242,9 @@ def test_totals_of_an_interval_are_those_of_the_trace(page: Page, server: Server
     expect(frame.locator(".tv-totals [role=row], .tv-totals tr").nth(1)).to_contain_text(most)
 
 
-def test_a_search_in_arguments_counts_what_names_do_not_tell(page: Page, server: Server, trace: Trace) -> None:
+def test_a_search_in_arguments_counts_what_names_do_not_tell(
+    page: Page, server: Server, trace: Trace
+) -> None:
     text = "MKLcpu"
     names = names_of(trace)
     by_name = {event for event, name in enumerate(names) if text.lower() in name.lower()}

@@ -1,4 +1,6 @@
-"""The trace viewer's further hands in a real browser: order of tracks, nesting, flows, touch, boxes, links, an empty window."""
+"""The trace viewer's further hands in a real browser: order of tracks, nesting, flows, touch, boxes, links,
+an empty window.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ from playwright.sync_api import Page, expect
 
 from tb_tpuprof.trace.trace import Trace
 from tests.browser.conftest import Server
-from tests.browser.test_trace_viewer_hands import TITLE, drag, middle, names_of, open_viewer, param, span, stage_of, trace
+from tests.browser.test_trace_viewer_hands import (
+    TITLE,
+    drag,
+    middle,
+    names_of,
+    open_viewer,
+    param,
+    span,
+    stage_of,
+    trace,
+)
 from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, state_of
 
 __all__ = ["trace"]  # the fixture
@@ -24,14 +36,21 @@ __all__ = ["trace"]  # the fixture
 
 def track_names(frame: Any) -> list[str]:
     """The names in the column, in order."""
-    titles = frame.locator(".tv-section .tv-track .tv-name").evaluate_all("(names) => names.map((name) => name.title)")
+    titles = frame.locator(".tv-section .tv-track .tv-name").evaluate_all(
+        "(names) => names.map((name) => name.title)"
+    )
     return [title.partition(" · ")[0] for title in titles]
 
 
 def asked(server: Server, **params: str) -> dict[str, Any]:
     """The server's own answer to a question of the page."""
-    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in {"run": KERAS, "format": "json", **params}.items())
-    with urllib.request.urlopen(f"{server.url}/data/plugin/profile/data/trace_viewer?{query}", timeout=30) as answer:
+    query = "&".join(
+        f"{name}={quote(value, safe='')}"
+        for name, value in {"run": KERAS, "format": "json", **params}.items()
+    )
+    with urllib.request.urlopen(
+        f"{server.url}/data/plugin/profile/data/trace_viewer?{query}", timeout=30
+    ) as answer:
         told: dict[str, Any] = json.load(answer)
     return told
 
@@ -45,13 +64,19 @@ def column(answer: dict[str, Any], table: str, name: str) -> list[Any]:
 
 
 def nested(trace: Trace) -> tuple[int, int, int]:
-    """An event of the trace that contains others of its line, its first child, and that one's next sibling or itself."""
+    """An event of the trace that contains others of its line, its first child, and that one's next sibling or
+    itself.
+    """
     begin, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
     for line in range(len(trace.line_offsets) - 1):
         first, last = int(trace.line_offsets[line]), int(trace.line_offsets[line + 1])
         for event in range(first, last - 2):
             child = event + 1
-            if begin[event] < begin[child] and end[child] < end[event] and trace.events["duration_ps"][child] > 10_000_000:
+            if (
+                begin[event] < begin[child]
+                and end[child] < end[event]
+                and trace.events["duration_ps"][child] > 10_000_000
+            ):
                 return event, child, line
     raise AssertionError("no event of the trace lies within another")
 
@@ -102,7 +127,11 @@ def test_flow_neighbours_lead_there_and_back(page: Page, server: Server, trace: 
     expect(links.first).to_have_text(f"{'←' if direction == 'in' else '→'} {names[other]}")
     links.first.click()
     expect_state(page, event=str(other))
-    back = frame.locator(".tv-flow button").filter(has_text="→" if direction == "in" else "←").filter(has_text=names[event])
+    back = (
+        frame.locator(".tv-flow button")
+        .filter(has_text="→" if direction == "in" else "←")
+        .filter(has_text=names[event])
+    )
     expect(back.first).to_be_visible()
 
 
@@ -127,7 +156,8 @@ def test_two_fingers_zoom_and_one_pans(page: Page, server: Server) -> None:
 
     def fingers(kind: str, *points: tuple[float, float]) -> None:
         touch.send(
-            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": px, "y": py, "id": i} for i, (px, py) in enumerate(points)]}
+            "Input.dispatchTouchEvent",
+            {"type": kind, "touchPoints": [{"x": px, "y": py, "id": i} for i, (px, py) in enumerate(points)]},
         )
 
     fingers("touchStart", (x - 50, y), (x + 50, y))
@@ -161,20 +191,29 @@ def test_a_box_adds_up_its_tracks(page: Page, server: Server, trace: Trace) -> N
     named = dict(zip(column(listed, "tracks", "track"), column(listed, "tracks", "n_events"), strict=True))
     sizes = sorted(int(named[int(each)]) for each in tracks)
     # Tracks are the file's lines; these two are told by how many events they have.
-    lines = [line for line in range(len(trace.line_offsets) - 1) if int(np.diff(trace.line_offsets)[line]) in sizes]
+    lines = [
+        line for line in range(len(trace.line_offsets) - 1) if int(np.diff(trace.line_offsets)[line]) in sizes
+    ]
     assert sorted(int(np.diff(trace.line_offsets)[line]) for line in lines) == sizes
     inside = 0
     for line in lines:
         of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
         begin, length = trace.events["start_ps"][of_line], trace.events["duration_ps"][of_line]
-        inside += int(((begin < last) & (begin + length > first) | (length == 0) & (begin >= first) & (begin < last)).sum())
+        inside += int(
+            (
+                (begin < last) & (begin + length > first) | (length == 0) & (begin >= first) & (begin < last)
+            ).sum()
+        )
     expect(frame.locator(".tv-totals > p")).to_contain_text(f"{inside:,} events in 2 tracks")
 
 
 def test_the_minimaps_handles_resize_the_window(page: Page, server: Server, trace: Trace) -> None:
     frame = open_viewer(page, server, start_ps="400000000000", end_ps="600000000000")
     box = frame.locator(".tv-minimap canvas").bounding_box()
-    at = {name: box["x"] + box["width"] * float(state_of(page)[name]) / trace.duration_ps for name in ("start_ps", "end_ps")}
+    at = {
+        name: box["x"] + box["width"] * float(state_of(page)[name]) / trace.duration_ps
+        for name in ("start_ps", "end_ps")
+    }
     middle_y = box["y"] + box["height"] / 2
     drag(page, (at["end_ps"], middle_y), (at["end_ps"] + box["width"] / 10, middle_y))
     assert span(page) == pytest.approx(200e9 + trace.duration_ps / 10, rel=0.03)
@@ -249,7 +288,9 @@ def test_a_link_with_only_an_event_goes_there(page: Page, server: Server, trace:
 def test_back_returns_to_the_tool_before_and_forward_to_the_view(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool="overview_page"))
     expect_tool(page, "Overview")
-    frame_of(page).get_by_role("navigation", name="Tools").get_by_role("link", name=re.compile("^Trace viewer")).click()
+    frame_of(page).get_by_role("navigation", name="Tools").get_by_role(
+        "link", name=re.compile("^Trace viewer")
+    ).click()
     expect_tool(page, TITLE)
     stage_of(frame_of(page)).focus()
     page.keyboard.press("w", delay=400)
@@ -263,7 +304,11 @@ def test_back_returns_to_the_tool_before_and_forward_to_the_view(page: Page, ser
 
 def test_an_empty_window_says_where_events_are(page: Page, server: Server, trace: Trace) -> None:
     frame = open_viewer(page, server)
-    python = next(i for i in range(len(trace.line_offsets) - 1) if trace.strings.get(int(trace.lines["name"][i])) == "python")
+    python = next(
+        i
+        for i in range(len(trace.line_offsets) - 1)
+        if trace.strings.get(int(trace.lines["name"][i])) == "python"
+    )
     of_line = slice(int(trace.line_offsets[python]), int(trace.line_offsets[python + 1]))
     begins = trace.events["start_ps"][of_line].astype(np.int64)
     stops = begins + trace.events["duration_ps"][of_line].astype(np.int64)
@@ -275,7 +320,9 @@ def test_an_empty_window_says_where_events_are(page: Page, server: Server, trace
     page.goto("about:blank")
     frame = open_viewer(page, server, only="python", start_ps=str(start), end_ps=str(end))
     hint = frame.locator(".tv-elsewhere button")
-    expect(hint).to_contain_text(re.compile("Nothing here; the nearest events are (.* (earlier|later)|close by)"))
+    expect(hint).to_contain_text(
+        re.compile("Nothing here; the nearest events are (.* (earlier|later)|close by)")
+    )
     hint.click()
     expect(frame.locator(".tv-elsewhere")).to_have_count(0)
     page.wait_for_timeout(600)
@@ -289,7 +336,9 @@ def test_the_keyboard_reaches_everything_in_order(page: Page, server: Server) ->
     frame.get_by_role("radio", name="Select").focus()
     reached: list[str] = []
     for _ in range(24):
-        reached.append(frame.locator(":focus").evaluate("(e) => e.getAttribute('aria-label') || e.textContent.trim()"))
+        reached.append(
+            frame.locator(":focus").evaluate("(e) => e.getAttribute('aria-label') || e.textContent.trim()")
+        )
         page.keyboard.press("Tab")
     wanted = ["Select", "Search event names", "Zoom out", "Tracks", "Save the view"]
     places = [next(i for i, name in enumerate(reached) if name.startswith(each)) for each in wanted]
@@ -308,7 +357,9 @@ def test_back_undoes_leaps_and_nothing_else(page: Page, server: Server, trace: T
     start = float(state_of(page)["start_ps"])
     page.keyboard.press("0")
     page.wait_for_function("!location.hash.includes('start_ps')")
-    assert page.evaluate("history.length") == entries + 1, "zooming makes no entries, leaping to the whole trace one"
+    assert page.evaluate("history.length") == entries + 1, (
+        "zooming makes no entries, leaping to the whole trace one"
+    )
     page.go_back()
     page.wait_for_function("location.hash.includes('start_ps')")
     assert span(page) == pytest.approx(zoomed, rel=1e-6)
@@ -329,9 +380,14 @@ def test_back_undoes_leaps_and_nothing_else(page: Page, server: Server, trace: T
     assert state_of(page) == here
 
 
-def test_a_links_window_is_kept_where_its_event_lies_elsewhere(page: Page, server: Server, trace: Trace) -> None:
+def test_a_links_window_is_kept_where_its_event_lies_elsewhere(
+    page: Page, server: Server, trace: Trace
+) -> None:
     _, child, _ = nested(trace)
-    assert int(trace.events["start_ps"][child]) > 2_000_000_000 or int(trace.events["start_ps"][child]) < 1_000_000_000
+    assert (
+        int(trace.events["start_ps"][child]) > 2_000_000_000
+        or int(trace.events["start_ps"][child]) < 1_000_000_000
+    )
     frame = open_viewer(page, server, event=str(child), start_ps="1000000000", end_ps="2000000000")
     expect(frame.get_by_role("complementary", name="Selected event")).to_contain_text(names_of(trace)[child])
     page.wait_for_timeout(600)
@@ -340,7 +396,11 @@ def test_a_links_window_is_kept_where_its_event_lies_elsewhere(page: Page, serve
 
 def test_what_lies_under_a_resting_pointer_is_named_anew(page: Page, server: Server, trace: Trace) -> None:
     """Keys move another event under it."""
-    python = next(i for i in range(len(trace.line_offsets) - 1) if trace.strings.get(int(trace.lines["name"][i])) == "python")
+    python = next(
+        i
+        for i in range(len(trace.line_offsets) - 1)
+        if trace.strings.get(int(trace.lines["name"][i])) == "python"
+    )
     of_line = slice(int(trace.line_offsets[python]), int(trace.line_offsets[python + 1]))
     begin, names = trace.events["start_ps"][of_line].astype(np.int64), names_of(trace)[of_line]
     end = begin + trace.events["duration_ps"][of_line].astype(np.int64)

@@ -1,4 +1,6 @@
-"""What a walk through the pages needs: opening them, and looking at TensorBoard's window and our frame within it."""
+"""What a walk through the pages needs: opening them, and looking at TensorBoard's window and our frame within
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PLUGIN = "profile"
 
 
 def run_of(log: str) -> str:
-    """The run's name in a demo log, as the server tells it: the folder above `plugins`, a slash, the session."""
+    """The run's name in a demo log, as the server tells it: the folder above `plugins`, a slash,
+    the session.
+    """
     folder, _, session = demo_runs()[log].relative_to(DEMO_LOGS).as_posix().partition("/plugins/profile/")
     return f"{folder}/{session}"
 
@@ -37,7 +41,9 @@ def state_of(page: Page) -> dict[str, str]:
     fragment = urlsplit(page.url).fragment
     tab, _, rest = fragment.partition("&")
     prefix = f"p.{PLUGIN}."
-    return {"tab": tab} | {name.removeprefix(prefix): value for name, value in parse_qsl(rest) if name.startswith(prefix)}
+    return {"tab": tab} | {
+        name.removeprefix(prefix): value for name, value in parse_qsl(rest) if name.startswith(prefix)
+    }
 
 
 def frame_of(page: Page) -> Any:
@@ -60,14 +66,17 @@ def expect_state(page: Page, **wanted: str) -> None:
     """Wait until the address tells the given parts of the view."""
     for name, value in wanted.items():
         page.wait_for_function(
-            "([name, value]) => new URLSearchParams(location.hash.slice(1)).get(name) === value", arg=[f"p.{PLUGIN}.{name}", value]
+            "([name, value]) => new URLSearchParams(location.hash.slice(1)).get(name) === value",
+            arg=[f"p.{PLUGIN}.{name}", value],
         )
     assert state_of(page)["tab"] == PLUGIN
 
 
 def open_tool(page: Page, title: str) -> None:
     """Click a tool in the side bar."""
-    frame_of(page).get_by_role("navigation", name="Tools").get_by_role("link", name=re.compile(f"^{re.escape(title)}")).click()
+    frame_of(page).get_by_role("navigation", name="Tools").get_by_role(
+        "link", name=re.compile(f"^{re.escape(title)}")
+    ).click()
 
 
 def choose_run(page: Page, run: str) -> None:
@@ -79,6 +88,10 @@ def choose_run(page: Page, run: str) -> None:
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     """Every path below a folder with its time and content."""
     return {
-        str(path.relative_to(folder)): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        str(path.relative_to(folder)): (
+            path.stat().st_mode,
+            path.stat().st_mtime_ns,
+            path.read_bytes() if path.is_file() else b"",
+        )
         for path in sorted(folder.rglob("*"))
     }

@@ -1,4 +1,6 @@
-"""A profiler service in this process that answers call by call as it is told: a good profile, a fault, or nothing at all."""
+"""A profiler service in this process that answers call by call as it is told: a good profile, a fault, or
+nothing at all.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ REQUESTS = {PROFILE: "ProfileRequest", NEW_SESSION: "NewSessionRequest", MONITOR
 
 
 class Double(grpc.GenericRpcHandler):
-    """Serves the methods in `answers`; each list's last answer is repeated. `requests` are those that came, `times` when."""
+    """Serves the methods in `answers`; each list's last answer is repeated. `requests` are those that came,
+    `times` when.
+    """
 
     def __init__(self, answers: dict[str, Sequence[Answer]]) -> None:
         self.answers = answers
@@ -35,7 +39,9 @@ class Double(grpc.GenericRpcHandler):
         method = handler_call_details.method
         if method not in self.answers:
             return None
-        return grpc.unary_unary_rpc_method_handler(lambda request, context: self._answer(method, request, context))
+        return grpc.unary_unary_rpc_method_handler(
+            lambda request, context: self._answer(method, request, context)
+        )
 
     def _answer(self, method: str, data: bytes, context: grpc.ServicerContext) -> bytes:
         request = message_class(REQUESTS[method]).FromString(data)
@@ -51,7 +57,9 @@ class Double(grpc.GenericRpcHandler):
 @contextmanager
 def listening_with(handler: grpc.GenericRpcHandler) -> Iterator[Target]:
     """A server that hands every call to `handler`, while the block runs; its address."""
-    server = grpc.server(futures.ThreadPoolExecutor(8), handlers=(handler,), options=[("grpc.max_send_message_length", -1)])
+    server = grpc.server(
+        futures.ThreadPoolExecutor(8), handlers=(handler,), options=[("grpc.max_send_message_length", -1)]
+    )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
@@ -61,18 +69,26 @@ def listening_with(handler: grpc.GenericRpcHandler) -> Iterator[Target]:
 
 
 @contextmanager
-def serving(*profile: Answer, methods: dict[str, Sequence[Answer]] | None = None) -> Iterator[tuple[Target, Double]]:
+def serving(
+    *profile: Answer, methods: dict[str, Sequence[Answer]] | None = None
+) -> Iterator[tuple[Target, Double]]:
     """A server whose Profile answers `profile`, one after the other; its address and the double behind it."""
     double = Double({**({PROFILE: profile} if profile else {}), **(methods or {})})
     with listening_with(double) as target:
         yield target, double
 
 
-def reply(xspace: bytes | None = None, is_empty: bool = False, tools: dict[str, bytes] | None = None) -> bytes:
+def reply(
+    xspace: bytes | None = None, is_empty: bool = False, tools: dict[str, bytes] | None = None
+) -> bytes:
     """A ProfileResponse."""
-    entries = [message_class("ToolData")(name=name.encode(), data=data) for name, data in (tools or {}).items()]
+    entries = [
+        message_class("ToolData")(name=name.encode(), data=data) for name, data in (tools or {}).items()
+    ]
     given = {} if xspace is None else {"xspace": xspace}
-    return bytes(message_class("ProfileResponse")(empty_trace=is_empty, tool_data=entries, **given).SerializeToString())
+    return bytes(
+        message_class("ProfileResponse")(empty_trace=is_empty, tool_data=entries, **given).SerializeToString()
+    )
 
 
 def good(seconds: float = 0.0, xspace: bytes | None = None) -> Answer:
@@ -127,7 +143,9 @@ def writing(host: str = "") -> Answer:
 
 @contextmanager
 def cut_after(target: Target, n_bytes: int, port: int = 0) -> Iterator[Target]:
-    """An address that passes on to `target`, and breaks every connection once the server has sent `n_bytes` on it."""
+    """An address that passes on to `target`, and breaks every connection once the server has sent `n_bytes`
+    on it.
+    """
     listener = socket.create_server(("127.0.0.1", port))
     threads: list[threading.Thread] = []
 

@@ -1,5 +1,6 @@
-"""Programs for test_large: `large.py serve MEGABYTES` answers with a profile of that size; `large.py fetch PORT LOGDIR` captures it and
-tells what it took."""
+"""Programs for test_large: `large.py serve MEGABYTES` answers with a profile of that size; `large.py fetch
+PORT LOGDIR` captures it and tells what it took.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def large_reply(n_megabytes: int) -> bytes:
 
 
 def serve(n_megabytes: int) -> None:
-    """Prints the port, answers until its input ends; then prints how long each answer took within the server, in seconds."""
+    """Prints the port, answers until its input ends; then prints how long each answer took within the server,
+    in seconds.
+    """
     from concurrent import futures
 
     content = large_reply(n_megabytes)
@@ -51,7 +54,11 @@ def serve(n_megabytes: int) -> None:
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, handler_call_details: Any) -> Any:
-            return grpc.unary_unary_rpc_method_handler(profile) if handler_call_details.method == PROFILE else None
+            return (
+                grpc.unary_unary_rpc_method_handler(profile)
+                if handler_call_details.method == PROFILE
+                else None
+            )
 
     server = grpc.server(futures.ThreadPoolExecutor(2), options=[("grpc.max_send_message_length", -1)])
     server.add_generic_rpc_handlers((Handler(),))
@@ -62,7 +69,9 @@ def serve(n_megabytes: int) -> None:
 
 
 def fetch(port: int, logdir: str) -> None:
-    """One capture: seconds beyond the server's profiling, peak of memory beyond what it was before, and the progress."""
+    """One capture: seconds beyond the server's profiling, peak of memory beyond what it was before, and the
+    progress.
+    """
     seen: list[tuple[str, int, int | None]] = []
 
     def on_change(_i: int, progress: TargetProgress) -> None:
@@ -71,13 +80,24 @@ def fetch(port: int, logdir: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF)
     folder = new_run(logdir)
     begun = time.perf_counter()
-    (ended,) = capture((Target("127.0.0.1", port),), CaptureOptions(duration_ms=round(PROFILING_S * 1000)), folder, on_change)
+    (ended,) = capture(
+        (Target("127.0.0.1", port),), CaptureOptions(duration_ms=round(PROFILING_S * 1000)), folder, on_change
+    )
     took = time.perf_counter() - begun
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     peak = (after.ru_maxrss - before.ru_maxrss) * 1024
     print(
-        json.dumps({"state": ended.state, "size": ended.size_bytes, "seconds": took - PROFILING_S, "cpu": cpu, "peak": peak, "seen": seen})
+        json.dumps(
+            {
+                "state": ended.state,
+                "size": ended.size_bytes,
+                "seconds": took - PROFILING_S,
+                "cpu": cpu,
+                "peak": peak,
+                "seen": seen,
+            }
+        )
     )
 
 

@@ -1,4 +1,6 @@
-"""A double of a profiler server for monitoring: says what it is told to say to Monitor and Profile, and counts."""
+"""A double of a profiler server for monitoring: says what it is told to say to Monitor and Profile, and
+counts.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Refusal(Exception):
 
 
 class Profiler(grpc.GenericRpcHandler):
-    """`monitor` and `profile` make the reply's bytes of a request, or raise Refusal; None: the server has no such call."""
+    """`monitor` and `profile` make the reply's bytes of a request, or raise Refusal; None: the server has no
+    such call.
+    """
 
     def __init__(self) -> None:
         self.monitor: Callable[[Any], bytes] | None = None

@@ -1,4 +1,6 @@
-"""One call over HTTP/2 against a peer that sends frames by hand: what is allowed, and what a broken or hostile one does."""
+"""One call over HTTP/2 against a peer that sends frames by hand: what is allowed, and what a broken or
+hostile one does.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,21 @@ def message(content: bytes) -> bytes:
     return struct.pack(">BI", 0, len(content)) + content
 
 
-BEGIN = frame(SETTINGS, stream=0) + frame(HEADERS, END_HEADERS, b"\x88" + encoded([("content-type", "application/grpc")]))
+BEGIN = frame(SETTINGS, stream=0) + frame(
+    HEADERS, END_HEADERS, b"\x88" + encoded([("content-type", "application/grpc")])
+)
 STATUS_OK = frame(HEADERS, END_HEADERS | END_STREAM, encoded([("grpc-status", "0")]))
 
 
 def end(status: str, text: str = "") -> bytes:
-    return frame(HEADERS, END_HEADERS | END_STREAM, encoded([("grpc-status", status), ("grpc-message", text)]))
+    return frame(
+        HEADERS, END_HEADERS | END_STREAM, encoded([("grpc-status", status), ("grpc-message", text)])
+    )
 
 
-def fetched(answer: bytes, limit: int = 10_000, seconds: float = 2.0) -> tuple[bytes, bytes, list[tuple[int, int]]]:
+def fetched(
+    answer: bytes, limit: int = 10_000, seconds: float = 2.0
+) -> tuple[bytes, bytes, list[tuple[int, int]]]:
     """(the message, what the peer was sent, the progress) for a peer that sends these bytes and hangs up."""
     ours, theirs = socket.socketpair()
     told: list[tuple[int, int]] = []
@@ -79,13 +87,22 @@ def test_a_message_in_pieces_among_other_frames() -> None:
     content = bytes(range(200))
     body = message(content)
     frames = [
-        BEGIN, frame(DATA, 0, body[:3]), frame(PING, 0, b"12345678", 0), frame(DATA, 0),
+        BEGIN,
+        frame(DATA, 0, body[:3]),
+        frame(PING, 0, b"12345678", 0),
+        frame(DATA, 0),
         frame(DATA, PADDED, b"\x04" + body[3:20] + b"\0" * 4),
-        frame(SETTINGS, ACK, stream=0), frame(200, 255, b"unknown"), frame(8, 0, b"\0\0\0\1", 0), frame(DATA, 0, body[20:]),
-        frame(GOAWAY, 0, struct.pack(">II", 1, 0), 0), frame(2, 0, b"\0\0\0\0\1"),
-    ]  # fmt: skip
+        frame(SETTINGS, ACK, stream=0),
+        frame(200, 255, b"unknown"),
+        frame(8, 0, b"\0\0\0\1", 0),
+        frame(DATA, 0, body[20:]),
+        frame(GOAWAY, 0, struct.pack(">II", 1, 0), 0),
+        frame(2, 0, b"\0\0\0\0\1"),
+    ]
     block = encoded([("grpc-status", "0"), ("padding", "x" * 50)])
-    trailers = frame(HEADERS, END_STREAM | PADDED | PRIORITY, b"\x02\0\0\0\0\0" + block[:9] + b"\0\0") + frame(CONTINUATION, 0, block[9:20])
+    trailers = frame(
+        HEADERS, END_STREAM | PADDED | PRIORITY, b"\x02\0\0\0\0\0" + block[:9] + b"\0\0"
+    ) + frame(CONTINUATION, 0, block[9:20])
     trailers += frame(CONTINUATION, END_HEADERS, block[20:])
     found, sent, _ = fetched(b"".join(frames) + trailers)
     assert found == content
@@ -134,7 +151,11 @@ FAILURES = {
     "bad headers": (frame(HEADERS, END_HEADERS, b"\x80"), 13, "bad headers"),
     "padding beyond": (BEGIN + frame(DATA, PADDED, b"\xffx"), 13, "padding"),
     "a long control frame": (frame(PING, 0, b"x" * 70_000, 0), 13, "short"),
-    "endless headers": (frame(HEADERS, 0, b"\x82" * 60_000) + frame(CONTINUATION, 0, b"\x82" * 60_000), 13, "short"),
+    "endless headers": (
+        frame(HEADERS, 0, b"\x82" * 60_000) + frame(CONTINUATION, 0, b"\x82" * 60_000),
+        13,
+        "short",
+    ),
     "endless frames": (BEGIN + frame(DATA, 0, b"") * 10_100, 13, "endless"),
 }
 

@@ -17,7 +17,11 @@ PLAIN = (
     "828684be58086e6f2d6361636865",
     "828785bf400a637573746f6d2d6b65790c637573746f6d2d76616c7565",
 )
-PACKED = ("828684418cf1e3c2e5f23a6ba0ab90f4ff", "828684be5886a8eb10649cbf", "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf")
+PACKED = (
+    "828684418cf1e3c2e5f23a6ba0ab90f4ff",
+    "828684be5886a8eb10649cbf",
+    "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
+)
 EXPECTED = [
     REQUEST,
     [*REQUEST, (b"cache-control", b"no-cache")],
@@ -43,10 +47,26 @@ def test_what_is_encoded_is_decoded() -> None:
 
 
 def test_the_huffman_code() -> None:
-    """Samples of each length, among them the longest, as RFC 7541's appendix B has them; and that the code leaves no gap."""
-    for symbol, n_bits, code in ((48, 5, 0x0), (32, 6, 0x14), (88, 8, 0xFC), (0, 13, 0x1FF8), (92, 19, 0x7FFF0), (128, 20, 0xFFFE6),
-                                 (9, 24, 0xFFFFEA), (192, 26, 0x3FFFFE0), (10, 30, 0x3FFFFFFC), (22, 30, 0x3FFFFFFE), (256, 30, 0x3FFFFFFF),
-                                 (255, 26, 0x3FFFFEE), (249, 28, 0xFFFFFFE), (200, 26, 0x3FFFFE2), (1, 23, 0x7FFFD8)):  # fmt: skip
+    """Samples of each length, among them the longest, as RFC 7541's appendix B has them; and that the code
+    leaves no gap.
+    """
+    for symbol, n_bits, code in (
+        (48, 5, 0x0),
+        (32, 6, 0x14),
+        (88, 8, 0xFC),
+        (0, 13, 0x1FF8),
+        (92, 19, 0x7FFF0),
+        (128, 20, 0xFFFE6),
+        (9, 24, 0xFFFFEA),
+        (192, 26, 0x3FFFFE0),
+        (10, 30, 0x3FFFFFFC),
+        (22, 30, 0x3FFFFFFE),
+        (256, 30, 0x3FFFFFFF),
+        (255, 26, 0x3FFFFEE),
+        (249, 28, 0xFFFFFFE),
+        (200, 26, 0x3FFFFE2),
+        (1, 23, 0x7FFFD8),
+    ):
         assert _codes()[n_bits, code] == symbol
     assert sum(2.0**-n_bits for n_bits, _ in _codes()) == 1
     assert sorted(_codes().values()) == list(range(257))

@@ -18,7 +18,18 @@ from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
 from tb_tpuprof.capture.targets import Target
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
-from tests.capture.double import cut_after, empty, free_target, good, hanging, raw, reply, serving, status, writing
+from tests.capture.double import (
+    cut_after,
+    empty,
+    free_target,
+    good,
+    hanging,
+    raw,
+    reply,
+    serving,
+    status,
+    writing,
+)
 from tests.ingest.xspaces import small_xspace
 
 Code = grpc.StatusCode
@@ -40,7 +51,9 @@ def folder(tmp_path: Path) -> RunFolder:
     return new_run(str(tmp_path / "logs"))
 
 
-def states(folder: RunFolder, target: Target, options: CaptureOptions = QUICK) -> tuple[list[str], TargetProgress]:
+def states(
+    folder: RunFolder, target: Target, options: CaptureOptions = QUICK
+) -> tuple[list[str], TargetProgress]:
     """The states that one target goes through, and where it ends."""
     seen: list[str] = []
     (ended,) = capture((target,), options, folder, lambda _i, progress: seen.append(progress.state))
@@ -70,7 +83,12 @@ def test_one_target(folder: RunFolder) -> None:
 
 def test_every_option_reaches_the_server(folder: RunFolder) -> None:
     options = CaptureOptions(
-        duration_ms=70, delay_ms=300, host_tracer_level=3, device_tracer_level=0, python_tracer_level=1, include_dataset_ops=False
+        duration_ms=70,
+        delay_ms=300,
+        host_tracer_level=3,
+        device_tracer_level=0,
+        python_tracer_level=1,
+        include_dataset_ops=False,
     )
     with serving(good()) as (target, double):
         begun_ns = time.time_ns()
@@ -78,7 +96,12 @@ def test_every_option_reaches_the_server(folder: RunFolder) -> None:
         (request,) = double.requests
     assert (request.duration_ms, request.emit_xspace, request.repository_root) == (70, True, "")
     opts = request.opts
-    assert (opts.host_tracer_level, opts.device_tracer_level, opts.python_tracer_level, opts.include_dataset_ops) == (3, 0, 1, False)
+    assert (
+        opts.host_tracer_level,
+        opts.device_tracer_level,
+        opts.python_tracer_level,
+        opts.include_dataset_ops,
+    ) == (3, 0, 1, False)
     assert (opts.version, opts.duration_ms) == (1, 70)
     assert 300 <= (opts.start_timestamp_ns - begun_ns) / 1e6 < 1300
 
@@ -91,8 +114,16 @@ def test_levels_of_zero_are_sent_as_such(folder: RunFolder) -> None:
 
 
 def test_many_targets_begin_together_and_one_failure_loses_no_other(folder: RunFolder) -> None:
-    with serving(good(0.2)) as (a, one), serving(good(0.1)) as (b, two), serving(status(Code.INTERNAL, "boom")) as (bad, _):
-        ended = capture((a, bad, b, free_target()), CaptureOptions(duration_ms=50, num_tracing_attempts=1, delay_ms=200), folder)
+    with (
+        serving(good(0.2)) as (a, one),
+        serving(good(0.1)) as (b, two),
+        serving(status(Code.INTERNAL, "boom")) as (bad, _),
+    ):
+        ended = capture(
+            (a, bad, b, free_target()),
+            CaptureOptions(duration_ms=50, num_tracing_attempts=1, delay_ms=200),
+            folder,
+        )
     assert [progress.state for progress in ended] == ["saved", "failed", "saved", "failed"]
     assert [progress.reason for progress in ended] == ["", "failed", "", "refused"]
     assert "boom" in ended[1].message
@@ -211,7 +242,9 @@ def test_a_listener_that_never_answers(folder: RunFolder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         target = Target("127.0.0.1", listener.getsockname()[1])
         begun = time.monotonic()
-        _, ended = states(folder, target, CaptureOptions(duration_ms=50, min_deadline_s=0.5, num_tracing_attempts=1))
+        _, ended = states(
+            folder, target, CaptureOptions(duration_ms=50, min_deadline_s=0.5, num_tracing_attempts=1)
+        )
         assert time.monotonic() - begun < 3
     assert ended.reason == "unreachable"
 
@@ -220,7 +253,9 @@ def test_cancelling_ends_the_call_at_once(folder: RunFolder) -> None:
     gone, cancel = threading.Event(), Cancellation()
     with serving(hanging(gone)) as (target, double):
         ended: list[TargetProgress] = []
-        thread = threading.Thread(target=lambda: ended.extend(capture((target,), QUICK, folder, None, cancel)))
+        thread = threading.Thread(
+            target=lambda: ended.extend(capture((target,), QUICK, folder, None, cancel))
+        )
         thread.start()
         while not double.requests:
             time.sleep(0.01)
@@ -298,11 +333,17 @@ def test_a_list_of_workers_goes_to_one_server(folder: RunFolder) -> None:
     assert ended.state == "saved"
     assert set(folder.file_sizes()) == {"w0", "w1"}
     (request,) = double.requests
-    assert (list(request.hosts), request.session_id, request.repository_root) == (["w0", "w1"], folder.run, folder.repository)
+    assert (list(request.hosts), request.session_id, request.repository_root) == (
+        ["w0", "w1"],
+        folder.run,
+        folder.repository,
+    )
 
 
 def test_what_a_session_says_went_wrong(folder: RunFolder) -> None:
-    told = bytes(message_class("NewSessionResponse")(error_message=b"worker w0 \xff is gone").SerializeToString())
+    told = bytes(
+        message_class("NewSessionResponse")(error_message=b"worker w0 \xff is gone").SerializeToString()
+    )
     with serving(methods={NEW_SESSION: (raw(told),)}) as (target, _):
         (ended,) = capture((target,), QUICK, folder, None, None, ("w0",))
     assert ended.state == "failed"

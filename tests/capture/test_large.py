@@ -36,7 +36,14 @@ def large_server(n_megabytes: int) -> Iterator[str]:
 
 
 def fetched(port: str, logdir: Path) -> dict[str, Any]:
-    done = subprocess.run([*PROGRAM, "fetch", port, str(logdir)], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [*PROGRAM, "fetch", port, str(logdir)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 
@@ -53,15 +60,19 @@ def test_600_megabytes_are_held_once(tmp_path: Path) -> None:
     (path,) = tmp_path.rglob("*.xplane.pb")
     assert path.stat().st_size == told["size"]
     path.unlink()
-    progress = [(received, size) for state, received, size in told["seen"] if state == "receiving" and received]
+    progress = [
+        (received, size) for state, received, size in told["seen"] if state == "receiving" and received
+    ]
     assert progress == sorted(progress), "bytes that had come went away"
     assert len(progress) > 1, "no progress was told while it was received"
     assert all(size - told["size"] < 100 for _, size in progress)
 
 
 def test_50_megabytes_add_little_to_the_servers_time(tmp_path: Path) -> None:
-    """The aim is 100 ms on a machine that does nothing else (of three, the best counts); what others take there is left out as
-    processor time. A slow machine may take half as long again as it takes to pass the bytes through a socket, memory and a file."""
+    """The aim is 100 ms on a machine that does nothing else (of three, the best counts); what others take
+    there is left out as processor time. A slow machine may take half as long again as it takes to pass the
+    bytes through a socket, memory and a file.
+    """
     with large_server(50) as port:
         found = [fetched(port, tmp_path) for _ in range(3)]
     assert [one["state"] for one in found] == ["saved"] * 3
@@ -71,11 +82,19 @@ def test_50_megabytes_add_little_to_the_servers_time(tmp_path: Path) -> None:
 
 
 def passing_on(folder: Path, n_bytes: int) -> float:
-    """Processor time of sending bytes through a socket, into memory that was never used before, and from there into a file."""
+    """Processor time of sending bytes through a socket, into memory that was never used before, and from
+    there into a file.
+    """
     data = memoryview(os.urandom(1 << 20) * (n_bytes >> 20))
     near, far = socket.socketpair()
     begin = time.process_time()
-    with near, far, mmap.mmap(-1, len(data)) as fresh, open(folder / "passed", "wb") as file, ThreadPoolExecutor(1) as pool:
+    with (
+        near,
+        far,
+        mmap.mmap(-1, len(data)) as fresh,
+        open(folder / "passed", "wb") as file,
+        ThreadPoolExecutor(1) as pool,
+    ):
         sending = pool.submit(near.sendall, data)
         with memoryview(fresh) as room:
             at = 0

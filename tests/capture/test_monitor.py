@@ -1,4 +1,6 @@
-"""Monitoring: the Monitor call where a server has it, else short profiles; failures in words; it ends when it should."""
+"""Monitoring: the Monitor call where a server has it, else short profiles; failures in words; it ends when it
+should.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,16 @@ from tests.synthetic import Parts, TpuJob, tpu_xspace
 QUICK = MonitorOptions(interval_ms=10, n_queries=2)
 JOB = tpu_xspace(TpuJob(parts=Parts(compute=0.6, infeed=0.2), n_cores=4))
 NUMBERS = {
-    "response_type": 3, "device_idle_time_percent": 20.0, "matrix_unit_utilization_percent": 31.0, "step_time_ms_avg": 100.0,
-    "step_time_ms_min": 90.0, "step_time_ms_max": 130.0, "infeed_percent_avg": 10.0, "infeed_percent_min": 5.0, "infeed_percent_max": 40.0,
-}  # fmt: skip
+    "response_type": 3,
+    "device_idle_time_percent": 20.0,
+    "matrix_unit_utilization_percent": 31.0,
+    "step_time_ms_avg": 100.0,
+    "step_time_ms_min": 90.0,
+    "step_time_ms_max": 130.0,
+    "infeed_percent_avg": 10.0,
+    "infeed_percent_min": 5.0,
+    "infeed_percent_max": 40.0,
+}
 
 
 @pytest.fixture
@@ -51,18 +60,41 @@ def test_level_2_of_a_server_that_has_monitor(server: Profiler) -> None:
     before = time.time_ns() // 1_000_000
     first, second = samples(server)
     assert first == MonitorSample(
-        0, 0, first.time_unix_ms, server.address, "monitor_rpc", "TPU v3", 8, 0.31, 0.2, 100e9, 90e9, 130e9, None, 0.1, 0.05, 0.4
+        0,
+        0,
+        first.time_unix_ms,
+        server.address,
+        "monitor_rpc",
+        "TPU v3",
+        8,
+        0.31,
+        0.2,
+        100e9,
+        90e9,
+        130e9,
+        None,
+        0.1,
+        0.05,
+        0.4,
     )
     assert (second.n, second.query) == (1, 1)
     assert before <= first.time_unix_ms <= second.time_unix_ms <= time.time_ns() // 1_000_000
-    assert [(method, r.monitoring_level, r.duration_ms) for method, r in server.requests] == [(MONITOR, 2, 10)] * 2
+    assert [(method, r.monitoring_level, r.duration_ms) for method, r in server.requests] == [
+        (MONITOR, 2, 10)
+    ] * 2
 
 
 def test_level_1_leaves_the_rest_out(server: Profiler) -> None:
     server.monitor = lambda request: monitor_reply(LEVEL_1)
     first, _ = samples(server, options=replace(QUICK, level=1))
     assert first == MonitorSample(
-        0, 0, first.time_unix_ms, server.address, "monitor_rpc", "TPU v2", matrix_unit_fraction=pytest.approx(0.107)
+        0,
+        0,
+        first.time_unix_ms,
+        server.address,
+        "monitor_rpc",
+        "TPU v2",
+        matrix_unit_fraction=pytest.approx(0.107),
     )
     assert server.requests[0][1].monitoring_level == 1
 
@@ -83,7 +115,9 @@ def test_short_profiles_where_there_is_no_monitor(server: Profiler) -> None:
     assert first.n_steps
     assert first.input_fraction_max == pytest.approx(0.2)
     assert [method for method, _ in server.requests] == [PROFILE] * 2
-    assert {(r.duration_ms, r.opts.python_tracer_level, r.emit_xspace) for _, r in server.requests} == {(10, 0, True)}
+    assert {(r.duration_ms, r.opts.python_tracer_level, r.emit_xspace) for _, r in server.requests} == {
+        (10, 0, True)
+    }
 
 
 def test_a_monitor_that_says_it_is_not_implemented_is_asked_once(server: Profiler) -> None:
@@ -132,7 +166,9 @@ def test_nothing_there_ends_it_at_once() -> None:
 
 
 def test_a_job_that_ends_ends_it_after_three_queries(server: Profiler) -> None:
-    server.monitor = lambda request: monitor_reply(LEVEL_2) if len(server.requests) < 3 else refuse(grpc.StatusCode.PERMISSION_DENIED)
+    server.monitor = lambda request: (
+        monitor_reply(LEVEL_2) if len(server.requests) < 3 else refuse(grpc.StatusCode.PERMISSION_DENIED)
+    )
     found = monitor(targets(server), replace(QUICK, n_queries=100), measure)
     assert [bool(next(found).error) for _ in range(5)] == [False, False, True, True, True]
     with pytest.raises(CaptureFailed, match="does not allow"):
@@ -144,11 +180,17 @@ def refuse(code: grpc.StatusCode, text: str = "") -> bytes:
 
 
 def test_another_profile_and_an_idle_job_pass(server: Profiler) -> None:
-    replies = iter([b"busy", b"busy", b"busy", b"busy", profile_reply(b"", is_empty=True), profile_reply(small_xspace())])
+    replies = iter(
+        [b"busy", b"busy", b"busy", b"busy", profile_reply(b"", is_empty=True), profile_reply(small_xspace())]
+    )
 
     def profile(_request: Any) -> bytes:
         reply = next(replies)
-        return refuse(grpc.StatusCode.ALREADY_EXISTS, "Another profiling session active") if reply == b"busy" else reply
+        return (
+            refuse(grpc.StatusCode.ALREADY_EXISTS, "Another profiling session active")
+            if reply == b"busy"
+            else reply
+        )
 
     server.profile = profile
     found = samples(server, options=replace(QUICK, n_queries=6))
@@ -202,7 +244,9 @@ def test_queries_keep_their_distance(server: Profiler) -> None:
     assert 0.4 <= time.monotonic() - begun < 2
 
 
-@pytest.mark.parametrize("wrong", [{"level": 0}, {"level": 3}, {"interval_ms": 1}, {"interval_ms": 10**9}, {"n_queries": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"level": 0}, {"level": 3}, {"interval_ms": 1}, {"interval_ms": 10**9}, {"n_queries": -1}]
+)
 def test_options_are_checked(wrong: dict[str, int]) -> None:
     with pytest.raises(BadParameter):
         MonitorOptions(**wrong)
@@ -216,13 +260,21 @@ def reply(text: str = "", response_type: int = 0, value: float = 0.0) -> Any:
 
 def test_the_text_alone_tells_everything() -> None:
     assert numbers_of(reply(LEVEL_2)) == RpcNumbers(
-        "TPU v3", 8, pytest.approx(0.107), pytest.approx(0.369), pytest.approx((90.8e9, 89.8e9, 92.2e9)), pytest.approx((0.015, 0.0, 0.03))
+        "TPU v3",
+        8,
+        pytest.approx(0.107),
+        pytest.approx(0.369),
+        pytest.approx((90.8e9, 89.8e9, 92.2e9)),
+        pytest.approx((0.015, 0.0, 0.03)),
     )
 
 
 def test_thousands_of_milliseconds() -> None:
     found = numbers_of(
-        reply("TPU type: TPU v2\nStep time: 1.95kms (avg), 1.90 kms (min), 2.00s (max)\nInfeed percentage: 87.5% (avg). 87.2% (min)")
+        reply(
+            "TPU type: TPU v2\nStep time: 1.95kms (avg), 1.90 kms (min), 2.00s (max)\nInfeed percentage: "
+            "87.5% (avg). 87.2% (min)"
+        )
     )
     assert found.step_time_ps == pytest.approx((1.95e12, 1.9e12, 2e12))
     assert found.input_fraction == (0.875, 0.872, None)

@@ -31,8 +31,12 @@ def test_a_profile_in_two_parts_is_merged_as_protobuf_does() -> None:
 
 
 def test_tool_data() -> None:
-    assert read_reply(reply(None, tools={"xplane": small_xspace(), "other": b"x"})).pieces == (small_xspace(),)
-    assert read_reply(reply(None, tools={"h.xplane.pb": small_xspace(), "xplane": b""})).size_bytes == len(small_xspace())
+    assert read_reply(reply(None, tools={"xplane": small_xspace(), "other": b"x"})).pieces == (
+        small_xspace(),
+    )
+    assert read_reply(reply(None, tools={"h.xplane.pb": small_xspace(), "xplane": b""})).size_bytes == len(
+        small_xspace()
+    )
     assert read_reply(reply(small_xspace(), tools={"xplane": b"other"})).pieces == (small_xspace(),)
     assert not read_reply(reply(None, tools={"trace_viewer": b"{}"})).pieces
 
@@ -85,6 +89,11 @@ def test_our_messages_are_not_registered_under_others_names() -> None:
 
 
 def test_a_request_byte_for_byte() -> None:
-    options = message_class("ProfileOptions")(version=1, host_tracer_level=2, start_timestamp_ns=300, duration_ms=5)
+    options = message_class("ProfileOptions")(
+        version=1, host_tracer_level=2, start_timestamp_ns=300, duration_ms=5
+    )
     request = message_class("ProfileRequest")(duration_ms=5, tools=["t"], opts=options, emit_xspace=True)
-    assert request.SerializeToString() == b"\x08\x05\x1a\x01t\x22\x09\x10\x02\x28\x01\x40\xac\x02\x48\x05\x48\x01"
+    assert (
+        request.SerializeToString()
+        == b"\x08\x05\x1a\x01t\x22\x09\x10\x02\x28\x01\x40\xac\x02\x48\x05\x48\x01"
+    )

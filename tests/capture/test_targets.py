@@ -68,7 +68,13 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     assert all(re.fullmatch(r"dns:///(\[[0-9a-f:.]+\]|[a-z0-9_.-]+):\d+", target.uri) for target in targets)
 
 
-@given(st.lists(st.builds(Target, st.sampled_from(["a", "A.b", "::1", "::_1", "a_1", "..", "é/x"]), st.integers(1, 12))))
+@given(
+    st.lists(
+        st.builds(
+            Target, st.sampled_from(["a", "A.b", "::1", "::_1", "a_1", "..", "é/x"]), st.integers(1, 12)
+        )
+    )
+)
 def test_file_names_are_safe_and_unique(targets: list[Target]) -> None:
     stems = file_stems(targets)
     assert len({*stems}) == len(targets)
@@ -76,7 +82,11 @@ def test_file_names_are_safe_and_unique(targets: list[Target]) -> None:
 
 
 def test_an_address_becomes_a_file_name() -> None:
-    assert file_stems(parse_targets("localhost:6009,10.0.0.2:8466,[::1]:1")) == ["localhost_6009", "10.0.0.2_8466", "1_1"]
+    assert file_stems(parse_targets("localhost:6009,10.0.0.2:8466,[::1]:1")) == [
+        "localhost_6009",
+        "10.0.0.2_8466",
+        "1_1",
+    ]
 
 
 def test_allowed_targets() -> None:

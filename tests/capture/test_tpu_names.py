@@ -1,4 +1,6 @@
-"""TPU names → worker addresses, against a double of the Cloud TPU API: what it may answer, and what we then say."""
+"""TPU names → worker addresses, against a double of the Cloud TPU API: what it may answer, and what we then
+say.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,10 @@ def test_several_names_and_full_names(api: TpuApi) -> None:
     api.nodes["v2"] |= {"a": node("a"), "b": node("b", 2)}
     full = f"projects/{PROJECT}/locations/{ZONE}/nodes/b:9001"
     assert resolve(api, f"a, {full}, a") == ("10.130.0.2:8466", "10.130.0.2:9001", "10.130.0.3:9001")
-    assert resolve(api, full, zone="europe-west4-a", project="other") == ("10.130.0.2:9001", "10.130.0.3:9001")
+    assert resolve(api, full, zone="europe-west4-a", project="other") == (
+        "10.130.0.2:9001",
+        "10.130.0.3:9001",
+    )
 
 
 def test_a_node_of_the_first_kind(api: TpuApi) -> None:
@@ -78,7 +83,12 @@ def test_not_found(api: TpuApi) -> None:
 def test_no_permission_names_the_role(api: TpuApi) -> None:
     api.nodes["v2"]["my-tpu"] = (
         403,
-        refusal(403, "PERMISSION_DENIED", "Permission 'tpu.nodes.get' denied\x1b[31m on resource", "IAM_PERMISSION_DENIED"),
+        refusal(
+            403,
+            "PERMISSION_DENIED",
+            "Permission 'tpu.nodes.get' denied\x1b[31m on resource",
+            "IAM_PERMISSION_DENIED",
+        ),
     )
     error = failure(api)
     assert "may not look at the TPU my-tpu" in error.message
@@ -88,7 +98,10 @@ def test_no_permission_names_the_role(api: TpuApi) -> None:
 
 
 def test_api_switched_off(api: TpuApi) -> None:
-    api.nodes["v2"]["my-tpu"] = 403, refusal(403, "PERMISSION_DENIED", "Cloud TPU API has not been used …", "SERVICE_DISABLED")
+    api.nodes["v2"]["my-tpu"] = (
+        403,
+        refusal(403, "PERMISSION_DENIED", "Cloud TPU API has not been used …", "SERVICE_DISABLED"),
+    )
     assert failure(api).remedy == f"Run: gcloud services enable tpu.googleapis.com --project={PROJECT}"
 
 
@@ -99,7 +112,8 @@ def test_expired_token(api: TpuApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "remedy"), [("CREATING", "Wait"), ("STOPPED", "Start it"), ("PREEMPTED", "Recreate it"), ("NEW_STATE", "describe")]
+    ("state", "remedy"),
+    [("CREATING", "Wait"), ("STOPPED", "Start it"), ("PREEMPTED", "Recreate it"), ("NEW_STATE", "describe")],
 )
 def test_not_ready_names_the_state(api: TpuApi, state: str, remedy: str) -> None:
     api.nodes["v2"]["my-tpu"] = node("my-tpu", state=state)
@@ -169,13 +183,19 @@ def test_the_token_goes_only_over_tls_or_within_the_machine(url: str) -> None:
         assert tpu_names.API_URL.startswith("https://")
 
 
-@pytest.mark.parametrize("name", ["10.0.0.1:8466:1", "a b", "", ",", "../../x", "t:0", "t:70000", "n" * 200, "projects/p/nodes/x", "é"])
+@pytest.mark.parametrize(
+    "name",
+    ["10.0.0.1:8466:1", "a b", "", ",", "../../x", "t:0", "t:70000", "n" * 200, "projects/p/nodes/x", "é"],
+)
 def test_names_that_are_none(name: str) -> None:
     with pytest.raises(BadParameter, match="tpu"):
         resolve_tpus(name, TpuPlace(ZONE, PROJECT), lambda: Login(TOKEN))
 
 
-@pytest.mark.parametrize("place", [TpuPlace("../x", PROJECT), TpuPlace(ZONE, "p/../../q"), TpuPlace("a b", PROJECT), TpuPlace(ZONE, "é")])
+@pytest.mark.parametrize(
+    "place",
+    [TpuPlace("../x", PROJECT), TpuPlace(ZONE, "p/../../q"), TpuPlace("a b", PROJECT), TpuPlace(ZONE, "é")],
+)
 def test_zones_and_projects_that_are_none(place: TpuPlace) -> None:
     with pytest.raises(BadParameter, match=r"tpu_zone|gcp_project"):
         resolve_tpus("t", place, lambda: Login(TOKEN))
@@ -222,9 +242,14 @@ def key_file(api: TpuApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     form = serialization.PrivateFormat.PKCS8
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
     account = {
-        "type": "service_account", "project_id": PROJECT, "private_key_id": "1", "private_key": pem, "client_id": "1",
-        "client_email": "profiler@example.com", "token_uri": f"{api.url}/token",
-    }  # fmt: skip
+        "type": "service_account",
+        "project_id": PROJECT,
+        "private_key_id": "1",
+        "private_key": pem,
+        "client_id": "1",
+        "client_email": "profiler@example.com",
+        "token_uri": f"{api.url}/token",
+    }
     path = tmp_path / "key.json"
     path.write_text(json.dumps(account))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
@@ -237,7 +262,10 @@ def test_default_credentials(api: TpuApi, key_file: Path) -> None:
 
 
 def test_expired_credentials(api: TpuApi, key_file: Path) -> None:
-    api.token_answer = 400, {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}
+    api.token_answer = (
+        400,
+        {"error": "invalid_grant", "error_description": "Token has been expired or revoked."},
+    )
     with pytest.raises(TpuLookupFailed, match="expired or revoked") as caught:
         tpu_names.default_login()
     assert "gcloud auth application-default login" in caught.value.remedy

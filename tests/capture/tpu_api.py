@@ -1,4 +1,6 @@
-"""A double of the Cloud TPU API, of Google's token endpoint and of a machine's metadata server, on one local port."""
+"""A double of the Cloud TPU API, of Google's token endpoint and of a machine's metadata server, on one local
+port.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +19,57 @@ PROJECT, ZONE = "my-project", "us-central2-b"
 def node(name: str, n_workers: int = 1, state: str = "READY") -> dict[str, Any]:
     """A TPU VM as the second version of the API describes it."""
     endpoints = [
-        {"ipAddress": f"10.130.{i // 250}.{i % 250 + 2}", "port": 8470, "accessConfig": {"externalIp": f"34.1.0.{i}"}}
+        {
+            "ipAddress": f"10.130.{i // 250}.{i % 250 + 2}",
+            "port": 8470,
+            "accessConfig": {"externalIp": f"34.1.0.{i}"},
+        }
         for i in range(n_workers)
     ]
     return {
-        "name": f"projects/{PROJECT}/locations/{ZONE}/nodes/{name}", "acceleratorType": f"v4-{8 * n_workers}", "state": state,
-        "runtimeVersion": "tpu-vm-tf-2.16.1-pjrt", "networkEndpoints": endpoints, "health": "HEALTHY", "id": "123",
+        "name": f"projects/{PROJECT}/locations/{ZONE}/nodes/{name}",
+        "acceleratorType": f"v4-{8 * n_workers}",
+        "state": state,
+        "runtimeVersion": "tpu-vm-tf-2.16.1-pjrt",
+        "networkEndpoints": endpoints,
+        "health": "HEALTHY",
+        "id": "123",
         "acceleratorConfig": {"type": "V4", "topology": "2x2x1"},
-    }  # fmt: skip
+    }
 
 
 OLD_NODE = {
-    "name": f"projects/{PROJECT}/locations/{ZONE}/nodes/old", "acceleratorType": "v2-8", "ipAddress": "10.240.1.2", "port": "8470",
-    "state": "READY", "tensorflowVersion": "1.15", "cidrBlock": "10.240.1.0/29",
-}  # fmt: skip
+    "name": f"projects/{PROJECT}/locations/{ZONE}/nodes/old",
+    "acceleratorType": "v2-8",
+    "ipAddress": "10.240.1.2",
+    "port": "8470",
+    "state": "READY",
+    "tensorflowVersion": "1.15",
+    "cidrBlock": "10.240.1.0/29",
+}
 
 
 def refusal(code: int, status: str, message: str, reason: str = "") -> dict[str, Any]:
     """An error as Google's APIs write it."""
-    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "googleapis.com"}] if reason else []
+    details = (
+        [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "googleapis.com"}]
+        if reason
+        else []
+    )
     return {"error": {"code": code, "message": message, "status": status, "details": details}}
 
 
 class TpuApi:
-    """What it answers: `nodes[version][name]` is an object, bytes as they are, or (status, object). `requests`: paths asked for."""
+    """What it answers: `nodes[version][name]` is an object, bytes as they are, or (status, object).
+    `requests`: paths asked for.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, dict[str, Any]] = {"v1": {}, "v2": {}}
-        self.token_answer: tuple[int, dict[str, Any]] = (200, {"access_token": TOKEN, "expires_in": 3600, "token_type": "Bearer"})
+        self.token_answer: tuple[int, dict[str, Any]] = (
+            200,
+            {"access_token": TOKEN, "expires_in": 3600, "token_type": "Bearer"},
+        )
         self.zone = f"projects/123/zones/{ZONE}"
         self.delay_s = 0.0
         self.requests: list[str] = []

@@ -44,7 +44,20 @@ def run_dirs(logdir: Path) -> list[Path]:
 
 
 def test_one_target(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["capture", "--service_addr", f"grpc://{server.address}", "--logdir", str(tmp_path), "--duration_ms", "5"]) == 0
+    assert (
+        main(
+            [
+                "capture",
+                "--service_addr",
+                f"grpc://{server.address}",
+                "--logdir",
+                str(tmp_path),
+                "--duration_ms",
+                "5",
+            ]
+        )
+        == 0
+    )
     (run,) = run_dirs(tmp_path)
     captured = capsys.readouterr()
     assert captured.out.startswith("Saved 1 profile, ")
@@ -58,19 +71,34 @@ def test_one_target(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_every_option_reaches_the_server(server: Profiler, tmp_path: Path) -> None:
-    options = ["--duration_ms=7", "--host_tracer_level=3", "--device_tracer_level=0", "--python_tracer_level=1", "--no-include_dataset_ops"]
+    options = [
+        "--duration_ms=7",
+        "--host_tracer_level=3",
+        "--device_tracer_level=0",
+        "--python_tracer_level=1",
+        "--no-include_dataset_ops",
+    ]
     more = ["--num_tracing_attempts=1", "--delay_ms=50", "--run_name=mine"]
-    assert main(["capture", "--service_addr", server.address, "--logdir", str(tmp_path), *options, *more]) == 0
+    assert (
+        main(["capture", "--service_addr", server.address, "--logdir", str(tmp_path), *options, *more]) == 0
+    )
     ((method, request),) = server.requests
     opts = request.opts
     assert method == PROFILE
-    assert (request.duration_ms, opts.duration_ms, opts.host_tracer_level, opts.device_tracer_level) == (7, 7, 3, 0)
+    assert (request.duration_ms, opts.duration_ms, opts.host_tracer_level, opts.device_tracer_level) == (
+        7,
+        7,
+        3,
+        0,
+    )
     assert (opts.python_tracer_level, opts.include_dataset_ops) == (1, False)
     assert opts.start_timestamp_ns > 0
     assert [run.name for run in run_dirs(tmp_path)] == ["mine"]
 
 
-def test_a_failing_target_loses_no_other(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_target_loses_no_other(
+    server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     both = ["--service_addr", f"{server.address},{NOBODY}", "--num_tracing_attempts", "1"]
     assert main(["capture", *both, "--logdir", str(tmp_path)]) == 8
     out = capsys.readouterr().out
@@ -81,7 +109,10 @@ def test_a_failing_target_loses_no_other(server: Profiler, tmp_path: Path, capsy
 
 
 def test_nothing_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["capture", "--service_addr", NOBODY, "--logdir", str(tmp_path), "--num_tracing_attempts", "1"]) == 6
+    assert (
+        main(["capture", "--service_addr", NOBODY, "--logdir", str(tmp_path), "--num_tracing_attempts", "1"])
+        == 6
+    )
     out = capsys.readouterr().out
     assert out.startswith("Nothing was saved.")
     assert "start_server" in out
@@ -89,7 +120,9 @@ def test_nothing_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not run_dirs(tmp_path)
 
 
-def test_hostile_words_of_a_server_do_not_steer_the_terminal(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_words_of_a_server_do_not_steer_the_terminal(
+    server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def refuse(_request: Any) -> bytes:
         raise Refusal(grpc.StatusCode.PERMISSION_DENIED, "no\x1b[2J way")
 
@@ -111,7 +144,9 @@ def test_hostile_words_of_a_server_do_not_steer_the_terminal(server: Profiler, t
         (["--tpu", "x", "--tpu_api", "http://elsewhere.example.com"], 2, "tpu_api"),
     ],
 )
-def test_wrong_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str) -> None:
+def test_wrong_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
     assert main(["capture", *arguments, "--logdir", str(tmp_path)]) == code
     captured = capsys.readouterr()
     assert words in captured.err
@@ -120,7 +155,8 @@ def test_wrong_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str], arg
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--logdir", "x"], ["--service_addr", "a:1"], ["--service_addr", "a:1", "--tpu", "b", "--logdir", "x"]]
+    "arguments",
+    [["--logdir", "x"], ["--service_addr", "a:1"], ["--service_addr", "a:1", "--tpu", "b", "--logdir", "x"]],
 )
 def test_wrong_usage(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -137,11 +173,15 @@ def test_a_logdir_that_cannot_be_written_is_said_before_the_job_is_profiled(
     assert not server.requests
 
 
-def test_names_of_tpus(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_tpus(
+    server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tpu_names, "default_login", lambda: Login(TOKEN, PROJECT))
     port = server.address.rpartition(":")[2]
     with serving(TpuApi()) as api:
-        api.nodes["v2"]["my-tpu"] = node("my-tpu") | {"networkEndpoints": [{"ipAddress": "127.0.0.1", "port": 8470}]}
+        api.nodes["v2"]["my-tpu"] = node("my-tpu") | {
+            "networkEndpoints": [{"ipAddress": "127.0.0.1", "port": 8470}]
+        }
         where = ["--tpu_zone", ZONE, "--tpu_api", api.url, "--logdir", str(tmp_path)]
         assert main(["capture", "--tpu", f"my-tpu:{port}", *where]) == 0
         assert f"my-tpu:{port}: 1 worker (127.0.0.1:{port})" in capsys.readouterr().err
@@ -152,7 +192,16 @@ def test_names_of_tpus(server: Profiler, tmp_path: Path, capsys: pytest.CaptureF
 
 def test_ctrl_c_leaves_nothing(server: Profiler, tmp_path: Path) -> None:
     server.profile = lambda request: str(server.stopped.wait(30)).encode()
-    command = [sys.executable, "-m", "tb_tpuprof.cli", "capture", "--service_addr", f"{server.address},{NOBODY}", "--logdir", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tb_tpuprof.cli",
+        "capture",
+        "--service_addr",
+        f"{server.address},{NOBODY}",
+        "--logdir",
+        str(tmp_path),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while not server.requests and time.monotonic() < deadline:
@@ -173,9 +222,20 @@ def test_a_terminal_gets_bars(server: Profiler, tmp_path: Path) -> None:
     pty = pytest.importorskip("pty", reason="needs a Unix terminal")
     server.profile = lambda request: (time.sleep(0.5), reply(small_xspace()))[1]
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "tb_tpuprof.cli", "capture", "--service_addr", server.address, "--logdir", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tb_tpuprof.cli",
+        "capture",
+        "--service_addr",
+        server.address,
+        "--logdir",
+        str(tmp_path),
+    ]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
-    process = subprocess.Popen([*command, "--duration_ms=400"], stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    process = subprocess.Popen(
+        [*command, "--duration_ms=400"], stdout=subprocess.PIPE, stderr=theirs, env=environment
+    )
     os.close(theirs)
     out, _ = process.communicate(timeout=30)
     shown = b""
@@ -213,7 +273,9 @@ def test_many_targets_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     with Progress(stream, names) as progress:
         for i, name in enumerate(names[:95]):
             progress.show(i, progress_of(name, "saved", received_bytes=1000))
-        progress.show(95, progress_of(names[95], "retrying", message=f"{names[95]} refused " + "x" * 200, n_attempts=3))
+        progress.show(
+            95, progress_of(names[95], "retrying", message=f"{names[95]} refused " + "x" * 200, n_attempts=3)
+        )
     lines = [line.partition("\x1b[2K")[2] for line in stream.getvalue().split("\n") if "\x1b[2K" in line][-9:]
     assert all(len(line) < 60 for line in lines)
     assert [line.split()[0] for line in lines[3:8]] == names[95:]
@@ -231,6 +293,8 @@ def test_a_plain_stream_gets_a_line_for_each_state() -> None:
 
 
 def test_other_commands_do_not_wait_for_grpc() -> None:
-    code = "import sys; from tb_tpuprof.cli import main; main(['runs', 'nothing']); print('grpc' in sys.modules)"
+    code = (
+        "import sys; from tb_tpuprof.cli import main; main(['runs', 'nothing']); print('grpc' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")

@@ -30,7 +30,9 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_version() -> None:
-    result = subprocess.run([sys.executable, "-m", "tb_tpuprof.cli", "--version"], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "tb_tpuprof.cli", "--version"], capture_output=True, text=True, check=True
+    )
     assert result.stdout.startswith(f"tpuprof {__version__}")
     assert ("without the compiled decoder" in result.stdout) is not IS_COMPILED
 
@@ -87,17 +89,28 @@ def test_failures_say_why_and_have_their_exit_code(
     assert not captured.out
 
 
-def test_the_list_of_runs_says_what_a_folder_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_runs_says_what_a_folder_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, file in (("old", "h.overview_page.pb"), ("stream", "h.xplane.riegeli")):
         (tmp_path / "plugins" / "profile" / name).mkdir(parents=True)
         (tmp_path / "plugins" / "profile" / name / file).write_bytes(b"x")
     assert main(["runs", str(tmp_path)]) == 0
     listed = capsys.readouterr().out
-    assert "legacy: This run's folder holds no trace, only finished pages of an older profiler (overview page)" in listed
-    assert "unsupported: This run's folder holds no trace. h.xplane.riegeli is a stream of profile pieces" in listed
+    assert (
+        "legacy: This run's folder holds no trace, only finished pages of an older profiler (overview page)"
+        in listed
+    )
+    assert (
+        "unsupported: This run's folder holds no trace. h.xplane.riegeli is a stream of profile pieces"
+        in listed
+    )
     assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream")]) == 5
     assert "Riegeli" in capsys.readouterr().err
-    assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream" / "h.xplane.riegeli")]) == 3
+    assert (
+        main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream" / "h.xplane.riegeli")])
+        == 3
+    )
     assert "Riegeli" in capsys.readouterr().err
 
 
@@ -118,7 +131,9 @@ def test_wrong_usage_is_exit_code_2() -> None:
     assert caught.value.code == 2
 
 
-def test_show_writes_chrome_trace_json(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_writes_chrome_trace_json(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "out.trace.json.gz"
     assert main(["show", "trace_viewer", str(run_dir), "--format", "trace", "-o", str(target)]) == 0
     assert f"wrote {target}" in capsys.readouterr().out
@@ -129,7 +144,12 @@ def test_show_writes_chrome_trace_json(run_dir: Path, tmp_path: Path, capsys: py
     assert main(["show", "trace_viewer", str(run_dir), "--format", "trace"]) == 2
     assert "-o run.trace.json.gz" in capsys.readouterr().err
     assert main(["show", "overview_page", str(run_dir), "--format", "trace", "-o", str(target)]) == 2
-    assert main(["show", "trace_viewer", str(run_dir), "--format", "trace", "-o", str(tmp_path / "none" / "f.gz")]) == 4
+    assert (
+        main(
+            ["show", "trace_viewer", str(run_dir), "--format", "trace", "-o", str(tmp_path / "none" / "f.gz")]
+        )
+        == 4
+    )
     assert list(tmp_path.glob("**/*.part")) == []
 
 
@@ -140,8 +160,12 @@ def test_show_writes_to_a_file(run_dir: Path, tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == f"wrote {target}\n"
 
 
-@pytest.mark.parametrize("name", ["one.xplane.pb", "one.xplane.pb.gz", "one.trace.json", "one.json.gz", "one.pt.trace.json.gz"])
-def test_a_single_file_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["one.xplane.pb", "one.xplane.pb.gz", "one.trace.json", "one.json.gz", "one.pt.trace.json.gz"]
+)
+def test_a_single_file_is_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     data = small_xspace() if "xplane" in name else b'[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]'
     path = tmp_path / name

@@ -34,14 +34,19 @@ def server() -> Iterator[Profiler]:
 
 
 def monitor(server: Profiler, *arguments: str) -> int:
-    return main(["monitor", "--service_addr", server.address, "--duration_ms", "10", "--num_queries", "2", *arguments])
+    return main(
+        ["monitor", "--service_addr", server.address, "--duration_ms", "10", "--num_queries", "2", *arguments]
+    )
 
 
 def test_lines_for_people(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
     server.monitor = lambda request: monitor_reply(LEVEL_2)
     assert monitor(server) == 0
     first, second = capsys.readouterr().out.splitlines()
-    words = "TPU v3 ×8  matrix units 10.7 %  idle 36.9 %  step 90.8 ms (89.8 ms – 92.2 ms)  input 1.50 % (0 % – 3.00 %)"
+    words = (
+        "TPU v3 ×8  matrix units 10.7 %  idle 36.9 %  step 90.8 ms (89.8 ms – 92.2 ms)  input 1.50 % (0 "
+        "% – 3.00 %)"
+    )
     assert first.partition(server.address)[2] == second.partition(server.address)[2] == f"  {words}"
 
 
@@ -69,8 +74,19 @@ def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_ctrl_c_ends_it(server: Profiler) -> None:
-    server.monitor = lambda request: monitor_reply(LEVEL_2) if len(server.requests) < 2 or server.stopped.wait(30) else b""
-    command = [sys.executable, "-m", "tb_tpuprof.cli", "monitor", "--service_addr", server.address, "--duration_ms", "10"]
+    server.monitor = lambda request: (
+        monitor_reply(LEVEL_2) if len(server.requests) < 2 or server.stopped.wait(30) else b""
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "tb_tpuprof.cli",
+        "monitor",
+        "--service_addr",
+        server.address,
+        "--duration_ms",
+        "10",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while len(server.requests) < 2 and time.monotonic() < deadline:
@@ -90,7 +106,16 @@ def old(*arguments: str) -> int:
 
 def test_an_old_script_captures(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server.profile = lambda request: reply(small_xspace())
-    assert old(f"--service_addr={server.address}", "--logdir", str(tmp_path), "--noinclude_dataset_ops", "-duration_ms=3") == 0
+    assert (
+        old(
+            f"--service_addr={server.address}",
+            "--logdir",
+            str(tmp_path),
+            "--noinclude_dataset_ops",
+            "-duration_ms=3",
+        )
+        == 0
+    )
     ((_, request),) = server.requests
     assert (request.duration_ms, request.opts.include_dataset_ops) == (3, False)
     assert "Saved 1 profile" in capsys.readouterr().out
@@ -106,7 +131,11 @@ def test_defaults_are_the_old_ones(server: Profiler, tmp_path: Path) -> None:
     assert (traced.duration_ms, traced.opts.include_dataset_ops) == (2000, True)
     assert (monitored.duration_ms, monitored.monitoring_level) == (1000, 1)
     flags = {flag.name: flag.default for flag in capture_tpu_profile.FLAGS}
-    assert (flags["num_tracing_attempts"], flags["num_queries"], flags["display_timestamp"]) == (3, 100, False)
+    assert (flags["num_tracing_attempts"], flags["num_queries"], flags["display_timestamp"]) == (
+        3,
+        100,
+        False,
+    )
 
 
 def test_the_lines_that_old_scripts_look_for(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,9 +157,14 @@ def test_the_lines_that_old_scripts_look_for(server: Profiler, capsys: pytest.Ca
     assert lines == ["TPU type: TPU v3", "Utilization of TPU Matrix Units (higher is better): 10.7%"]
 
 
-def test_old_lines_of_a_job_without_tpus_name_its_device(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_lines_of_a_job_without_tpus_name_its_device(
+    server: Profiler, capsys: pytest.CaptureFixture[str]
+) -> None:
     server.profile = lambda request: reply(small_xspace())
-    assert old(f"--service_addr={server.address}", "--duration_ms=10", "--num_queries=1", "--monitoring_level=2") == 0
+    assert (
+        old(f"--service_addr={server.address}", "--duration_ms=10", "--num_queries=1", "--monitoring_level=2")
+        == 0
+    )
     out = capsys.readouterr().out
     assert "Device type: CPU" in out
     assert "TPU" not in out
@@ -158,7 +192,17 @@ def test_wrong_old_flags(capsys: pytest.CaptureFixture[str], arguments: list[str
 
 def test_both_an_address_and_a_name(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
     server.monitor = lambda request: monitor_reply(LEVEL_1)
-    assert old("--tpu=x", "--service_addr", server.address, "--monitoring_level=1", "--num_queries=1", "--duration_ms=10") == 0
+    assert (
+        old(
+            "--tpu=x",
+            "--service_addr",
+            server.address,
+            "--monitoring_level=1",
+            "--num_queries=1",
+            "--duration_ms=10",
+        )
+        == 0
+    )
     assert "--service_addr counts" in capsys.readouterr().err
 
 
@@ -171,7 +215,13 @@ def test_help_names_every_flag(flag: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_both_commands_are_installed() -> None:
     text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text("utf-8")
-    scripts = dict(re.findall(r'^(\w+) = "([\w.]+:\w+)"$', text.partition("[project.scripts]")[2].partition("\n[")[0], re.MULTILINE))
+    scripts = dict(
+        re.findall(
+            r'^(\w+) = "([\w.]+:\w+)"$',
+            text.partition("[project.scripts]")[2].partition("\n[")[0],
+            re.MULTILINE,
+        )
+    )
     assert set(scripts) == {"tpuprof", "capture_tpu_profile"}
     for entry in scripts.values():
         module, _, function = entry.partition(":")
@@ -198,7 +248,8 @@ def test_flags(arguments: list[str], expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--noname"], ["--noops=true"], ["x"], ["--", "x"], ["-"], ["--count"], ["--count=x"], ["--nothing"]]
+    "arguments",
+    [["--noname"], ["--noops=true"], ["x"], ["--", "x"], ["-"], ["--count"], ["--count=x"], ["--nothing"]],
 )
 def test_flags_that_are_none(arguments: list[str]) -> None:
     with pytest.raises((UsageError, BadParameter)):

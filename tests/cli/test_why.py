@@ -11,7 +11,8 @@ from tb_tpuprof.cli import main
 from tb_tpuprof.tools.why import explain
 from tests.xspace_files import write_drawing
 
-# Steps of 32, 22 and 23 ms: one compiles and computes, one dispatches and sleeps, one waits for data and is called back.
+# Steps of 32, 22 and 23 ms: one compiles and computes, one dispatches and sleeps, one waits for data and is
+# called back.
 UNLIKE = """
 main  [train                         ][train               ][train                ]
 main   [u                           ]  [u                 ]  [v        ] [u      ]
@@ -34,7 +35,9 @@ def why(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return capsys.readouterr().out
 
 
-def test_text_leads_with_the_verdict_and_lists_findings_and_causes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_leads_with_the_verdict_and_lists_findings_and_causes(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = why(capsys, run).splitlines()
     assert "grow" in lines[0]
     assert "`" not in "\n".join(lines)
@@ -47,9 +50,14 @@ def test_text_leads_with_the_verdict_and_lists_findings_and_causes(run: Path, ca
     causes = {line.split(maxsplit=4)[-1]: line.split()[0] for line in lines[at + 1 :]}
     # Of 77 ms: 21, 17, 11, 8, 7, 7 and 6.
     assert causes == {
-        "Python": "27.3", "Compilation": "22.1", "Compute": "14.3", "Input": "10.4", "Dispatch": "9.09", "Not recorded": "9.09",
+        "Python": "27.3",
+        "Compilation": "22.1",
+        "Compute": "14.3",
+        "Input": "10.4",
+        "Dispatch": "9.09",
+        "Not recorded": "9.09",
         "Callbacks": "7.79",
-    }  # fmt: skip
+    }
     text = "\n".join(lines)
     for words in ("What to do: ", "Expected gain: ", "Confidence: high", "Why: ", "update (mine.py:40)"):
         assert words in text
@@ -61,7 +69,11 @@ def test_json_holds_the_whole_diagnosis(run: Path, capsys: pytest.CaptureFixture
     assert (found["level"], found["n_steps"]) == ("bad", 3)
     assert found["step_time_ps"] == pytest.approx(77e9 / 3)
     first = found["findings"][0]
-    assert (first["cause"], first["culprit"]["name"], first["docs"]) == ("compilation", "grow", "causes/compilation")
+    assert (first["cause"], first["culprit"]["name"], first["docs"]) == (
+        "compilation",
+        "grow",
+        "causes/compilation",
+    )
     assert first["gain_ps"] == pytest.approx([0.9 * 17e9 / 3, 1.65 * 17e9 / 3])
     assert sum(one["time_ps"] for one in found["causes"]) == pytest.approx(found["step_time_ps"])
     assert {one["cause"] for one in found["causes"]} == {
@@ -71,7 +83,9 @@ def test_json_holds_the_whole_diagnosis(run: Path, capsys: pytest.CaptureFixture
     assert without["gain_ps"] is None
 
 
-def test_markdown_has_a_section_a_finding_and_a_table_of_causes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markdown_has_a_section_a_finding_and_a_table_of_causes(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = why(capsys, run, "--format", "md")
     assert text.startswith("**")
     assert "### 1. Compilation" in text
@@ -90,7 +104,9 @@ def test_one_step_by_its_number_or_name(run: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("step", ["3", "train", "eval 2", "-1", "two"])
-def test_a_step_that_is_none_is_said_with_those_that_are(run: Path, capsys: pytest.CaptureFixture[str], step: str) -> None:
+def test_a_step_that_is_none_is_said_with_those_that_are(
+    run: Path, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
     assert main(["why", str(run), f"--step={step}"]) == 2
     captured = capsys.readouterr()
     assert not captured.out
@@ -107,8 +123,12 @@ def test_a_run_without_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_hosts_are_chosen_and_what_is_none_is_said(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_drawing(run / "x.xplane.pb", "main  [train   ][train     ][train    ]\nmain   [d     ]  [d      ]  [d     ]")
-    assert json.loads(why(capsys, run, "--format", "json"))["step_time_ps"] == pytest.approx((77e9 + 33e9) / 6)
+    write_drawing(
+        run / "x.xplane.pb", "main  [train   ][train     ][train    ]\nmain   [d     ]  [d      ]  [d     ]"
+    )
+    assert json.loads(why(capsys, run, "--format", "json"))["step_time_ps"] == pytest.approx(
+        (77e9 + 33e9) / 6
+    )
     alone = json.loads(why(capsys, run, "--host", "x", "--format", "json"))
     assert alone["step_time_ps"] == pytest.approx(11e9)
     assert {one["cause"] for one in alone["causes"]} == {"device_compute", "not_recorded"}
@@ -117,8 +137,13 @@ def test_hosts_are_chosen_and_what_is_none_is_said(run: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("format_", ["text", "md"])
-def test_names_of_a_trace_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], format_: str) -> None:
-    drawn = "main  [train          ][train             ][train      ]\nmain   [u       ] [d]  [u         ] [d]    [u    ][d]"
+def test_names_of_a_trace_do_not_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], format_: str
+) -> None:
+    drawn = (
+        "main  [train          ][train             ][train      ]\nmain   [u       ] [d]  [u         ] "
+        "[d]    [u    ][d]"
+    )
     write_drawing(tmp_path / "w.xplane.pb", drawn, {"u": "$mine\x1b[31m.py:4 up\x07date"})
     text = why(capsys, tmp_path, "--format", format_)
     assert "date" in text

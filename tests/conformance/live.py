@@ -1,8 +1,10 @@
-"""`make conformance`: the peer, run live on synthetic TPU and GPU runs and on real ones, beside this project, field by field.
+"""`make conformance`: the peer, run live on synthetic TPU and GPU runs and on real ones, beside this project,
+field by field.
 
-`python -m tests.conformance.live [RUN …]` prints a row per field and ends with status 1 if a difference is not listed, or a listed one
-is gone. RUN is a pattern such as `corpus_*gemm`; without any all runs are compared. The peer runs in an environment of its own
-(`TPUPROF_PEER_PYTHON`, else `.bench/peer`, made on first use).
+`python -m tests.conformance.live [RUN …]` prints a row per field and ends with status 1 if a difference is
+not listed, or a listed one is gone. RUN is a pattern such as `corpus_*gemm`; without any all runs are
+compared. The peer runs in an environment of its own (`TPUPROF_PEER_PYTHON`, else `.bench/peer`, made on first
+use).
 """
 
 from __future__ import annotations
@@ -41,20 +43,32 @@ _TPU = TpuJob(parts=_MIXED)
 _GPU = GpuJob(parts=Parts(compute=0.5, infeed=0.1, outfeed=0.02, collective=0.2))
 RUNS: dict[str, dict[str, bytes]] = {
     "tpu": {"synthetic-tpu": tpu_xspace(_TPU)},
-    "tpu_compute": {"synthetic-tpu": tpu_xspace(replace(_TPU, parts=Parts(compute=0.985), n_cores=1, device="TPU v4"))},
+    "tpu_compute": {
+        "synthetic-tpu": tpu_xspace(replace(_TPU, parts=Parts(compute=0.985), n_cores=1, device="TPU v4"))
+    },
     "tpu_skew": {"synthetic-tpu": tpu_xspace(replace(_TPU, n_cores=4, core_delay=0.02))},
-    "tpu_sparse": {"synthetic-tpu": tpu_xspace(replace(_TPU, n_cores=4, cores_per_chip=2, n_sparse_cores=1, parts=Parts(0.4, 0.1)))},
+    "tpu_sparse": {
+        "synthetic-tpu": tpu_xspace(
+            replace(_TPU, n_cores=4, cores_per_chip=2, n_sparse_cores=1, parts=Parts(0.4, 0.1))
+        )
+    },
     "tpu_touching": {"synthetic-tpu": tpu_xspace(replace(_TPU, lead_ps=0))},
     "tpu_no_steps": {"synthetic-tpu": tpu_xspace(replace(_TPU, has_steps=False))},
     "tpu_hosts": tpu_hosts(_TPU, (1.0, 1.2)),
     "tpu_unlike": {"synthetic-tpu": tpu_xspace(synthetic_unlike.TPU)},
     "gpu": {"synthetic-gpu": gpu_xspace(_GPU)},
-    "gpu_two": {"synthetic-gpu": gpu_xspace(replace(_GPU, n_gpus=2, capability=(8, 0), n_multiprocessors=108, clock_khz=1_410_000))},
+    "gpu_two": {
+        "synthetic-gpu": gpu_xspace(
+            replace(_GPU, n_gpus=2, capability=(8, 0), n_multiprocessors=108, clock_khz=1_410_000)
+        )
+    },
     "gpu_compute": {"synthetic-gpu": gpu_xspace(replace(_GPU, parts=Parts(compute=0.9)))},
     "gpu_unlike": {"synthetic-gpu": gpu_xspace(synthetic_unlike.GPU)},
     "kernels": {"synthetic-gpu": kernels_xspace()},
     "kernels_unlike": {"synthetic-gpu": kernels_xspace(n_gpus=3, scale=(1, 2, 4))},
-    "kernels_hosts": {f"synthetic-gpu-{i}": kernels_xspace(n_gpus=2, host=f"synthetic-gpu-{i}") for i in range(2)},
+    "kernels_hosts": {
+        f"synthetic-gpu-{i}": kernels_xspace(n_gpus=2, host=f"synthetic-gpu-{i}") for i in range(2)
+    },
     "memory": {"synthetic-memory": memory_xspace(MemoryJob(n_memories=2))},
     "memory_unlike": {"synthetic-memory": memory_xspace(synthetic_unlike.MEMORY)},
     "memory_leak": {"synthetic-memory": memory_xspace(MemoryJob(leak_bytes=64 * 1024))},
@@ -63,21 +77,41 @@ RUNS: dict[str, dict[str, bytes]] = {
 
 _PEAKS = "the peer prints 0.0 % whatever the trace says: its converter is not given the peaks"
 _UNKNOWN = "there are no steps: what is not known is empty here, the peer prints 0"
-_NO_DETAILS = "a kernel whose launch the trace does not describe, as those of graphs, is a kernel all the same; the peer passes it over"
-_GAPS = "a step's annotation contains what the GPUs did for it and is the step, as planted (1 ms); the peer takes the kernels' span"
-_TOUCHING = "an operation that begins when its step does is its step's: the peer gives it to the step before, which ends there"
-_HOSTS = "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's compute, the rest is its idle"
-_CORES = "computing is the mean over cores, as planted; the peer takes that of the core that waits longest, the rest is its idle"
-_COPIES = "copies to the device are a cause of their own, transfers, as planted; the peer counts them as input"
+_NO_DETAILS = (
+    "a kernel whose launch the trace does not describe, as those of graphs, is a kernel all the "
+    "same; the peer passes it over"
+)
+_GAPS = (
+    "a step's annotation contains what the GPUs did for it and is the step, as planted (1 ms); the peer "
+    "takes the kernels' span"
+)
+_TOUCHING = (
+    "an operation that begins when its step does is its step's: the peer gives it to the step "
+    "before, which ends there"
+)
+_HOSTS = (
+    "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's "
+    "compute, the rest is its idle"
+)
+_CORES = (
+    "computing is the mean over cores, as planted; the peer takes that of the core that waits longest, "
+    "the rest is its idle"
+)
+_COPIES = (
+    "copies to the device are a cause of their own, transfers, as planted; the peer counts them as input"
+)
 _GPUS = "each GPU is a core; the peer has one per host"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
-    ("tpu_sparse", "op_profile", "*: HBM"): "122 % of the peak is shown, with a diagnostic; the peer caps it at 100 %",
+    ("tpu_sparse", "op_profile", "*: HBM"): "122 % of the peak is shown, with a diagnostic; the peer caps it "
+    "at 100 %",
     ("tpu*", "overview_page", "flop_rate_utilization_*"): _PEAKS,
     ("tpu*", "overview_page", "memory_bw_utilization_*"): _PEAKS,
-    ("tpu*", "overview_page", "verdict on the input"): "the peer's overview has no verdict on TPUs; ours is the input pipeline analyser's",
+    ("tpu*", "overview_page", "verdict on the input"): "the peer's overview has no verdict on TPUs; ours is "
+    "the input pipeline analyser's",
     ("tpu*", "overview_page", "device_duty_cycle_percent"): (
-        "the profiled time ends with the last step, as for idle time, so that the shares sum up; the peer's with the last operation"
+        "the profiled time ends with the last step, as for idle time, so that the shares sum up; the peer's "
+        "with the last operation"
     ),
     ("tpu_touching", "overview_page", "step*: tc*TimeMs"): _TOUCHING,
     ("tpu_touching", "input_pipeline_analyzer", "infeed_percent_*"): _TOUCHING,
@@ -87,11 +121,14 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu_no_steps", "overview_page", "step time, *"): _UNKNOWN,
     ("tpu_no_steps", "input_pipeline_analyzer", "step time, *"): _UNKNOWN,
     ("tpu_no_steps", "input_pipeline_analyzer", "infeed_percent_*"): _UNKNOWN,
-    ("tpu_no_steps", "input_pipeline_analyzer", "verdict on the input"): "neither says anything: there are no steps",
+    ("tpu_no_steps", "input_pipeline_analyzer", "verdict on the input"): "neither says anything: there are "
+    "no steps",
     ("tpu_hosts", "overview_page", "step*"): _HOSTS,
-    ("tpu_hosts", "input_pipeline_analyzer", "step time, *"): "the mean over hosts, as the page says; the peer's is the slowest host's",
+    ("tpu_hosts", "input_pipeline_analyzer", "step time, *"): "the mean over hosts, as the page says; the "
+    "peer's is the slowest host's",
     ("gpu*", "overview_page", "device type"): "the vendor writes its name NVIDIA",
-    ("gpu*", "kernel_stats", "sm90_gemm_f32 train/MatMul: tensor cores"): "a matrix product for sm90: the peer's names stop at Ampere",
+    ("gpu*", "kernel_stats", "sm90_gemm_f32 train/MatMul: tensor cores"): "a matrix product for sm90: the "
+    "peer's names stop at Ampere",
     ("gpu*", "kernel_stats", "kernels"): _NO_DETAILS,
     ("gpu*", "kernel_stats", "number of rows"): _NO_DETAILS,
     ("gpu*", "overview_page", "step time, *"): _GAPS,
@@ -101,24 +138,35 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("gpu*", "input_pipeline_analyzer", "verdict on the input"): _COPIES,
     ("gpu*", "pod_viewer", "step time, *"): _GAPS,
     ("gpu*", "pod_viewer", "all others, *"): _GAPS,
-    ("kernels*", "kernel_stats", "nvjet_*: tensor cores"): "cuBLAS's names on Hopper and Blackwell: the peer's list stops at Ampere",
-    ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists them one below the other",
-    ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the peer takes only the peak's step",
-    ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which has the stack in it",
-    ("[!c]*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; the peer prints 0",
-    ("gpu*", "pod_viewer", "steps"): "steps that the capture's start or end may have cut are left out, as on the overview",
+    ("kernels*", "kernel_stats", "nvjet_*: tensor cores"): "cuBLAS's names on Hopper and Blackwell: the "
+    "peer's list stops at Ampere",
+    ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists "
+    "them one below the other",
+    ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the "
+    "peer takes only the peak's step",
+    ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which "
+    "has the stack in it",
+    ("[!c]*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; "
+    "the peer prints 0",
+    ("gpu*", "pod_viewer", "steps"): "steps that the capture's start or end may have cut are left out, as on "
+    "the overview",
     ("gpu_two", "pod_viewer", "cores"): _GPUS,
-    **{("gpu_unlike", "pod_viewer", f"{part}*"): _GPUS for part in ("cores", "device compute, ", "collectives, ", "input, ", "output, ")},
+    **{
+        ("gpu_unlike", "pod_viewer", f"{part}*"): _GPUS
+        for part in ("cores", "device compute, ", "collectives, ", "input, ", "output, ")
+    },
     ("tpu_touching", "pod_viewer", "input, *"): _TOUCHING,
     ("tpu_touching", "pod_viewer", "all others, *"): _TOUCHING,
-    ("gpu*", "framework_op_stats", "operations"): "the host ran no operation, so it idled in no span; the peer lists 0 µs of IDLE",
-}  # fmt: skip
+    ("gpu*", "framework_op_stats", "operations"): "the host ran no operation, so it idled in no span; the "
+    "peer lists 0 µs of IDLE",
+}
 ALL_DIFFERENCES = DIFFERENCES | live_corpus.DIFFERENCES
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One field of one tool. Numbers count as equal within `tolerance`, which follows from the digits that the peer prints.
+    """One field of one tool. Numbers count as equal within `tolerance`, which follows from the digits that
+    the peer prints.
 
     It is relative above `floor`, absolute below.
     """
@@ -140,7 +188,10 @@ class Compared:
 
 def table(found: Table) -> list[Row]:
     """Rows of one of our tables."""
-    columns = {c.name: [c.strings[i] for i in c.values.tolist()] if c.strings is not None else c.values.tolist() for c in found.columns}
+    columns = {
+        c.name: [c.strings[i] for i in c.values.tolist()] if c.strings is not None else c.values.tolist()
+        for c in found.columns
+    }
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
@@ -172,16 +223,26 @@ def step_times(tool: str, payload: Payload, properties: Row) -> list[Compared]:
     return found
 
 
-_NOT_SHOWN_WHERE_NONE = ("device_eager_fraction",)  # the overview leaves such a share out where it is 0; the peer prints 0.0 %
+_NOT_SHOWN_WHERE_NONE = (
+    "device_eager_fraction",
+)  # the overview leaves such a share out where it is 0; the peer prints 0.0 %
 _GPU_COLUMNS = {
-    "device_compute": "deviceComputeTimeMs", "device_to_device": "deviceToDeviceTimeMs", "device_collectives": "deviceCollectivesTimeMs",
-    "host_compute": "hostComputeTimeMs", "kernel_launch": "kernelLaunchTimeMs", "input": "infeedTimeMs", "output": "outfeedTimeMs",
-    "compilation": "compileTimeMs", "other": "otherTimeMs",
-}  # fmt: skip
+    "device_compute": "deviceComputeTimeMs",
+    "device_to_device": "deviceToDeviceTimeMs",
+    "device_collectives": "deviceCollectivesTimeMs",
+    "host_compute": "hostComputeTimeMs",
+    "kernel_launch": "kernelLaunchTimeMs",
+    "input": "infeedTimeMs",
+    "output": "outfeedTimeMs",
+    "compilation": "compileTimeMs",
+    "other": "otherTimeMs",
+}
 _TPU_COLUMNS = {
-    "tcComputeTimeMs": ("device_compute", "device_collectives", "device_to_device"), "tcInfeedTimeMs": ("input",),
-    "tcOutfeedTimeMs": ("output",), "tcIdleTimeMs": ("other",),
-}  # fmt: skip
+    "tcComputeTimeMs": ("device_compute", "device_collectives", "device_to_device"),
+    "tcInfeedTimeMs": ("input",),
+    "tcOutfeedTimeMs": ("output",),
+    "tcIdleTimeMs": ("other",),
+}
 
 
 def step_parts(tool: str, payload: Payload, peer: list[Row], is_tpu: bool) -> list[Compared]:
@@ -197,7 +258,9 @@ def step_parts(tool: str, payload: Payload, peer: list[Row], is_tpu: bool) -> li
             sum(row[theirs] for row in peer) / len(peer),
         )
         found.append(Compared(tool, f"steps: {theirs}", *means))
-        worst = max(range(min(len(mine), len(peer))), key=lambda i: abs(_part(mine[i], ours) - peer[i][theirs]))
+        worst = max(
+            range(min(len(mine), len(peer))), key=lambda i: abs(_part(mine[i], ours) - peer[i][theirs])
+        )
         found.append(Compared(tool, f"step {worst}: {theirs}", _part(mine[worst], ours), peer[worst][theirs]))
     return found
 
@@ -217,28 +280,43 @@ def overview(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared]:
     }
     if is_tpu:
         shares = {
-            "device_idle_time_percent": "device_idle_fraction", "device_duty_cycle_percent": "duty_cycle_fraction",
-            "host_idle_time_percent": "host_idle_fraction", "flop_rate_utilization_relative_to_roofline": "roofline_fraction",
+            "device_idle_time_percent": "device_idle_fraction",
+            "device_duty_cycle_percent": "duty_cycle_fraction",
+            "host_idle_time_percent": "host_idle_fraction",
+            "flop_rate_utilization_relative_to_roofline": "roofline_fraction",
             "memory_bw_utilization_relative_to_hw_limit": "hbm_bandwidth_fraction",
-        }  # fmt: skip
+        }
     shares["device_op_time_eager_percent"] = "device_eager_fraction"
     for theirs, ours in shares.items():
         scalar = payload.scalars.get(ours)
         absent = 0.0 if ours in _NOT_SHOWN_WHERE_NONE else None
         value = times_100(scalar.value) if scalar else absent
-        found.append(Compared(tool, theirs, None if value is None else round(float(value), 1), percent(said.get(theirs))))
+        found.append(
+            Compared(
+                tool, theirs, None if value is None else round(float(value), 1), percent(said.get(theirs))
+            )
+        )
     for i, (mine, peer) in enumerate(zip(table(payload.tables["top_ops"]), rows(answer[0]), strict=True), 1):
         found.append(Compared(tool, f"operation {i}", mine["operation"], peer["operation"]))
         found.append(Compared(tool, f"operation {i}: type", mine["type"], peer["category"]))
         found.append(Compared(tool, f"operation {i}: share", mine["self_fraction"], peer["selfTimePercent"]))
-        found.append(Compared(tool, f"operation {i}: cumulative", mine["cumulative_fraction"], peer["cumulativeTimePercent"]))
+        found.append(
+            Compared(
+                tool, f"operation {i}: cumulative", mine["cumulative_fraction"], peer["cumulativeTimePercent"]
+            )
+        )
         rate = mine["flop_rate_flops_per_s"]
-        found.append(Compared(tool, f"operation {i}: GFLOP/s", 0.0 if rate != rate else rate / 1e9, peer["flopRate"]))
+        found.append(
+            Compared(tool, f"operation {i}: GFLOP/s", 0.0 if rate != rate else rate / 1e9, peer["flopRate"])
+        )
     facts = {row["name"]: row["value"] for row in table(payload.tables["environment"])}
     found.append(Compared(tool, "device type", facts["Hardware"], environment["device_type"]))
     cores = facts["TPU cores" if is_tpu else "Devices"].split()[0]
     found.append(Compared(tool, "devices", float(cores), float(environment["device_core_count"])))
-    return [*found, Compared(tool, "verdict on the input", bound(payload), bound_of_peer(answer[3]["p"]["statement"]))]
+    return [
+        *found,
+        Compared(tool, "verdict on the input", bound(payload), bound_of_peer(answer[3]["p"]["statement"])),
+    ]
 
 
 def bound(payload: Payload) -> str:
@@ -259,16 +337,20 @@ def operations(payload: Payload, answer: Any, _is_tpu: bool) -> list[Compared]:
     mine = {(row["host_or_device"], row["operation"]): row for row in table(payload.tables["ops"])}
     found = []
     peers = {(row["host_or_device"], row["operation"]): row for row in rows(answer[0])}
-    found.append(Compared(tool, "operations", "\n".join(sorted(map(str, mine))), "\n".join(sorted(map(str, peers)))))
+    found.append(
+        Compared(tool, "operations", "\n".join(sorted(map(str, mine))), "\n".join(sorted(map(str, peers))))
+    )
     for key in sorted(set(mine) & set(peers)):
         ours, theirs = mine[key], peers[key]
         name = f"{key[0]} {key[1]}"
         for column, other, scale in (
-            ("n_occurrences", "occurrences", 1.0), ("total_time_ps", "total_time", PS_PER_US),
+            ("n_occurrences", "occurrences", 1.0),
+            ("total_time_ps", "total_time", PS_PER_US),
             ("total_self_time_ps", "total_self_time", PS_PER_US),
-            ("flop_rate_flops_per_s", "measured_flop_rate", 1e9), ("memory_bandwidth_bytes_per_s", "measured_memory_bw", GIB),
+            ("flop_rate_flops_per_s", "measured_flop_rate", 1e9),
+            ("memory_bandwidth_bytes_per_s", "measured_memory_bw", GIB),
             ("operational_intensity_flops_per_byte", "operational_intensity", 1.0),
-        ):  # fmt: skip
+        ):
             value = ours[column] / scale
             found.append(Compared(tool, f"{name}: {other}", 0.0 if value != value else value, theirs[other]))
         for column, other in (("type", "type"), ("nearest_limit", "bound_by"), ("eager", "eager")):
@@ -282,7 +364,12 @@ def input_pipeline(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared
     said = answer[1].get("p", {})
     found = step_times(tool, payload, said)
     if is_tpu:
-        for ours, theirs in (("", "average"), ("_sd", "standard_deviation"), ("_min", "minimum"), ("_max", "maximum")):
+        for ours, theirs in (
+            ("", "average"),
+            ("_sd", "standard_deviation"),
+            ("_min", "minimum"),
+            ("_max", "maximum"),
+        ):
             value = times_100(payload.scalars[f"input_fraction{ours}"].value)
             found.append(
                 Compared(
@@ -295,11 +382,21 @@ def input_pipeline(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared
     host = answer[2].get("p", {})
     categories = {row["category"]: row["time_ps"] for row in table(payload.tables["host_categories"])}
     for ours, theirs in (
-        ("Enqueuing", "enqueue_us"), ("Preprocessing", "preprocessing_us"), ("Advanced reads", "advanced_file_read_us"),
-        ("Demanded reads", "demanded_file_read_us"), ("Other", "unclassified_nonequeue_us"),
-    ):  # fmt: skip
-        found.append(Compared(tool, theirs, round(categories[ours] / PS_PER_US, 3), number(host.get(theirs)), 1e-3))
-    return [*found, Compared(tool, "verdict on the input", bound(payload), bound_of_peer(said.get("input_conclusion", "")))]
+        ("Enqueuing", "enqueue_us"),
+        ("Preprocessing", "preprocessing_us"),
+        ("Advanced reads", "advanced_file_read_us"),
+        ("Demanded reads", "demanded_file_read_us"),
+        ("Other", "unclassified_nonequeue_us"),
+    ):
+        found.append(
+            Compared(tool, theirs, round(categories[ours] / PS_PER_US, 3), number(host.get(theirs)), 1e-3)
+        )
+    return [
+        *found,
+        Compared(
+            tool, "verdict on the input", bound(payload), bound_of_peer(said.get("input_conclusion", ""))
+        ),
+    ]
 
 
 def compare(run: Path, answers: Row) -> list[Compared]:
@@ -307,24 +404,37 @@ def compare(run: Path, answers: Row) -> list[Compared]:
     session = Session(str(run), cache=False)
     found = []
     if "memory_profile" in answers:
-        found += [Compared("memory_profile", *field) for field in live_devices.memory(_memories(session), answers["memory_profile"])]
+        found += [
+            Compared("memory_profile", *field)
+            for field in live_devices.memory(_memories(session), answers["memory_profile"])
+        ]
     if run.name.startswith(live_corpus.PREFIX):
         of_both = [*live_corpus.fields(session, answers), *live_corpus.as_recorded(run.name, answers)]
         found += [Compared(tool, *field) for tool, field in of_both]
-        return found + [Compared(tool, *field, floor=1e-9) for tool, field in live_corpus.rows_of_programs(session, answers)]
+        return found + [
+            Compared(tool, *field, floor=1e-9)
+            for tool, field in live_corpus.rows_of_programs(session, answers)
+        ]
     if found:
         return found
     is_tpu = run.name.startswith("tpu")
     if not is_tpu:
         payload = kernel_stats.TOOL.run(session, None, {})
-        found = [Compared("kernel_stats", *field) for field in live_devices.kernels(payload, answers["kernel_stats"])]
+        found = [
+            Compared("kernel_stats", *field)
+            for field in live_devices.kernels(payload, answers["kernel_stats"])
+        ]
     if "overview_page" not in answers:
         return found
     if "hlo_stats" in answers:
-        found += [Compared(tool, *field, floor=1e-9) for tool, field in live_compiled.fields(session, answers)]
+        found += [
+            Compared(tool, *field, floor=1e-9) for tool, field in live_compiled.fields(session, answers)
+        ]
     found += [Compared("pod_viewer", *field) for field in live_pods.pods(session, answers["pod_viewer"])]
     found += overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
-    found += operations(framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu)
+    found += operations(
+        framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu
+    )
     analyzer = "tb_tpuprof.tools.input_pipeline_analyzer.view"
     if find_spec(analyzer):
         payload = import_module(analyzer).TOOL.run(session, None, {})
@@ -349,19 +459,30 @@ def _memories(session: Session) -> dict[str, Payload]:
 def reason_of(run: str, field: Compared) -> tuple[tuple[str, str, str], str] | None:
     """The listed difference that a field falls under."""
     for key, why in ALL_DIFFERENCES.items():
-        if all(fnmatch.fnmatchcase(text, pattern) for text, pattern in zip((run, field.tool, field.field), key, strict=True)):
+        if all(
+            fnmatch.fnmatchcase(text, pattern)
+            for text, pattern in zip((run, field.tool, field.field), key, strict=True)
+        ):
             return key, why
     return None
 
 
 def _runs_of(pattern: str) -> set[str]:
-    """All runs that a listed difference may show in. Where not all of them were compared, nobody knows whether it is gone."""
+    """All runs that a listed difference may show in. Where not all of them were compared, nobody knows
+    whether it is gone.
+    """
     return {run for run in RUNS if fnmatch.fnmatchcase(run, pattern)} | live_corpus.runs_of(pattern)
 
 
 def shown(value: Value) -> str:
     """A value for the table."""
-    return "–" if value is None else f"{value:.6g}" if isinstance(value, (int, float)) else value.replace("\n", " ")[:60]
+    return (
+        "–"
+        if value is None
+        else f"{value:.6g}"
+        if isinstance(value, (int, float))
+        else value.replace("\n", " ")[:60]
+    )
 
 
 def report(compared: dict[str, list[Compared]]) -> int:
@@ -380,11 +501,19 @@ def report(compared: dict[str, list[Compared]]) -> int:
             else:
                 verdict = "DIFFERENT"
                 wrong.append(field)
-            print(f"{run:13} {field.tool:24} {field.field:58} {shown(field.ours):>24} {shown(field.theirs):>24}  {verdict}")
-    gone = {key for key in ALL_DIFFERENCES if 0 < len(_runs_of(key[0])) == len(_runs_of(key[0]) & set(compared))} - used
+            print(
+                f"{run:13} {field.tool:24} {field.field:58} {shown(field.ours):>24} "
+                f"{shown(field.theirs):>24}  {verdict}"
+            )
+    gone = {
+        key for key in ALL_DIFFERENCES if 0 < len(_runs_of(key[0])) == len(_runs_of(key[0]) & set(compared))
+    } - used
     for key in sorted(gone):
         print(f"A listed difference no longer shows: {key}")
-    print(f"\n{n_equal} fields equal, {n_listed} differ for a listed reason, {len(wrong)} without one; {len(gone)} listed ones are gone.")
+    print(
+        f"\n{n_equal} fields equal, {n_listed} differ for a listed reason, {len(wrong)} without one; "
+        f"{len(gone)} listed ones are gone."
+    )
     return 1 if wrong or gone else 0
 
 
@@ -405,11 +534,17 @@ def main(patterns: Sequence[str] = ()) -> int:
         real = live_corpus.write_runs(folder / "ours", is_chosen)
         live_corpus.write_runs(folder / "theirs", is_chosen)
         if not real and not patterns:
-            print("*** TPUPROF_CORPUS names no folder of recorded traces: only synthetic runs are compared. ***")
+            print(
+                "*** TPUPROF_CORPUS names no folder of recorded traces: only synthetic runs are compared. ***"
+            )
         out = folder / "answers.json"
         script = Path(__file__).with_name("live_peer.py")
         done = subprocess.run(
-            [peer_python(), str(script), str(folder / "theirs"), str(out)], cwd=folder, capture_output=True, text=True, check=False
+            [peer_python(), str(script), str(folder / "theirs"), str(out)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             print(done.stderr[-4000:], file=sys.stderr)

@@ -1,4 +1,6 @@
-"""The live comparison of compiled operations on real runs: HLO stats, roofline and op profile, each row and each column of the peer's."""
+"""The live comparison of compiled operations on real runs: HLO stats, roofline and op profile, each row and
+each column of the peer's.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,42 @@ _IDS = re.compile(r"\((\d+)\)$")
 _TITLE = re.compile(r"title='([^']*)'", re.DOTALL)
 # The peer's columns and ours, beside those of live_compiled.
 _HLO_NUMBERS = {
-    **HLO, "rank": ("rank", 1.0), "cumulative_total_self_time_percent": ("cumulative_device_fraction", 100.0),
-    "dma_stall_percent": ("dma_stall_fraction", 1.0), "normalized_flop_rate": ("normalized_flops_per_s", 1e-9),
+    **HLO,
+    "rank": ("rank", 1.0),
+    "cumulative_total_self_time_percent": ("cumulative_device_fraction", 100.0),
+    "dma_stall_percent": ("dma_stall_fraction", 1.0),
+    "normalized_flop_rate": ("normalized_flops_per_s", 1e-9),
     "vdd_energy": ("energy_j", 1.0),
-}  # fmt: skip
-_HLO_TEXTS = {"category": "category", "tf_op_name": "provenance", "core_type": "core", "bound_by": "nearest_limit"}
+}
+_HLO_TEXTS = {
+    "category": "category",
+    "tf_op_name": "provenance",
+    "core_type": "core",
+    "bound_by": "nearest_limit",
+}
 _HLO_FLAGS = {"hlo_rematerialization": "is_rematerialized", "outside_compilation": "is_outside_compiled"}
 _HLO_OTHERS = ("program_id", "hlo_op_name", "hlo_op_expression", "source_info")
 # Columns that the peer has and we have not: what stands in them.
 _HLO_LEFT_OUT = ("autotuned", "parent_op_name")
 _ROOFLINE_NUMBERS = {
-    **ROOFLINE, "rank": ("rank", 1.0), "cumulative_total_self_time_percent": ("cumulative_device_fraction", 1.0),
-}  # fmt: skip
-_ROOFLINE_OTHERS = ("step", "category", "operation", "bound_by", "include_infeed_outfeed", "hlo_module_id", "source_info")
+    **ROOFLINE,
+    "rank": ("rank", 1.0),
+    "cumulative_total_self_time_percent": ("cumulative_device_fraction", 1.0),
+}
+_ROOFLINE_OTHERS = (
+    "step",
+    "category",
+    "operation",
+    "bound_by",
+    "include_infeed_outfeed",
+    "hlo_module_id",
+    "source_info",
+)
 _ROOFLINE_LEFT_OUT = ("dma_stall_percent",)
-_PEAKS = {"peak_hbm_bw": "hbm", **{f"peak_{m}_{w}_bw": f"{m}_{w}" for m in ("cmem", "vmem") for w in ("read", "write")}}
+_PEAKS = {
+    "peak_hbm_bw": "hbm",
+    **{f"peak_{m}_{w}_bw": f"{m}_{w}" for m in ("cmem", "vmem") for w in ("read", "write")},
+}
 _SETTINGS = ("megacore", "has_cmem", "has_merged_vmem", "time_scale_multiplier")
 
 _GROUPINGS = {"program": "byProgram", "category": "byCategory", "provenance": "byProvenance"}
@@ -72,13 +95,17 @@ def _id(program: str) -> str:
 
 
 def _columns(compared: set[str], left_out: tuple[str, ...], answer: Any, listed: list[Row]) -> list[Field]:
-    """That each of the peer's columns is compared; and of those that we have not, what the peer says in them."""
+    """That each of the peer's columns is compared; and of those that we have not, what the peer
+    says in them.
+    """
     names = {column["id"] for column in answer["cols"]}
     found = [Field("columns that are not compared", "", ", ".join(sorted(names - compared - set(left_out))))]
     for name in left_out:
         if name in names and listed:
             said = sorted({str(row[name]) for row in listed})
-            found.append(Field(f"column {name}, always {', '.join(said) or 'empty'!r}", None, f"{len(listed)} rows"))
+            found.append(
+                Field(f"column {name}, always {', '.join(said) or 'empty'!r}", None, f"{len(listed)} rows")
+            )
     return found
 
 
@@ -99,7 +126,9 @@ def stats(session: Session, answer: Any) -> Iterator[Field]:
             yield Field(f"{name}: {theirs_of}", ours[text], row[theirs_of])
         for theirs_of, flag in _HLO_FLAGS.items():
             yield Field(f"{name}: {theirs_of}", "Yes" if ours[flag] else "No", row[theirs_of])
-        yield Field(f"{name}: hlo_op_expression", ours["expression"], row["hlo_op_expression"][:MAX_EXPRESSION])
+        yield Field(
+            f"{name}: hlo_op_expression", ours["expression"], row["hlo_op_expression"][:MAX_EXPRESSION]
+        )
         yield Field(f"{name}: source_info", ours["source"], _source(row["source_info"]))
 
 
@@ -107,7 +136,9 @@ def _with_running_sum(listed: list[Row]) -> list[Row]:
     """Rows with the sum of the device time's shares so far: the peer's shares have idle time in them."""
     total = 0.0
     for row in listed:
-        total += number(row.get("device_time_fraction"))  # of CPUs, of which the peer says nothing, there is none
+        total += number(
+            row.get("device_time_fraction")
+        )  # of CPUs, of which the peer says nothing, there is none
         row["cumulative_device_fraction"] = total
     return listed
 
@@ -121,7 +152,9 @@ def _keys(found: dict[tuple[str, str], Row]) -> str:
 
 
 def roofline(session: Session, answer: Any) -> Iterator[Field]:
-    """Operations, program and steps of the roofline, with and without infeed and outfeed; peaks and warnings."""
+    """Operations, program and steps of the roofline, with and without infeed and outfeed; peaks
+    and warnings.
+    """
     peer = rows(answer[0])
     yield from _columns({*_ROOFLINE_NUMBERS, *_ROOFLINE_OTHERS}, _ROOFLINE_LEFT_OUT, answer[0], peer)
     for with_transfers in (True, False):
@@ -137,7 +170,11 @@ def roofline(session: Session, answer: Any) -> Iterator[Field]:
 
 
 def _roofline_ops(label: str, payload: Payload | None, peer: list[Row]) -> Iterator[Field]:
-    mine = {(_id(row["program"]), row["op"]): row for row in _with_running_sum(table(payload.tables["ops"]))} if payload else {}
+    mine = (
+        {(_id(row["program"]), row["op"]): row for row in _with_running_sum(table(payload.tables["ops"]))}
+        if payload
+        else {}
+    )
     theirs = {(row["hlo_module_id"], row["operation"]): row for row in peer}
     yield Field(f"{label}: operations", _keys(mine), _keys(theirs))
     for key in sorted(set(mine) & set(theirs)):
@@ -150,7 +187,9 @@ def _roofline_ops(label: str, payload: Payload | None, peer: list[Row]) -> Itera
 
 
 def _numbers(name: str, ours: Row, theirs: Row, columns: dict[str, tuple[str, float]]) -> Iterator[Field]:
-    """Of a GPU neither has columns of CMEM; what it calls VMEM's writing is the peer's word for shared memory."""
+    """Of a GPU neither has columns of CMEM; what it calls VMEM's writing is the peer's word for shared
+    memory.
+    """
     for theirs_of, (ours_of, factor) in columns.items():
         if theirs_of in theirs:
             yield Field(f"{name}: {theirs_of}", number(ours.get(ours_of), factor), theirs[theirs_of])
@@ -165,9 +204,24 @@ def _roofline_steps(label: str, payload: Payload | None, peer: list[Row]) -> Ite
         yield from _numbers(name, mine[step], theirs[step], MEASURES)
         yield Field(f"{name}: bound_by", mine[step]["nearest_limit"], theirs[step]["bound_by"])
         whole = ("Program", "Program", "0", "", 0.0, 0.0, 0.0)
-        names = ("category", "operation", "hlo_module_id", "source_info", "total_self_time", "avg_self_time", "rank")
-        yield Field(f"{name}: what is said of all programs", str(whole), str(tuple(theirs[step][name] for name in names)))
-        shares = {key: theirs[step][key] for key in ("total_self_time_percent", "cumulative_total_self_time_percent")}
+        names = (
+            "category",
+            "operation",
+            "hlo_module_id",
+            "source_info",
+            "total_self_time",
+            "avg_self_time",
+            "rank",
+        )
+        yield Field(
+            f"{name}: what is said of all programs",
+            str(whole),
+            str(tuple(theirs[step][name] for name in names)),
+        )
+        shares = {
+            key: theirs[step][key]
+            for key in ("total_self_time_percent", "cumulative_total_self_time_percent")
+        }
         yield Field(f"{name}: shares of self time", "0", str(max(shares.values())).removesuffix(".0"))
         yield Field(f"{name}: occurrences", 1.0, theirs[step]["occurrences"])
         yield Field(f"{name}: avg_time", mine[step]["total_time_ps"] / PS_PER_US, theirs[step]["avg_time"])
@@ -179,20 +233,34 @@ def _roofline_steps(label: str, payload: Payload | None, peer: list[Row]) -> Ite
 def _properties(session: Session, payload: Payload | None, said: Row) -> Iterator[Field]:
     """Peaks and ridges, of which the peer prints six digits; what it says of the machine beside them."""
     if payload is None:
-        yield Field("peaks that are known", "", ", ".join(sorted(name for name, text in said.items() if text not in ("", "0"))))
+        yield Field(
+            "peaks that are known",
+            "",
+            ", ".join(sorted(name for name, text in said.items() if text not in ("", "0"))),
+        )
         return
     roofs = {row["name"]: row for row in table(payload.tables["roofs"])}
     if "shared" in roofs:
         roofs["vmem_write"] = roofs["shared"]  # a GPU's shared memory goes by this name there
     yield Field("device_type", hardware(session.trace(session.hosts[0])).device, said["device_type"])
-    yield Field("peak_flop_rate", _digits(number(payload.scalars["peak_flops_per_s"].value, 1e-9)), said["peak_flop_rate"])
+    yield Field(
+        "peak_flop_rate",
+        _digits(number(payload.scalars["peak_flops_per_s"].value, 1e-9)),
+        said["peak_flop_rate"],
+    )
     for theirs_of, name in _PEAKS.items():
         if theirs_of in said:
             row = roofs.get(name, {})
             yield Field(theirs_of, _digits(number(row.get("bytes_per_s"), 1 / GIB)), said[theirs_of])
             ridge = f"{name}_ridge_point"
             yield Field(ridge, _digits(number(row.get("ridge_flops_per_byte"))), said[ridge])
-    known = {"device_type", "peak_flop_rate", *_PEAKS, *(f"{name}_ridge_point" for name in _PEAKS.values()), *_SETTINGS}
+    known = {
+        "device_type",
+        "peak_flop_rate",
+        *_PEAKS,
+        *(f"{name}_ridge_point" for name in _PEAKS.values()),
+        *_SETTINGS,
+    }
     yield Field("properties that are not compared", "", ", ".join(sorted(set(said) - known)))
     if "megacore" in said:
         yield Field(f"settings {', '.join(f'{name} {said[name]}' for name in _SETTINGS)}", None, "told")
@@ -219,13 +287,17 @@ def _profile(session: Session, answers: Row) -> Iterator[Field]:
 
 
 def _dissolved(node: Row) -> tuple[Row, int]:
-    """The tree without groups of duplicates whose members are of several programs, and how many these were."""
+    """The tree without groups of duplicates whose members are of several programs, and how many
+    these were.
+    """
     if _is_op(node):
         return node, 0
     children, n = [], 0
     for child in node["children"]:
         inner, n_inner = _dissolved(child)
-        programs = {member["xla"]["programId"] for member in inner["children"] if "xla" in member and "xla" in inner}
+        programs = {
+            member["xla"]["programId"] for member in inner["children"] if "xla" in member and "xla" in inner
+        }
         is_mixed = len(programs) > 1
         n += n_inner + is_mixed
         children += inner["children"] if is_mixed else [inner]
@@ -237,17 +309,27 @@ def tree(session: Session, label: str, root: Row, grouping: str, with_idle: bool
     """Nodes of one tree of the op profile, by their way from the root."""
     payload = payload_of(session, op_profile.TOOL, group_by=grouping, idle=with_idle, limit=10_000)
     mine = dict(_ours(table(payload.tables["nodes"]))) if payload else {}
-    theirs = dict(_theirs(root)) if root["children"] else {}  # a root alone, of no time, says that there is nothing
+    theirs = (
+        dict(_theirs(root)) if root["children"] else {}
+    )  # a root alone, of no time, says that there is nothing
     yield Field(f"{label}: nodes", ", ".join(sorted(mine)), ", ".join(sorted(theirs)))
     both = [way for way in mine if way in theirs]
     yield Field(f"{label}: children in order", _order(mine, both), _order(theirs, both))
     if theirs:
-        yield Field(f"{label}: normalizedTimePs", None, float(sum(node["metrics"]["normalizedTimePs"] for node in theirs.values())))
+        yield Field(
+            f"{label}: normalizedTimePs",
+            None,
+            float(sum(node["metrics"]["normalizedTimePs"] for node in theirs.values())),
+        )
     for way in both:
         ours, node = mine[way], theirs[way]
         name = f"{label}: {ours['kind']} {way}"
         yield from _metrics(name, ours, node["metrics"])
-        yield Field(f"{name}: numChildren", float(ours["n_children"]), float(node["numChildren"]) if not _is_op(node) else 0.0)
+        yield Field(
+            f"{name}: numChildren",
+            float(ours["n_children"]),
+            float(node["numChildren"]) if not _is_op(node) else 0.0,
+        )
         if _is_op(node) and grouping == "program" and with_idle and ours["kind"] == "op":
             yield from _operation(session, name, ours, node)
 
@@ -258,7 +340,9 @@ def _order(found: dict[str, Row], both: list[str]) -> str:
 
 
 def _ours(nodes: list[Row]) -> Iterator[tuple[str, Row]]:
-    """Nodes by their way from the root, in the order of a walk; groups of duplicates are called as by the peer, by their longest member."""
+    """Nodes by their way from the root, in the order of a walk; groups of duplicates are called as by the
+    peer, by their longest member.
+    """
     children: dict[int, list[int]] = {}
     for row, node in enumerate(nodes):
         children.setdefault(node["parent"], []).append(row)
@@ -267,7 +351,11 @@ def _ours(nodes: list[Row]) -> Iterator[tuple[str, Row]]:
         yield way, nodes[row]
         for child in children.get(row, []):
             node = nodes[child]
-            name = f"{nodes[children[child][0]]['name']} and its duplicate(s)" if node["kind"] == "duplicates" else node["name"]
+            name = (
+                f"{nodes[children[child][0]]['name']} and its duplicate(s)"
+                if node["kind"] == "duplicates"
+                else node["name"]
+            )
             name += f" ({_id(node['program'])})" if node["kind"] == "op" else ""
             yield from walk(child, f"{way}/{name}")
 
@@ -299,11 +387,23 @@ def _metrics(name: str, ours: Row, metrics: Row) -> Iterator[Field]:
     yield Field(f"{name}: uncappedFlops", used, metrics["uncappedFlops"])
     yield Field(f"{name}: HBM bytes", number(ours["hbm_bytes"]), metrics["rawBytesAccessedArray"][0])
     shares = ("hbm_fraction", "on_chip_read_fraction", "on_chip_write_fraction")
-    for title, share, peer in zip(("HBM", "on-chip read", "on-chip write"), shares, metrics["bandwidthUtils"], strict=True):
+    for title, share, peer in zip(
+        ("HBM", "on-chip read", "on-chip write"), shares, metrics["bandwidthUtils"], strict=True
+    ):
         yield Field(f"{name}: {title} utilization", number(ours[share]), peer)
     yield Field(f"{name}: on-chip bytes", "[0, 0]", str(metrics["rawBytesAccessedArray"][1:]))
-    known = {"rawTime", "occurrences", "avgTimePs", "rawFlops", "bf16Flops", "flops", "uncappedFlops", "bandwidthUtils",
-             "rawBytesAccessedArray", "normalizedTimePs"}  # fmt: skip
+    known = {
+        "rawTime",
+        "occurrences",
+        "avgTimePs",
+        "rawFlops",
+        "bf16Flops",
+        "flops",
+        "uncappedFlops",
+        "bandwidthUtils",
+        "rawBytesAccessedArray",
+        "normalizedTimePs",
+    }
     yield Field(f"{name}: metrics that are not compared", "", ", ".join(sorted(set(metrics) - known)))
 
 
@@ -320,20 +420,36 @@ def _operation(session: Session, name: str, ours: Row, node: Row) -> Iterator[Fi
     place = f"{source['fileName']}:{source['lineNumber']}" if source["fileName"] else ""
     yield Field(f"{name}: source", facts.get("Source", ""), place)
     stack = [row["place"] for row in table(details.tables["stack"])]
-    yield Field(f"{name}: stack", json.dumps(sorted(stack)), json.dumps(sorted(_frames(source["stackFrame"]))))
-    never = {key: said[key] for key in ("op", "computationPrimitiveSize", "fingerprint", "xprofKernelMetadata")}
+    yield Field(
+        f"{name}: stack", json.dumps(sorted(stack)), json.dumps(sorted(_frames(source["stackFrame"])))
+    )
+    never = {
+        key: said[key] for key in ("op", "computationPrimitiveSize", "fingerprint", "xprofKernelMetadata")
+    }
     yield Field(f"{name}: what the peer leaves empty", str(["", 0, "0", ""]), str(list(never.values())))
     known = {*never, "expression", "provenance", "category", "programId", "sourceInfo"}
     yield Field(f"{name}: parts that are not compared", "", ", ".join(sorted(set(said) - known)))
-    inside = {row["name"]: row for row in table(details.tables["contents"])} if "contents" in details.tables else {}
+    inside = (
+        {row["name"]: row for row in table(details.tables["contents"])}
+        if "contents" in details.tables
+        else {}
+    )
     if node["children"]:
-        yield Field(f"{name}: contents", ", ".join(sorted(inside)), ", ".join(sorted(child["name"] for child in node["children"])))
+        yield Field(
+            f"{name}: contents",
+            ", ".join(sorted(inside)),
+            ", ".join(sorted(child["name"] for child in node["children"])),
+        )
         for child in node["children"]:
             if child["name"] in inside:
                 mine, inner = inside[child["name"]], f"{name}/{child['name']}"
-                yield Field(f"{inner}: provenance", mine["provenance"], child["xla"]["provenance"].removesuffix(":"))
+                yield Field(
+                    f"{inner}: provenance", mine["provenance"], child["xla"]["provenance"].removesuffix(":")
+                )
                 yield Field(f"{inner}: rawTime", 0.0, child["metrics"]["rawTime"])
-                yield Field(f"{inner}: rawFlops", mine["flops"] * ours["n_occurrences"], child["metrics"]["rawFlops"])
+                yield Field(
+                    f"{inner}: rawFlops", mine["flops"] * ours["n_occurrences"], child["metrics"]["rawFlops"]
+                )
 
 
 def _frames(stack: str) -> list[str]:

@@ -22,7 +22,9 @@ class Field(NamedTuple):
 def table(found: Table) -> list[Row]:
     """Rows of one of our tables; unknown text is empty."""
     columns = {
-        c.name: [c.strings[i] if i >= 0 else "" for i in c.values.tolist()] if c.strings is not None else c.values.tolist()
+        c.name: [c.strings[i] if i >= 0 else "" for i in c.values.tolist()]
+        if c.strings is not None
+        else c.values.tolist()
         for c in found.columns
     }
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
@@ -34,7 +36,10 @@ def _number(value: float) -> float:
 
 def kernels(payload: Payload, answer: Any) -> list[Field]:
     """Every row: kernel, operation, launch, times, flags."""
-    mine = {(r["kernel"], r["op"].replace("(no operation)", ""), r["grid"]): r for r in table(payload.tables["kernels"])}
+    mine = {
+        (r["kernel"], r["op"].replace("(no operation)", ""), r["grid"]): r
+        for r in table(payload.tables["kernels"])
+    }
     peer: dict[Any, list[Row]] = {}
     for row in rows(answer):
         peer.setdefault((row["kernel_name"], row["op_name"], row["grid_dim"]), []).append(row)
@@ -45,37 +50,60 @@ def kernels(payload: Payload, answer: Any) -> list[Field]:
         ours, theirs = mine[key], peer[key]
         name = f"{key[0][:40]} {key[1]}"
         found += [
-            Field(f"{name}: occurrences", float(ours["n_occurrences"]), sum(row["occurrences"] for row in theirs)),
-            Field(f"{name}: total", ours["total_ps"] / PS_PER_US, sum(row["total_duration_us"] for row in theirs)),
-            Field(f"{name}: minimum", ours["min_ps"] / PS_PER_US, min(row["min_duration_us"] for row in theirs)),
-            Field(f"{name}: maximum", ours["max_ps"] / PS_PER_US, max(row["max_duration_us"] for row in theirs)),
+            Field(
+                f"{name}: occurrences",
+                float(ours["n_occurrences"]),
+                sum(row["occurrences"] for row in theirs),
+            ),
+            Field(
+                f"{name}: total",
+                ours["total_ps"] / PS_PER_US,
+                sum(row["total_duration_us"] for row in theirs),
+            ),
+            Field(
+                f"{name}: minimum", ours["min_ps"] / PS_PER_US, min(row["min_duration_us"] for row in theirs)
+            ),
+            Field(
+                f"{name}: maximum", ours["max_ps"] / PS_PER_US, max(row["max_duration_us"] for row in theirs)
+            ),
             Field(f"{name}: registers", _number(ours["n_registers"]), theirs[0]["registers_per_thread"]),
             Field(f"{name}: shared memory", _number(ours["shared_bytes"]), theirs[0]["shmem_bytes"]),
             Field(f"{name}: block", ours["block"], theirs[0]["block_dim"]),
-            Field(f"{name}: occupancy", 100 * _number(ours["occupancy_fraction"]), theirs[0]["occupancy_pct"]),
+            Field(
+                f"{name}: occupancy", 100 * _number(ours["occupancy_fraction"]), theirs[0]["occupancy_pct"]
+            ),
             Field(
                 f"{name}: eligible",
                 str(ours["is_tensor_core_eligible"]),
                 str(theirs[0]["is_op_tensor_core_eligible"] or theirs[0]["is_kernel_using_tensor_core"]),
             ),
-            Field(f"{name}: tensor cores", str(ours["uses_tensor_cores"]), str(theirs[0]["is_kernel_using_tensor_core"])),
+            Field(
+                f"{name}: tensor cores",
+                str(ours["uses_tensor_cores"]),
+                str(theirs[0]["is_kernel_using_tensor_core"]),
+            ),
         ]
     return found
 
 
 def memory(payloads: dict[str, Payload], answer: Any) -> list[Field]:
-    """Summary, active allocations and history of every memory; `payloads` by the peer's name of the memory."""
+    """Summary, active allocations and history of every memory; `payloads` by the peer's name of
+    the memory.
+    """
     peer = answer["memoryProfilePerAllocator"]
     found = [Field("memories", ", ".join(sorted(payloads)), ", ".join(sorted(peer)))]
     for name in sorted(set(payloads) & set(peer)):
         payload, profile = payloads[name], peer[name]
         summary, stats = profile["profileSummary"], profile["profileSummary"]["peakStats"]
         for ours, theirs in (
-            ("stack_bytes", stats["stackReservedBytes"]), ("heap_bytes", stats["heapAllocatedBytes"]),
-            ("free_bytes", stats["freeMemoryBytes"]), ("fragmentation_fraction", stats["fragmentation"]),
-            ("capacity_bytes", summary["memoryCapacity"]), ("lifetime_peak_bytes", summary["peakBytesUsageLifetime"]),
+            ("stack_bytes", stats["stackReservedBytes"]),
+            ("heap_bytes", stats["heapAllocatedBytes"]),
+            ("free_bytes", stats["freeMemoryBytes"]),
+            ("fragmentation_fraction", stats["fragmentation"]),
+            ("capacity_bytes", summary["memoryCapacity"]),
+            ("lifetime_peak_bytes", summary["peakBytesUsageLifetime"]),
             ("peak_ps", summary["peakStatsTimePs"]),
-        ):  # fmt: skip
+        ):
             found.append(Field(f"{name}: {ours}", float(payload.scalars[ours].value or 0), float(theirs)))
         history = profile["sampledTimelineSnapshots"]
         found.append(Field(f"{name}: events", float(payload.tables["timeline"].n_rows), float(len(history))))
@@ -96,5 +124,11 @@ def _active(profile: Row) -> list[tuple[str, int, int]]:
     for one in profile["activeAllocations"]:
         if int(one["snapshotIndex"]) >= 0:
             facts = profile["memoryProfileSnapshots"][int(one["snapshotIndex"])]["activityMetadata"]
-            result.append((facts["tfOpName"].replace("(null)", ""), int(facts["allocationBytes"]), int(one["numOccurrences"])))
+            result.append(
+                (
+                    facts["tfOpName"].replace("(null)", ""),
+                    int(facts["allocationBytes"]),
+                    int(one["numOccurrences"]),
+                )
+            )
     return result

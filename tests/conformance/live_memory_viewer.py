@@ -1,5 +1,7 @@
-"""Run in the peer's environment: `python live_memory_viewer.py FOLDER OUT` writes what xprof's memory viewer answers for each program
-(`*.hlo_proto.pb`, which it makes itself where the trace holds HLO) and memory space of each run in FOLDER, as one JSON object."""
+"""Run in the peer's environment: `python live_memory_viewer.py FOLDER OUT` writes what xprof's memory viewer
+answers for each program (`*.hlo_proto.pb`, which it makes itself where the trace holds HLO) and memory space
+of each run in FOLDER, as one JSON object.
+"""
 
 from __future__ import annotations
 

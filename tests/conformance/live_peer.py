@@ -1,4 +1,6 @@
-"""Run in the peer's environment: `python live_peer.py FOLDER OUT` writes what xprof answers for each run in FOLDER as one JSON object."""
+"""Run in the peer's environment: `python live_peer.py FOLDER OUT` writes what xprof answers for each run in
+FOLDER as one JSON object.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ TOOLS = ("overview_page", "framework_op_stats", "input_pipeline_analyzer", "kern
 ONE_HOST = "memory_profile"
 # Runs that plant something for one tool alone, by the beginning of their name.
 COMPILED = ("hlo_stats", "op_profile", "roofline_model")
-CORPUS = ("kernel_stats", ONE_HOST, "pod_viewer", *COMPILED, "op_profile by category", "op_profile by provenance")
+CORPUS = (
+    "kernel_stats",
+    ONE_HOST,
+    "pod_viewer",
+    *COMPILED,
+    "op_profile by category",
+    "op_profile by provenance",
+)
 ONLY = {"kernels": ("kernel_stats",), "memory": (ONE_HOST,), "corpus": CORPUS}
 
 
@@ -22,7 +31,11 @@ def _answer(files: list[str], hosts: list[str], asked: str) -> str:
     tool, _, grouping = asked.partition(" by ")
     if tool == ONE_HOST:
         files, hosts = files[:1], hosts[:1]
-    params = {"use_saved_result": False, "host": hosts[0] if tool == ONE_HOST else "ALL_HOSTS", "hosts": hosts}
+    params = {
+        "use_saved_result": False,
+        "host": hosts[0] if tool == ONE_HOST else "ALL_HOSTS",
+        "hosts": hosts,
+    }
     params |= {"group_by": grouping} if grouping else {}
     answer: str = xspace_to_tool_data(files, tool, params)[0]
     return answer

@@ -1,4 +1,6 @@
-"""The live comparison of the pod viewer: steps, cores and the nine classes of time, of synthetic runs and of real ones."""
+"""The live comparison of the pod viewer: steps, cores and the nine classes of time, of synthetic runs and of
+real ones.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from tests.conformance.live_devices import Field, table
 PS_PER_US = 1_000_000
 # The peer's numbers of classes, and our parts that belong to them.
 CLASSES = {
-    "1": ("device compute", ("high_flops", "low_flops", "compute", "copy_wait")),  # the peer counts waiting for copies as compute
+    "1": (
+        "device compute",
+        ("high_flops", "low_flops", "compute", "copy_wait"),
+    ),  # the peer counts waiting for copies as compute
     "2": ("device to device", ("send", "recv", "device_copy")),
     "3": ("collectives", ("collective", "collective_wait")),
     "4": ("host compute", ("host_compute",)),
@@ -33,13 +38,20 @@ def _number(step: str) -> int:
 
 
 def pods(session: Session, answer: Any) -> list[Field]:
-    """Steps, cores, and per class the mean of the steps that both have and the step that differs most; in µs."""
-    peer = {int(step["stepNum"]): step["podStatsPerCore"] for step in answer.get("podStatsSequence", {}).get("podStatsMap", [])}
+    """Steps, cores, and per class the mean of the steps that both have and the step that differs
+    most; in µs.
+    """
+    peer = {
+        int(step["stepNum"]): step["podStatsPerCore"]
+        for step in answer.get("podStatsSequence", {}).get("podStatsMap", [])
+    }
     try:
         payload = pod_viewer.TOOL.run(session, None, {})
     except ToolUnavailable:
         return [Field("steps", 0.0, float(len(peer)))]
-    names = [str(row["step"]) for row in table(payload.tables["steps"])] if "steps" in payload.tables else [WHOLE]
+    names = (
+        [str(row["step"]) for row in table(payload.tables["steps"])] if "steps" in payload.tables else [WHOLE]
+    )
     found = [Field("steps", 0.0 if names == [WHOLE] else float(len(names)), float(len(peer)))]
     if not peer or names == [WHOLE]:
         return found
@@ -48,7 +60,10 @@ def pods(session: Session, answer: Any) -> list[Field]:
     both = _paired(names, peer)
     found.append(Field("steps compared", float(len(names)), float(len(both))))
     rows = [(_records(cores), _cores(session, at)) for cores, at in both]
-    for label, ours, theirs in (("step time", ("total",), "total"), *((title, parts, key) for key, (title, parts) in CLASSES.items())):
+    for label, ours, theirs in (
+        ("step time", ("total",), "total"),
+        *((title, parts, key) for key, (title, parts) in CLASSES.items()),
+    ):
         pairs = [
             (sum(mine.get(f"{part}_ps", 0.0) for part in ours) / PS_PER_US, record.get(theirs, 0.0))
             for records, cores in rows
@@ -56,13 +71,21 @@ def pods(session: Session, answer: Any) -> list[Field]:
         ]
         if pairs:
             worst = max(pairs, key=lambda pair: abs(pair[0] - pair[1]))
-            found.append(Field(f"{label}, mean", sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)))
+            found.append(
+                Field(
+                    f"{label}, mean",
+                    sum(a for a, _ in pairs) / len(pairs),
+                    sum(b for _, b in pairs) / len(pairs),
+                )
+            )
             found.append(Field(f"{label}, step that differs most", *worst))
     return found
 
 
 def _paired(names: list[str], peer: dict[int, Any]) -> list[tuple[Any, int]]:
-    """The peer's steps with the places of ours: by number; where it counts from 1, in order, without both ends."""
+    """The peer's steps with the places of ours: by number; where it counts from 1, in order, without both
+    ends.
+    """
     place = {_number(name): i for i, name in enumerate(names)}
     both = [(peer[number], place[number]) for number in peer if number in place]
     n_more = len(peer) - len(names)

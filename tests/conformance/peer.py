@@ -56,13 +56,20 @@ def answer(name: str, tool: str) -> Any:
 def rows(data_table: Any) -> list[Row]:
     """Rows of a Google Charts table as mappings."""
     ids = [column["id"] for column in data_table["cols"]]
-    return [dict(zip(ids, [(cell or {}).get("v") for cell in row["c"]], strict=True)) for row in data_table["rows"]]
+    return [
+        dict(zip(ids, [(cell or {}).get("v") for cell in row["c"]], strict=True))
+        for row in data_table["rows"]
+    ]
 
 
 def without_regions(trace: Trace) -> Trace:
-    """The trace as the peer groups it: it ties a thread pool's start marks to a step, but not the work up to their stop marks."""
+    """The trace as the peer groups it: it ties a thread pool's start marks to a step, but not the work up to
+    their stop marks.
+    """
     names = trace.metadata["name"].copy()
     marks = ("ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion")
-    names[[trace.strings[i] in marks for i in names.tolist()]] = trace.strings.find("ThreadpoolListener::Record")
+    names[[trace.strings[i] in marks for i in names.tolist()]] = trace.strings.find(
+        "ThreadpoolListener::Record"
+    )
     metadata = Table(trace.metadata.spec, {**trace.metadata.columns, "name": names})
     return replace(trace, metadata=metadata)

@@ -1,4 +1,6 @@
-"""Compiled operations beside the peer's, row by row and column by column. Each deliberate difference stands here with its reason."""
+"""Compiled operations beside the peer's, row by row and column by column. Each deliberate difference stands
+here with its reason.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,35 @@ from tests.tools.test_hlo_stats import cells
 
 GIB = 2**30
 RUNS = (
-    "xprof_tpu_inference_2_old__run", "tracelens_mi300_jax__jax08_gemm", "tracelens_mi300_jax__jax08_attention",
-    "tracelens_mi300_jax__jax_conv_minimal_08", "reactant__2025_02_05_11_07_48",
-)  # fmt: skip
+    "xprof_tpu_inference_2_old__run",
+    "tracelens_mi300_jax__jax08_gemm",
+    "tracelens_mi300_jax__jax08_attention",
+    "tracelens_mi300_jax__jax_conv_minimal_08",
+    "reactant__2025_02_05_11_07_48",
+)
 TPU = RUNS[0]
 
 # The peer's column, ours, and what turns ours into the peer's unit.
 SAME = {
-    "occurrences": ("n_occurrences", 1.0), "total_time": ("total_time_ps", 1e-6), "avg_time": ("avg_time_ps", 1e-6),
-    "total_self_time": ("total_self_time_ps", 1e-6), "avg_self_time": ("avg_self_time_ps", 1e-6),
-    "total_self_time_percent": ("device_time_fraction", 100.0), "dma_stall_percent": ("dma_stall_fraction", 1.0),
-}  # fmt: skip
+    "occurrences": ("n_occurrences", 1.0),
+    "total_time": ("total_time_ps", 1e-6),
+    "avg_time": ("avg_time_ps", 1e-6),
+    "total_self_time": ("total_self_time_ps", 1e-6),
+    "avg_self_time": ("avg_self_time_ps", 1e-6),
+    "total_self_time_percent": ("device_time_fraction", 100.0),
+    "dma_stall_percent": ("dma_stall_fraction", 1.0),
+}
 WORK = {
-    "model_flop_rate": ("flop_rate_flops_per_s", 1e-9), "normalized_flop_rate": ("normalized_flops_per_s", 1e-9),
-    "measured_memory_bw": ("memory_bandwidth_bytes_per_s", 1 / GIB), "hbm_bw": ("hbm_bytes_per_s", 1 / GIB),
+    "model_flop_rate": ("flop_rate_flops_per_s", 1e-9),
+    "normalized_flop_rate": ("normalized_flops_per_s", 1e-9),
+    "measured_memory_bw": ("memory_bandwidth_bytes_per_s", 1 / GIB),
+    "hbm_bw": ("hbm_bytes_per_s", 1 / GIB),
     "operational_intensity": ("all_memories_flops_per_byte", 1.0),
-}  # fmt: skip
+}
 TEXTS = {"category": "category", "tf_op_name": "provenance", "core_type": "core"}
 
-# The peer counts an asynchronous copy's bytes for its start and its done, each over its own time: up to 3 EB/s. Here they count once,
-# where the copy ends, over the whole of it.
+# The peer counts an asynchronous copy's bytes for its start and its done, each over its own time: up to 3
+# EB/s. Here they count once, where the copy ends, over the whole of it.
 COPIES = re.compile(r"copy-(start|done)(\.\d+)?")
 
 
@@ -59,7 +70,10 @@ def number(value: object) -> float:
 def test_times_shares_and_texts_are_the_peer_s(name: str) -> None:
     for mine, theirs in joined(name):
         for column, (ours, factor) in SAME.items():
-            assert number(mine[ours]) * factor == pytest.approx(theirs[column], rel=1e-6, abs=1e-9), (mine["op"], column)
+            assert number(mine[ours]) * factor == pytest.approx(theirs[column], rel=1e-6, abs=1e-9), (
+                mine["op"],
+                column,
+            )
         for column, ours in TEXTS.items():
             assert (mine[ours] or "") == theirs[column], (mine["op"], column)
         assert mine["expression"] == theirs["hlo_op_expression"][:2000]
@@ -74,7 +88,9 @@ def test_order_and_running_sum_are_the_peer_s(name: str) -> None:
     found = cells(TOOL.run(open_session(name), None, {}))
     peer = rows(answer(name, "hlo_stats"))
     assert found["total_self_time_ps"] == pytest.approx([row["total_self_time"] * 1e6 for row in peer])
-    assert np.cumsum(found["device_time_fraction"]) == pytest.approx([row["cumulative_total_self_time_percent"] / 100 for row in peer])
+    assert np.cumsum(found["device_time_fraction"]) == pytest.approx(
+        [row["cumulative_total_self_time_percent"] / 100 for row in peer]
+    )
 
 
 def test_work_of_a_tpu_is_the_peer_s() -> None:
@@ -83,25 +99,32 @@ def test_work_of_a_tpu_is_the_peer_s() -> None:
             if column in ("hbm_bw", "measured_memory_bw") and COPIES.fullmatch(str(mine["op"])):
                 assert number(mine[ours]) * factor < theirs[column]
                 continue
-            assert number(mine[ours]) * factor == pytest.approx(theirs[column], rel=1e-6), (mine["op"], column)
+            assert number(mine[ours]) * factor == pytest.approx(theirs[column], rel=1e-6), (
+                mine["op"],
+                column,
+            )
         if not COPIES.fullmatch(str(mine["op"])):
             assert mine["nearest_limit"] == theirs["bound_by"]
 
 
 @pytest.mark.parametrize("name", RUNS[1:])
 def test_work_on_gpus_is_the_peer_s_where_the_models_agree(name: str) -> None:
-    """Bytes of loop fusions are the same. The rest differs for these reasons: the peer's GPU cost model gives an addition 3 FLOPs and an
-    exponential up to hundreds (XLA's own, and ours, one each); it counts a matrix fusion's operands once per use; cuBLAS calls are no
-    work there; and bytes of a cuDNN call are in no memory."""
+    """Bytes of loop fusions are the same. The rest differs for these reasons: the peer's GPU cost model gives
+    an addition 3 FLOPs and an exponential up to hundreds (XLA's own, and ours, one each); it counts a matrix
+    fusion's operands once per use; cuBLAS calls are no work there; and bytes of a cuDNN call are in no
+    memory.
+    """
     n_compared = 0
     for mine, theirs in joined(name):
         if mine["category"] == "custom-call" or str(mine["op"]).startswith("gemm"):
-            assert theirs["model_flop_rate"] == 0 or number(mine["flop_rate_flops_per_s"]) * 1e-9 == pytest.approx(
-                theirs["model_flop_rate"], rel=0.02
-            )
+            assert theirs["model_flop_rate"] == 0 or number(
+                mine["flop_rate_flops_per_s"]
+            ) * 1e-9 == pytest.approx(theirs["model_flop_rate"], rel=0.02)
             continue
         n_compared += 1
-        assert number(mine["memory_bandwidth_bytes_per_s"]) / GIB == pytest.approx(theirs["measured_memory_bw"], rel=1e-6)
+        assert number(mine["memory_bandwidth_bytes_per_s"]) / GIB == pytest.approx(
+            theirs["measured_memory_bw"], rel=1e-6
+        )
         assert number(mine["flop_rate_flops_per_s"]) * 1e-9 <= theirs["model_flop_rate"] * (1 + 1e-6)
         if theirs["bound_by"] != "Compute":
             assert mine["nearest_limit"] == theirs["bound_by"]

@@ -1,4 +1,6 @@
-"""The input pipeline analyser beside the peer's, field by field. Each deliberate difference stands here with its reason."""
+"""The input pipeline analyser beside the peer's, field by field. Each deliberate difference stands here with
+its reason.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,27 @@ from tests.conformance.test_steps import OTHERS_KERNELS
 PS_PER_MS, PS_PER_US = 1_000_000_000, 1_000_000
 STEPS, OPS, DIAGNOSTICS = 1, 2, 4  # the peer's tables
 COLUMNS = {
-    "device_compute": "deviceComputeTimeMs", "device_to_device": "deviceToDeviceTimeMs", "device_collectives": "deviceCollectivesTimeMs",
-    "host_compute": "hostComputeTimeMs", "kernel_launch": "kernelLaunchTimeMs", "input": "infeedTimeMs", "output": "outfeedTimeMs",
-    "compilation": "compileTimeMs", "other": "otherTimeMs",
-}  # fmt: skip
+    "device_compute": "deviceComputeTimeMs",
+    "device_to_device": "deviceToDeviceTimeMs",
+    "device_collectives": "deviceCollectivesTimeMs",
+    "host_compute": "hostComputeTimeMs",
+    "kernel_launch": "kernelLaunchTimeMs",
+    "input": "infeedTimeMs",
+    "output": "outfeedTimeMs",
+    "compilation": "compileTimeMs",
+    "other": "otherTimeMs",
+}
 AVERAGES = {
-    "device_compute": "device_compute", "device_to_device": "device_to_device", "device_collectives": "device_collectives",
-    "host_compute": "host_compute", "kernel_launch": "kernel_launch", "input": "infeed", "output": "outfeed", "compilation": "compile",
+    "device_compute": "device_compute",
+    "device_to_device": "device_to_device",
+    "device_collectives": "device_collectives",
+    "host_compute": "host_compute",
+    "kernel_launch": "kernel_launch",
+    "input": "infeed",
+    "output": "outfeed",
+    "compilation": "compile",
     "other": "other",
-}  # fmt: skip
+}
 CATEGORIES = {
     "Enqueue": "Enqueuing", "Preprocessing": "Preprocessing", "Advanced file read": "Advanced reads",
     "Demanded file read": "Demanded reads", "Unknown": "Other",
@@ -36,34 +50,48 @@ CATEGORIES = {
 TIMES = dict(
     zip(
         HOST_CATEGORIES,
-        ("enqueue_us", "preprocessing_us", "advanced_file_read_us", "demanded_file_read_us", "unclassified_nonequeue_us"),
+        (
+            "enqueue_us",
+            "preprocessing_us",
+            "advanced_file_read_us",
+            "demanded_file_read_us",
+            "unclassified_nonequeue_us",
+        ),
         strict=True,
     )
 )
 CONCLUSIONS = {
-    "HIGHLY input-bound": "Highly", "MODERATELY input-bound": "Moderately", "POTENTIALLY input-bound": "Possibly",
-    "NOT input-bound": "Not", "No step time measured": "Whether",
-}  # fmt: skip
+    "HIGHLY input-bound": "Highly",
+    "MODERATELY input-bound": "Moderately",
+    "POTENTIALLY input-bound": "Possibly",
+    "NOT input-bound": "Not",
+    "No step time measured": "Whether",
+}
 
 # Runs in which the peer finds no steps and we do, and why.
 MORE_STEPS = {
-    "own_tf_cpu__keras_callback": "Keras writes no step annotations since version 3; runs of its tf.function mark the steps instead",
+    "own_tf_cpu__keras_callback": "Keras writes no step annotations since version 3; runs of its tf.function "
+    "mark the steps instead",
 }
-# Runs whose breakdown into host compute and other differs, and why. tests/conformance/test_steps.py shows where the peer's come from.
+# Runs whose breakdown into host compute and other differs, and why. tests/conformance/test_steps.py shows
+# where the peer's come from.
 OTHER_PARTS = {
-    "own_jax_cpu__mlp": "the peer lets events without duration last until the next event of their class ends: more host compute",
+    "own_jax_cpu__mlp": "the peer lets events without duration last until the next event of their class "
+    "ends: more host compute",
 }
 # Runs on which we conclude otherwise than the peer, what, and why.
 OTHER_CONCLUSION: dict[str, tuple[str | tuple[str, ...], str]] = {
     "own_tf_cpu__keras_callback": ("Highly", MORE_STEPS["own_tf_cpu__keras_callback"]),
     "own_jax_cpu__mlp": (
         "Moderately",
-        "its batches come of a generator on the steps' thread, whose frames the peer counts as computing; what a step hands to a thread "
+        "its batches come of a generator on the steps' thread, whose frames the peer counts as computing; "
+        "what a step hands to a thread "
         "pool is the step's: the peer calls that 'All Others' and suspects the input",
     ),
     "xprof_gpu_multi_worker__GPU-multi-worker": (
         ("No waiting for data was traced", "Possibly"),
-        "while its GPUs are idle the hosts launch kernels, as the diagnosis says once the overview was asked; the peer suspects the input",
+        "while its GPUs are idle the hosts launch kernels, as the diagnosis says once the overview was "
+        "asked; the peer suspects the input",
     ),
 }
 
@@ -71,7 +99,9 @@ OTHER_CONCLUSION: dict[str, tuple[str | tuple[str, ...], str]] = {
 def found_in(name: str, as_peer_groups: bool) -> InputPipeline:
     session = open_session(name)
     traces = [session.trace(host) for host in session.hosts]
-    return input_pipeline([input_part(without_regions(trace) if as_peer_groups else trace) for trace in traces])
+    return input_pipeline(
+        [input_part(without_regions(trace) if as_peer_groups else trace) for trace in traces]
+    )
 
 
 def payload_of(name: str) -> Payload:
@@ -79,7 +109,11 @@ def payload_of(name: str) -> Payload:
 
 
 def cells(column: Column) -> list[Any]:
-    return [column.strings[i] for i in column.values.tolist()] if column.strings is not None else column.values.tolist()
+    return (
+        [column.strings[i] for i in column.values.tolist()]
+        if column.strings is not None
+        else column.values.tolist()
+    )
 
 
 def table(payload: Payload, name: str) -> list[dict[str, Any]]:
@@ -118,10 +152,14 @@ def test_averages_and_deviations_are_the_peers(name: str) -> None:
     n = len(found.steps)
     assert properties["hardware_type"].removesuffix("_ONLY") == found.hosts[0].kind
     for category, key in AVERAGES.items():
-        if f"{key}_time_ms_avg" not in properties or (name in OTHER_PARTS and category in ("host_compute", "input", "other")):
+        if f"{key}_time_ms_avg" not in properties or (
+            name in OTHER_PARTS and category in ("host_compute", "input", "other")
+        ):
             continue
         times = found.steps.category_ps(category) / PS_PER_MS
-        average, deviation = (float(times.mean()), float(times.std(ddof=1)) if n > 1 else 0.0) if n else (0.0, 0.0)
+        average, deviation = (
+            (float(times.mean()), float(times.std(ddof=1)) if n > 1 else 0.0) if n else (0.0, 0.0)
+        )
         assert properties[f"{key}_time_ms_avg"] == printed(average), category
         # Of a single step the peer prints no number.
         assert properties[f"{key}_time_ms_sdv"].replace("-nan", "0.0") == printed(deviation), category
@@ -131,10 +169,18 @@ def test_averages_and_deviations_are_the_peers(name: str) -> None:
 def test_step_time_statistics_are_the_peers(name: str) -> None:
     properties = answer(name, "input_pipeline_analyzer")[STEPS]["p"]
     scalars = payload_of(name).scalars
-    for ours, theirs in (("avg", "average"), ("sd", "standard_deviation"), ("min", "minimum"), ("max", "maximum")):
+    for ours, theirs in (
+        ("avg", "average"),
+        ("sd", "standard_deviation"),
+        ("min", "minimum"),
+        ("max", "maximum"),
+    ):
         expected = properties[f"steptime_ms_{theirs}"].replace("-nan", "0.0")
         # Without steps the peer prints 0; ours is unknown.
-        assert printed((scalars[f"step_time_{ours}_ps"].value or 0) / PS_PER_MS, len(expected.partition(".")[2])) == expected
+        assert (
+            printed((scalars[f"step_time_{ours}_ps"].value or 0) / PS_PER_MS, len(expected.partition(".")[2]))
+            == expected
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,10 +194,13 @@ def test_operations_of_the_input_are_the_peers(name: str) -> None:
         assert mine["total_fraction"] == pytest.approx(peer["timeInPercent"])
         assert mine["self_time_ps"] / PS_PER_MS == pytest.approx(peer["selfTimeInMs"], abs=1e-6)
         assert mine["self_fraction"] == pytest.approx(peer["selfTimeInPercent"])
-        # The peer calls a consumer that waits inside of a prefetch preprocessing: the same time counts again for the stages below; and
-        # so it calls the generator of a device's pipeline, which fetches what the host's made.
+        # The peer calls a consumer that waits inside of a prefetch preprocessing: the same time counts again
+        # for the stages below; and so it calls the generator of a device's pipeline, which fetches what the
+        # host's made.
         if mine["category"] == "Waiting":
-            is_waiter = mine["operation"].rpartition("::")[2] in ("Root", "Prefetch") or mine["operation"].endswith("::Prefetch::Generator")
+            is_waiter = mine["operation"].rpartition("::")[2] in ("Root", "Prefetch") or mine[
+                "operation"
+            ].endswith("::Prefetch::Generator")
             assert (is_waiter, peer["category"]) == (True, "Preprocessing")
         else:
             assert mine["category"] == CATEGORIES[peer["category"]]
@@ -196,7 +245,10 @@ def test_events_grouped_as_the_peer_groups_them_lead_to_its_conclusion(name: str
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_warns_of_missing_steps_as_the_peer_does(name: str) -> None:
-    theirs = any("No step marker" in row["message"] for row in rows(answer(name, "input_pipeline_analyzer")[DIAGNOSTICS]))
+    theirs = any(
+        "No step marker" in row["message"]
+        for row in rows(answer(name, "input_pipeline_analyzer")[DIAGNOSTICS])
+    )
     payload = payload_of(name)
     warned = any("steps" in d.message for d in payload.diagnostics if d.severity == "warning")
     assert warned == (theirs and name not in MORE_STEPS)

@@ -8,11 +8,20 @@ from bench.environments import peer_if_any
 from tests.conformance import live
 
 
-def test_the_peer_says_the_same_of_synthetic_runs_or_the_difference_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_peer_says_the_same_of_synthetic_runs_or_the_difference_is_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     if not peer_if_any():
-        pytest.skip("*** NOT RUN: no interpreter has xprof; `make conformance` makes one, or name one in TPUPROF_PEER_PYTHON. ***")
+        pytest.skip(
+            "*** NOT RUN: no interpreter has xprof; `make conformance` makes one, or name one in "
+            "TPUPROF_PEER_PYTHON. ***"
+        )
     status = live.main()
-    assert status == 0, "\n".join(line for line in capsys.readouterr().out.splitlines() if " equal" not in line and "listed: " not in line)
+    assert status == 0, "\n".join(
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if " equal" not in line and "listed: " not in line
+    )
 
 
 def test_an_unlisted_difference_fails() -> None:
@@ -29,7 +38,9 @@ def test_a_listed_difference_that_is_gone_fails_where_all_its_runs_were_compared
     assert key in live.ALL_DIFFERENCES
     assert live.report({"gpu": []}) == 0
     assert live.report({run: [] for run in live.RUNS if run.startswith("gpu")}) == 1
-    assert live.report({"corpus_own_jax_cpu__mlp": [], "tpu": []}) == 1  # that page of XLA:CPU's operations would be the peer's, too
+    assert (
+        live.report({"corpus_own_jax_cpu__mlp": [], "tpu": []}) == 1
+    )  # that page of XLA:CPU's operations would be the peer's, too
     assert live.report({"corpus_tracelens_mi300_jax__jax08_gemm": []}) == 1
 
 

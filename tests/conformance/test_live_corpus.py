@@ -1,4 +1,6 @@
-"""That the live comparison of real runs sees each cell: whatever is changed in the peer's answer shows as a difference."""
+"""That the live comparison of real runs sees each cell: whatever is changed in the peer's answer shows as a
+difference.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,19 @@ def changed(value: Any) -> Any:
     if isinstance(value, list):
         return [changed(value[0]), *value[1:]] if value else ["x"]
     assert isinstance(value, dict)
-    return {**value, "x": 1} if not value else {key: changed(one) if i == 0 else one for i, (key, one) in enumerate(value.items())}
+    return (
+        {**value, "x": 1}
+        if not value
+        else {key: changed(one) if i == 0 else one for i, (key, one) in enumerate(value.items())}
+    )
 
 
 def compiled(tool: str, said: Answers) -> set[Field]:
     known = {
-        "hlo_stats": answer(TPU, "hlo_stats"), "roofline_model": answer(TPU, "roofline_model"), "op_profile": answer(TPU, "op_profile"),
-    } | said  # fmt: skip
+        "hlo_stats": answer(TPU, "hlo_stats"),
+        "roofline_model": answer(TPU, "roofline_model"),
+        "op_profile": answer(TPU, "op_profile"),
+    } | said
     compare: dict[str, Callable[[], Iterator[Field]]] = {
         "hlo_stats": lambda: live_corpus_compiled.stats(open_session(TPU), known["hlo_stats"]),
         "roofline_model": lambda: live_corpus_compiled.roofline(open_session(TPU), known["roofline_model"]),

@@ -1,4 +1,6 @@
-"""Memory beside the peer's recorded answers, and beside a replay of the events as protobuf reads them from the file."""
+"""Memory beside the peer's recorded answers, and beside a replay of the events as protobuf reads them from
+the file.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,21 @@ from tests.conformance.peer import NAMES, answer, open_session
 # The peer's data types have TensorFlow's names.
 DTYPES = {"float": "float32", "double": "float64", "half": "float16", "INVALID": ""}
 # Runs in which the peer's list of active allocations differs from what a replay of all events finds, and why.
-PEAK_STEP = "the peer counts only allocations of the peak's step; those of earlier steps that are not freed are active too"
-LINE_ORDER = "the peer sorts by time since each thread's first event, so events of several threads change places"
+PEAK_STEP = (
+    "the peer counts only allocations of the peak's step; those of earlier steps that are not freed "
+    "are active too"
+)
+LINE_ORDER = (
+    "the peer sorts by time since each thread's first event, so events of several threads change places"
+)
 OTHER_ACTIVE = {
     ("xprof_gpu_multi_worker__GPU-multi-worker", "gpu_host_bfc"): PEAK_STEP,
     ("tracelens_mi300_jax__jax08_attention", "GPU_0_bfc"): LINE_ORDER,
     **{("tracelens_mi300_jax__jax_conv_minimal_08", f"GPU_{i}_bfc"): PEAK_STEP for i in range(1, 8)},
 }
-# The lifetime peak: the peer shows what the event that it takes for the last reports. An allocator's stack is not in that
-# figure on TPUs, so that the peer's lifetime peak is below the capture's; ours is at least what the capture shows.
+# The lifetime peak: the peer shows what the event that it takes for the last reports. An allocator's stack is
+# not in that figure on TPUs, so that the peer's lifetime peak is below the capture's; ours is at least what
+# the capture shows.
 OTHER_LIFETIME = {
     *(("xprof_tpu_inference_2_old__run", str(i)) for i in range(4)),
     ("xprof_gpu_multi_worker__GPU-multi-worker", "GPU_4_bfc"),
@@ -53,7 +61,10 @@ def test_memories_peaks_capacity_and_fragmentation_are_the_peer_s(name: str) -> 
         mine, summary = memory_peak(events, m), peer[peer_id(memory)]["profileSummary"]
         stats = {key: float(value) for key, value in summary["peakStats"].items()}
         assert mine.used_bytes == stats["stackReservedBytes"] + stats["heapAllocatedBytes"]
-        assert (mine.stack_bytes, mine.heap_bytes) == (stats["stackReservedBytes"], stats["heapAllocatedBytes"])
+        assert (mine.stack_bytes, mine.heap_bytes) == (
+            stats["stackReservedBytes"],
+            stats["heapAllocatedBytes"],
+        )
         assert mine.free_bytes == stats["freeMemoryBytes"]
         assert mine.capacity_bytes == int(summary["memoryCapacity"])
         assert mine.fragmentation == pytest.approx(stats["fragmentation"], rel=1e-6)
@@ -71,12 +82,17 @@ def test_events_are_the_peer_s(name: str) -> None:
     events, peer = ours(name), theirs(name)
     for m, memory in enumerate(events.memories):
         mine = memory_peak(events, m)
-        kinds = Counter(one["activityMetadata"]["memoryActivity"] for one in peer[peer_id(memory)]["sampledTimelineSnapshots"])
+        kinds = Counter(
+            one["activityMetadata"]["memoryActivity"]
+            for one in peer[peer_id(memory)]["sampledTimelineSnapshots"]
+        )
         assert (mine.n_allocations, mine.n_deallocations) == (kinds["ALLOCATION"], kinds["DEALLOCATION"])
 
 
 def peer_active(profile: dict[str, Any]) -> tuple[Counter[tuple[str, ...]], int]:
-    """(size, requested, operation, region, type, shape) of active allocations, how often; and what is older than the capture."""
+    """(size, requested, operation, region, type, shape) of active allocations, how often; and what is older
+    than the capture.
+    """
     found: Counter[tuple[str, ...]] = Counter()
     older = 0
     for one in profile["activeAllocations"]:
@@ -85,7 +101,17 @@ def peer_active(profile: dict[str, Any]) -> tuple[Counter[tuple[str, ...]], int]
             older += int(special["allocationBytes"]) if special["tfOpName"] != "stack" else 0
             continue
         facts = profile["memoryProfileSnapshots"][int(one["snapshotIndex"])]["activityMetadata"]
-        words = [facts[key] for key in ("allocationBytes", "requestedBytes", "tfOpName", "regionType", "dataType", "tensorShape")]
+        words = [
+            facts[key]
+            for key in (
+                "allocationBytes",
+                "requestedBytes",
+                "tfOpName",
+                "regionType",
+                "dataType",
+                "tensorShape",
+            )
+        ]
         found[tuple("" if word == "(null)" else word for word in words)] += int(one["numOccurrences"])
     return found, older
 
@@ -95,9 +121,14 @@ def our_active(events: MemoryEvents, memory: int) -> tuple[Counter[tuple[str, ..
     found: Counter[tuple[str, ...]] = Counter()
     names = {number: name for name, number in (("INVALID", 0), ("float", 1), ("double", 2), ("half", 19))}
     for i, n in zip(active.example.tolist(), active.n_occurrences.tolist(), strict=True):
-        text = [events.strings[code] if code >= 0 else "" for code in (events.op[i], events.region[i], events.shape[i])]
+        text = [
+            events.strings[code] if code >= 0 else ""
+            for code in (events.op[i], events.region[i], events.shape[i])
+        ]
         dtype = names.get(int(events.dtype[i]), "?")
-        found[str(events.allocation_bytes[i]), str(events.requested_bytes[i]), text[0], text[1], dtype, text[2]] += n
+        found[
+            str(events.allocation_bytes[i]), str(events.requested_bytes[i]), text[0], text[1], dtype, text[2]
+        ] += n
     return found, active.older_bytes
 
 
@@ -106,13 +137,17 @@ def test_active_allocations_at_the_peak_are_the_peer_s(name: str) -> None:
     events, peer = ours(name), theirs(name)
     for m, memory in enumerate(events.memories):
         mine, (wanted, older) = our_active(events, m), peer_active(peer[peer_id(memory)])
-        equal = mine[1] == older and {k: n for k, n in mine[0].items() if k[4] != "?"} == {k: n for k, n in wanted.items() if k in mine[0]}
+        equal = mine[1] == older and {k: n for k, n in mine[0].items() if k[4] != "?"} == {
+            k: n for k, n in wanted.items() if k in mine[0]
+        }
         equal = equal and sum(mine[0].values()) == sum(wanted.values())
         assert equal == ((name, peer_id(memory)) not in OTHER_ACTIVE), memory
 
 
 def replay(name: str) -> dict[str, list[tuple[int, bool, int, int, int, float]]]:
-    """Events of each memory in absolute time, read by protobuf: (time, is allocation, address, size, used, fragmentation)."""
+    """Events of each memory in absolute time, read by protobuf: (time, is allocation, address, size, used,
+    fragmentation).
+    """
     session = open_session(name)
     with open(session.file(session.hosts[0]).path, "rb") as file:
         space = xspace_class()().FromString(file.read())
@@ -129,7 +164,9 @@ def replay(name: str) -> dict[str, list[tuple[int, bool, int, int, int, float]]]
                 used = stats.get("bytes_reserved", 0) + stats["bytes_allocated"]
                 row = (stats["addr"], stats.get("allocation_bytes", 0), used, float(stats["fragmentation"]))
                 when = line.timestamp_ns * 1000 + event.offset_ps
-                found.setdefault(str(memory), []).append((when, names[event.metadata_id] == "MemoryAllocation", *row))
+                found.setdefault(str(memory), []).append(
+                    (when, names[event.metadata_id] == "MemoryAllocation", *row)
+                )
     return {memory: sorted(rows, key=lambda row: row[0]) for memory, rows in found.items()}
 
 
@@ -155,7 +192,10 @@ def test_peak_active_allocations_and_fragmentation_are_those_of_a_replay(name: s
         mine = memory_peak(events, m)
         active = active_allocations(events, m, mine.at)
         assert mine.used_bytes == history[largest][4]
-        assert mine.start_ps + 1000 * open_session(name).trace(open_session(name).hosts[0]).info.start_ns == history[largest][0]
+        assert (
+            mine.start_ps + 1000 * open_session(name).trace(open_session(name).hosts[0]).info.start_ns
+            == history[largest][0]
+        )
         assert mine.fragmentation == pytest.approx(history[largest][5])
         assert int(active.n_occurrences.sum()) == len(live)
         assert int(active.total_bytes.sum()) == sum(live.values())

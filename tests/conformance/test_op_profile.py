@@ -1,4 +1,6 @@
-"""The tree of compiled operations beside the peer's, node by node. Each deliberate difference stands here with its reason."""
+"""The tree of compiled operations beside the peer's, node by node. Each deliberate difference stands here
+with its reason.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ Node = dict[str, Any]
 
 
 def theirs(name: str, field: str) -> dict[str, Node]:
-    """The peer's nodes by their way from the root; without the contents of fusions, which are in our details."""
+    """The peer's nodes by their way from the root; without the contents of fusions, which are in
+    our details.
+    """
     found: dict[str, Node] = {}
 
     def walk(node: Node, way: str) -> None:
@@ -37,7 +41,10 @@ def mine(name: str, idle: bool) -> dict[str, Node]:
     for row, (node, parent) in enumerate(zip(table["name"], table["parent"], strict=True)):
         label = node
         if table["kind"][row] == "duplicates":
-            label = f"{next(n for n, p in zip(table['name'], table['parent'], strict=True) if p == row)} and its duplicate(s)"
+            label = (
+                f"{next(n for n, p in zip(table['name'], table['parent'], strict=True) if p == row)} and "
+                "its duplicate(s)"
+            )
         ways.append(f"{ways[int(str(parent))]}/{label}" if parent != -1 else "all")
     return {way: {key: values[row] for key, values in table.items()} for row, way in enumerate(ways)}
 
@@ -47,7 +54,9 @@ def mine(name: str, idle: bool) -> dict[str, Node]:
 def test_nodes_and_times_are_the_peer_s(name: str, idle: bool) -> None:
     ours, peer = mine(name, idle), theirs(name, "byProgram" if idle else "byProgramExcludeIdle")
     # An IDLE node of no time is left out.
-    assert set(ours) == {way for way, metrics in peer.items() if not (way == "all/IDLE" and not metrics["rawTime"])}
+    assert set(ours) == {
+        way for way, metrics in peer.items() if not (way == "all/IDLE" and not metrics["rawTime"])
+    }
     for way, node in ours.items():
         assert node["self_time_ps"] == pytest.approx(peer[way]["rawTime"], rel=1e-9), way
         if peer[way]["occurrences"]:  # the peer counts them for categories and below
@@ -56,7 +65,9 @@ def test_nodes_and_times_are_the_peer_s(name: str, idle: bool) -> None:
 
 @pytest.mark.parametrize("idle", [True, False])
 def test_work_and_utilization_of_a_tpu_are_the_peer_s(idle: bool) -> None:
-    """The peer multiplies FLOPS utilization with the share of the time; the root's leaves idle time out, where ours does not."""
+    """The peer multiplies FLOPS utilization with the share of the time; the root's leaves idle time out,
+    where ours does not.
+    """
     ours, peer = mine(TPU, idle), theirs(TPU, "byProgram" if idle else "byProgramExcludeIdle")
     for way, node in ours.items():
         metrics = peer[way]
@@ -67,7 +78,9 @@ def test_work_and_utilization_of_a_tpu_are_the_peer_s(idle: bool) -> None:
             assert node["hbm_bytes"] == pytest.approx(metrics["rawBytesAccessedArray"][0])
             assert node["hbm_fraction"] == pytest.approx(metrics["bandwidthUtils"][0])
         if way != "all" or not idle:
-            assert node["flops_fraction"] * node["time_fraction"] == pytest.approx(metrics["flops"], abs=1e-15)
+            assert node["flops_fraction"] * node["time_fraction"] == pytest.approx(
+                metrics["flops"], abs=1e-15
+            )
 
 
 @pytest.mark.parametrize("name", RUNS[1:])

@@ -1,4 +1,6 @@
-"""Framework operations beside the peer's, row by row. Each deliberate difference stands here with its reason."""
+"""Framework operations beside the peer's, row by row. Each deliberate difference stands here with
+its reason.
+"""
 
 from collections import Counter
 from functools import cache
@@ -18,18 +20,31 @@ PEER_ROWS = 500  # the peer shows that many rows of host and of device
 
 # (run, side): rows that we have and the peer has not, and why.
 MORE_OPS = {
-    ("own_jax_cpu__mlp", "Host"): "XLA's operations on the CPU are counted: the peer leaves the page of a JAX run on CPU empty",
+    (
+        "own_jax_cpu__mlp",
+        "Host",
+    ): "XLA's operations on the CPU are counted: the peer leaves the page of a JAX run on CPU empty",
     ("xprof_gpu_multi_worker__GPU-multi-worker", "Device"): (
-        "kernels without `tf_op` are named by the line of operations in the file: the peer calls GPUs all idle that computed for 59 ms"
+        "kernels without `tf_op` are named by the line of operations in the file: the peer calls GPUs all "
+        "idle that computed for 59 ms"
     ),
     **{
-        (f"tracelens_mi300_jax__{run}", "Device"): "kernels of no operation are rows of their own: to the peer the GPU idles then"
+        (
+            f"tracelens_mi300_jax__{run}",
+            "Device",
+        ): "kernels of no operation are rows of their own: to the peer the GPU idles then"
         for run in ("jax08_attention", "jax08_gemm", "jax_conv_minimal_08")
     },
 }
-# What an allocator's event with `tf_op` and an eager execution are; `test_reasons.py` names the tests that prove each.
-ALLOCATIONS = "memory allocated or freed for an operation is no execution of it; the peer counts each as one, of 0 µs"
-EAGER = "operations that ran eagerly are listed by their type, with the time of their kernels; the peer has only their allocations"
+# What an allocator's event with `tf_op` and an eager execution are; `test_reasons.py` names the tests that
+# prove each.
+ALLOCATIONS = (
+    "memory allocated or freed for an operation is no execution of it; the peer counts each as one, of 0 µs"
+)
+EAGER = (
+    "operations that ran eagerly are listed by their type, with the time of their kernels; the peer has "
+    "only their allocations"
+)
 REASONS = (ALLOCATIONS, EAGER)
 _MARKS = ("MemoryAllocation", "MemoryDeallocation")
 # (run, side): idle times that differ, and why.
@@ -39,7 +54,11 @@ OTHER_IDLE = {
     **dict.fromkeys([("own_tf_cpu__keras_callback", "Host"), ("own_tf_cpu__remote_capture", "Host")], EAGER),
     **{
         (run, "Host"): ALLOCATIONS  # they make no span in which to be idle
-        for run in ("reactant__2025_02_05_11_07_48", "xprof_gpu_multi_worker__GPU-multi-worker", "xprof_tpu_inference_2_old__run")
+        for run in (
+            "reactant__2025_02_05_11_07_48",
+            "xprof_gpu_multi_worker__GPU-multi-worker",
+            "xprof_tpu_inference_2_old__run",
+        )
     },
 }
 
@@ -58,13 +77,23 @@ def marks(name: str) -> Counter[str]:
 
 @cache
 def eager(name: str) -> Counter[str]:
-    """How often each operation was dispatched eagerly: not functions, whose names Keras and tf.function begin by `__inference_`."""
+    """How often each operation was dispatched eagerly: not functions, whose names Keras and tf.function begin
+    by `__inference_`.
+    """
     found: Counter[str] = Counter()
     for trace in map(open_session(name).trace, open_session(name).hosts):
         times = np.bincount(trace.events["metadata"], minlength=len(trace.metadata)).tolist()
         texts = (trace.strings[i] for i in trace.metadata["name"].tolist())
-        found.update({text.removeprefix(DISPATCH): n for text, n in zip(texts, times, strict=True) if text.startswith(DISPATCH)})
-    return Counter({operation: n for operation, n in found.items() if not operation.startswith("__inference_")})
+        found.update(
+            {
+                text.removeprefix(DISPATCH): n
+                for text, n in zip(texts, times, strict=True)
+                if text.startswith(DISPATCH)
+            }
+        )
+    return Counter(
+        {operation: n for operation, n in found.items() if not operation.startswith("__inference_")}
+    )
 
 
 def ours(name: str, side: str) -> OpMetrics:
@@ -94,7 +123,9 @@ def test_occurrences_and_times_of_every_operation_are_the_peers(name: str, side:
             continue
         i = row_of[operation]
         assert mine.type[i] == row["type"], operation
-        assert mine.n_occurrences[i] == row["occurrences"] - allocated[operation] + run_eagerly[operation], operation
+        assert mine.n_occurrences[i] == row["occurrences"] - allocated[operation] + run_eagerly[operation], (
+            operation
+        )
         if run_eagerly[operation]:
             continue
         assert mine.time_ps[i] / PS_PER_US == pytest.approx(row["total_time"], abs=1e-6), operation
@@ -107,7 +138,9 @@ def test_occurrences_and_times_of_every_operation_are_the_peers(name: str, side:
 def test_what_the_peer_does_not_show_was_cut_off_or_is_listed(name: str, side: str) -> None:
     mine, peer = ours(name, side), theirs(name, side)
     run_eagerly = eager(name) if side == "Host" else Counter()
-    extra = [i for i, operation in enumerate(mine.name) if operation not in peer and operation not in run_eagerly]
+    extra = [
+        i for i, operation in enumerate(mine.name) if operation not in peer and operation not in run_eagerly
+    ]
     if (name, side) in MORE_OPS:
         assert extra
         if "no operation" in MORE_OPS[name, side]:
@@ -125,22 +158,35 @@ def test_idle_time_is_the_peers(name: str, side: str) -> None:
     mine, peer = ours(name, side), theirs(name, side)
     if "IDLE" not in peer or (name, side) in OTHER_IDLE:
         return
-    of_none = sum(time for time, type_ in zip(mine.self_ps.tolist(), mine.type, strict=True) if type_ == NO_OPERATION)
+    of_none = sum(
+        time for time, type_ in zip(mine.self_ps.tolist(), mine.type, strict=True) if type_ == NO_OPERATION
+    )
     assert (mine.idle_ps + of_none) / PS_PER_US == pytest.approx(peer["IDLE"]["total_self_time"], abs=1e-3)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tracelens_mi300")])
 def test_idle_time_differs_by_the_kernels_of_no_operation(name: str) -> None:
-    """Counted in the events alone: kernels on streams that name no instruction. With them the peer's idle time is ours."""
+    """Counted in the events alone: kernels on streams that name no instruction. With them the peer's idle
+    time is ours.
+    """
     mine, peer = ours(name, "Device"), theirs(name, "Device")
     unnamed = 0
     for trace in (open_session(name).trace(host) for host in open_session(name).hosts):
         named = set(trace.event_stats.texts("hlo_op").owner.tolist())
         for line in range(len(trace.lines)):
-            if trace.plane_names[trace.lines["plane"][line]].startswith("/device:GPU") and trace.line_names[line].startswith("Stream"):
+            if trace.plane_names[trace.lines["plane"][line]].startswith("/device:GPU") and trace.line_names[
+                line
+            ].startswith("Stream"):
                 rows_of_line = range(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-                names = {row: trace.strings[trace.metadata["name"][trace.events["metadata"][row]]] for row in rows_of_line}
-                chosen = [row for row in rows_of_line if row not in named and not names[row].startswith(("Memcpy", "Memset"))]
+                names = {
+                    row: trace.strings[trace.metadata["name"][trace.events["metadata"][row]]]
+                    for row in rows_of_line
+                }
+                chosen = [
+                    row
+                    for row in rows_of_line
+                    if row not in named and not names[row].startswith(("Memcpy", "Memset"))
+                ]
                 unnamed += int(trace.events["duration_ps"][chosen].sum())
     assert unnamed > 0
     assert mine.idle_ps + unnamed == pytest.approx(peer["IDLE"]["total_self_time"] * PS_PER_US, abs=1000)
@@ -178,13 +224,19 @@ def test_shares_are_the_peers_but_of_all_that_ran() -> None:
 def test_rates_of_tpu_operations_are_the_peers() -> None:
     name = "xprof_tpu_inference_2_old__run"
     mine, peer = ours(name, "Device"), theirs(name, "Device")
-    for operation, flops, n_bytes, time_ps in zip(mine.name, mine.flops, mine.n_bytes, mine.time_ps, strict=True):
+    for operation, flops, n_bytes, time_ps in zip(
+        mine.name, mine.flops, mine.n_bytes, mine.time_ps, strict=True
+    ):
         # The peer's rate is in GFLOP/s and its bandwidth in GiB/s.
         assert flops / time_ps * 1000 == pytest.approx(peer[operation]["measured_flop_rate"], rel=1e-6)
-        if operation.startswith("copy-"):  # bytes over the nanoseconds of a start, or over what was left to wait for, are no rate
+        if operation.startswith(
+            "copy-"
+        ):  # bytes over the nanoseconds of a start, or over what was left to wait for, are no rate
             assert np.isnan(n_bytes) or n_bytes == 0
             continue
-        assert n_bytes / time_ps * 1e12 / 2**30 == pytest.approx(peer[operation]["measured_memory_bw"], rel=1e-6)
+        assert n_bytes / time_ps * 1e12 / 2**30 == pytest.approx(
+            peer[operation]["measured_memory_bw"], rel=1e-6
+        )
 
 
 def test_bounds_of_tpu_operations_are_the_peers() -> None:

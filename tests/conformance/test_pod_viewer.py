@@ -1,8 +1,9 @@
 """The pod viewer beside the peer's recorded answers.
 
-Deliberate differences: steps at both ends that the overview leaves out too are left out; each GPU is a core of its own, so that
-kernels of the peer's one core are spread over ours; host events inside others of their class and Python calls are counted by our
-sweep (`test_steps.py` gives the reasons), so of CPUs step times and input are compared.
+Deliberate differences: steps at both ends that the overview leaves out too are left out; each GPU is a core
+of its own, so that kernels of the peer's one core are spread over ours; host events inside others of their
+class and Python calls are counted by our sweep (`test_steps.py` gives the reasons), so of CPUs step times and
+input are compared.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def theirs(name: str) -> dict[str, dict[str, float]]:
 def test_runs_without_steps_are_those_of_the_peer(name: str) -> None:
     peer, mine = theirs(name), ours(name)
     if mine.steps.name == ("capture",) or name.startswith(("own_tf_cpu__keras", "tracelens", "reactant")):
-        assert not peer  # where the peer has none, we may have the whole capture or what kernels and functions tell
+        assert (
+            not peer
+        )  # where the peer has none, we may have the whole capture or what kernels and functions tell
     else:
         assert bool(peer) == bool(len(mine.steps))
 
@@ -49,11 +52,14 @@ def test_steps_of_hosts_last_as_long_and_wait_as_long_for_input(name: str) -> No
     for value in own:
         assert np.isclose(value, totals, rtol=1e-9).any()
     if name == "own_jax_cpu__mlp":
-        # Its batches come of a generator in Python, whose frames the peer counts as computing; `tests/truth/test_input.py` proves ours.
+        # Its batches come of a generator in Python, whose frames the peer counts as computing;
+        # `tests/truth/test_input.py` proves ours.
         assert (mine.part_ps[0, :, Part.INPUT] > 0).any()
         return
     by_total = {round(record["total"], 3): record["6"] for record in peer.values()}
-    for value, waited in zip(mine.total_ps[0] / PS_PER_US, mine.part_ps[0, :, Part.INPUT] / PS_PER_US, strict=True):
+    for value, waited in zip(
+        mine.total_ps[0] / PS_PER_US, mine.part_ps[0, :, Part.INPUT] / PS_PER_US, strict=True
+    ):
         assert waited == pytest.approx(by_total[round(float(value), 3)], rel=1e-6)
 
 
@@ -61,6 +67,7 @@ def test_kernels_of_the_peer_s_core_are_those_of_our_gpus() -> None:
     name = "xprof_gpu_multi_worker__GPU-multi-worker"
     ((_, record),) = theirs(name).items()
     mine = ours(name)
-    # A GPU that did its part of the step at another time has a span of its own; the peer has one core per host.
+    # A GPU that did its part of the step at another time has a span of its own; the peer has one core per
+    # host.
     assert mine.total_ps[:, 0].max() / PS_PER_US == pytest.approx(record["total"])
     assert mine.part_ps[:, 0, Part.COMPUTE].max() / PS_PER_US == pytest.approx(record["1"], rel=1e-6)

@@ -1,13 +1,17 @@
-"""tf.data's calls against those of TensorFlow 2.18.1, the last profiler that analysed them, on every trace of the corpus.
+"""tf.data's calls against those of TensorFlow 2.18.1, the last profiler that analysed them, on every trace of
+the corpus.
 
 Deliberate differences, each tested below:
 
-* An iterator's id is unsigned. The peer reads ids above 2^63 as 0 and merges all such iterators of a call into one node. Merged
+* An iterator's id is unsigned. The peer reads ids above 2^63 as 0 and merges all such iterators of a call
+into one node. Merged
   the same way, our nodes are the peer's.
 * So the peer blames its node 0, called "Prefetch" after the first of the merged ones, for what `Map` took.
-* Two files of the GPU run hold the same host name: the peer puts their calls into one pipeline, so that each counts twice. We show
+* Two files of the GPU run hold the same host name: the peer puts their calls into one pipeline, so that each
+counts twice. We show
   the hosts apart. Device pipelines never enter its summary, which then denies any activity of tf.data.
-* Calls that the capture cut come last; the peer ranks all by duration. Its calls are looked up by duration here.
+* Calls that the capture cut come last; the peer ranks all by duration. Its calls are looked up by duration
+here.
 * Starts are since another zero (one shift for the whole run).
 """
 
@@ -32,7 +36,9 @@ GPU = "xprof_gpu_multi_worker__GPU-multi-worker"
 PS_PER_US = 1_000_000
 _SIGNED = 1 << 63
 _NODE = re.compile(
-    r"<b>(\w+)</b>.*Start Time: (\d+) us<br/>Total Duration: (\d+) us<br/>Self Duration: (-?\d+) us<br/># Calls: (\d+)", re.DOTALL
+    r"<b>(\w+)</b>.*Start Time: (\d+) us<br/>Total Duration: (\d+) us<br/>Self Duration: (-?\d+) us<br/># "
+    r"Calls: (\d+)",
+    re.DOTALL,
 )
 
 
@@ -47,7 +53,9 @@ def recorded(name: str) -> tuple[list[Any], list[Any], Any]:
 
 
 def nodes_of(graph: list[Any], pipeline: str) -> dict[int, dict[str, tuple[str, int, int, int, int, int]]]:
-    """By rank and iterator: name, start, total, self, calls, kind (0 not blocking, 1 blocking, 2 bottleneck); times in µs."""
+    """By rank and iterator: name, start, total, self, calls, kind (0 not blocking, 1 blocking, 2 bottleneck);
+    times in µs.
+    """
     found: dict[int, dict[str, tuple[str, int, int, int, int, int]]] = {}
     for row in graph:
         _host, name, rank, node, _parent, kind = row["c"]
@@ -55,7 +63,14 @@ def nodes_of(graph: list[Any], pipeline: str) -> dict[int, dict[str, tuple[str, 
             parsed = _NODE.search(node["f"])
             assert parsed
             start, total, self_time, n_calls = (int(parsed[i]) for i in range(2, 6))
-            found.setdefault(rank["v"], {})[node["v"]] = parsed[1], start, total, self_time, n_calls, kind["v"]
+            found.setdefault(rank["v"], {})[node["v"]] = (
+                parsed[1],
+                start,
+                total,
+                self_time,
+                n_calls,
+                kind["v"],
+            )
     return found
 
 
@@ -90,8 +105,15 @@ def test_latencies_of_pipelines_are_the_peers(name: str) -> None:
     trace = open_session(name).trace("vm")
     (ours,) = pipelines(trace)
     took = ours.duration_ps
-    mine = [ours.name, *(int(x) // PS_PER_US for x in (took.min(), took.mean(), took.max())), len(took), ours.n_slow]
-    assert mine == [theirs[key] for key in ("input_pipeline", "min", "mean", "max", "num_calls", "num_slow_calls")]
+    mine = [
+        ours.name,
+        *(int(x) // PS_PER_US for x in (took.min(), took.mean(), took.max())),
+        len(took),
+        ours.n_slow,
+    ]
+    assert mine == [
+        theirs[key] for key in ("input_pipeline", "min", "mean", "max", "num_calls", "num_slow_calls")
+    ]
     assert summary["rows"][0]["c"][2]["v"] == ours.max_ps // PS_PER_US
 
 
@@ -108,10 +130,16 @@ def test_every_stage_of_every_call_is_the_peers_where_ids_are_merged_alike(name:
         assert set(mine) == set(nodes), rank
         for iterator, (_name, start, total, self_time, n_calls, kind) in nodes.items():
             total_ps, self_ps, calls, blocking = mine[iterator]
-            assert (total, self_time, n_calls) == (total_ps // PS_PER_US, self_ps // PS_PER_US, calls), (rank, iterator)
+            assert (total, self_time, n_calls) == (total_ps // PS_PER_US, self_ps // PS_PER_US, calls), (
+                rank,
+                iterator,
+            )
             assert (kind > 0) == (blocking > 0), (rank, iterator)
             if nodes[iterator][0] == "Root":
-                shifts.add(start - int(pipeline.start_ps[pipeline.order[by_duration(pipeline, rank + 1) - 1]]) // PS_PER_US)
+                shifts.add(
+                    start
+                    - int(pipeline.start_ps[pipeline.order[by_duration(pipeline, rank + 1) - 1]]) // PS_PER_US
+                )
     assert max(shifts) - min(shifts) <= 1
 
 
@@ -145,5 +173,7 @@ def test_the_gpu_run_s_calls_count_once_for_each_host_and_twice_for_the_peer() -
             assert (len(pipeline.calls), theirs["num_calls"]) == (1, len(session.hosts))
             for nodes in nodes_of(graph, pipeline.name).values():
                 mine = merged(trace, pipeline, 1)
-                assert {k: v[2:5] for k, v in nodes.items()} == {k: (a // PS_PER_US, b // PS_PER_US, n) for k, (a, b, n, _) in mine.items()}
+                assert {k: v[2:5] for k, v in nodes.items()} == {
+                    k: (a // PS_PER_US, b // PS_PER_US, n) for k, (a, b, n, _) in mine.items()
+                }
     assert np.unique([len(pipelines(session.trace(host))) for host in session.hosts]).tolist() == [2]

@@ -1,4 +1,6 @@
-"""`python -m tests.consistency [RUN …]`: every contradiction of every run, those with a reason too. RUN is a pattern of a run's name."""
+"""`python -m tests.consistency [RUN …]`: every contradiction of every run, those with a reason too. RUN is a
+pattern of a run's name.
+"""
 
 from __future__ import annotations
 

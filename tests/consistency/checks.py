@@ -1,6 +1,8 @@
-"""The payloads of all pages of one run → where they contradict each other, or themselves. Pure functions: nothing is opened here.
+"""The payloads of all pages of one run → where they contradict each other, or themselves. Pure functions:
+nothing is opened here.
 
-Each violation names the page (or pages), the thing and the numbers, so that the reader need not run anything again.
+Each violation names the page (or pages), the thing and the numbers, so that the reader need not run anything
+again.
 """
 
 from __future__ import annotations
@@ -22,9 +24,14 @@ from tests.consistency.words import foreign_words, told_framework
 Pages = Mapping[str, Payload]
 _EQUAL, _MOST, _WHOLE = 1e-6, 1.05, 2e-3
 _IDLE_APART = 0.001
-# Shares of something that may be larger than what they are compared with, by a part of their name: rates are held to their peaks.
-_MAY_EXCEED = re.compile(r"excess|efficiency|compute_fraction|memory_fraction|flops|hbm|bandwidth|roofline|on_chip")
-_OF_A_PEAK = re.compile(r"efficiency|compute_fraction|memory_fraction|flops_fraction|hbm_fraction|bandwidth_fraction|roofline|on_chip")
+# Shares of something that may be larger than what they are compared with, by a part of their name: rates are
+# held to their peaks.
+_MAY_EXCEED = re.compile(
+    r"excess|efficiency|compute_fraction|memory_fraction|flops|hbm|bandwidth|roofline|on_chip"
+)
+_OF_A_PEAK = re.compile(
+    r"efficiency|compute_fraction|memory_fraction|flops_fraction|hbm_fraction|bandwidth_fraction|roofline|on_chip"
+)
 _PARTS = re.compile(r"(by|top)_(?!ops$)|.*_by_|breakdown$|host_categories$|parts$")
 _NOT_STEP_PARTS = ("step_time_ps", "start_ps", "total_ps", "own_ps")
 _NAMED = re.compile(r"`([^`]+)`")
@@ -32,8 +39,14 @@ _SAVES = re.compile(r"sav(?:e|es|ing)\b[^.;]*?([\d.,]+) ?%")
 _SAVES_OF = re.compile(r"save[s]? ([\d.,]+\s\S+) of ([\d.,]+\s[^\s,.]+)")
 _UNITS = {"ps": 1, "ns": 1e3, "µs": 1e6, "ms": 1e9, "s": 1e12, "min": 6e13, "h": 3.6e15}
 # (page, scalar) that has the name of a fact and is none: why.
-NOT_FACTS = {("memory_viewer", "n_steps"): "places in the order in which a program runs its instructions, not steps of the job"}
-# Pages whose verdict names an operation, with where that stands: table, name, time, share. A page that says `subjects` is held to these.
+NOT_FACTS = {
+    (
+        "memory_viewer",
+        "n_steps",
+    ): "places in the order in which a program runs its instructions, not steps of the job"
+}
+# Pages whose verdict names an operation, with where that stands: table, name, time, share. A page that says
+# `subjects` is held to these.
 HEADLINES = {
     "framework_op_stats": ("ops", "operation", "total_self_time_ps"),
     "hlo_stats": ("ops", "op", "total_self_time_ps"),
@@ -59,12 +72,20 @@ def violations(pages: Pages) -> list[Violation]:
 
 
 def facts_agree(pages: Pages) -> Iterator[Violation]:
-    """A fact of the run has one value on all pages that show it, and is not known on one page and unknown on another."""
+    """A fact of the run has one value on all pages that show it, and is not known on one page and unknown on
+    another.
+    """
     for name in FACTS:
-        shown = {page: one.scalars[name].value for page, one in pages.items() if name in one.scalars and (page, name) not in NOT_FACTS}
+        shown = {
+            page: one.scalars[name].value
+            for page, one in pages.items()
+            if name in one.scalars and (page, name) not in NOT_FACTS
+        }
         if len(set(map(_comparable, shown.values()))) > 1 and not _all_near(list(shown.values())):
             yield Violation(
-                "facts agree", ", ".join(shown), f"`{name}` is " + ", ".join(f"{value} ({page})" for page, value in shown.items())
+                "facts agree",
+                ", ".join(shown),
+                f"`{name}` is " + ", ".join(f"{value} ({page})" for page, value in shown.items()),
             )
 
 
@@ -73,7 +94,9 @@ def _comparable(value: float | bool | None) -> float | None:
 
 
 def _all_near(values: list[Any]) -> bool:
-    return all(value is not None for value in values) and max(values) - min(values) <= _EQUAL * max(map(abs, values))
+    return all(value is not None for value in values) and max(values) - min(values) <= _EQUAL * max(
+        map(abs, values)
+    )
 
 
 def labels_tell_apart(pages: Pages) -> Iterator[Violation]:
@@ -81,19 +104,38 @@ def labels_tell_apart(pages: Pages) -> Iterator[Violation]:
     first: dict[tuple[str, str], tuple[str, Scalar]] = {}
     for page, payload in pages.items():
         for name, scalar in payload.scalars.items():
-            if scalar.value is None or (page, name) in NOT_FACTS or scalar.unit == "id" or name in _OF_THE_VIEW:
+            if (
+                scalar.value is None
+                or (page, name) in NOT_FACTS
+                or scalar.unit == "id"
+                or name in _OF_THE_VIEW
+            ):
                 continue
             before, other = first.setdefault((name, scalar.title), (page, scalar))
-            if not _all_near([other.value, scalar.value]) and (other.note == scalar.note or not (other.note and scalar.note)):
-                values = " and ".join(f"{one.value} ({one.note or 'no base said'})" for one in (other, scalar))
-                yield Violation("labels tell apart", f"{before}, {page}", f"`{name}` ({scalar.title}) is {values}")
+            if not _all_near([other.value, scalar.value]) and (
+                other.note == scalar.note or not (other.note and scalar.note)
+            ):
+                values = " and ".join(
+                    f"{one.value} ({one.note or 'no base said'})" for one in (other, scalar)
+                )
+                yield Violation(
+                    "labels tell apart", f"{before}, {page}", f"`{name}` ({scalar.title}) is {values}"
+                )
 
 
-_OF_THE_VIEW = ("start_ps", "end_ps", "n_events_in_window", "trace_duration_ps", "rank")  # of what a page happens to show
+_OF_THE_VIEW = (
+    "start_ps",
+    "end_ps",
+    "n_events_in_window",
+    "trace_duration_ps",
+    "rank",
+)  # of what a page happens to show
 
 
 def headlines_are_first(pages: Pages) -> Iterator[Violation]:
-    """The operation that a verdict names is the first row of its table, with the number that the sentence says."""
+    """The operation that a verdict names is the first row of its table, with the number that the sentence
+    says.
+    """
     for page, payload in pages.items():
         verdict = payload.verdict
         if verdict is None:
@@ -106,19 +148,31 @@ def headlines_are_first(pages: Pages) -> Iterator[Violation]:
             yield from _first_row(page, payload, (table, column, time), named[1])
 
 
-def _subject(page: str, payload: Payload, table: str, column: str, name: str, values: Mapping[str, float]) -> Iterator[Violation]:
+def _subject(
+    page: str, payload: Payload, table: str, column: str, name: str, values: Mapping[str, float]
+) -> Iterator[Violation]:
     made = payload.tables.get(table)
     row = _row_of(made, column, name) if made else -1
     if made is None or row < 0:
-        yield Violation("headlines are first", page, f"the verdict speaks of `{name}` ({table}.{column}), which is not in the table")
+        yield Violation(
+            "headlines are first",
+            page,
+            f"the verdict speaks of `{name}` ({table}.{column}), which is not in the table",
+        )
         return
     quoted = _NAMED.findall(payload.verdict.text) if payload.verdict is not None else []
-    if quoted and not any(_plain(one) in _plain(name) or one in _texts(_column(made, column)) for one in quoted):
-        yield Violation("headlines are first", page, f"the verdict quotes `{quoted[0]}`, its subject is `{name}`")
+    if quoted and not any(
+        _plain(one) in _plain(name) or one in _texts(_column(made, column)) for one in quoted
+    ):
+        yield Violation(
+            "headlines are first", page, f"the verdict quotes `{quoted[0]}`, its subject is `{name}`"
+        )
     for key, value in values.items():
         cell = float(_column(made, key).values[row])
         if not _all_near([cell, float(value)]):
-            yield Violation("headlines are first", page, f"`{name}`: the verdict's {key} is {value}, the table's {cell}")
+            yield Violation(
+                "headlines are first", page, f"`{name}`: the verdict's {key} is {value}, the table's {cell}"
+            )
     by = next(iter(values), "")
     if by:
         yield from _is_first(page, made, (table, column, by), row, name)
@@ -129,13 +183,22 @@ def _plain(name: str) -> str:
     return name.replace("(anonymous namespace)::", "").removesuffix("…")
 
 
-def _is_first(page: str, made: Table, where: tuple[str, str, str], row: int, name: str) -> Iterator[Violation]:
+def _is_first(
+    page: str, made: Table, where: tuple[str, str, str], row: int, name: str
+) -> Iterator[Violation]:
     table, column, by = where
     numbers, names = _numbers(_column(made, by)), _texts(_column(made, column))
-    counted = np.array([text.lower() not in ("idle", "other", "(no operation)") for text in names]) & np.isfinite(numbers) & _beside(made)
+    counted = (
+        np.array([text.lower() not in ("idle", "other", "(no operation)") for text in names])
+        & np.isfinite(numbers)
+        & _beside(made)
+    )
     if counted.any() and numbers[row] < numbers[counted].max() * (1 - _EQUAL):
         first = int(np.flatnonzero(counted & (numbers == numbers[counted].max()))[0])
-        text = f"the verdict names `{name}` ({numbers[row]:g}), the first row of {table} by {by} is `{names[first]}` ({numbers[first]:g})"
+        text = (
+            f"the verdict names `{name}` ({numbers[row]:g}), the first row of {table} by {by} is "
+            f"`{names[first]}` ({numbers[first]:g})"
+        )
         yield Violation("headlines are first", page, text)
 
 
@@ -153,16 +216,28 @@ def _first_row(page: str, payload: Payload, where: tuple[str, str, str], name: s
     names = _texts(_column(made, column))
     row = next((i for i, text in enumerate(names) if text == name), -1)
     if row < 0:
-        yield Violation("headlines are first", page, f"the verdict names `{name}`, which no row of {table} is called by")
+        yield Violation(
+            "headlines are first", page, f"the verdict names `{name}`, which no row of {table} is called by"
+        )
         return
     yield from _is_first(page, made, where, row, name)
     time = format_time(float(_column(made, by).values[row]))
     if time not in verdict.text:
-        yield Violation("headlines are first", page, f"`{name}` has {time} in {table}, the verdict says: {verdict.text}")
-    shares = [column for column in made.columns if column.name.endswith("fraction") and np.isfinite(float(column.values[row]))]
+        yield Violation(
+            "headlines are first", page, f"`{name}` has {time} in {table}, the verdict says: {verdict.text}"
+        )
+    shares = [
+        column
+        for column in made.columns
+        if column.name.endswith("fraction") and np.isfinite(float(column.values[row]))
+    ]
     said = [format_fraction(float(one.values[row])) for one in shares]
     if "%" in verdict.text and shares and not any(text in verdict.text for text in said):
-        yield Violation("headlines are first", page, f"`{name}` has the shares {said} in {table}, the verdict says: {verdict.text}")
+        yield Violation(
+            "headlines are first",
+            page,
+            f"`{name}` has the shares {said} in {table}, the verdict says: {verdict.text}",
+        )
 
 
 def parts_sum_up(pages: Pages) -> Iterator[Violation]:
@@ -170,7 +245,12 @@ def parts_sum_up(pages: Pages) -> Iterator[Violation]:
     for page, payload in pages.items():
         for name, table in payload.tables.items():
             fraction = next((column for column in table.columns if column.name == "fraction"), None)
-            if fraction is not None and _PARTS.match(name) and table.n_rows and not table.note.startswith("the first"):
+            if (
+                fraction is not None
+                and _PARTS.match(name)
+                and table.n_rows
+                and not table.note.startswith("the first")
+            ):
                 total = float(np.nansum(_numbers(fraction)))
                 if total and abs(total - 1) > _WHOLE:
                     yield Violation("parts sum up", page, f"the shares of `{name}` sum up to {total:.4f}")
@@ -187,7 +267,11 @@ def _steps_sum_up(page: str, steps: Table) -> Iterator[Violation]:
     wrong = np.flatnonzero(np.abs(total - time) > np.maximum(_EQUAL * time, 2.0))
     if len(wrong):
         row = int(wrong[0])
-        yield Violation("parts sum up", page, f"step {row}: its parts sum up to {total[row]:g} ps, it takes {time[row]:g} ps")
+        yield Violation(
+            "parts sum up",
+            page,
+            f"step {row}: its parts sum up to {total[row]:g} ps, it takes {time[row]:g} ps",
+        )
 
 
 def shares_are_shares(pages: Pages) -> Iterator[Violation]:
@@ -202,17 +286,27 @@ def rates_respect_peaks(pages: Pages) -> Iterator[Violation]:
     for page, name, largest, _least in _fractions(pages):
         said = any(re.search(r"peak|roof|105", diagnostic.message) for diagnostic in pages[page].diagnostics)
         if _OF_A_PEAK.search(name.rpartition(".")[2]) and largest > _MOST and not said:
-            yield Violation("rates respect peaks", page, f"`{name}` reaches {largest:.4g} of its peak, and no diagnostic says so")
+            yield Violation(
+                "rates respect peaks",
+                page,
+                f"`{name}` reaches {largest:.4g} of its peak, and no diagnostic says so",
+            )
     peaks = _peaks(pages)
     for page, payload in pages.items():
         said = any(re.search(r"peak|roof|105", diagnostic.message) for diagnostic in payload.diagnostics)
         for table_name, table in payload.tables.items():
             for column in table.columns:
                 peak = peaks.get(column.name, 0.0)
-                largest = _largest(_numbers(column)) if peak and table_name != "roofs" and column.name in peaks else 0.0
+                largest = (
+                    _largest(_numbers(column))
+                    if peak and table_name != "roofs" and column.name in peaks
+                    else 0.0
+                )
                 if peak and largest > _MOST * peak and not said:
                     yield Violation(
-                        "rates respect peaks", page, f"`{table_name}.{column.name}` reaches {largest:.4g}, its peak is {peak:.4g}"
+                        "rates respect peaks",
+                        page,
+                        f"`{table_name}.{column.name}` reaches {largest:.4g}, its peak is {peak:.4g}",
                     )
 
 
@@ -225,11 +319,16 @@ def _peaks(pages: Pages) -> dict[str, float]:
 def busy_and_idle_are_all(pages: Pages) -> Iterator[Violation]:
     """Busy and idle time are the device time; no device is busy for longer than it was profiled."""
     known = {
-        name: one.scalars[name].value for one in pages.values() for name in ("device_busy_ps", "device_time_ps") if name in one.scalars
+        name: one.scalars[name].value
+        for one in pages.values()
+        for name in ("device_busy_ps", "device_time_ps")
+        if name in one.scalars
     }
     busy, whole = known.get("device_busy_ps"), known.get("device_time_ps")
     if busy is not None and whole is not None and busy > whole:
-        yield Violation("busy and idle are all", "overview_page", f"the devices are busy for {busy} ps of {whole} ps")
+        yield Violation(
+            "busy and idle are all", "overview_page", f"the devices are busy for {busy} ps of {whole} ps"
+        )
     for page, payload in pages.items():
         idle, steps = payload.scalars.get("device_idle_fraction"), payload.scalars.get("n_steps")
         if idle is None or idle.value is None or busy is None or not whole:
@@ -237,7 +336,9 @@ def busy_and_idle_are_all(pages: Pages) -> Iterator[Violation]:
         if steps is None or not steps.value or idle.title.startswith("TPU"):
             rest = 1 - float(busy) / float(whole)
             if abs(float(idle.value) - rest) > 1e-4:
-                yield Violation("busy and idle are all", page, f"idle is {float(idle.value):.5f}, busy leaves {rest:.5f}")
+                yield Violation(
+                    "busy and idle are all", page, f"idle is {float(idle.value):.5f}, busy leaves {rest:.5f}"
+                )
 
 
 def savings_are_smaller(pages: Pages) -> Iterator[Violation]:
@@ -248,7 +349,11 @@ def savings_are_smaller(pages: Pages) -> Iterator[Violation]:
                 if float(share.replace(",", "")) >= 100:
                     yield Violation("savings are smaller", page, text)
             for part, whole in _SAVES_OF.findall(text):
-                if _time(part) is not None and _time(whole) is not None and (_time(part) or 0) > (_time(whole) or 0):
+                if (
+                    _time(part) is not None
+                    and _time(whole) is not None
+                    and (_time(part) or 0) > (_time(whole) or 0)
+                ):
                     yield Violation("savings are smaller", page, text)
         gains = payload.tables.get("stragglers")
         step = payload.scalars.get("job_step_ps") or payload.scalars.get("step_ps")
@@ -256,7 +361,9 @@ def savings_are_smaller(pages: Pages) -> Iterator[Violation]:
             largest = _largest(_numbers(_column(gains, "gain_ps")))
             if largest >= float(step.value):
                 yield Violation(
-                    "savings are smaller", page, f"a gain of {format_time(largest)} per step of {format_time(float(step.value))}"
+                    "savings are smaller",
+                    page,
+                    f"a gain of {format_time(largest)} per step of {format_time(float(step.value))}",
                 )
         estimates = payload.tables.get("what_if")
         if estimates is not None:
@@ -271,7 +378,9 @@ def _estimates(page: str, table: Table) -> Iterator[Violation]:
         known = np.isfinite(low) & np.isfinite(high)
         if (low[known] > high[known] * (1 + _EQUAL)).any() or (low[known] < 0).any():
             yield Violation(
-                "savings are smaller", page, f"an estimate of the {what} lies between {low[known].tolist()} and {high[known].tolist()}"
+                "savings are smaller",
+                page,
+                f"an estimate of the {what} lies between {low[known].tolist()} and {high[known].tolist()}",
             )
 
 
@@ -302,14 +411,20 @@ def _names_of(payload: Payload) -> frozenset[str]:
     """Every name that the tables show: sentences may repeat these."""
     skip = ("text", "advice", "remedy", "change", "note")
     return frozenset(
-        text for table in payload.tables.values() for column in table.columns if column.name not in skip for text in column.strings or ()
+        text
+        for table in payload.tables.values()
+        for column in table.columns
+        if column.name not in skip
+        for text in column.strings or ()
     )
 
 
 def verdicts_agree(pages: Pages) -> Iterator[Violation]:
     """Pages that judge the input agree: none is green where another is red."""
     told = {
-        page: pages[page].verdict for page in ("overview_page", "input_pipeline_analyzer", "tf_data_bottleneck_analysis") if page in pages
+        page: pages[page].verdict
+        for page in ("overview_page", "input_pipeline_analyzer", "tf_data_bottleneck_analysis")
+        if page in pages
     }
     level = {
         page: verdict.level
@@ -317,10 +432,23 @@ def verdicts_agree(pages: Pages) -> Iterator[Violation]:
         if verdict is not None and _is_about_input(page, verdict.category, verdict.text)
     }
     if "good" in level.values() and "bad" in level.values():
-        yield Violation("verdicts agree", ", ".join(level), ", ".join(f"{page} is {one}: {told[page].text}" for page, one in level.items()))  # type: ignore[union-attr]
+        yield Violation(
+            "verdicts agree",
+            ", ".join(level),
+            ", ".join(f"{page} is {one}: {told[page].text}" for page, one in level.items()),
+        )  # type: ignore[union-attr]
     overview, page = told.get("overview_page"), told.get("input_pipeline_analyzer")
-    if overview and page and overview.category == "input" and overview.level in ("warn", "bad") and page.level != overview.level:
-        text = f"the overview is {overview.level} ({overview.text}), the input pipeline {page.level} ({page.text})"
+    if (
+        overview
+        and page
+        and overview.category == "input"
+        and overview.level in ("warn", "bad")
+        and page.level != overview.level
+    ):
+        text = (
+            f"the overview is {overview.level} ({overview.text}), the input pipeline {page.level} "
+            f"({page.text})"
+        )
         yield Violation("verdicts agree", "overview_page, input_pipeline_analyzer", text)
 
 
@@ -348,7 +476,11 @@ def _largest(numbers: npt.NDArray[np.float64]) -> float:
 def _sentences(payload: Payload) -> Iterator[str]:
     """Everything that a page says in words: verdict, advice, diagnostics."""
     if payload.verdict is not None:
-        yield from (payload.verdict.text, *payload.verdict.details, *(step.text for step in payload.verdict.next))
+        yield from (
+            payload.verdict.text,
+            *payload.verdict.details,
+            *(step.text for step in payload.verdict.next),
+        )
     for diagnostic in payload.diagnostics:
         yield from (diagnostic.message, diagnostic.remedy)
     for name in ("advice", "recommendations"):
@@ -380,8 +512,9 @@ def with_scalar(payload: Payload, name: str, value: float | None) -> Payload:
 
 
 def idle_times_agree(pages: Pages) -> Iterator[Violation]:
-    """Within steps GPUs are as idle on the overview as in the pod viewer: all at once where there are several; a single one without
-    waiting for input, which the overview calls Other where that differs from idle time.
+    """Within steps GPUs are as idle on the overview as in the pod viewer: all at once where there are
+    several; a single one without waiting for input, which the overview calls Other where that differs from
+    idle time.
     """
     if not {"overview_page", "pod_viewer"} <= set(pages):
         return
@@ -390,7 +523,13 @@ def idle_times_agree(pages: Pages) -> Iterator[Violation]:
     theirs = pod.get("all_idle_fraction")
     if theirs is None and _value(pod.get("n_chips")) == 1:
         idle, theirs = overview.get("other_fraction", idle), pod.get("idle_fraction")
-    if idle is None or theirs is None or not idle.title.startswith(("GPU", "Other")) or not _value(n_steps) or "n_steps" not in pod:
+    if (
+        idle is None
+        or theirs is None
+        or not idle.title.startswith(("GPU", "Other"))
+        or not _value(n_steps)
+        or "n_steps" not in pod
+    ):
         return
     if abs(_value(idle) - _value(theirs)) > _IDLE_APART:
         text = f"the GPU idles {_value(idle):.4f} of the steps on one page, {_value(theirs):.4f} on the other"
@@ -402,26 +541,47 @@ def _value(scalar: Scalar | None) -> float:
 
 
 def marks_agree(pages: Pages) -> Iterator[Violation]:
-    """The stage that is marked in the call shown is the one that the verdict and the table of pipelines name."""
+    """The stage that is marked in the call shown is the one that the verdict and the table of
+    pipelines name.
+    """
     payload = pages.get("tf_data_bottleneck_analysis")
     if payload is None or payload.verdict is None or payload.verdict.level not in ("warn", "bad"):
         return
     chosen, listed = payload.tables["chosen"], payload.tables["pipelines"]
     key = (_texts(_column(chosen, "host"))[0], _texts(_column(chosen, "pipeline"))[0])
     marked = _texts(_column(chosen, "bottleneck_long_name"))[0]
-    rows = zip(*(_texts(_column(listed, name)) for name in ("host", "pipeline", "bottleneck_long_name")), strict=True)
+    rows = zip(
+        *(_texts(_column(listed, name)) for name in ("host", "pipeline", "bottleneck_long_name")), strict=True
+    )
     named = next((stage for host, pipeline, stage in rows if (host, pipeline) == key), "")
     if marked != named:
-        yield Violation("marks agree", payload.tool, f"the call shown marks `{marked}`, the table names `{named}`: {payload.verdict.text}")
+        yield Violation(
+            "marks agree",
+            payload.tool,
+            f"the call shown marks `{marked}`, the table names `{named}`: {payload.verdict.text}",
+        )
 
 
 def limits_agree(pages: Pages) -> Iterator[Violation]:
-    """No page names another limit of the job than the overview's first finding, nor another share of the same cause."""
+    """No page names another limit of the job than the overview's first finding, nor another share of the same
+    cause.
+    """
     for page, text in contradictions(pages):
         yield Violation("limits agree", page, text)
 
 
 RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
-    facts_agree, labels_tell_apart, headlines_are_first, parts_sum_up, shares_are_shares, rates_respect_peaks, busy_and_idle_are_all,
-    savings_are_smaller, words_fit_the_framework, verdicts_agree, marks_agree, idle_times_agree, limits_agree,
-)  # fmt: skip
+    facts_agree,
+    labels_tell_apart,
+    headlines_are_first,
+    parts_sum_up,
+    shares_are_shares,
+    rates_respect_peaks,
+    busy_and_idle_are_all,
+    savings_are_smaller,
+    words_fit_the_framework,
+    verdicts_agree,
+    marks_agree,
+    idle_times_agree,
+    limits_agree,
+)

@@ -1,4 +1,6 @@
-"""What pages say of the job's limits, beside the overview's findings: they name the same cause, with the same share."""
+"""What pages say of the job's limits, beside the overview's findings: they name the same cause, with the same
+share.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,18 @@ from tb_tpuprof.units import format_fraction
 WARM_UP, INPUT, UNRECORDED = "Warm-up", "Input", "Not recorded"
 _LEAD = re.compile(r"(Highly|Moderately|Possibly) ([\w-]+)-bound|Compute-bound")
 _BOUND = {
-    "compilation": "Compilation", "input": INPUT, "Python": "Python", "callback": "Callbacks", "dispatch": "Dispatch",
-    "transfer": "Transfers", "communication": "Communication",
-}  # fmt: skip
+    "compilation": "Compilation",
+    "input": INPUT,
+    "Python": "Python",
+    "callback": "Callbacks",
+    "dispatch": "Dispatch",
+    "transfer": "Transfers",
+    "communication": "Communication",
+}
 _LIMIT = re.compile(r"What limits this job is (.*), (\S+(?: [\d.]+)? %) of [^,]*: see the overview\.")
-_INPUT = re.compile(r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+ %)\) (?:of each step|for data)")
+_INPUT = re.compile(
+    r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+ %)\) (?:of each step|for data)"
+)
 # Which pages are about which causes, as docs/causes/README.md lists them.
 ABOUT = {
     INPUT: ("input_pipeline_analyzer", "tf_data_bottleneck_analysis"),
@@ -28,7 +37,9 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class Told:
-    """The diagnosis as the overview shows it: its sentence; cause and share of its first finding (empty: healthy); shares of the input."""
+    """The diagnosis as the overview shows it: its sentence; cause and share of its first finding (empty:
+    healthy); shares of the input.
+    """
 
     text: str
     cause: str
@@ -37,7 +48,9 @@ class Told:
 
 
 def told_limits(overview: Payload | None) -> Told | None:
-    """What the overview says; None where it does not go by the diagnosis (no steps, no details, captures that do not overlap)."""
+    """What the overview says; None where it does not go by the diagnosis (no steps, no details, captures that
+    do not overlap).
+    """
     if overview is None or overview.verdict is None or "findings" not in overview.tables:
         return None
     rows, causes = _rows(overview.tables["findings"]), _rows(overview.tables["causes"])
@@ -47,7 +60,12 @@ def told_limits(overview: Payload | None) -> Told | None:
         return None
     shares = [float(str(row["share"])) for row in (*rows, *causes) if row["cause"] == INPUT]
     of_input = frozenset(map(format_fraction, shares))
-    return Told(overview.verdict.text, str(top["cause"]) if top else "", float(str(top["share"])) if top else 0.0, of_input)
+    return Told(
+        overview.verdict.text,
+        str(top["cause"]) if top else "",
+        float(str(top["share"])) if top else 0.0,
+        of_input,
+    )
 
 
 def contradictions(pages: Mapping[str, Payload]) -> Iterator[tuple[str, str]]:
@@ -59,7 +77,11 @@ def contradictions(pages: Mapping[str, Payload]) -> Iterator[tuple[str, str]]:
         if payload.verdict is None:
             continue
         if page in ABOUT.get(limits.cause, ()) and not payload.verdict.text.startswith(limits.text):
-            yield page, f"is about {limits.cause} and does not open with: {limits.text} — but: {payload.verdict.text}"
+            yield (
+                page,
+                f"is about {limits.cause} and does not open with: {limits.text} — but: "
+                f"{payload.verdict.text}",
+            )
         for text in (payload.verdict.text, *payload.verdict.details):
             for wrong in (*_leads(text, limits), *_shares(text, limits)):
                 yield page, f"{wrong}: {text}"
@@ -83,12 +105,17 @@ def _shares(text: str, limits: Told) -> Iterator[str]:
         yield f"says {named[2]} of what takes {format_fraction(limits.share)}"
     for share in _INPUT.findall(text):
         if share not in limits.input_shares:
-            yield f"says that input takes {share}, the findings and causes {', '.join(sorted(limits.input_shares)) or 'nothing'}"
+            yield (
+                f"says that input takes {share}, the findings and causes "
+                f"{', '.join(sorted(limits.input_shares)) or 'nothing'}"
+            )
 
 
 def _rows(table: Table) -> list[dict[str, object]]:
     found: list[dict[str, object]] = [{} for _ in range(table.n_rows)]
     for column in table.columns:
         for row, value in zip(found, column.values.tolist(), strict=True):
-            row[column.name] = value if column.strings is None else column.strings[value] if value >= 0 else ""
+            row[column.name] = (
+                value if column.strings is None else column.strings[value] if value >= 0 else ""
+            )
     return found

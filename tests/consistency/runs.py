@@ -1,4 +1,6 @@
-"""Every run that pages are compared on: the demo's, those of the corpus that TPUPROF_CORPUS names, and generated ones."""
+"""Every run that pages are compared on: the demo's, those of the corpus that TPUPROF_CORPUS names, and
+generated ones.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ _GPU = GpuJob(parts=Parts(compute=0.5, infeed=0.1, outfeed=0.02, collective=0.2)
 
 def _gpus(parts: tuple[Parts, ...], gap_s: float = 0.0) -> dict[str, bytes]:
     """Hosts whose steps go into different things; the next begins `gap_s` later."""
-    jobs = [replace(_GPU, parts=part, n_gpus=i + 1, start_ns=10**15 + round(i * gap_s * 1e9)) for i, part in enumerate(parts)]
+    jobs = [
+        replace(_GPU, parts=part, n_gpus=i + 1, start_ns=10**15 + round(i * gap_s * 1e9))
+        for i, part in enumerate(parts)
+    ]
     return {f"synthetic-gpu-{i}": gpu_xspace(job, f"synthetic-gpu-{i}") for i, job in enumerate(jobs)}
 
 
@@ -36,22 +41,36 @@ def generated() -> dict[str, Mapping[str, bytes]]:
     three = (Parts(0.5, 0.1, 0.02, 0.2), Parts(0.3, 0.4), Parts(0.9))
     return {
         "tpu_three_hosts": tpu_hosts(_TPU, (1.0, 1.3, 1.1)),
-        "tpu_compute": {"synthetic-tpu": tpu_xspace(replace(_TPU, parts=Parts(compute=0.985), n_cores=3, device="TPU v4"))},
+        "tpu_compute": {
+            "synthetic-tpu": tpu_xspace(replace(_TPU, parts=Parts(compute=0.985), n_cores=3, device="TPU v4"))
+        },
         "tpu_skew": {"synthetic-tpu": tpu_xspace(replace(_TPU, n_cores=4, core_delay=0.02))},
-        "tpu_sparse": {"synthetic-tpu": tpu_xspace(replace(_TPU, n_cores=4, cores_per_chip=2, n_sparse_cores=1, parts=Parts(0.4, 0.1)))},
+        "tpu_sparse": {
+            "synthetic-tpu": tpu_xspace(
+                replace(_TPU, n_cores=4, cores_per_chip=2, n_sparse_cores=1, parts=Parts(0.4, 0.1))
+            )
+        },
         "tpu_no_steps": {"synthetic-tpu": tpu_xspace(replace(_TPU, has_steps=False, n_cores=3))},
-        "tpu_unknown": {"synthetic-tpu": tpu_xspace(replace(_TPU, device="TPU of tomorrow", peak_flops_per_s=0, peak_bytes_per_s=0))},
+        "tpu_unknown": {
+            "synthetic-tpu": tpu_xspace(
+                replace(_TPU, device="TPU of tomorrow", peak_flops_per_s=0, peak_bytes_per_s=0)
+            )
+        },
         "pod": pod_hosts(Pod()),
         "gpu_three_hosts": _gpus(three),
         "gpu_apart": _gpus(three, 86_400.0 * 148),
         "gpu_many_steps": {"synthetic-gpu": gpu_xspace(replace(_GPU, n_gpus=3))},
-        "kernels": {f"synthetic-gpu-{i}": kernels_xspace(n_gpus=i + 1, host=f"synthetic-gpu-{i}") for i in range(3)},
+        "kernels": {
+            f"synthetic-gpu-{i}": kernels_xspace(n_gpus=i + 1, host=f"synthetic-gpu-{i}") for i in range(3)
+        },
         "memory": {"synthetic-memory": memory_xspace(MemoryJob(n_memories=3))},
     }
 
 
 def corpus_runs() -> dict[str, str]:
-    """Runs of the corpus by name, with the folder or file of each; files that belong to no run are runs by themselves."""
+    """Runs of the corpus by name, with the folder or file of each; files that belong to no run are runs by
+    themselves.
+    """
     root = os.environ.get("TPUPROF_CORPUS", "")
     if not root:
         return {}
@@ -62,7 +81,9 @@ def corpus_runs() -> dict[str, str]:
         if "+" not in run.path:
             used |= {os.path.realpath(file.path) for file in run.files}
     for file in sorted(Path(root).rglob("*")):
-        is_new = file.name.endswith(_TRACES) and os.path.realpath(file) not in used and "plugins" not in file.parts
+        is_new = (
+            file.name.endswith(_TRACES) and os.path.realpath(file) not in used and "plugins" not in file.parts
+        )
         if is_new and file.stat().st_size:
             found[str(file.relative_to(root))] = str(file)
     return dict(sorted(found.items()))
@@ -70,7 +91,9 @@ def corpus_runs() -> dict[str, str]:
 
 @cache
 def payloads(path: str) -> dict[str, Payload]:
-    """What each tool that has anything to show of a run shows by default. Raises ProfilerError where the run cannot be read."""
+    """What each tool that has anything to show of a run shows by default. Raises ProfilerError where the run
+    cannot be read.
+    """
     session = Session(path, cache=False)
     if open_run(path).state != "hlo":
         for host in session.hosts:

@@ -1,4 +1,5 @@
-"""`python -m tests.consistency.sentences`: the overview's sentence of every run of the demo and of TPUPROF_CORPUS, a line each.
+"""`python -m tests.consistency.sentences`: the overview's sentence of every run of the demo and of
+TPUPROF_CORPUS, a line each.
 
 The lines of two versions beside one another show which answers have changed.
 """
@@ -25,7 +26,9 @@ def sentence(path: str) -> str:
 
 def main() -> None:
     """Print `run<tab>level: sentence` for each run."""
-    runs = {f"demo/{name}": str(path) for name, path in demo_runs().items()} | {f"corpus/{n}": path for n, path in corpus_runs().items()}
+    runs = {f"demo/{name}": str(path) for name, path in demo_runs().items()} | {
+        f"corpus/{n}": path for n, path in corpus_runs().items()
+    }
     for name, path in runs.items():
         sys.stdout.write(f"{name}\t{sentence(path)}\n")
 

@@ -1,4 +1,6 @@
-"""The checks can fail: each rule finds what is broken on purpose, and nothing in the pages that it was broken in."""
+"""The checks can fail: each rule finds what is broken on purpose, and nothing in the pages that it was broken
+in.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +23,46 @@ LIMIT = "What limits this job is waiting for data, {:.1f} % of the mean step: se
 
 @cache
 def pages() -> Pages:
-    """Three pages of a PyTorch run with three steps on three GPUs, drawn by hand; every rule has something to look at."""
-    steps = Table("Steps", (
-        text_column("step", "Step", ("1", "2", "3")),
-        Column("step_time_ps", "Step time", np.array([10, 20, 60]), "ps"), Column("start_ps", "Start", np.array([0, 10, 30]), "ps"),
-        Column("input_ps", "Input", np.array([1, 5, 30]), "ps"), Column("other_ps", "Other", np.array([9, 15, 30]), "ps"),
-    ))  # fmt: skip
+    """Three pages of a PyTorch run with three steps on three GPUs, drawn by hand; every rule has something to
+    look at.
+    """
+    steps = Table(
+        "Steps",
+        (
+            text_column("step", "Step", ("1", "2", "3")),
+            Column("step_time_ps", "Step time", np.array([10, 20, 60]), "ps"),
+            Column("start_ps", "Start", np.array([0, 10, 30]), "ps"),
+            Column("input_ps", "Input", np.array([1, 5, 30]), "ps"),
+            Column("other_ps", "Other", np.array([9, 15, 30]), "ps"),
+        ),
+    )
     fact = {
         "step_time_avg_ps": Scalar(30.0, "ps", "Average step time"), "n_steps": Scalar(3, "count", "Steps"),
         "input_fraction": Scalar(0.4, "fraction", "Waiting for input"),
     }  # fmt: skip
     overview = Payload(
-        "overview_page", "run", ("a", "b", "c"),
+        "overview_page",
+        "run",
+        ("a", "b", "c"),
         {
-            "steps": steps, "breakdown": _shares(0.4, 0.6), "environment": pairs_table("Environment", [("Framework", "PyTorch")]),
-            "recommendations": _advice("Set `num_workers`."), "findings": _findings("Input", f"E{INPUT_BOUND[22:]}", 0.4),
+            "steps": steps,
+            "breakdown": _shares(0.4, 0.6),
+            "environment": pairs_table("Environment", [("Framework", "PyTorch")]),
+            "recommendations": _advice("Set `num_workers`."),
+            "findings": _findings("Input", f"E{INPUT_BOUND[22:]}", 0.4),
             "causes": _findings("Input", "", 0.4),
         },
         {
-            **fact, "device_busy_ps": Scalar(240, "ps", "Device busy"), "device_time_ps": Scalar(300, "ps", "Device time"),
+            **fact,
+            "device_busy_ps": Scalar(240, "ps", "Device busy"),
+            "device_time_ps": Scalar(300, "ps", "Device time"),
             "device_idle_fraction": Scalar(0.2, "fraction", "TPU idle"),
         },
         Verdict("bad", INPUT_BOUND, "input"),
-    )  # fmt: skip
-    input_page = Payload("input_pipeline_analyzer", "run", overview.hosts, {"steps": steps}, fact, overview.verdict)
+    )
+    input_page = Payload(
+        "input_pipeline_analyzer", "run", overview.hosts, {"steps": steps}, fact, overview.verdict
+    )
     ops = Table("Operations", (
         text_column("op", "Operation", ("mm", "IDLE", "add", "relu")),
         Column("total_self_time_ps", "Self time", np.array([150.0, 200.0, 60.0, 30.0]), "ps"),
@@ -52,10 +70,25 @@ def pages() -> Pages:
         Column("hbm_bytes_per_s", "HBM", np.array([9e11, np.nan, 1e11, 0.0]), "bytes_per_s"),
     ))  # fmt: skip
     named = Subject("ops", "op", "mm", {"total_self_time_ps": 150.0})
-    verdict = Verdict("unknown", "`mm` takes the most time: 150 ps.", "compute", ("It would save 20 % of the time.",), (), (named,))
-    hlo = Payload("hlo_stats", "run", overview.hosts, {"ops": ops, "by_op": _shares(0.5, 0.3, 0.2)}, {}, verdict)
+    verdict = Verdict(
+        "unknown",
+        "`mm` takes the most time: 150 ps.",
+        "compute",
+        ("It would save 20 % of the time.",),
+        (),
+        (named,),
+    )
+    hlo = Payload(
+        "hlo_stats", "run", overview.hosts, {"ops": ops, "by_op": _shares(0.5, 0.3, 0.2)}, {}, verdict
+    )
     peaks = {"peak_hbm_bytes_per_s": Scalar(1e12, "bytes_per_s", "Peak")}
-    pod = Payload("pod_viewer", "run", overview.hosts, {"stragglers": _gain(10.0)}, {"step_ps": Scalar(60.0, "ps", "Step time")})
+    pod = Payload(
+        "pod_viewer",
+        "run",
+        overview.hosts,
+        {"stragglers": _gain(10.0)},
+        {"step_ps": Scalar(60.0, "ps", "Step time")},
+    )
     roofline = Payload("roofline_model", "run", overview.hosts, {}, peaks)
     listed = {"chosen": _call("Filter"), "pipelines": _call("Filter")}
     slow = Verdict("bad", f"{INPUT_BOUND} Its bottleneck is `Filter`.", "input")
@@ -70,7 +103,10 @@ def _call(stage: str) -> Table:
 
 def _shares(*values: float) -> Table:
     names = [f"part {i}" for i in range(len(values))]
-    return Table("Shares", (text_column("name", "Name", names), Column("fraction", "Share", np.array(values), "fraction")))
+    return Table(
+        "Shares",
+        (text_column("name", "Name", names), Column("fraction", "Share", np.array(values), "fraction")),
+    )
 
 
 def _findings(cause: str, sentence: str, share: float) -> Table:
@@ -92,7 +128,9 @@ def said(text: str) -> Change:
 
 
 def subject(**changes: object) -> Change:
-    return lambda one: replace(one, verdict=replace(_verdict(one), subjects=(replace(_verdict(one).subjects[0], **changes),)))  # type: ignore[arg-type]
+    return lambda one: replace(
+        one, verdict=replace(_verdict(one), subjects=(replace(_verdict(one).subjects[0], **changes),))
+    )  # type: ignore[arg-type]
 
 
 def detail(text: str) -> Change:
@@ -116,7 +154,9 @@ def cell(table_name: str, column: str, row: int, value: float) -> Change:
             if old.name == column:
                 values[row] = value
             columns.append(replace(old, values=values))
-        return replace(one, tables={**one.tables, table_name: replace(one.tables[table_name], columns=tuple(columns))})
+        return replace(
+            one, tables={**one.tables, table_name: replace(one.tables[table_name], columns=tuple(columns))}
+        )
 
     return changed
 
@@ -126,39 +166,119 @@ def scalar(name: str, value: float | None) -> Change:
 
 
 BROKEN: list[tuple[str, str, Change, str]] = [
-    ("facts agree", "input_pipeline_analyzer", scalar("step_time_avg_ps", 31.0), "30.0 (overview_page), 31.0 (input_pipeline_analyzer)"),
+    (
+        "facts agree",
+        "input_pipeline_analyzer",
+        scalar("step_time_avg_ps", 31.0),
+        "30.0 (overview_page), 31.0 (input_pipeline_analyzer)",
+    ),
     ("facts agree", "input_pipeline_analyzer", scalar("n_steps", None), "None (input_pipeline_analyzer)"),
-    ("labels tell apart", "input_pipeline_analyzer", scalar("input_fraction", 0.5), "0.4 (no base said) and 0.5 (no base said)"),
-    ("headlines are first", "hlo_stats", subject(name="add", values={"total_self_time_ps": 60.0}), "the first row of ops"),
-    ("headlines are first", "hlo_stats", subject(values={"total_self_time_ps": 149.0}), "is 149.0, the table's 150.0"),
+    (
+        "labels tell apart",
+        "input_pipeline_analyzer",
+        scalar("input_fraction", 0.5),
+        "0.4 (no base said) and 0.5 (no base said)",
+    ),
+    (
+        "headlines are first",
+        "hlo_stats",
+        subject(name="add", values={"total_self_time_ps": 60.0}),
+        "the first row of ops",
+    ),
+    (
+        "headlines are first",
+        "hlo_stats",
+        subject(values={"total_self_time_ps": 149.0}),
+        "is 149.0, the table's 150.0",
+    ),
     ("headlines are first", "hlo_stats", subject(name="conv"), "not in the table"),
-    ("headlines are first", "hlo_stats", said("`add` takes the most time: 60.0 ps."), "the verdict names `add`"),
+    (
+        "headlines are first",
+        "hlo_stats",
+        said("`add` takes the most time: 60.0 ps."),
+        "the verdict names `add`",
+    ),
     ("headlines are first", "hlo_stats", said("`mm` takes the most time: 140 ps."), "has 150 ps in ops"),
     ("headlines are first", "hlo_stats", said("`mm` takes the most time: 150 ps, 12.5 %."), "has the shares"),
     ("headlines are first", "hlo_stats", said("`conv` takes the most time."), "no row of ops is called by"),
     ("parts sum up", "hlo_stats", table("by_op", _shares(0.5, 0.3)), "sum up to 0.8000"),
-    ("parts sum up", "overview_page", cell("steps", "input_ps", 2, 20), "step 2: its parts sum up to 50 ps, it takes 60 ps"),
+    (
+        "parts sum up",
+        "overview_page",
+        cell("steps", "input_ps", 2, 20),
+        "step 2: its parts sum up to 50 ps, it takes 60 ps",
+    ),
     ("shares are shares", "hlo_stats", table("by_op", _shares(1.2, -0.2)), "between -0.2 and 1.2"),
     ("rates respect peaks", "hlo_stats", cell("ops", "flops_fraction", 2, 1.06), "reaches 1.06 of its peak"),
     ("rates respect peaks", "hlo_stats", cell("ops", "hbm_bytes_per_s", 2, 1.06e12), "its peak is 1e+12"),
     ("busy and idle are all", "overview_page", scalar("device_busy_ps", 301), "busy for 301 ps of 300 ps"),
     ("busy and idle are all", "overview_page", scalar("device_idle_fraction", 0.3), "busy leaves 0.20000"),
     ("savings are smaller", "hlo_stats", detail("The job would save 110 % of each step."), "110 %"),
-    ("savings are smaller", "hlo_stats", detail("The job would save 27.6 ms of 25.1 ms."), "27.6 ms of 25.1 ms"),
+    (
+        "savings are smaller",
+        "hlo_stats",
+        detail("The job would save 27.6 ms of 25.1 ms."),
+        "27.6 ms of 25.1 ms",
+    ),
     ("savings are smaller", "pod_viewer", table("stragglers", _gain(61.0)), "a gain of 61 ps"),
-    ("words fit the framework", "hlo_stats", detail("Avoid block_until_ready in each step."), "'block_until_ready' on a run of PyTorch"),
+    (
+        "words fit the framework",
+        "hlo_stats",
+        detail("Avoid block_until_ready in each step."),
+        "'block_until_ready' on a run of PyTorch",
+    ),
     ("words fit the framework", "overview_page", table("recommendations", _advice("Use Keras.")), "'Keras'"),
     ("marks agree", "tf_data_bottleneck_analysis", table("chosen", _call("Prefetch")), "marks `Prefetch`"),
-    ("limits agree", "input_pipeline_analyzer", said("Not input-bound: no step waits for data."), "does not open with"),
-    ("limits agree", "tf_data_bottleneck_analysis", said("tf.data keeps up."), "is about Input and does not open with"),
-    ("limits agree", "hlo_stats", said("`mm` takes 150 ps. Highly compilation-bound: …"), "of a job whose first finding is Input"),
-    ("limits agree", "hlo_stats", detail("Compute-bound: no other cost is significant."), "of a job whose first finding is Input"),
-    ("limits agree", "pod_viewer", lambda one: replace(one, verdict=Verdict("warn", "Possibly input-bound: …")), "`Possibly input-bound`"),
+    (
+        "limits agree",
+        "input_pipeline_analyzer",
+        said("Not input-bound: no step waits for data."),
+        "does not open with",
+    ),
+    (
+        "limits agree",
+        "tf_data_bottleneck_analysis",
+        said("tf.data keeps up."),
+        "is about Input and does not open with",
+    ),
+    (
+        "limits agree",
+        "hlo_stats",
+        said("`mm` takes 150 ps. Highly compilation-bound: …"),
+        "of a job whose first finding is Input",
+    ),
+    (
+        "limits agree",
+        "hlo_stats",
+        detail("Compute-bound: no other cost is significant."),
+        "of a job whose first finding is Input",
+    ),
+    (
+        "limits agree",
+        "pod_viewer",
+        lambda one: replace(one, verdict=Verdict("warn", "Possibly input-bound: …")),
+        "`Possibly input-bound`",
+    ),
     ("limits agree", "hlo_stats", detail(LIMIT.format(41)), "says 41.0 % of what takes 40.0 %"),
-    ("limits agree", "hlo_stats", detail("Input takes 5.00 ps (12.0 %) of each step."), "says that input takes 12.0 %"),
-    ("limits agree", "overview_page", detail("Moderately communication-bound: …"), "whose first finding is Input"),
-    ("verdicts agree", "input_pipeline_analyzer", lambda one: replace(one, verdict=Verdict("good", "Not input-bound.")), "is good"),
-]  # fmt: skip
+    (
+        "limits agree",
+        "hlo_stats",
+        detail("Input takes 5.00 ps (12.0 %) of each step."),
+        "says that input takes 12.0 %",
+    ),
+    (
+        "limits agree",
+        "overview_page",
+        detail("Moderately communication-bound: …"),
+        "whose first finding is Input",
+    ),
+    (
+        "verdicts agree",
+        "input_pipeline_analyzer",
+        lambda one: replace(one, verdict=Verdict("good", "Not input-bound.")),
+        "is good",
+    ),
+]
 
 
 def test_what_limits_the_job_may_be_said_everywhere() -> None:
@@ -167,8 +287,14 @@ def test_what_limits_the_job_may_be_said_everywhere() -> None:
 
 def test_where_the_overview_does_not_go_by_findings_pages_need_not() -> None:
     apart = said("The captures of 3 hosts do not overlap in time.")(pages()["overview_page"])
-    other = replace(pages()["input_pipeline_analyzer"], verdict=Verdict("bad", "Highly output-bound.", "output"))
-    changed = {**pages(), "overview_page": replace(apart, verdict=replace(_verdict(apart), category="")), "input_pipeline_analyzer": other}
+    other = replace(
+        pages()["input_pipeline_analyzer"], verdict=Verdict("bad", "Highly output-bound.", "output")
+    )
+    changed = {
+        **pages(),
+        "overview_page": replace(apart, verdict=replace(_verdict(apart), category="")),
+        "input_pipeline_analyzer": other,
+    }
     assert [one for one in violations(changed) if one.rule == "limits agree"] == []
 
 
@@ -176,7 +302,9 @@ def test_pages_that_agree_have_no_violations() -> None:
     assert violations(pages()) == []
 
 
-@pytest.mark.parametrize(("rule", "page", "change", "words"), BROKEN, ids=[f"{i} {rule}" for i, (rule, *_) in enumerate(BROKEN)])
+@pytest.mark.parametrize(
+    ("rule", "page", "change", "words"), BROKEN, ids=[f"{i} {rule}" for i, (rule, *_) in enumerate(BROKEN)]
+)
 def test_what_is_broken_is_found(rule: str, page: str, change: Change, words: str) -> None:
     found = [one for one in violations({**pages(), page: change(pages()[page])}) if one.rule == rule]
     assert found
@@ -186,7 +314,10 @@ def test_what_is_broken_is_found(rule: str, page: str, change: Change, words: st
 
 def test_a_rate_above_its_peak_may_be_told() -> None:
     above = cell("ops", "flops_fraction", 2, 1.3)(pages()["hlo_stats"])
-    told = replace(above, diagnostics=(Diagnostic("warning", "`add` reaches 130 % of its peak: the stated peak is too low."),))
+    told = replace(
+        above,
+        diagnostics=(Diagnostic("warning", "`add` reaches 130 % of its peak: the stated peak is too low."),),
+    )
     assert violations({**pages(), "hlo_stats": told}) == []
 
 
@@ -196,9 +327,10 @@ def test_names_from_the_trace_may_name_any_framework() -> None:
     ops = replace(named.tables["ops"], columns=(column, *named.tables["ops"].columns[1:]))
     quoting = detail("`jax.numpy.add` comes second.")(table("ops", ops)(named))
     assert violations({**pages(), "hlo_stats": quoting}) == []
-    assert [one.rule for one in violations({**pages(), "hlo_stats": detail("jax.numpy.add comes second.")(quoting)})] == [
-        "words fit the framework"
-    ]
+    assert [
+        one.rule
+        for one in violations({**pages(), "hlo_stats": detail("jax.numpy.add comes second.")(quoting)})
+    ] == ["words fit the framework"]
 
 
 @pytest.mark.parametrize(
@@ -220,10 +352,15 @@ def test_a_gpu_that_idles_for_unlike_times_on_two_pages_is_found() -> None:
     overview, pod = pages()["overview_page"], pages()["pod_viewer"]
     idle = {**overview.scalars, "device_idle_fraction": Scalar(0.302, "fraction", "GPU idle", "of the steps")}
     both = {
-        "overview_page": replace(overview, scalars={**idle, "device_busy_ps": Scalar(None, "ps", "Device busy")}),
+        "overview_page": replace(
+            overview, scalars={**idle, "device_busy_ps": Scalar(None, "ps", "Device busy")}
+        ),
         "pod_viewer": replace(pod, scalars={**pod.scalars, "n_steps": Scalar(3, "count", "Steps")}),
     }
     for share, n in ((0.3021, 0), (0.651, 1)):
-        theirs = {**both["pod_viewer"].scalars, "all_idle_fraction": Scalar(share, "fraction", "All idle at once")}
+        theirs = {
+            **both["pod_viewer"].scalars,
+            "all_idle_fraction": Scalar(share, "fraction", "All idle at once"),
+        }
         found = violations({**both, "pod_viewer": replace(both["pod_viewer"], scalars=theirs)})
         assert [one.rule for one in found] == ["idle times agree"] * n

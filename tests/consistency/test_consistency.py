@@ -20,12 +20,18 @@ REASONS: dict[tuple[str, str, str], str] = {}
 def check(name: str, path: str) -> None:
     pages = payloads(path)
     assert "overview_page" in pages or "memory_viewer" in pages, f"{name}: no page has anything to show"
-    wrong = [one for one in violations(pages) if not any(_fits(name, one.rule, one.pages, known) for known in REASONS)]
+    wrong = [
+        one
+        for one in violations(pages)
+        if not any(_fits(name, one.rule, one.pages, known) for known in REASONS)
+    ]
     assert not wrong, f"{name}:\n" + "\n".join(map(str, wrong))
 
 
 def _fits(name: str, rule: str, pages: str, known: tuple[str, str, str]) -> bool:
-    return all(fnmatch.fnmatchcase(text, pattern) for text, pattern in zip((name, rule, pages), known, strict=True))
+    return all(
+        fnmatch.fnmatchcase(text, pattern) for text, pattern in zip((name, rule, pages), known, strict=True)
+    )
 
 
 @pytest.mark.parametrize("log", sorted(demo_runs()))

@@ -1,4 +1,6 @@
-"""The export as Chrome trace JSON: what is written follows the format's rules, and opened again it is what it was."""
+"""The export as Chrome trace JSON: what is written follows the format's rules, and opened again it is what it
+was.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,20 @@ US = 10**6
 DEMO = Path(__file__).resolve().parents[2] / "demo_logs"
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
 OF_CORPUS = (
-    "kineto_samples/resnet50_num_workers_0/d3fb40_worker0.pt.trace.json.gz", "catapult/nestable_async.json", "catapult/flow.json",
-    "catapult/instance_counters.json", "catapult/fuchsia_trace.json.gz", "catapult/main_thread_has_unclosed_slices.json",
-    "catapult/big_trace.json", "hta/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
+    "kineto_samples/resnet50_num_workers_0/d3fb40_worker0.pt.trace.json.gz",
+    "catapult/nestable_async.json",
+    "catapult/flow.json",
+    "catapult/instance_counters.json",
+    "catapult/fuchsia_trace.json.gz",
+    "catapult/main_thread_has_unclosed_slices.json",
+    "catapult/big_trace.json",
+    "hta/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
     "hta/cpu_only/rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz",
-    "tpu_inference_480b/plugins/profile/2026_01_11_21_26_41", "tracelens_mi300_jax/plugins/profile/jax08_attention",
-    "xprof_tpu_inference_2_old/plugins/profile", "reactant/plugins/profile/2025_02_05_11_07_48",
-)  # fmt: skip
+    "tpu_inference_480b/plugins/profile/2026_01_11_21_26_41",
+    "tracelens_mi300_jax/plugins/profile/jax08_attention",
+    "xprof_tpu_inference_2_old/plugins/profile",
+    "reactant/plugins/profile/2025_02_05_11_07_48",
+)
 
 
 def exported(session: Session, hosts: Any = (), **params: object) -> dict[str, Any]:
@@ -91,11 +100,17 @@ def again(folder: Path, session: Session, hosts: Any = (), **params: object) -> 
 
 
 def comparable(trace: Trace) -> Counter[Any]:
-    """Events as (plane, line, name, start, duration, depth), async ones without line and depth: they may stand elsewhere."""
+    """Events as (plane, line, name, start, duration, depth), async ones without line and depth: they may
+    stand elsewhere.
+    """
     depths = file_layer(trace).depth.tolist()
-    is_async = (trace.kind_of_line == schema.ASYNC) | np.array([name == "Async XLA Ops" for name in trace.line_names], np.bool_)
+    is_async = (trace.kind_of_line == schema.ASYNC) | np.array(
+        [name == "Async XLA Ops" for name in trace.line_names], np.bool_
+    )
     found: Counter[Any] = Counter()
-    for (plane, line, *event), depth, crosses in zip(rows(trace), depths, is_async[trace.event_line].tolist(), strict=True):
+    for (plane, line, *event), depth, crosses in zip(
+        rows(trace), depths, is_async[trace.event_line].tolist(), strict=True
+    ):
         found[(plane, *event) if crosses else (plane, line.strip(), *event, depth)] += 1
     return found
 
@@ -105,7 +120,9 @@ def hot_rows(trace: Trace) -> Counter[Any]:
     key = [trace.strings.get(int(i)) for i in table["key"]]
     start = trace.events["start_ps"][table["owner"]].tolist()
     values = [trace.event_stats.text_at(row) for row in range(len(table))]
-    return Counter(row for row in zip(start, key, values, strict=True) if row[1] in schema.HOT_STATS and row[1] != "_a")
+    return Counter(
+        row for row in zip(start, key, values, strict=True) if row[1] in schema.HOT_STATS and row[1] != "_a"
+    )
 
 
 def sources() -> list[str]:
@@ -171,7 +188,9 @@ NO_ARGUMENTS = {
 
 
 def arguments_of(trace: Trace, event: int) -> dict[str, str]:
-    return {name: str(value) for name, value in trace.source.event_stats(trace, event) if name not in NO_ARGUMENTS}
+    return {
+        name: str(value) for name, value in trace.source.event_stats(trace, event) if name not in NO_ARGUMENTS
+    }
 
 
 def x(name: str, ts: float, dur: float, tid: int = 1, **more: Any) -> dict[str, Any]:
@@ -187,7 +206,10 @@ def names_of(whole: dict[str, Any], phase: str = "X") -> list[str]:
 
 
 def test_what_reaches_into_the_window_is_written_whole(tmp_path: Path) -> None:
-    session = of_file(tmp_path, [x("before", 0, 10), x("into", 5, 10, 2), x("in", 12, 1), x("at the end", 20, 5), x("after", 30, 1)])
+    session = of_file(
+        tmp_path,
+        [x("before", 0, 10), x("into", 5, 10, 2), x("in", 12, 1), x("at the end", 20, 5), x("after", 30, 1)],
+    )
     whole = exported(session, start_ps=10 * US, end_ps=20 * US)
     assert sorted(names_of(whole)) == ["in", "into"]
     (into,) = [event for event in whole["traceEvents"] if event["name"] == "into"]
@@ -196,21 +218,32 @@ def test_what_reaches_into_the_window_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_only_chosen_tracks_with_their_names_and_order(tmp_path: Path) -> None:
-    meta = [{"ph": "M", "name": "thread_name", "pid": 7, "tid": tid, "args": {"name": text}} for tid, text in ((2, "b 2"), (3, "c 3"))]
+    meta = [
+        {"ph": "M", "name": "thread_name", "pid": 7, "tid": tid, "args": {"name": text}}
+        for tid, text in ((2, "b 2"), (3, "c 3"))
+    ]
     session = of_file(tmp_path, [*meta, x("a", 0, 10), x("b", 0, 10, 2), x("c", 0, 10, 3)])
     tracks = get_tool("trace_viewer").run(session, [], {}).tables["tracks"].columns[0].values.tolist()
     whole = exported(session, tracks=f"{tracks[0]},{tracks[1]}")
     assert sorted(names_of(whole)) == ["b", "c"]
-    named = [(event["name"], event["args"]) for event in whole["traceEvents"] if event["ph"] == "M" and event["tid"]]
+    named = [
+        (event["name"], event["args"])
+        for event in whole["traceEvents"]
+        if event["ph"] == "M" and event["tid"]
+    ]
     assert named == [
-        ("thread_name", {"name": "b 2"}), ("thread_sort_index", {"sort_index": 1}), ("thread_name", {"name": "c 3"}),
+        ("thread_name", {"name": "b 2"}),
+        ("thread_sort_index", {"sort_index": 1}),
+        ("thread_name", {"name": "c 3"}),
         ("thread_sort_index", {"sort_index": 2}),
-    ]  # fmt: skip
+    ]
     with pytest.raises(EventNotFound):
         exported(session, tracks="99")
 
 
-def test_more_than_a_file_may_hold_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_a_file_may_hold_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = of_file(tmp_path, [x("a", i, 1) for i in range(50)])
     monkeypatch.setattr(chrome_trace, "MAX_EVENTS", 40)
     with pytest.raises(TooLarge, match=r"50 events and samples .* may have 40") as caught:
@@ -223,10 +256,15 @@ def test_several_hosts_stand_side_by_side_on_one_clock(tmp_path: Path) -> None:
     folder = tmp_path / "plugins" / "profile" / "r"
     folder.mkdir(parents=True)
     for host, base in (("w0", 1_000_000), ("w1", 1_000_007)):
-        events = [{"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "job"}}, x(host, base, 5)]
+        events = [
+            {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "job"}},
+            x(host, base, 5),
+        ]
         written(folder, {"traceEvents": events}, f"{host}.trace.json")
     whole = exported(Session(str(folder), cache=False), ("w0", "w1"))
-    assert {event["name"]: (event["pid"], event["ts"]) for event in whole["traceEvents"] if event["ph"] == "X"} == {
+    assert {
+        event["name"]: (event["pid"], event["ts"]) for event in whole["traceEvents"] if event["ph"] == "X"
+    } == {
         "w0": (1, 0),
         "w1": (2, 7),
     }
@@ -258,15 +296,22 @@ def test_arguments_that_are_no_json_or_too_large_are_left_out_and_counted(tmp_pa
     assert events["good"]["args"] == {"a": [1, {"b": None}], "t": "é\n"}
     assert events["good"]["cat"] == "c"
     assert all("args" not in events[name] for name in ("bad", "nan", "deep", "large"))
-    assert not any("args" in event for event in exported(session, args="0")["traceEvents"] if event["ph"] == "X")
+    assert not any(
+        "args" in event for event in exported(session, args="0")["traceEvents"] if event["ph"] == "X"
+    )
 
 
 def test_arrows_and_counters(tmp_path: Path) -> None:
     events = [
-        x("from", 0, 5), x("to", 8, 5, 2), {"ph": "s", "name": "go", "cat": "k", "id": 4, "ts": 3, "pid": 7, "tid": 1},
+        x("from", 0, 5),
+        x("to", 8, 5, 2),
+        {"ph": "s", "name": "go", "cat": "k", "id": 4, "ts": 3, "pid": 7, "tid": 1},
         {"ph": "f", "bp": "e", "name": "go", "cat": "k", "id": 4, "ts": 8, "pid": 7, "tid": 2},
-        *({"ph": "C", "name": "mem", "pid": 7, "ts": ts, "args": {"used": ts / 3, "free": 1}} for ts in (1, 4, 9)),
-    ]  # fmt: skip
+        *(
+            {"ph": "C", "name": "mem", "pid": 7, "ts": ts, "args": {"used": ts / 3, "free": 1}}
+            for ts in (1, 4, 9)
+        ),
+    ]
     session = of_file(tmp_path, events)
     back = again(tmp_path, session)
     names = [row[2] for row in rows(back)]
@@ -292,7 +337,13 @@ def test_async_events_that_cross_keep_their_times(tmp_path: Path) -> None:
         mark("e", "b", 8),
         mark("e", "all", 9),
     ]
-    nested = [mark("b", "all", 20, 2), mark("b", "in", 20, 2), mark("e", "in", 24, 2), mark("n", "last", 25, 2), mark("e", "all", 25, 2)]
+    nested = [
+        mark("b", "all", 20, 2),
+        mark("b", "in", 20, 2),
+        mark("e", "in", 24, 2),
+        mark("n", "last", 25, 2),
+        mark("e", "all", 25, 2),
+    ]
     session = of_file(tmp_path, [*crossing, *nested])
     back = again(tmp_path, session)
     assert comparable(back) == comparable(session.trace("h"))

@@ -34,8 +34,13 @@ def payload() -> Payload:
             Column("start_ps", "Start", np.array([5, 9, 2**40]), "ps", delta=True),
         ),
     )
-    scalars = {"step_time_avg_ps": Scalar(float("nan"), "ps", "Step time"), "n": Scalar(np.int64(3), "count", "Steps")}
-    verdict = Verdict("bad", "Slow.", "input", ("Because.",), (NextStep("Look", "trace_viewer", {"start_ps": "0"}),))
+    scalars = {
+        "step_time_avg_ps": Scalar(float("nan"), "ps", "Step time"),
+        "n": Scalar(np.int64(3), "count", "Steps"),
+    }
+    verdict = Verdict(
+        "bad", "Slow.", "input", ("Because.",), (NextStep("Look", "trace_viewer", {"start_ps": "0"}),)
+    )
     diagnostics = (Diagnostic("warning", "No steps.", "Annotate."),)
     return Payload("x", "run/1", ("h",), {"ops": table}, scalars, verdict, diagnostics)
 
@@ -46,7 +51,10 @@ def decode_buffer(data: bytes, buffer: dict[str, Any]) -> list[Any]:
     if buffer["dtype"][0] == "f":
         return np.frombuffer(data, f"<f{width}", n).tolist()  # type: ignore[no-any-return]
     planes = [data[k * n : k * n + n] for k in range(width)]
-    numbers = [int.from_bytes(bytes(parts), "little", signed=buffer["dtype"][0] == "i") for parts in zip(*planes, strict=True)]
+    numbers = [
+        int.from_bytes(bytes(parts), "little", signed=buffer["dtype"][0] == "i")
+        for parts in zip(*planes, strict=True)
+    ]
     if buffer["delta"]:
         numbers = list(itertools.accumulate(numbers))
     return [buffer.get("base", 0) + buffer.get("scale", 1) * number for number in numbers]
@@ -65,7 +73,9 @@ def decode_columns(body: bytes) -> dict[str, Any]:
             values = decode_buffer(body[8 + size + buffer["offset"] :], buffer)
             if column["kind"] == "bool":
                 values = [bool(value) for value in values]
-            told_values = [None if value != value or abs(value) == float("inf") else value for value in values]
+            told_values = [
+                None if value != value or abs(value) == float("inf") else value for value in values
+            ]
             column["codes" if "strings" in column else "values"] = told_values
     return told  # type: ignore[no-any-return]
 
@@ -102,12 +112,16 @@ def test_text_is_scaled_and_harmless_to_a_terminal() -> None:
 
 
 WHOLE = st.integers(-(2**53) + 1, 2**53 - 1)
-LISTS = st.one_of(st.lists(WHOLE, max_size=20), st.lists(st.integers(-300, 300).map(lambda i: 10**9 + 7 * i), max_size=20))
+LISTS = st.one_of(
+    st.lists(WHOLE, max_size=20), st.lists(st.integers(-300, 300).map(lambda i: 10**9 + 7 * i), max_size=20)
+)
 
 
 @given(LISTS, st.booleans())
 def test_packing_keeps_every_value(values: list[int], delta: bool) -> None:
-    found = encode_columns(Payload("x", "r", (), {"t": Table("T", (Column("c", "C", np.array(values, np.int64), delta=delta),))}))
+    found = encode_columns(
+        Payload("x", "r", (), {"t": Table("T", (Column("c", "C", np.array(values, np.int64), delta=delta),))})
+    )
     (column,) = decode_columns(found)["tables"]["t"]["columns"]
     assert column["values"] == values
 
@@ -130,7 +144,14 @@ def test_numbers_beyond_a_browsers_are_floats() -> None:
 def test_compressed_columns_are_gzip(n: int, dense: float) -> None:
     chance = np.random.default_rng(n)
     numbers = chance.integers(0, 256, n) * (chance.random(n // 1000 + 1) < dense).repeat(1000)[:n]
-    body = encode_columns(Payload("x", "r", (), {"t": Table("T", (Column("c", "C", numbers), Column("d", "D", np.arange(n), delta=True)))}))
+    body = encode_columns(
+        Payload(
+            "x",
+            "r",
+            (),
+            {"t": Table("T", (Column("c", "C", numbers), Column("d", "D", np.arange(n), delta=True)))},
+        )
+    )
     assert gzip.decompress(gzipped(body)) == body
     if n >= 40_000:
         assert len(gzipped(body)) < n * (dense + 0.15) + 2000

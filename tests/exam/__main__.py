@@ -1,5 +1,6 @@
-"""`python -m tests.exam run --seed N --out DIR [--only PATTERN] [--removed]`, `python -m tests.exam score DIR`,
-`python -m tests.exam met DIR`, `python -m tests.exam peer DIR`, `python -m tests.exam tracing DIR`."""
+"""`python -m tests.exam run --seed N --out DIR [--only PATTERN] [--removed]`, `python -m tests.exam score
+DIR`, `python -m tests.exam met DIR`, `python -m tests.exam peer DIR`, `python -m tests.exam tracing DIR`.
+"""
 
 from __future__ import annotations
 
@@ -39,30 +40,48 @@ def run_all(options: argparse.Namespace) -> int:
 
 
 def ask_peer(folder: Path) -> int:
-    """Write what xprof says of a folder's jobs, for `score DIR --answers peer.json`; its Python has nothing of this project."""
-    return subprocess.run([peer_python(), "-m", "tests.exam.peer", str(folder.absolute())], cwd=ROOT, check=False).returncode
+    """Write what xprof says of a folder's jobs, for `score DIR --answers peer.json`; its Python has nothing
+    of this project.
+    """
+    return subprocess.run(
+        [peer_python(), "-m", "tests.exam.peer", str(folder.absolute())], cwd=ROOT, check=False
+    ).returncode
 
 
 def main() -> int:
     """Run or score."""
-    parser = argparse.ArgumentParser(prog="python -m tests.exam", description="jobs with planted causes, and the score of their diagnoses")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.exam", description="jobs with planted causes, and the score of their diagnoses"
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run", help="generate and profile the jobs of a seed")
     runs.add_argument("--seed", type=int, default=1)
     runs.add_argument("--out", type=Path, required=True)
     runs.add_argument("--only", default="", help="a regular expression; jobs whose label it finds are run")
     runs.add_argument("--removed", action="store_true", help="also without the cause, for the gain")
-    runs.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that each job waits for a quiet machine at most")
+    runs.add_argument(
+        "--patience",
+        type=float,
+        default=PATIENCE_S,
+        help="seconds that each job waits for a quiet machine at most",
+    )
     scores = commands.add_parser("score", help="score the diagnoses of a folder that `run` wrote")
     scores.add_argument("folder", type=Path)
     scores.add_argument(
-        "--answers", default="", metavar="NAME", help="read FOLDER/<job>/NAME, for example why.json, instead of asking tb_tpuprof"
+        "--answers",
+        default="",
+        metavar="NAME",
+        help="read FOLDER/<job>/NAME, for example why.json, instead of asking tb_tpuprof",
     )
     shares = commands.add_parser("met", help="which shares the jobs of a folder really have")
     shares.add_argument("folder", type=Path)
-    peers = commands.add_parser("peer", help="write what xprof says of the jobs of a folder: peer.json of each job")
+    peers = commands.add_parser(
+        "peer", help="write what xprof says of the jobs of a folder: peer.json of each job"
+    )
     peers.add_argument("folder", type=Path)
-    frames = commands.add_parser("tracing", help="diagnose the jobs of a folder with and without their Python frames")
+    frames = commands.add_parser(
+        "tracing", help="diagnose the jobs of a folder with and without their Python frames"
+    )
     frames.add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.command == "met":

@@ -1,8 +1,9 @@
-"""Copied beside each generated program under a name of its own: finds the numbers of a job, profiles it, writes what it measured.
+"""Copied beside each generated program under a name of its own: finds the numbers of a job, profiles it,
+writes what it measured.
 
-The program gives three functions: one that builds everything anew from the numbers in `P`, one that goes n steps and appends their starts
-and ends to `P.rows`, and nothing else. Whether the cause is there says `P.on` (and `P.also` for the second of a pair). Names are plain: a
-profile shows some of them.
+The program gives three functions: one that builds everything anew from the numbers in `P`, one that goes n
+steps and appends their starts and ends to `P.rows`, and nothing else. Whether the cause is there says `P.on`
+(and `P.also` for the second of a pair). Names are plain: a profile shows some of them.
 """
 
 import contextlib
@@ -28,7 +29,9 @@ class Enough(Exception):
 
 
 class Rows(list):
-    """Starts and ends of steps, with the seconds spent so far and whether a profiler recorded; ends a walk that is to be ended."""
+    """Starts and ends of steps, with the seconds spent so far and whether a profiler recorded; ends a walk
+    that is to be ended.
+    """
 
     def __init__(self):
         super().__init__()
@@ -149,7 +152,9 @@ class Desk:
         else:
             import tensorflow as tf
 
-            tf.profiler.experimental.start(target, tf.profiler.experimental.ProfilerOptions(python_tracer_level=0))
+            tf.profiler.experimental.start(
+                target, tf.profiler.experimental.ProfilerOptions(python_tracer_level=0)
+            )
             yield
             tf.profiler.experimental.stop(save=folder is not None)
         if folder is None:
@@ -186,7 +191,9 @@ class Desk:
         return amount * min(most, max(0.2, factor))
 
     def by_amount(self, second=False):
-        """Sets the amount of one cause, the other one away, so that its share of a step with all causes is met."""
+        """Sets the amount of one cause, the other one away, so that its share of a step with all causes is
+        met.
+        """
         share = self.spec["second_share" if second else "share"]
         rest = 1 - self.spec["share"] - self.spec["second_share"]
         is_direct = self.spec["is_direct"][second]
@@ -217,7 +224,11 @@ class Desk:
         share = self.spec["share"]
         for _ in range(ROUNDS):
             found = self.tried(True)
-            cost = found["spent_s"] if self.spec["is_direct"][0] else found["usual_s"] - self.tried(False)["usual_s"]
+            cost = (
+                found["spent_s"]
+                if self.spec["is_direct"][0]
+                else found["usual_s"] - self.tried(False)["usual_s"]
+            )
             rest = (found["step_s"] if self.spec["is_direct"][0] else found["usual_s"]) - cost
             wanted = min(LONGEST_S, max(cost, 1e-4) * (1 - share) / share)
             factor, is_near = self.same([min(6.0, max(0.15, wanted / rest)), abs(rest / wanted - 1) < NEAR])
@@ -226,7 +237,9 @@ class Desk:
             P.work = max(1, round(P.work * factor))
 
     def corrected(self):
-        """Frames make Python slower where a capture from outside records them: the numbers once more, after one that is thrown away."""
+        """Frames make Python slower where a capture from outside records them: the numbers once more, after
+        one that is thrown away.
+        """
         folder = tempfile.mkdtemp()
         bare = self.tried(False)["step_s"]
         self.tried(True)
@@ -258,12 +271,16 @@ class Desk:
             self.by_amount()
         if self.spec["second_share"]:
             self.by_amount(True)
-        if self.is_outside and (self.spec["tune"] == "work" or (self.spec["tune"] == "amount" and all(self.spec["is_direct"]))):
+        if self.is_outside and (
+            self.spec["tune"] == "work" or (self.spec["tune"] == "amount" and all(self.spec["is_direct"]))
+        ):
             self.corrected()
         return {"amount": P.amount, "more": P.more, "work": P.work}
 
     def captured(self, folder, is_cold):
-        """Goes on while another process captures: a TensorFlow program's own profile has no Python functions."""
+        """Goes on while another process captures: a TensorFlow program's own profile has no
+        Python functions.
+        """
         import tensorflow as tf
         from tensorflow.python.profiler import trace
 
@@ -274,7 +291,9 @@ class Desk:
         command = [*self.spec["capture"], "--logdir", folder, "--duration_ms", str(round(lasts_s * 1e3))]
         P.rows.clear()
         with open(os.path.join(self.out, "capture.txt"), "w") as told:
-            process = subprocess.Popen(command, cwd=tempfile.gettempdir(), stdin=subprocess.DEVNULL, stdout=told, stderr=told)
+            process = subprocess.Popen(
+                command, cwd=tempfile.gettempdir(), stdin=subprocess.DEVNULL, stdout=told, stderr=told
+            )
             P.rows.is_recorded, P.rows.is_over = trace.enabled, lambda: process.poll() is not None
             while is_cold and not trace.enabled() and process.poll() is None:
                 time.sleep(0.001)
@@ -284,7 +303,11 @@ class Desk:
         if process.returncode:
             with open(told.name) as said:
                 raise RuntimeError(said.read())
-        rows = [row for before, row in zip([P.rows[0], *P.rows], P.rows, strict=False) if (before[4] or is_cold) and row[4]]
+        rows = [
+            row
+            for before, row in zip([P.rows[0], *P.rows], P.rows, strict=False)
+            if (before[4] or is_cold) and row[4]
+        ]
         n = (len(rows) - 1) // self.spec["lap"] * self.spec["lap"]
         if not n:
             raise RuntimeError(f"{len(rows)} steps in {lasts_s} s")
@@ -292,7 +315,12 @@ class Desk:
         each = [after[0] - before[0] for before, after in itertools.pairwise(rows[: n + 1])]
         mean = (last[0] - first[0]) / n
         usual = statistics.median(each) if self.spec["is_steady"] else mean
-        found = {"step_s": mean, "usual_s": usual, "spent_s": (last[2] - first[2]) / n, "extra_s": (last[3] - first[3]) / n}
+        found = {
+            "step_s": mean,
+            "usual_s": usual,
+            "spent_s": (last[2] - first[2]) / n,
+            "extra_s": (last[3] - first[3]) / n,
+        }
         return {**found, "steps": [row[:2] for row in steps], "end": last[0]}
 
     def told(self, folder, on, also=True, is_cold=False):

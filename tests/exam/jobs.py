@@ -14,23 +14,84 @@ from tests.exam.parts_host import CALLBACKS, HEALTHY_HOST, PERIODIC, PYTHON
 from tests.exam.parts_input import HEALTHY_INPUT, INPUT
 
 PLANTED: tuple[Part, ...] = (
-    *INPUT, *PYTHON, *COMPILATION, *SYNCHRONIZATION, *CALLBACKS, *DISPATCH, *PERIODIC, *CONTENTION, *TRANSFERS, *WARM_UP,
-)  # fmt: skip
+    *INPUT,
+    *PYTHON,
+    *COMPILATION,
+    *SYNCHRONIZATION,
+    *CALLBACKS,
+    *DISPATCH,
+    *PERIODIC,
+    *CONTENTION,
+    *TRANSFERS,
+    *WARM_UP,
+)
 HEALTHY = (*HEALTHY_INPUT, *HEALTHY_HOST)
-MODELS = {"jax": ("chain", "loop", "scan", "gradient"), "tensorflow": ("chain", "loop", "gradient"), "keras": ("dense",)}
+MODELS = {
+    "jax": ("chain", "loop", "scan", "gradient"),
+    "tensorflow": ("chain", "loop", "gradient"),
+    "keras": ("dense",),
+}
 NAMED = ("rig", "file", "side", "cell", "cost", "step", "walk", "label")
 ROLES = "fghp"
 WORDS = (
-    "alder", "amber", "basalt", "birch", "cedar", "cobalt", "coral", "delta", "ember", "fjord", "flint", "grove", "hazel", "hop",
-    "indigo", "ivory", "jade", "kelp", "lark", "linden", "maple", "mesa", "moss", "nectar", "ochre", "onyx", "opal", "pebble", "pine",
-    "plume", "quartz", "reed", "ridge", "sable", "slate", "sorrel", "thorn", "tick", "tide", "umber", "unit", "vale", "velvet",
-    "willow", "wren", "zinc",
-)  # fmt: skip
+    "alder",
+    "amber",
+    "basalt",
+    "birch",
+    "cedar",
+    "cobalt",
+    "coral",
+    "delta",
+    "ember",
+    "fjord",
+    "flint",
+    "grove",
+    "hazel",
+    "hop",
+    "indigo",
+    "ivory",
+    "jade",
+    "kelp",
+    "lark",
+    "linden",
+    "maple",
+    "mesa",
+    "moss",
+    "nectar",
+    "ochre",
+    "onyx",
+    "opal",
+    "pebble",
+    "pine",
+    "plume",
+    "quartz",
+    "reed",
+    "ridge",
+    "sable",
+    "slate",
+    "sorrel",
+    "thorn",
+    "tick",
+    "tide",
+    "umber",
+    "unit",
+    "vale",
+    "velvet",
+    "willow",
+    "wren",
+    "zinc",
+)
 EVERY_CELL = ("input", "python", "compilation", "synchronization", "callbacks", "dispatch", "periodic")
 PAIRS = (
-    ("input", "periodic"), ("input", "python"), ("python", "callbacks"), ("periodic", "python"), ("callbacks", "input"),
-    ("python", "dispatch"), ("dispatch", "periodic"), ("input", "callbacks"),
-)  # fmt: skip
+    ("input", "periodic"),
+    ("input", "python"),
+    ("python", "callbacks"),
+    ("periodic", "python"),
+    ("callbacks", "input"),
+    ("python", "dispatch"),
+    ("dispatch", "periodic"),
+    ("input", "callbacks"),
+)
 PAIR_SHARES = ((0.4, 0.15), (0.3, 0.12))
 HOSTED = ("input", "python", "periodic", "")  # causes that may stand on one of two hosts
 N_HEALTHY = 28
@@ -101,8 +162,21 @@ class Draw:
     def name(self, taken: set[str]) -> str:
         """A name that says nothing, and is not taken."""
         while True:
-            word, letter, digits = self.rng.choice(WORDS), self.rng.choice("abcdefghkmnpqrstuvz"), self.rng.randrange(1, 99)
-            name = self.rng.choice((word, word, f"{word}_{letter}", f"{letter}{digits}", f"{letter}_{digits}", f"{word}{digits % 10}"))
+            word, letter, digits = (
+                self.rng.choice(WORDS),
+                self.rng.choice("abcdefghkmnpqrstuvz"),
+                self.rng.randrange(1, 99),
+            )
+            name = self.rng.choice(
+                (
+                    word,
+                    word,
+                    f"{word}_{letter}",
+                    f"{letter}{digits}",
+                    f"{letter}_{digits}",
+                    f"{word}{digits % 10}",
+                )
+            )
             if name not in taken:
                 taken.add(name)
                 return name
@@ -110,9 +184,12 @@ class Draw:
     def part(self, cause: str, share: int, framework: str = "") -> Part:
         """One of those that plant the cause, with that share, that was used least."""
         fits = [
-            part for part in PLANTED
-            if part.cause == cause and (share < len(part.shares)) and (not framework or framework in part.frameworks)
-        ]  # fmt: skip
+            part
+            for part in PLANTED
+            if part.cause == cause
+            and (share < len(part.shares))
+            and (not framework or framework in part.frameworks)
+        ]
         fewest = min(self.uses.get(part, 0) for part in fits)
         part = self.rng.choice([part for part in fits if self.uses.get(part, 0) == fewest])
         self.uses[part] = fewest + 1
@@ -120,7 +197,11 @@ class Draw:
 
     def framework(self, parts: Sequence[Part]) -> str:
         """One that all parts know."""
-        known = [one for one in ("jax", "jax", "tensorflow", "keras") if all(one in part.frameworks for part in parts)]
+        known = [
+            one
+            for one in ("jax", "jax", "tensorflow", "keras")
+            if all(one in part.frameworks for part in parts)
+        ]
         return self.rng.choice(known)
 
     def job(
@@ -131,7 +212,9 @@ class Draw:
         framework: str = "",
         shape: tuple[int, str] = (0, ""),
     ) -> Job:
-        """A job with these parts; `seen`: tracer and annotated; `shape`: devices and the end of a step. The rest is drawn."""
+        """A job with these parts; `seen`: tracer and annotated; `shape`: devices and the end of a step. The
+        rest is drawn.
+        """
         rng = self.rng
         self.n += 1
         framework = framework or self.framework(parts)
@@ -148,16 +231,33 @@ class Draw:
         sizes = (320, 512) if model in ("chain", "gradient") else (160, 384)
         names = {role: self.name(taken) for role in NAMED}
         return Job(
-            number=self.n, framework=framework, parts=parts, share=shares[0], second_share=shares[1], tracer=seen[0], is_annotated=seen[1],
-            n_devices=n_devices, n_hosts=1, lead=0, model=model, end=end, is_fetch_outside=rng.random() < 0.4,
-            has_side=rng.random() < 0.5, size=rng.randrange(*(sizes if framework != "keras" else (256, 512)), 32),
-            layers=rng.randrange(1, 3), target_s=round(rng.uniform(0.024, 0.056), 4), n_steps=-(-n_steps // lap) * lap, names=names,
+            number=self.n,
+            framework=framework,
+            parts=parts,
+            share=shares[0],
+            second_share=shares[1],
+            tracer=seen[0],
+            is_annotated=seen[1],
+            n_devices=n_devices,
+            n_hosts=1,
+            lead=0,
+            model=model,
+            end=end,
+            is_fetch_outside=rng.random() < 0.4,
+            has_side=rng.random() < 0.5,
+            size=rng.randrange(*(sizes if framework != "keras" else (256, 512)), 32),
+            layers=rng.randrange(1, 3),
+            target_s=round(rng.uniform(0.024, 0.056), 4),
+            n_steps=-(-n_steps // lap) * lap,
+            names=names,
             roles=tuple({role: self.name(taken) for role in ROLES} for _ in parts),
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _hides(parts: Sequence[Part], shares: tuple[float, float]) -> bool:
-        """Whether a loop that never waits still shows the cause: one cause beside the device, longer than the device's work."""
+        """Whether a loop that never waits still shows the cause: one cause beside the device, longer than the
+        device's work.
+        """
         return len(parts) == 1 and parts[0].cause in ("input", "python") and shares[0] >= 0.3
 
     def planted(self) -> Iterator[Job]:
@@ -185,11 +285,16 @@ class Draw:
 
     def hosted(self, found: Sequence[Job]) -> list[Job]:
         """The jobs, some of them on two hosts, one of which has the cause."""
-        fits = [job for job in found if job.framework == "jax" and job.model != "gradient" and job.end != "none"]
+        fits = [
+            job for job in found if job.framework == "jax" and job.model != "gradient" and job.end != "none"
+        ]
         fits = [job for job in fits if all(part.is_wide and part.tune == "amount" for part in job.parts)]
         groups = ([job for job in fits if job.cause == cause and len(job.parts) < 2] for cause in HOSTED)
         chosen = {job.number for jobs in groups for job in self.rng.sample(jobs, min(2, len(jobs)))}
-        return [replace(job, n_hosts=2, n_devices=1, lead=self.rng.randrange(2)) if job.number in chosen else job for job in found]
+        return [
+            replace(job, n_hosts=2, n_devices=1, lead=self.rng.randrange(2)) if job.number in chosen else job
+            for job in found
+        ]
 
     def numbered(self, found: Sequence[Job]) -> tuple[Job, ...]:
         """The jobs in an order that says nothing."""

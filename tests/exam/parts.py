@@ -1,7 +1,7 @@
 """What is planted, as pieces of source text: a part fills some places of a program (`programs.py`).
 
-`$f`, `$g`, … become neutral names, `$on` and `$amount` the numbers that turn the cause on, `$spent` where it adds its seconds. A line
-`@name` in a text stands for a block of lines of that name.
+`$f`, `$g`, … become neutral names, `$on` and `$amount` the numbers that turn the cause on, `$spent` where it
+adds its seconds. A line `@name` in a text stands for a block of lines of that name.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ SHARES = (0.1, 0.3, 0.8)
 class Part:
     """One way to plant a cause; with cause "" one of the things that healthy jobs do.
 
-    `culprits`: roles of the functions that an answer may name, the planted one first; `names`: other names it may give. `seen`: whether
-    a trace can name them: "python" with the Python tracer only. `needs_python`: a trace without the Python tracer cannot show the cause.
-    `tune`: "amount", or "work" where the cause costs what it costs and the work beside it is chosen, or "cold". `lap`: every how many
-    steps it comes.
+    `culprits`: roles of the functions that an answer may name, the planted one first; `names`: other names it
+    may give. `seen`: whether a trace can name them: "python" with the Python tracer only. `needs_python`: a
+    trace without the Python tracer cannot show the cause. `tune`: "amount", or "work" where the cause costs
+    what it costs and the work beside it is chosen, or "cold". `lap`: every how many steps it comes.
     """
 
     name: str
@@ -50,8 +50,15 @@ class Part:
 
 
 def put(text: str, **blocks: str) -> str:
-    """The text without its common indentation; a line `@name` becomes the block of that name, moved to where it stands."""
-    found = re.sub(r"^( *)@(\w+)$", lambda line: indent(blocks[line[2]], line[1]), dedent(text).strip("\n"), flags=re.MULTILINE)
+    """The text without its common indentation; a line `@name` becomes the block of that name, moved to where
+    it stands.
+    """
+    found = re.sub(
+        r"^( *)@(\w+)$",
+        lambda line: indent(blocks[line[2]], line[1]),
+        dedent(text).strip("\n"),
+        flags=re.MULTILINE,
+    )
     return found.rstrip()
 
 

@@ -7,11 +7,21 @@ from typing import Any
 from tests.exam.parts import COMPUTE, SLEEP, Part, put, timed
 
 
-def python(name: str, side: str, call: str, amount: float, culprits: tuple[str, ...] = ("f",), imports: str = "") -> Part:
+def python(
+    name: str, side: str, call: str, amount: float, culprits: tuple[str, ...] = ("f",), imports: str = ""
+) -> Part:
     """A user's function on the main thread, in the step."""
     before = put("if $on:\n    @call", call=timed(call))
     return Part(
-        name, "python", imports=imports, side=side, before=before, culprits=culprits, amount=amount, needs_python=True, is_direct=True
+        name,
+        "python",
+        imports=imports,
+        side=side,
+        before=before,
+        culprits=culprits,
+        amount=amount,
+        needs_python=True,
+        is_direct=True,
     )
 
 
@@ -75,7 +85,9 @@ def called(name: str, framework: str, cell: str, work: str, amount: float) -> Pa
         """,
         work=timed(work),
     )
-    return Part(name, "callbacks", (framework,), side=side, cell=cell, amount=amount, is_wide=False, is_direct=True)
+    return Part(
+        name, "callbacks", (framework,), side=side, cell=cell, amount=amount, is_wide=False, is_direct=True
+    )
 
 
 _PURE = "w = w + 0 * jax.pure_callback($f, jax.ShapeDtypeStruct((), jnp.float32), w[0, 0])"
@@ -100,9 +112,16 @@ def at_batch(name: str, when: str, work: str, amount: float) -> Part:
         work=timed(work),
     )
     return Part(
-        name, "callbacks", ("keras",), side=side, after="$f()", names=(f"on_train_batch_{when}",), amount=amount,
-        needs_python=True, is_direct=True,
-    )  # fmt: skip
+        name,
+        "callbacks",
+        ("keras",),
+        side=side,
+        after="$f()",
+        names=(f"on_train_batch_{when}",),
+        amount=amount,
+        needs_python=True,
+        is_direct=True,
+    )
 
 
 CALLBACKS = (
@@ -110,7 +129,16 @@ CALLBACKS = (
     called("pure_callback computes", "jax", _PURE, COMPUTE, 40000),
     called("io_callback sleeps", "jax", _IO, SLEEP, 0.004),
     called("debug.callback computes", "jax", _DEBUG, COMPUTE, 40000),
-    Part("debug.print", "callbacks", ("jax",), cell=_PRINTS, culprits=(), amount=8, shares=(0.1, 0.3), is_wide=False),
+    Part(
+        "debug.print",
+        "callbacks",
+        ("jax",),
+        cell=_PRINTS,
+        culprits=(),
+        amount=8,
+        shares=(0.1, 0.3),
+        is_wide=False,
+    ),
     called("py_function computes", "tensorflow", _TF.format("py_function"), COMPUTE, 40000),
     called("numpy_function sleeps", "tensorflow", _TF.format("numpy_function"), SLEEP, 0.004),
     at_batch("keras on_train_batch_end sleeps", "end", SLEEP, 0.004),
@@ -152,7 +180,9 @@ _ASIDE = put("""
         return [float(u(A, A)) for i in range(m)]
     """)
 _ASIDE_JAX = _ASIDE.replace("@library", "jnp")
-_ASIDE_TF = _ASIDE.replace("@library.abs(@library.tanh(v @ x)).mean()", "tf.reduce_mean(tf.abs(tf.tanh(v @ x)))")
+_ASIDE_TF = _ASIDE.replace(
+    "@library.abs(@library.tanh(v @ x)).mean()", "tf.reduce_mean(tf.abs(tf.tanh(v @ x)))"
+)
 _SQUARE = "A = np.random.default_rng(5).standard_normal((160, 160)).astype(np.float32)"
 _IDS = ("jit_$g", "jit($g)")
 
@@ -187,21 +217,53 @@ def every_batch(name: str, pieces: tuple[str, str, str], amount: float, lap: int
     )  # fmt: skip
 
 
-_SAVES, _PICKLES = (_SQUEEZE, "$f(int($amount))", _ROWS), (_PICKLE, "$f(int($amount))", f"import pickle\n{_PLACE}")
+_SAVES, _PICKLES = (
+    (_SQUEEZE, "$f(int($amount))", _ROWS),
+    (_PICKLE, "$f(int($amount))", f"import pickle\n{_PLACE}"),
+)
 _COUNTS = "$f(E, int($amount) + 1)"
 PERIODIC = (
     every("savez every 4th step", _SAVES, 2000, 4),
     every("pickle every 5th step", _PICKLES, 20000, 5),
     every("text every 5th step", (_WRITE, "$f(int($amount))", _PLACE), 20000, 5),
-    every("gc every 4th step", (_HEAP, "$f()", "import gc"), 100000, 4, make="global H\nH = $g(int($amount)) if $on else None",
-          main="H = None", names=("collect", "gc.collect"), shares=(0.1, 0.3)),
-    every("evaluation every 4th step", (_ASIDE_JAX, _COUNTS, _SQUARE), 20, 4, make="global E\nE = jax.jit($g)", main="E = None",
-          frameworks=("jax",), culprits=("f", "g"), names=_IDS, seen="always", needs_python=False),
-    every("evaluation every 5th step", (_ASIDE_TF, _COUNTS, _SQUARE), 20, 5, make="global E\nE = tf.function($g)", main="E = None",
-          frameworks=("tensorflow",), culprits=("f", "g"), seen="always", needs_python=False),
+    every(
+        "gc every 4th step",
+        (_HEAP, "$f()", "import gc"),
+        100000,
+        4,
+        make="global H\nH = $g(int($amount)) if $on else None",
+        main="H = None",
+        names=("collect", "gc.collect"),
+        shares=(0.1, 0.3),
+    ),
+    every(
+        "evaluation every 4th step",
+        (_ASIDE_JAX, _COUNTS, _SQUARE),
+        20,
+        4,
+        make="global E\nE = jax.jit($g)",
+        main="E = None",
+        frameworks=("jax",),
+        culprits=("f", "g"),
+        names=_IDS,
+        seen="always",
+        needs_python=False,
+    ),
+    every(
+        "evaluation every 5th step",
+        (_ASIDE_TF, _COUNTS, _SQUARE),
+        20,
+        5,
+        make="global E\nE = tf.function($g)",
+        main="E = None",
+        frameworks=("tensorflow",),
+        culprits=("f", "g"),
+        seen="always",
+        needs_python=False,
+    ),
     every_batch("keras savez every 4th", _SAVES, 2000, 4),
     every_batch("keras pickle every 5th", _PICKLES, 20000, 5),
-)  # fmt: skip
+)
 
 _LINE = put("""
     def $f(k, v):
@@ -214,6 +276,13 @@ _COUNT = put("""
             self.n = i
     """)
 HEALTHY_HOST = (
-    Part("a line every 5th step", "", imports=_PLACE, side=_LINE, after="if k % 5 == 4:\n    $f(k, float(o))", lap=5),
+    Part(
+        "a line every 5th step",
+        "",
+        imports=_PLACE,
+        side=_LINE,
+        after="if k % 5 == 4:\n    $f(k, float(o))",
+        lap=5,
+    ),
     Part("keras callback that counts", "", ("keras",), side=_COUNT, after="$f()"),
 )

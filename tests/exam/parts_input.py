@@ -43,9 +43,17 @@ def generator(name: str, work: str, amount: float, imports: str = "") -> Part:
         work=timed(work),
     )
     return Part(
-        name, "input", imports=imports, side=side, main="R = None", make="global R\nR = $f(X)", fetch="next(R)", amount=amount,
-        needs_python=True, is_direct=True,
-    )  # fmt: skip
+        name,
+        "input",
+        imports=imports,
+        side=side,
+        main="R = None",
+        make="global R\nR = $f(X)",
+        fetch="next(R)",
+        amount=amount,
+        needs_python=True,
+        is_direct=True,
+    )
 
 
 def queue(name: str, work: str, amount: float, imports: str = "") -> Part:
@@ -72,9 +80,17 @@ def queue(name: str, work: str, amount: float, imports: str = "") -> Part:
         threading.Thread(target=$g, args=(R, X, P.turn), daemon=True).start()
         """)
     return Part(
-        name, "input", imports=imports, side=side, main="import queue\nimport threading\n\nR = None", make=make, fetch="R.get()",
-        culprits=("f", "g"), amount=amount, needs_python=True,
-    )  # fmt: skip
+        name,
+        "input",
+        imports=imports,
+        side=side,
+        main="import queue\nimport threading\n\nR = None",
+        make=make,
+        fetch="R.get()",
+        culprits=("f", "g"),
+        amount=amount,
+        needs_python=True,
+    )
 
 
 _AS_WRITTEN = put("""
@@ -82,10 +98,14 @@ _AS_WRITTEN = put("""
     o.experimental_optimization.apply_default_optimizations = False
     o.experimental_optimization.inject_prefetch = False
     """)
-_FROM_MAP = "tf.data.Dataset.from_tensors(X).repeat().map(lambda y: tf.ensure_shape(tf.numpy_function($f, [y], tf.float32), X.shape))"
+_FROM_MAP = (
+    "tf.data.Dataset.from_tensors(X).repeat().map(lambda y: tf.ensure_shape(tf.numpy_function($f, "
+    "[y], tf.float32), X.shape))"
+)
 _FROM_ROWS = "tf.data.Dataset.from_generator($f, output_signature=tf.TensorSpec(X.shape, tf.float32))"
 _OF_PAIRS = (
-    "tf.data.Dataset.from_tensors((X, Y)).repeat().map(lambda x, y: (tf.ensure_shape(tf.numpy_function($f, [x], tf.float32), X.shape), y))"
+    "tf.data.Dataset.from_tensors((X, Y)).repeat().map(lambda x, y: "
+    "(tf.ensure_shape(tf.numpy_function($f, [x], tf.float32), X.shape), y))"
 )
 _MAP_NAMES = ("Map", "ParallelMap", "ParallelMapV2", "MapDataset", "ParallelMapDatasetV2")
 _ROWS_NAMES = ("Generator", "FromGenerator", "GeneratorDataset", "FlatMap")
@@ -117,15 +137,30 @@ _ROWS = put(
 )
 
 
-def tf_data(name: str, framework: str, pieces: tuple[str, str, tuple[str, ...]], amount: float, is_tuned: bool = False) -> Part:
+def tf_data(
+    name: str, framework: str, pieces: tuple[str, str, tuple[str, ...]], amount: float, is_tuned: bool = False
+) -> Part:
     """A tf.data pipeline with a slow stage, asked from a loop: as written, or as TensorFlow tunes it."""
     side, dataset, names = pieces
-    make = f"global R\nR = iter({dataset})" if is_tuned else f"global R\n{_AS_WRITTEN}\nR = iter({dataset}.with_options(o))"
+    make = (
+        f"global R\nR = iter({dataset})"
+        if is_tuned
+        else f"global R\n{_AS_WRITTEN}\nR = iter({dataset}.with_options(o))"
+    )
     return Part(
-        name, "input", (framework,), main="import tensorflow as tf\n\nR = None" if framework == "jax" else "R = None", side=side, make=make,
-        fetch="next(R).numpy()" if framework == "jax" else "next(R)", names=names, seen="always", amount=amount, is_wide=False,
+        name,
+        "input",
+        (framework,),
+        main="import tensorflow as tf\n\nR = None" if framework == "jax" else "R = None",
+        side=side,
+        make=make,
+        fetch="next(R).numpy()" if framework == "jax" else "next(R)",
+        names=names,
+        seen="always",
+        amount=amount,
+        is_wide=False,
         is_direct=not is_tuned,
-    )  # fmt: skip
+    )
 
 
 _SLOW_MAP, _BUSY_MAP = (mapped(SLEEP), _FROM_MAP, _MAP_NAMES), (mapped(COMPUTE), _FROM_MAP, _MAP_NAMES)

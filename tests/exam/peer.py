@@ -1,12 +1,18 @@
-"""What xprof says of the exam's jobs, in the form that the scorer reads: `python -m tests.exam.peer FOLDER [--name NAME]`.
+"""What xprof says of the exam's jobs, in the form that the scorer reads: `python -m tests.exam.peer FOLDER
+[--name NAME]`.
 
-Runs under the peer's Python and imports nothing of this project. Each job's answer becomes FOLDER/<job>/NAME. Marking is generous:
+Runs under the peer's Python and imports nothing of this project. Each job's answer becomes FOLDER/<job>/NAME.
+Marking is generous:
 
-- What the peer says of the run (the sentences of its overview, the tips that it derives from the run) counts as naming each cause that it
-  may be read as (SENTENCES); one sentence may be right in several ways (`also`). Tips that every run gets name nothing.
-- Where one part of its step time is larger than all others and is called by a cause's name (PARTS), that counts, too, and so does the
+- What the peer says of the run (the sentences of its overview, the tips that it derives from the run) counts
+as naming each cause that it
+  may be read as (SENTENCES); one sentence may be right in several ways (`also`). Tips that every run gets
+  name nothing.
+- Where one part of its step time is larger than all others and is called by a cause's name (PARTS), that
+counts, too, and so does the
   operation that takes most time (OPERATIONS), though a reader finds it two pages further on.
-- Findings stand in the order of their shares; below 5 % they are no alarm. "NOT input-bound" is a calm verdict, "No step time measured"
+- Findings stand in the order of their shares; below 5 % they are no alarm. "NOT input-bound" is a calm
+verdict, "No step time measured"
   is none.
 """
 
@@ -57,19 +63,26 @@ OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("PyFunc", ("callbacks", "python")),
     ("EagerPyFunc", ("callbacks", "python")),
 )
-LEAST = 0.05  # what the peer calls moderate: the least that is an alarm, and that an operation must take to be looked at
+# What the peer calls moderate: the least that is an alarm, and that an operation must take to be looked at
+LEAST = 0.05
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _STATEMENTS = ("statement", "kernel_launch_statement", "all_other_statement", "device_collectives_statement")
 _PS_PER_MS = 1e9
 
 
 def answer(pages: Mapping[str, Sequence[Table]]) -> dict[str, Any]:
-    """The scorer's answer of what the pages say; `pages`: the peer's tables by the tool's name, a missing one is empty."""
+    """The scorer's answer of what the pages say; `pages`: the peer's tables by the tool's name, a missing one
+    is empty.
+    """
     overview, pipeline = pages.get("overview_page") or [], pages.get("input_pipeline_analyzer") or []
     averages = _properties(overview, 1)
     texts = list(dict.fromkeys(text for text in sentences(overview, pipeline) if text))
     step_ms = float(averages.get("steptime_ms_average") or 0.0)
-    findings = [*_said(texts), *_largest_part(averages, step_ms), *_largest_operation(pages.get("framework_op_stats") or [])]
+    findings = [
+        *_said(texts),
+        *_largest_part(averages, step_ms),
+        *_largest_operation(pages.get("framework_op_stats") or []),
+    ]
     findings.sort(key=lambda one: -one["share"])
     is_alarm = any(one["share"] >= LEAST for one in findings)
     is_calm = bool(findings) or any("NOT input-bound" in text for text in texts)
@@ -110,9 +123,15 @@ def _rows(page: Sequence[Table], place: int) -> Iterator[dict[str, Any]]:
 
 def _finding(causes: Sequence[str], share: float, sentence: str, name: str = "") -> dict[str, Any]:
     return {
-        "cause": causes[0], "also": list(causes[1:]), "share": share, "culprit": {"name": name}, "host": "", "gain_ps": None,
-        "capture_option": "", "sentence": sentence,
-    }  # fmt: skip
+        "cause": causes[0],
+        "also": list(causes[1:]),
+        "share": share,
+        "culprit": {"name": name},
+        "host": "",
+        "gain_ps": None,
+        "capture_option": "",
+        "sentence": sentence,
+    }
 
 
 def _said(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -141,16 +160,22 @@ def _largest_operation(page: Sequence[Table]) -> Iterator[dict[str, Any]]:
         first = max(busy, key=lambda row: float(row["total_self_time"]))
         causes = next((causes for kind, causes in OPERATIONS if str(first["type"]).startswith(kind)), ())
         if causes and first["total_self_time"] >= LEAST * total:
-            yield _finding(causes, first["total_self_time"] / total, "It takes most time.", str(first["operation"]))
+            yield _finding(
+                causes, first["total_self_time"] / total, "It takes most time.", str(first["operation"])
+            )
 
 
 def asked(run_dir: Path) -> dict[str, list[Table]]:
-    """The peer's tables of a run; the run's folder stays as it is, for the peer writes beside the files that it reads."""
+    """The peer's tables of a run; the run's folder stays as it is, for the peer writes beside the files that
+    it reads.
+    """
     from xprof.convert.raw_to_tool_data import xspace_to_tool_data
 
     pages = {}
     with tempfile.TemporaryDirectory() as space:
-        files = [shutil.copyfile(path, Path(space) / path.name) for path in sorted(run_dir.glob("*.xplane.pb"))]
+        files = [
+            shutil.copyfile(path, Path(space) / path.name) for path in sorted(run_dir.glob("*.xplane.pb"))
+        ]
         for tool in TOOLS:
             data, _ = xspace_to_tool_data([str(file) for file in files], tool, {"use_saved_result": False})
             pages[tool] = json.loads(data) if data else []
@@ -159,7 +184,9 @@ def asked(run_dir: Path) -> dict[str, list[Table]]:
 
 def main() -> int:
     """Write the answers of a folder's jobs."""
-    parser = argparse.ArgumentParser(prog="python -m tests.exam.peer", description="what xprof says of the exam's jobs")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.exam.peer", description="what xprof says of the exam's jobs"
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--name", default="peer.json", help="the file that each job's answer is written to")
     options = parser.parse_args()
@@ -167,7 +194,10 @@ def main() -> int:
         (run_dir,) = (truth.parent / "plugins" / "profile").iterdir()
         found = answer(asked(run_dir))
         (truth.parent / options.name).write_text(json.dumps(found, indent=1), "utf-8")
-        print(f"{truth.parent.name}: {', '.join(one['cause'] for one in found['findings']) or found['level']}", flush=True)
+        print(
+            f"{truth.parent.name}: {', '.join(one['cause'] for one in found['findings']) or found['level']}",
+            flush=True,
+        )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""A job's source files, put together from parts and given neutral names, and where in them the planted function stands."""
+"""A job's source files, put together from parts and given neutral names, and where in them the planted
+function stands.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +198,9 @@ jax.distributed.initialize(P.meet, P.n_hosts, P.host)
 def filled(text: str, part: Part, job: Job, place: int) -> str:
     """A part's text with the names and numbers of its place: 0 is the first cause, 1 the second."""
     numbers = {"on": ("P.on", "P.also"), "amount": ("P.amount", "P.more"), "spent": ("P.spent", "P.extra")}
-    return Template(text).safe_substitute(job.roles[place], **{key: pair[place] for key, pair in numbers.items()})
+    return Template(text).safe_substitute(
+        job.roles[place], **{key: pair[place] for key, pair in numbers.items()}
+    )
 
 
 class Source:
@@ -214,10 +218,18 @@ class Source:
     def culprit(self, place: int) -> dict[str, Any]:
         """Where the planted function of a part stands, and what else an answer may name."""
         part, roles = self.job.parts[place], {**self.job.names, **self.job.roles[place]}
-        names = [*(roles[role] for role in part.culprits), *(filled(name, part, self.job, place) for name in part.names)]
+        names = [
+            *(roles[role] for role in part.culprits),
+            *(filled(name, part, self.job, place) for name in part.names),
+        ]
         found = [one for role in part.culprits for one in self._places(roles[role])]
         is_seen = part.seen == "always" or (part.seen == "python" and self.job.tracer > 0)
-        return {"function": names[0] if names else "", "names": names, "places": found, "visible": bool(names) and is_seen}
+        return {
+            "function": names[0] if names else "",
+            "names": names,
+            "places": found,
+            "visible": bool(names) and is_seen,
+        }
 
     def _places(self, name: str) -> list[dict[str, Any]]:
         """Files and lines of a function or class."""
@@ -225,11 +237,17 @@ class Source:
         for file, text in self.files.items():
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-                    found.append({"name": name, "file": file, "line": node.lineno, "last_line": node.end_lineno})
+                    found.append(
+                        {"name": name, "file": file, "line": node.lineno, "last_line": node.end_lineno}
+                    )
         return found
 
     def _all(self, field: str) -> list[str]:
-        return [filled(text, part, self.job, place) for place, part in enumerate(self.job.parts) if (text := getattr(part, field))]
+        return [
+            filled(text, part, self.job, place)
+            for place, part in enumerate(self.job.parts)
+            if (text := getattr(part, field))
+        ]
 
     def _step(self) -> str:
         """The lines of one step, in its annotation or without."""
@@ -244,11 +262,15 @@ class Source:
             kind = "jax.profiler.StepTraceAnnotation({}, step_num=P.first + k)"
             if job.framework == "tensorflow":
                 kind = "tf.profiler.experimental.Trace({}, step_num=P.first + k, _r=1)"
-            text = put("@header\n    @lines", header=f"with {kind.format(repr(job.names['label']))}:", lines=text)
+            text = put(
+                "@header\n    @lines", header=f"with {kind.format(repr(job.names['label']))}:", lines=text
+            )
         return "\n".join([*outer, text])
 
     def _spread(self) -> dict[str, str]:
-        """How the step is spread over devices: rows of the weights, or of what is fed where a gradient is taken."""
+        """How the step is spread over devices: rows of the weights, or of what is fed where a gradient is
+        taken.
+        """
         job, ones = self.job, f"jnp.ones(({self.job.size}, {self.job.size}))"
         if job.spread == 1:
             return {"start": "", "compiled": "jax.jit($cell)", "weights": ones}
@@ -274,12 +296,17 @@ class Source:
     def _of_fit(self) -> dict[str, str]:
         job = self.job
         name = job.names["label"]
-        enter = f"self.open = tf.profiler.experimental.Trace('{name}', step_num=P.first + i, _r=1)\nself.open.__enter__()"
+        enter = (
+            f"self.open = tf.profiler.experimental.Trace('{name}', step_num=P.first + i, "
+            "_r=1)\nself.open.__enter__()"
+        )
         return {
             "hooks": ", ".join([f"{job.names['cell']}()", *self._all("after")]),
             "enter": enter if job.is_annotated else "",
             "leave": "self.open.__exit__(None, None, None)" if job.is_annotated else "pass",
-            "compiled": "'sgd', 'mse', run_eagerly=P.on" if "run_eagerly" in self._all("call") else "'sgd', 'mse'",
+            "compiled": "'sgd', 'mse', run_eagerly=P.on"
+            if "run_eagerly" in self._all("call")
+            else "'sgd', 'mse'",
             "layers": ", ".join(["keras.layers.Dense(512, activation='relu')"] * job.layers),
             "fetch": (self._all("fetch") or ["tf.data.Dataset.from_tensors((X, Y)).repeat()"])[0],
         }
@@ -288,14 +315,25 @@ class Source:
         job, library = self.job, _LIBRARIES[self.job.framework]
         side, imports, files = "\n\n\n".join(self._all("side")), "\n".join(self._all("imports")), {}
         if job.has_side and side:
-            defined = [node.name for node in ast.parse(side).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+            defined = [
+                node.name for node in ast.parse(side).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            ]
             head = put(_HEAD, library=library, imports=imports, main="").replace(", go", "")
             files[f"{job.names['side']}.py"] = f"{head}\n\n\n{side}"
             side, imports = "", f"from {job.names['side']} import {', '.join(defined)}"
         pieces = self._of_fit() if job.framework == "keras" else self._of_loop()
-        pieces |= {"side": side, "imports": imports, "main": "\n".join(self._all("main")), "make": "\n".join(self._all("make"))}
+        pieces |= {
+            "side": side,
+            "imports": imports,
+            "main": "\n".join(self._all("main")),
+            "make": "\n".join(self._all("make")),
+        }
         pieces |= {"library": library, "size": str(job.size), "seed": str(job.number)}
-        text = {"jax": _HEAD + _JAX + _LOOP, "tensorflow": _HEAD + _TENSORFLOW + _LOOP, "keras": _HEAD + _KERAS}[job.framework]
+        text = {
+            "jax": _HEAD + _JAX + _LOOP,
+            "tensorflow": _HEAD + _TENSORFLOW + _LOOP,
+            "keras": _HEAD + _KERAS,
+        }[job.framework]
         files[self.main] = re.sub(r"@(\w+)", lambda word: pieces[word[1]], put(text, **pieces))
         return {name: _tidy(Template(source).safe_substitute(job.names)) for name, source in files.items()}
 

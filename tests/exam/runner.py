@@ -29,19 +29,31 @@ HOSTS = ("n1", "n2")
 _STARTING_WORK = {"chain": 3, "loop": 6, "scan": 6, "gradient": 2, "dense": 64}
 # For frames of Python in TensorFlow programs: those that they profile themselves have none.
 _CAPTURE = [
-    sys.executable, "-c", "import sys; from tb_tpuprof.cli import main; sys.exit(main())", "capture", "--python_tracer_level", "1",
-    "--host_tracer_level", "2",
-]  # fmt: skip
+    sys.executable,
+    "-c",
+    "import sys; from tb_tpuprof.cli import main; sys.exit(main())",
+    "capture",
+    "--python_tracer_level",
+    "1",
+    "--host_tracer_level",
+    "2",
+]
 _PACKAGE = {"jax": "jax", "tensorflow": "tensorflow", "keras": "tensorflow"}
 
 
 def run(job: Job, folder: Path, removed: bool, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """Run a job; its truth. A job whose results are there is not run again. `patience_s`: how long it waits for a quiet machine."""
+    """Run a job; its truth. A job whose results are there is not run again. `patience_s`: how long it waits
+    for a quiet machine.
+    """
     home, other = folder / job.name, folder / "removed" / job.name
     done = _read(home / "truth.json")
     if done and done["label"] != job.label:
-        raise ValueError(f"{home} holds {done['label']}: another seed, or jobs of before; name another folder")
-    needed = ["with"] * (not done) + ["without"] * (removed and bool(job.cause) and "without" not in done.get("measured", {}))
+        raise ValueError(
+            f"{home} holds {done['label']}: another seed, or jobs of before; name another folder"
+        )
+    needed = ["with"] * (not done) + ["without"] * (
+        removed and bool(job.cause) and "without" not in done.get("measured", {})
+    )
     if not needed:
         return done
     (home / "src").mkdir(parents=True, exist_ok=True)
@@ -76,7 +88,11 @@ def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict
         out.mkdir()
         capture = [*_CAPTURE, "--service_addr", f"localhost:{port}"]
         spec = out / "spec.json"
-        spec.write_text(json.dumps({**_spec(job), **more, "host": host, "port": port, "capture": capture, "shared": str(space)}))
+        spec.write_text(
+            json.dumps(
+                {**_spec(job), **more, "host": host, "port": port, "capture": capture, "shared": str(space)}
+            )
+        )
         output = (out / "output.txt").open("wb")
         command = [python, written.main, str(out), str(spec)]
         streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
@@ -88,7 +104,9 @@ def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict
     finally:
         for process in processes:
             process.kill()
-    texts = [(space / HOSTS[host] / "output.txt").read_text("utf-8", "replace") for host in range(job.n_hosts)]
+    texts = [
+        (space / HOSTS[host] / "output.txt").read_text("utf-8", "replace") for host in range(job.n_hosts)
+    ]
     if any(codes):
         raise RuntimeError(f"{job.label}: " + "\n".join(text[-3000:] for text in texts))
     return [_read(space / HOSTS[host] / "truth.json") for host in range(job.n_hosts)]
@@ -97,20 +115,34 @@ def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict
 def _spec(job: Job) -> dict[str, Any]:
     first, second = (*job.parts, None, None)[:2]
     return {
-        "framework": job.framework, "share": job.share, "second_share": job.second_share, "target_s": job.target_s,
-        "tracer": job.tracer, "lead": job.lead, "is_direct": [is_direct(job, place) for place in range(len(job.parts))],
+        "framework": job.framework,
+        "share": job.share,
+        "second_share": job.second_share,
+        "target_s": job.target_s,
+        "tracer": job.tracer,
+        "lead": job.lead,
+        "is_direct": [is_direct(job, place) for place in range(len(job.parts))],
         "is_steady": job.end != "none" and all(part.lap == 1 and part.tune != "cold" for part in job.parts),
-        "tune": first.tune if first and first.cause else "none", "amount": first.amount if first else 0.0,
+        "tune": first.tune if first and first.cause else "none",
+        "amount": first.amount if first else 0.0,
         "more": second.amount if second else 0.0,
-        "work": _STARTING_WORK[job.model], "n": job.n_steps, "lap": max([part.lap for part in job.parts], default=2), "hosts": job.n_hosts,
-    }  # fmt: skip
+        "work": _STARTING_WORK[job.model],
+        "n": job.n_steps,
+        "lap": max([part.lap for part in job.parts], default=2),
+        "hosts": job.n_hosts,
+    }
 
 
 def _environment(job: Job) -> dict[str, str]:
     flags = [f"--xla_force_host_platform_device_count={job.n_devices}"] * (job.n_devices > 1)
     if job.n_hosts > 1:
         flags.append("--xla_cpu_multi_thread_eigen=false")
-    return {**environment(), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", "XLA_FLAGS": " ".join(flags)}
+    return {
+        **environment(),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "XLA_FLAGS": " ".join(flags),
+    }
 
 
 def _keep(job: Job, space: Path, part: str, target: Path) -> None:
@@ -126,18 +158,34 @@ def _keep(job: Job, space: Path, part: str, target: Path) -> None:
 
 def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> dict[str, Any]:
     """What was planted, what each way measured, and the gain."""
-    lead = {**done.get("measured", {}), **{key: value for key, value in measured[job.lead].items() if key != "numbers"}}
+    lead = {
+        **done.get("measured", {}),
+        **{key: value for key, value in measured[job.lead].items() if key != "numbers"},
+    }
     source = Source(job)
     step = lead["with"]["step_s"]
     found = {
-        "name": job.name, "label": job.label, "framework": job.framework, "cause": job.cause, "second": job.second,
-        "accepted": [[part.cause, *part.accepted] for part in job.parts], "mechanisms": [part.name for part in job.parts],
-        "target": [job.share, job.second_share], "tracer": job.tracer, "annotated": job.is_annotated, "devices": job.n_devices,
-        "hosts": job.n_hosts, "host": HOSTS[job.lead] if job.n_hosts > 1 else "", "hidden": [is_hidden(job, part) for part in job.parts],
-        "culprits": [source.culprit(place) for place in range(len(job.parts))], "step_s": step,
-        "outside_cores": lead["with"]["outside_cores"], "numbers": measured[job.lead]["numbers"], "measured": lead,
+        "name": job.name,
+        "label": job.label,
+        "framework": job.framework,
+        "cause": job.cause,
+        "second": job.second,
+        "accepted": [[part.cause, *part.accepted] for part in job.parts],
+        "mechanisms": [part.name for part in job.parts],
+        "target": [job.share, job.second_share],
+        "tracer": job.tracer,
+        "annotated": job.is_annotated,
+        "devices": job.n_devices,
+        "hosts": job.n_hosts,
+        "host": HOSTS[job.lead] if job.n_hosts > 1 else "",
+        "hidden": [is_hidden(job, part) for part in job.parts],
+        "culprits": [source.culprit(place) for place in range(len(job.parts))],
+        "step_s": step,
+        "outside_cores": lead["with"]["outside_cores"],
+        "numbers": measured[job.lead]["numbers"],
+        "measured": lead,
         "others": [one.get("with", {}).get("step_s") for i, one in enumerate(measured) if i != job.lead],
-    }  # fmt: skip
+    }
     if job.parts and is_direct(job, 0):
         found["share"] = lead["with"]["spent_s"] / step
     if "without" in lead:
@@ -145,7 +193,9 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
         found.setdefault("share", found["gain_s"] / step)
     if job.second and "repeats" in lead:
         found["second_gain_s"], _ = _gain(lead, "without_second")
-        found["second_share"] = lead["with"]["extra_s"] / step if is_direct(job, 1) else found["second_gain_s"] / step
+        found["second_share"] = (
+            lead["with"]["extra_s"] / step if is_direct(job, 1) else found["second_gain_s"] / step
+        )
     return found
 
 
@@ -155,22 +205,30 @@ def _see(truth: dict[str, Any], profile: bytes) -> None:
         culprit["visible"] &= any(name.encode() in profile for name in culprit["names"])
         truth["hidden"][place] &= not (truth["tracer"] and culprit["visible"])
         # JAX's profiler does not see TensorFlow's own events, be it in the same process.
-        truth["hidden"][place] |= "tf.data" in truth["mechanisms"][place] and not truth["tracer"] and b"Iterator::" not in profile
+        truth["hidden"][place] |= (
+            "tf.data" in truth["mechanisms"][place] and not truth["tracer"] and b"Iterator::" not in profile
+        )
 
 
 def is_hidden(job: Job, part: Part) -> bool:
-    """Whether a trace without the Python tracer cannot show the cause. Without steps nothing says that a wait is in the middle of one."""
+    """Whether a trace without the Python tracer cannot show the cause. Without steps nothing says that a wait
+    is in the middle of one.
+    """
     return part.needs_python or (part.is_async and not job.is_annotated and not job.tracer)
 
 
 def is_direct(job: Job, place: int) -> bool:
-    """Whether the seconds that a part spent are what it costs: the loop waits for each step, and nothing goes on beside it."""
+    """Whether the seconds that a part spent are what it costs: the loop waits for each step, and nothing goes
+    on beside it.
+    """
     part = job.parts[place]
     return part.is_direct and (part.is_async or job.end != "none")
 
 
 def _gain(lead: dict[str, Any], way: str) -> tuple[float, float]:
-    """What a step gains without the cause, and the noise: half the range of a way's means; of an only one, its distance from the median."""
+    """What a step gains without the cause, and the noise: half the range of a way's means; of an only one,
+    its distance from the median.
+    """
     found: dict[str, list[dict[str, float]]] = {"with": [], way: []}
     for one, measured in found.items():
         measured += [some[one] for some in (lead, *lead.get("repeats", ())) if one in some]

@@ -42,14 +42,24 @@ class Mark:
     gain_error: float | None = None
     step_error: float | None = None
     is_sum_right: bool | None = None
-    is_small: bool = False  # the cause took less than findings need, or removing it gained less: left out of all counts
+    is_small: bool = (
+        False  # the cause took less than findings need, or removing it gained less: left out of all counts
+    )
     is_unseen: bool = False  # no event of the trace belongs to the cause: counted apart
-    has_verdict: bool = True  # of a healthy job: whether the answer calls it healthy or not, instead of knowing nothing
+    has_verdict: bool = (
+        True  # of a healthy job: whether the answer calls it healthy or not, instead of knowing nothing
+    )
 
 
 def mark(truth: Mapping[str, Any], answer: Answer | None) -> Mark:
     """The mark of one diagnosis; `answer` None where there is none."""
-    head = {"name": truth["name"], "label": truth["label"], "cause": truth["cause"], "share": truth["target"][0], "tracer": truth["tracer"]}
+    head = {
+        "name": truth["name"],
+        "label": truth["label"],
+        "cause": truth["cause"],
+        "share": truth["target"][0],
+        "tracer": truth["tracer"],
+    }
     gained = truth["gain_s"] / truth["step_s"] if "gain_s" in truth else 1.0
     head["is_small"] = bool(truth["target"][0]) and min(truth.get("share", 1.0), gained) < SMALL
     head["is_unseen"] = is_unseen(truth)
@@ -60,25 +70,44 @@ def mark(truth: Mapping[str, Any], answer: Answer | None) -> Mark:
     always = {"is_sum_right": sums_to_step(answer), "step_error": _step_error(answer, truth["step_s"])}
     if not truth["cause"]:
         big = [" or ".join(classes(one)) for one in findings if one["share"] >= SMALL]
-        why = f"alarm: {', '.join(big)}" if big else f"level {answer['level']}" if answer["level"] != "good" else ""
+        why = (
+            f"alarm: {', '.join(big)}"
+            if big
+            else f"level {answer['level']}"
+            if answer["level"] != "good"
+            else ""
+        )
         has_verdict = bool(findings) or answer["level"] != "unknown"
-        return Mark(**head, told=big[0] if big else NOTHING, is_right=not why, why=why, has_verdict=has_verdict, **always)
+        return Mark(
+            **head,
+            told=big[0] if big else NOTHING,
+            is_right=not why,
+            why=why,
+            has_verdict=has_verdict,
+            **always,
+        )
     place, why = 0, ""
     if truth.get("second") and truth.get("second_gain_s", 0.0) > truth.get("gain_s", 0.0):
         place = 1
     is_right = is_class_right(truth, answer, place)
     why = "" if is_right else f"told {told}"
-    details = _details(truth, findings, place) if findings and is_right and _names(findings[0], truth["accepted"][place]) else {}
+    details = (
+        _details(truth, findings, place)
+        if findings and is_right and _names(findings[0], truth["accepted"][place])
+        else {}
+    )
     if details.get("is_culprit_right") is False:
         why = f"named {_culprit_text(findings[0])}, not {truth['culprits'][place]['function']}"
     return Mark(**head, told=told, is_right=is_right, why=why, **details, **always)
 
 
 def is_unseen(truth: Mapping[str, Any]) -> bool:
-    """Whether no event of the trace belongs to the cause: processors that other processes take, or threads without Python frames.
+    """Whether no event of the trace belongs to the cause: processors that other processes take, or threads
+    without Python frames.
 
-    A trace has no scheduling: neither how unlike the times of an operation are, nor how late a pool's tasks begin, nor how long waits go on
-    after the last operation tells such jobs from healthy ones. TensorFlow records Python's calls for captures from outside alone.
+    A trace has no scheduling: neither how unlike the times of an operation are, nor how late a pool's tasks
+    begin, nor how long waits go on after the last operation tells such jobs from healthy ones. TensorFlow
+    records Python's calls for captures from outside alone.
     """
     if truth["cause"] != "contention" or truth.get("second"):
         return False
@@ -106,15 +135,23 @@ def is_class_right(truth: Mapping[str, Any], answer: Answer, place: int = 0) -> 
     findings = answer.get("findings") or []
     first = findings[0] if findings else None
     if truth["cause"] == "warm_up":
-        is_calm = not any(one["share"] >= SMALL for one in findings) and bool(_FIRST_STEP.search(answer.get("text", "")))
-        return is_calm if first is None else first["cause"] == "warm_up" or (is_calm and first["cause"] != "compilation")
+        is_calm = not any(one["share"] >= SMALL for one in findings) and bool(
+            _FIRST_STEP.search(answer.get("text", ""))
+        )
+        return (
+            is_calm
+            if first is None
+            else first["cause"] == "warm_up" or (is_calm and first["cause"] != "compilation")
+        )
     if first is None:
         return False
     return _is_told(truth, first, place)
 
 
 def _is_told(truth: Mapping[str, Any], finding: Mapping[str, Any], place: int) -> bool:
-    """Whether a finding names the cause of that place, or says that it was not recorded where the trace cannot show it."""
+    """Whether a finding names the cause of that place, or says that it was not recorded where the trace
+    cannot show it.
+    """
     return _names(finding, truth["accepted"][place]) or (truth["hidden"][place] and asks_for_python(finding))
 
 
@@ -124,7 +161,9 @@ def asks_for_python(finding: Mapping[str, Any]) -> bool:
 
 
 def classes(finding: Mapping[str, Any]) -> list[str]:
-    """The causes that a finding names: one, or several where another program's sentence may be read in several ways (`also`)."""
+    """The causes that a finding names: one, or several where another program's sentence may be read in
+    several ways (`also`).
+    """
     return [finding["cause"], *finding.get("also", ())]
 
 
@@ -133,7 +172,9 @@ def _names(finding: Mapping[str, Any], accepted: Iterable[str]) -> bool:
 
 
 def is_culprit_right(truth: Mapping[str, Any], culprit: Mapping[str, Any]) -> bool:
-    """Whether the name is one of those that may be given, and file and line, where given, lead to the function."""
+    """Whether the name is one of those that may be given, and file and line, where given, lead to the
+    function.
+    """
     names = _spellings(culprit.get("name") or "") & set(truth["names"])
     if not names:
         return False
@@ -152,7 +193,9 @@ def _holds(place: Mapping[str, Any], line: int) -> bool:
 
 
 def _spellings(name: str) -> set[str]:
-    """A name as it stands, without brackets, what is in its brackets (`jit(f)`, `Thread-3 (f)`), and its last part."""
+    """A name as it stands, without brackets, what is in its brackets (`jit(f)`, `Thread-3 (f)`), and its last
+    part.
+    """
     bare = re.sub(r"\(\)$", "", name.strip())
     inner = re.search(r"\((\w+)\)$", bare)
     return {name, bare, bare.split("::")[-1], bare.split(".")[-1], inner[1] if inner else name}
@@ -164,12 +207,18 @@ def _culprit_text(finding: Mapping[str, Any]) -> str:
 
 
 def gain(told_ps: Sequence[float] | None, measured_s: float, noise_s: float = 0.0) -> dict[str, Any]:
-    """How the told interval lies to the gain as measured, to within its noise; the error of its middle is a share of the gain."""
+    """How the told interval lies to the gain as measured, to within its noise; the error of its middle is a
+    share of the gain.
+    """
     if told_ps is None:
         return {"has_gain": False}
     low, high = (bound / PS_PER_S for bound in told_ps)
     error = abs((low + high) / 2 / measured_s - 1)
-    return {"has_gain": True, "is_gain_inside": low - noise_s <= measured_s <= high + noise_s, "gain_error": error}
+    return {
+        "has_gain": True,
+        "is_gain_inside": low - noise_s <= measured_s <= high + noise_s,
+        "gain_error": error,
+    }
 
 
 def sums_to_step(answer: Answer) -> bool | None:
@@ -215,26 +264,58 @@ def marks(folder: Path, answers: Callable[[Path], Answer | None] = explained) ->
 
 def report(found: Sequence[Mark]) -> str:
     """All of it as Markdown."""
-    small, unseen = [one for one in found if one.is_small], [one for one in found if one.is_unseen and not one.is_small]
+    small, unseen = (
+        [one for one in found if one.is_small],
+        [one for one in found if one.is_unseen and not one.is_small],
+    )
     found = [one for one in found if not one.is_small and not one.is_unseen]
     apart = ", ".join(f"{one.name} (told {one.told})" for one in unseen)
     planted, healthy = [one for one in found if one.cause], [one for one in found if not one.cause]
     causes = list(dict.fromkeys(one.cause for one in sorted(planted, key=lambda one: one.cause)))
     rows = [_row(cause, [one for one in planted if one.cause == cause]) for cause in causes]
-    kinds = [(f"share {share:.0%}", [one for one in planted if one.share == share]) for share in sorted({one.share for one in planted})]
-    kinds += [(f"Python tracer {'on' if level else 'off'}", [one for one in planted if one.tracer == level]) for level in (0, 1)]
-    head = ["planted", "jobs", "cause", "culprit", "host", "order", "gain inside", "gain given", "gain error (median)"]
-    sums, errors = [one.is_sum_right for one in found], [one.step_error for one in found if one.step_error is not None]
+    kinds = [
+        (f"share {share:.0%}", [one for one in planted if one.share == share])
+        for share in sorted({one.share for one in planted})
+    ]
+    kinds += [
+        (f"Python tracer {'on' if level else 'off'}", [one for one in planted if one.tracer == level])
+        for level in (0, 1)
+    ]
+    head = [
+        "planted",
+        "jobs",
+        "cause",
+        "culprit",
+        "host",
+        "order",
+        "gain inside",
+        "gain given",
+        "gain error (median)",
+    ]
+    sums, errors = (
+        [one.is_sum_right for one in found],
+        [one.step_error for one in found if one.step_error is not None],
+    )
     silent = sum(not one.has_verdict for one in healthy)
     lines = [
-        f"Left out, for their cause was measured below {_percent(SMALL)}: {', '.join(one.name for one in small) or 'none'}.",
+        f"Left out, for their cause was measured below {_percent(SMALL)}: "
+        f"{', '.join(one.name for one in small) or 'none'}.",
         f"Counted apart, for no event of the trace belongs to their cause: {apart or 'none'}.",
-        f"Healthy jobs: {len(healthy)}, false alarms: {sum(not one.is_right for one in healthy) - silent}, without a verdict: {silent}.",
-        f"Causes sum to the step: {count(sums)}. Step time, median error: {_percent(statistics.median(errors)) if errors else '—'}.",
-        "", *table(head, [*rows, _row("all", planted), *(_row(name, some) for name, some in kinds if some)]),
-        "", "Confusion (rows: planted, columns: told first):", "", *confusion(found),
-        "", "Misses:", "", *(f"- {one.label}: {one.why}" for one in found if one.why),
-    ]  # fmt: skip
+        f"Healthy jobs: {len(healthy)}, false alarms: {sum(not one.is_right for one in healthy) - silent}, "
+        f"without a verdict: {silent}.",
+        f"Causes sum to the step: {count(sums)}. Step time, median error: "
+        f"{_percent(statistics.median(errors)) if errors else '—'}.",
+        "",
+        *table(head, [*rows, _row("all", planted), *(_row(name, some) for name, some in kinds if some)]),
+        "",
+        "Confusion (rows: planted, columns: told first):",
+        "",
+        *confusion(found),
+        "",
+        "Misses:",
+        "",
+        *(f"- {one.label}: {one.why}" for one in found if one.why),
+    ]
     return "\n".join(lines)
 
 
@@ -242,11 +323,21 @@ def met(found: Iterable[Mapping[str, Any]]) -> str:
     """Which shares the jobs of a folder really have, beside those they were to have, as Markdown."""
     shares: dict[tuple[str, float], list[float]] = {}
     for one in found:
-        for cause, target, key in ((one["cause"], one["target"][0], "share"), (one["second"], one["target"][1], "second_share")):
+        for cause, target, key in (
+            (one["cause"], one["target"][0], "share"),
+            (one["second"], one["target"][1], "second_share"),
+        ):
             if target and key in one:
                 shares.setdefault((cause, target), []).append(one[key])
     rows = [
-        [cause, _percent(target), str(len(some)), _percent(min(some)), _percent(statistics.median(some)), _percent(max(some))]
+        [
+            cause,
+            _percent(target),
+            str(len(some)),
+            _percent(min(some)),
+            _percent(statistics.median(some)),
+            _percent(max(some)),
+        ]
         for (cause, target), some in sorted(shares.items())
     ]
     return "\n".join(table(["cause", "target", "jobs", "least", "median", "most"], rows))
@@ -255,17 +346,25 @@ def met(found: Iterable[Mapping[str, Any]]) -> str:
 def _row(title: str, some: Sequence[Mark]) -> list[str]:
     errors = [one.gain_error for one in some if one.gain_error is not None]
     return [
-        title, str(len(some)), count(one.is_right for one in some), count(one.is_culprit_right for one in some),
-        count(one.is_host_right for one in some), count(one.is_order_right for one in some), count(one.is_gain_inside for one in some),
-        count(one.has_gain for one in some), _percent(statistics.median(errors)) if errors else "—",
-    ]  # fmt: skip
+        title,
+        str(len(some)),
+        count(one.is_right for one in some),
+        count(one.is_culprit_right for one in some),
+        count(one.is_host_right for one in some),
+        count(one.is_order_right for one in some),
+        count(one.is_gain_inside for one in some),
+        count(one.has_gain for one in some),
+        _percent(statistics.median(errors)) if errors else "—",
+    ]
 
 
 def confusion(found: Iterable[Mark]) -> list[str]:
     """How often each planted cause was told as which."""
     pairs = Counter((one.cause or "healthy", one.told) for one in found)
     rows, columns = sorted({row for row, _ in pairs}), sorted({column for _, column in pairs})
-    return table(["", *columns], [[row, *(str(pairs[row, column] or "") for column in columns)] for row in rows])
+    return table(
+        ["", *columns], [[row, *(str(pairs[row, column] or "") for column in columns)] for row in rows]
+    )
 
 
 def count(values: Iterable[bool | None]) -> str:

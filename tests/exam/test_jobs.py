@@ -1,4 +1,6 @@
-"""The exam's jobs: their names say nothing, they cover what they must, and a seed always gives the same ones."""
+"""The exam's jobs: their names say nothing, they cover what they must, and a seed always gives
+the same ones.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,22 @@ TELLING = frozenset(
     )
 )
 # Prescribed by Keras, TensorFlow and JAX.
-PRESCRIBED = {"on_train_batch_begin", "on_train_batch_end", "on_epoch_end", "logs", "inject_prefetch", "__init__", "__len__", "__getitem__"}
+PRESCRIBED = {
+    "on_train_batch_begin",
+    "on_train_batch_end",
+    "on_epoch_end",
+    "logs",
+    "inject_prefetch",
+    "__init__",
+    "__len__",
+    "__getitem__",
+}
 
 
 def names(text: str) -> Iterator[str]:
-    """All names that a source gives: functions, classes, arguments, variables, attributes; and its one-word texts."""
+    """All names that a source gives: functions, classes, arguments, variables, attributes; and its one-word
+    texts.
+    """
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
@@ -41,7 +54,11 @@ def names(text: str) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.id if isinstance(node, ast.Name) else node.attr
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not re.search(r"\s", node.value):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and not re.search(r"\s", node.value)
+        ):
             yield node.value
 
 
@@ -67,7 +84,12 @@ def test_the_harness_says_nothing() -> None:
 
 def test_a_telling_name_is_found() -> None:
     text = "def slow_path(x):\n    saveAll = x\n    hop.last_step = 'loader'\n"
-    assert {name for name in names(text) if words(name) & TELLING} == {"slow_path", "saveAll", "last_step", "loader"}
+    assert {name for name in names(text) if words(name) & TELLING} == {
+        "slow_path",
+        "saveAll",
+        "last_step",
+        "loader",
+    }
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -77,11 +99,16 @@ def test_jobs_cover_what_they_must(seed: int) -> None:
     assert len(planted) >= 84
     assert len(healthy) >= 24
     single = [job for job in planted if job.share and not job.second]
-    cells = Counter((job.cause, job.parts[0].shares.index(job.share), job.tracer, job.is_annotated) for job in single)
+    cells = Counter(
+        (job.cause, job.parts[0].shares.index(job.share), job.tracer, job.is_annotated) for job in single
+    )
     for cause in EVERY_CELL:
-        assert [cells[cause, share, tracer, annotated] for share in range(3) for tracer in (0, 1) for annotated in (False, True)] == [
-            1
-        ] * 12
+        assert [
+            cells[cause, share, tracer, annotated]
+            for share in range(3)
+            for tracer in (0, 1)
+            for annotated in (False, True)
+        ] == [1] * 12
     for cause in ("contention", "transfers"):
         some = [job for job in planted if job.cause == cause and not job.second]
         assert Counter(job.parts[0].shares.index(job.share) for job in some) == {0: 2, 1: 2, 2: 2}
@@ -153,7 +180,11 @@ def test_pairs_have_two_causes_whose_amount_can_be_chosen() -> None:
 
 def test_a_job_runs(tmp_path: Path) -> None:
     """One job of Python work: its profile is there, and what it measured agrees with itself."""
-    some = [job for job in jobs(1) if (job.framework, job.cause, job.second, job.share) == ("jax", "python", "", 0.3)]
+    some = [
+        job
+        for job in jobs(1)
+        if (job.framework, job.cause, job.second, job.share) == ("jax", "python", "", 0.3)
+    ]
     job = next(job for job in some if job.end != "none")
     truth = run(job, tmp_path, removed=True)
     assert len(list((tmp_path / job.name).rglob("*.xplane.pb"))) == job.n_hosts

@@ -20,18 +20,29 @@ CALM = (
     "Your program is NOT input-bound because only 0.0% of the total step time sampled is waiting for input. "
     "Therefore, you should focus on reducing other time."
 )
-BOUND = "Your program is HIGHLY input-bound because 61.5% of the total step time sampled is waiting for input."
+BOUND = (
+    "Your program is HIGHLY input-bound because 61.5% of the total step time sampled is waiting for input."
+)
 OTHERS = (
-    "Your program is POTENTIALLY input-bound because 96.1% of the total step time sampled is spent on 'All Others' time "
-    "(which could be due to I/O or Python execution or both)."
+    "Your program is POTENTIALLY input-bound because 96.1% of the total step time sampled is spent on 'All "
+    "Others' time (which could be due to I/O or Python execution or both)."
 )
 LAUNCH = "30.5% of the total step time sampled is spent on 'Kernel Launch'."
-TIPS = (("faq", "Refer to the TF2 Profiler FAQ", "Tool troubleshooting / FAQ"), ("host", "input_pipeline_analyzer", "Next steps"))
+TIPS = (
+    ("faq", "Refer to the TF2 Profiler FAQ", "Tool troubleshooting / FAQ"),
+    ("host", "input_pipeline_analyzer", "Next steps"),
+)
 IDLE = ("IDLE", "IDLE", 1000.0)
 
 
-def table(ids: tuple[str, ...] = (), rows: tuple[tuple[Any, ...], ...] = (), **properties: str) -> dict[str, Any]:
-    return {"cols": [{"id": one} for one in ids], "rows": [{"c": [{"v": value} for value in row]} for row in rows], "p": properties}
+def table(
+    ids: tuple[str, ...] = (), rows: tuple[tuple[Any, ...], ...] = (), **properties: str
+) -> dict[str, Any]:
+    return {
+        "cols": [{"id": one} for one in ids],
+        "rows": [{"c": [{"v": value} for value in row]} for row in rows],
+        "p": properties,
+    }
 
 
 def pages(
@@ -44,8 +55,15 @@ def pages(
 ) -> dict[str, list[dict[str, Any]]]:
     """The peer's pages, shaped as those of a run on the CPU."""
     times = dict.fromkeys((*PARTS, "steptime_ms_average"), 0.0) | averages
-    steps = table(("stepnum",), ((0,),) * n_steps, **{key: str(value) for key, value in times.items()}, input_conclusion=statement)
-    recommendation = table(("tip_type", "link", "description"), tips, bottleneck="x", statement=statement, **(more or {}))
+    steps = table(
+        ("stepnum",),
+        ((0,),) * n_steps,
+        **{key: str(value) for key, value in times.items()},
+        input_conclusion=statement,
+    )
+    recommendation = table(
+        ("tip_type", "link", "description"), tips, bottleneck="x", statement=statement, **(more or {})
+    )
     return {
         "overview_page": [table(remark_text=""), steps, table(), recommendation, table(), {}, table()],
         "input_pipeline_analyzer": [{}, steps, table(), table(), table()],
@@ -54,11 +72,15 @@ def pages(
 
 
 def told(**given: Any) -> list[tuple[list[str], float]]:
-    return [([one["cause"], *one["also"]], round(one["share"], 3)) for one in answer(pages(**given))["findings"]]
+    return [
+        ([one["cause"], *one["also"]], round(one["share"], 3)) for one in answer(pages(**given))["findings"]
+    ]
 
 
 def test_a_sentence_names_its_cause() -> None:
-    found = answer(pages(BOUND, 12, steptime_ms_average=40.0, infeed_time_ms_avg=5.0, host_compute_time_ms_avg=20.0))
+    found = answer(
+        pages(BOUND, 12, steptime_ms_average=40.0, infeed_time_ms_avg=5.0, host_compute_time_ms_avg=20.0)
+    )
     assert found["level"] == "bad"
     assert found["text"].startswith(BOUND)
     assert found["step_time_ps"] == pytest.approx(40e9)
@@ -133,18 +155,25 @@ def test_the_largest_part_counts_if_a_cause_has_its_name(part: str, causes: tupl
     ("ops", "found"),
     [
         ((("Dataset", "Iterator::Root::Map", 600.0), ("PyFunc", "PyFunc", 400.0)), [(["input"], 0.3)]),
-        ((("EagerPyFunc", "EagerPyFunc", 1000.0), ("MatMul", "m", 900.0)), [(["callbacks", "python"], 0.345)]),
+        (
+            (("EagerPyFunc", "EagerPyFunc", 1000.0), ("MatMul", "m", 900.0)),
+            [(["callbacks", "python"], 0.345)],
+        ),
         ((("Dataset", "Iterator::Root", 600.0), ("MatMul", "m", 700.0)), []),
         ((("Dataset", "Iterator::Root", 50.0),), []),
     ],
 )
-def test_the_largest_operation(ops: tuple[tuple[str, str, float], ...], found: list[tuple[list[str], float]]) -> None:
+def test_the_largest_operation(
+    ops: tuple[tuple[str, str, float], ...], found: list[tuple[list[str], float]]
+) -> None:
     assert told(ops=ops) == found
 
 
 def test_an_operation_is_the_culprit() -> None:
     (one,) = answer(pages(ops=(("Dataset", "Iterator::Root::Map", 600.0),)))["findings"]
-    assert mark(truth("input"), answer(pages(ops=(("Dataset", "Iterator::Root::Map", 600.0),)))).is_culprit_right
+    assert mark(
+        truth("input"), answer(pages(ops=(("Dataset", "Iterator::Root::Map", 600.0),)))
+    ).is_culprit_right
     assert one["culprit"] == {"name": "Iterator::Root::Map"}
 
 
@@ -172,7 +201,9 @@ def test_answers_are_written_by_the_peers_python_and_scored(
     run_dir.mkdir(parents=True)
     for host in ("n1", "n2"):
         (run_dir / f"{host}.xplane.pb").write_text(host, "utf-8")
-    (tmp_path / "jobs" / "j001" / "truth.json").write_text(json.dumps(truth("input", accepted=[["input"]])), "utf-8")
+    (tmp_path / "jobs" / "j001" / "truth.json").write_text(
+        json.dumps(truth("input", accepted=[["input"]])), "utf-8"
+    )
     package = tmp_path / "path" / "xprof" / "convert"
     package.mkdir(parents=True)
     (package / "raw_to_tool_data.py").write_text(_FAKE, "utf-8")
@@ -189,5 +220,13 @@ def test_answers_are_written_by_the_peers_python_and_scored(
 
 def test_it_imports_nothing_of_this_project() -> None:
     """The peer's Python has no NumPy extension of ours, and may be older."""
-    code = "import sys, tests.exam.peer; print([name for name in sys.modules if name.split('.')[0] in ('tb_tpuprof', 'bench')])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=exam.ROOT).stdout.strip() == "[]"
+    code = (
+        "import sys, tests.exam.peer; print([name for name in sys.modules if name.split('.')[0] in "
+        "('tb_tpuprof', 'bench')])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=exam.ROOT
+        ).stdout.strip()
+        == "[]"
+    )

@@ -1,4 +1,6 @@
-"""Real H100 runs with one planted cause each (tests/data/gpu_planted): the diagnosis against what the jobs measured of themselves."""
+"""Real H100 runs with one planted cause each (tests/data/gpu_planted): the diagnosis against what the jobs
+measured of themselves.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_the_planted_cause_is_the_first_finding(run: str, cause: Cause, culprit:
 
 @pytest.mark.parametrize("run", ["torch_python", "torch_loader", "torch_pageable", "jax_python", "jax_put"])
 def test_the_time_is_what_the_job_measured(run: str) -> None:
-    """Time in which the GPU computed all the same is no loss, so a finding may say less, never more than the call took."""
+    """Time in which the GPU computed all the same is no loss, so a finding may say less, never more than the
+    call took.
+    """
     measured = mean(RUNS[run]["planted"][1:-1]) * PS
     assert 0.75 * measured <= top(run).time_ps <= 1.05 * measured
 

@@ -1,4 +1,6 @@
-"""The exam's scorer on diagnoses made up here: what is right must count as right, and what is wrong as wrong."""
+"""The exam's scorer on diagnoses made up here: what is right must count as right, and what is
+wrong as wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,18 @@ from typing import Any
 import pytest
 
 from tests.exam.__main__ import main
-from tests.exam.score import Mark, explained, gain, is_culprit_right, mark, marks, met, ready, report, sums_to_step
+from tests.exam.score import (
+    Mark,
+    explained,
+    gain,
+    is_culprit_right,
+    mark,
+    marks,
+    met,
+    ready,
+    report,
+    sums_to_step,
+)
 
 PS = 1e12
 
@@ -19,26 +32,59 @@ def truth(cause: str = "python", **more: Any) -> dict[str, Any]:
     place = {"name": "hop", "file": "reed.py", "line": 10, "last_line": 15}
     culprit = {"function": "hop", "names": ["hop", "Map"], "places": [place], "visible": True}
     return {
-        "name": "j001", "label": "j001", "cause": cause, "second": "", "accepted": [[cause]] if cause else [], "target": [0.3, 0.0],
-        "tracer": 1, "hidden": [False], "culprits": [culprit], "host": "", "step_s": 0.04, "share": 0.3, "gain_s": 0.012,
-        "gain_noise_s": 0.001, **more,
-    }  # fmt: skip
+        "name": "j001",
+        "label": "j001",
+        "cause": cause,
+        "second": "",
+        "accepted": [[cause]] if cause else [],
+        "target": [0.3, 0.0],
+        "tracer": 1,
+        "hidden": [False],
+        "culprits": [culprit],
+        "host": "",
+        "step_s": 0.04,
+        "share": 0.3,
+        "gain_s": 0.012,
+        "gain_noise_s": 0.001,
+        **more,
+    }
 
 
 def finding(cause: str = "python", **more: Any) -> dict[str, Any]:
     culprit = {"kind": "function", "name": "hop", "file": "reed.py", "line": 10}
-    return {"cause": cause, "culprit": culprit, "share": 0.3, "gain_ps": [0.010 * PS, 0.014 * PS], "capture_option": "", "host": "", **more}
+    return {
+        "cause": cause,
+        "culprit": culprit,
+        "share": 0.3,
+        "gain_ps": [0.010 * PS, 0.014 * PS],
+        "capture_option": "",
+        "host": "",
+        **more,
+    }
 
 
 def answer(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
     causes = [{"cause": "python", "time_ps": 0.012 * PS}, {"cause": "device_compute", "time_ps": 0.028 * PS}]
     level = "bad" if findings else "good"
-    return {"level": level, "text": "", "step_time_ps": 0.04 * PS, "findings": list(findings), "causes": causes, **more}
+    return {
+        "level": level,
+        "text": "",
+        "step_time_ps": 0.04 * PS,
+        "findings": list(findings),
+        "causes": causes,
+        **more,
+    }
 
 
 def test_all_is_right() -> None:
     found = mark(truth(), answer(finding()))
-    assert (found.is_right, found.is_culprit_right, found.has_gain, found.is_gain_inside, found.is_sum_right) == (True,) * 5
+    assert (
+        found.is_right,
+        found.is_culprit_right,
+        found.has_gain,
+        found.is_gain_inside,
+        found.is_sum_right,
+    ) == (True,) * 5
     assert found.gain_error == pytest.approx(0)
     assert found.step_error == pytest.approx(0)
     assert (found.is_order_right, found.is_host_right) == (None, None)
@@ -48,11 +94,15 @@ def test_all_is_right() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "tracer", "framework", "is_unseen"),
     [
-        ("other processes", 1, "jax", True), ("threads spin", 0, "jax", True), ("threads spin", 1, "tensorflow", True),
+        ("other processes", 1, "jax", True),
+        ("threads spin", 0, "jax", True),
+        ("threads spin", 1, "tensorflow", True),
         ("threads spin", 1, "jax", False),
     ],
-)  # fmt: skip
-def test_contention_without_any_event_is_counted_apart(mechanism: str, tracer: int, framework: str, is_unseen: bool) -> None:
+)
+def test_contention_without_any_event_is_counted_apart(
+    mechanism: str, tracer: int, framework: str, is_unseen: bool
+) -> None:
     planted = truth("contention", mechanisms=[mechanism], tracer=tracer, framework=framework)
     found = mark(planted, answer())
     assert found.is_unseen == is_unseen
@@ -79,11 +129,17 @@ def test_no_finding_and_no_answer_are_wrong() -> None:
 
 
 def test_any_accepted_cause_is_right() -> None:
-    assert mark(truth("periodic", accepted=[["periodic", "callbacks"]]), answer(finding("callbacks"))).is_right
+    assert mark(
+        truth("periodic", accepted=[["periodic", "callbacks"]]), answer(finding("callbacks"))
+    ).is_right
     assert not mark(truth("periodic"), answer(finding("callbacks"))).is_right
 
 
-NOT_RECORDED = {"culprit": {"kind": "", "name": ""}, "capture_option": "python_tracer_level=1", "gain_ps": None}
+NOT_RECORDED = {
+    "culprit": {"kind": "", "name": ""},
+    "capture_option": "python_tracer_level=1",
+    "gain_ps": None,
+}
 
 
 def test_what_the_trace_cannot_show_may_be_called_not_recorded() -> None:
@@ -94,8 +150,12 @@ def test_what_the_trace_cannot_show_may_be_called_not_recorded() -> None:
     assert found.has_gain is None
     assert mark(unseen, answer(finding("python"))).is_right
     assert not mark(unseen, answer(finding("input"))).is_right
-    assert not mark(unseen, answer(finding("not_recorded", **{**NOT_RECORDED, "capture_option": ""}))).is_right
-    assert not mark(unseen, answer(finding("not_recorded", **{**NOT_RECORDED, "capture_option": "host_tracer_level=3"}))).is_right
+    assert not mark(
+        unseen, answer(finding("not_recorded", **{**NOT_RECORDED, "capture_option": ""}))
+    ).is_right
+    assert not mark(
+        unseen, answer(finding("not_recorded", **{**NOT_RECORDED, "capture_option": "host_tracer_level=3"}))
+    ).is_right
 
 
 def test_what_the_trace_shows_may_not_be_called_not_recorded() -> None:
@@ -163,7 +223,9 @@ def pair(**more: Any) -> dict[str, Any]:
 
 def test_pairs_are_told_in_order() -> None:
     assert mark(pair(), answer(finding("input"), finding("python"))).is_order_right is True
-    assert mark(pair(), answer(finding("input"), finding("dispatch"), finding("python"))).is_order_right is False
+    assert (
+        mark(pair(), answer(finding("input"), finding("dispatch"), finding("python"))).is_order_right is False
+    )
     assert mark(pair(), answer(finding("input"))).is_order_right is False
     assert not mark(pair(), answer(finding("python"), finding("input"))).is_right
 
@@ -171,7 +233,9 @@ def test_pairs_are_told_in_order() -> None:
 def test_a_second_cause_that_the_trace_hides_may_be_told_as_such() -> None:
     unrecorded = {**finding("not_recorded"), **NOT_RECORDED}
     assert mark(pair(), answer(finding("input"), unrecorded)).is_order_right is True
-    assert mark(pair(), answer(finding("input"), {**unrecorded, "capture_option": ""})).is_order_right is False
+    assert (
+        mark(pair(), answer(finding("input"), {**unrecorded, "capture_option": ""})).is_order_right is False
+    )
 
 
 def test_the_larger_measured_gain_comes_first() -> None:
@@ -203,15 +267,29 @@ def test_warm_up_may_be_told_calmly_but_never_as_compilation() -> None:
     assert mark(warm, answer(level="good", text="Healthy; the first step compiled.")).is_right
     assert not mark(warm, answer(level="good", text="Healthy.")).is_right
     assert not mark(warm, answer(finding("compilation"), text="The first step compiled.")).is_right
-    assert not mark(warm, answer(finding("compilation", share=0.04), text="The first step compiled.")).is_right
+    assert not mark(
+        warm, answer(finding("compilation", share=0.04), text="The first step compiled.")
+    ).is_right
     assert not mark(warm, answer(finding("python", share=0.2), text="The first step compiled.")).is_right
     assert mark(warm, answer(finding("python", share=0.02), text="The first step compiled.")).is_right
 
 
 def test_gain() -> None:
-    assert gain([0.010 * PS, 0.014 * PS], 0.012) == {"has_gain": True, "is_gain_inside": True, "gain_error": pytest.approx(0)}
-    assert gain([0.010 * PS, 0.014 * PS], 0.016) == {"has_gain": True, "is_gain_inside": False, "gain_error": pytest.approx(0.25)}
-    assert gain([0.013 * PS, 0.015 * PS], 0.010) == {"has_gain": True, "is_gain_inside": False, "gain_error": pytest.approx(0.4)}
+    assert gain([0.010 * PS, 0.014 * PS], 0.012) == {
+        "has_gain": True,
+        "is_gain_inside": True,
+        "gain_error": pytest.approx(0),
+    }
+    assert gain([0.010 * PS, 0.014 * PS], 0.016) == {
+        "has_gain": True,
+        "is_gain_inside": False,
+        "gain_error": pytest.approx(0.25),
+    }
+    assert gain([0.013 * PS, 0.015 * PS], 0.010) == {
+        "has_gain": True,
+        "is_gain_inside": False,
+        "gain_error": pytest.approx(0.4),
+    }
     assert gain([0.010 * PS, 0.014 * PS], 0.016, 0.0025)["is_gain_inside"]
     assert not gain([0.010 * PS, 0.014 * PS], 0.016, 0.0015)["is_gain_inside"]
     assert gain(None, 0.012) == {"has_gain": False}
@@ -248,7 +326,10 @@ def some() -> list[Mark]:
     return [
         mark(truth(), answer(finding())),
         mark(truth(target=[0.8, 0.0]), answer(finding("input"))),
-        mark(truth("input", accepted=[["input"]], tracer=0), answer(finding("input", gain_ps=[0.020 * PS, 0.028 * PS]))),
+        mark(
+            truth("input", accepted=[["input"]], tracer=0),
+            answer(finding("input", gain_ps=[0.020 * PS, 0.028 * PS])),
+        ),
         mark(truth("", target=[0.0, 0.0]), answer()),
         mark(truth("", target=[0.0, 0.0]), answer(finding("dispatch"))),
     ]
@@ -258,11 +339,18 @@ def test_report_counts() -> None:
     lines = report(some()).splitlines()
     assert "Healthy jobs: 2, false alarms: 1, without a verdict: 0." in lines
     assert "Causes sum to the step: 5 of 5 (100%). Step time, median error: 0%." in lines
-    assert "| python | 2 | 1 of 2 (50%) | 1 of 1 (100%) | — | — | 1 of 1 (100%) | 1 of 1 (100%) | 0% |" in lines
-    assert "| input | 1 | 1 of 1 (100%) | 1 of 1 (100%) | — | — | 0 of 1 (0%) | 1 of 1 (100%) | 100% |" in lines
+    assert (
+        "| python | 2 | 1 of 2 (50%) | 1 of 1 (100%) | — | — | 1 of 1 (100%) | 1 of 1 (100%) | 0% |" in lines
+    )
+    assert (
+        "| input | 1 | 1 of 1 (100%) | 1 of 1 (100%) | — | — | 0 of 1 (0%) | 1 of 1 (100%) | 100% |" in lines
+    )
     assert "| all | 3 | 2 of 3 (67%) | 2 of 2 (100%) | — | — | 1 of 2 (50%) | 2 of 2 (100%) | 50% |" in lines
     assert "| share 80% | 1 | 0 of 1 (0%) | — | — | — | — | — | — |" in lines
-    assert "| Python tracer off | 1 | 1 of 1 (100%) | 1 of 1 (100%) | — | — | 0 of 1 (0%) | 1 of 1 (100%) | 100% |" in lines
+    assert (
+        "| Python tracer off | 1 | 1 of 1 (100%) | 1 of 1 (100%) | — | — | 0 of 1 (0%) | 1 of 1 (100%) | "
+        "100% |" in lines
+    )
 
 
 def test_confusion() -> None:
@@ -293,10 +381,14 @@ def test_met_shares() -> None:
     ]
 
 
-def test_ready_answers_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ready_answers_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, told in (("j001", answer(finding())), ("j002", None)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "truth.json").write_text(json.dumps({**truth(), "name": name, "label": name}), "utf-8")
+        (tmp_path / name / "truth.json").write_text(
+            json.dumps({**truth(), "name": name, "label": name}), "utf-8"
+        )
         if told is not None:
             (tmp_path / name / "why.json").write_text(json.dumps(told), "utf-8")
     assert [(one.name, one.is_right, one.told) for one in marks(tmp_path, ready("why.json"))] == [
@@ -308,7 +400,9 @@ def test_ready_answers_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "| all | 2 | 1 of 2 (50%)" in capsys.readouterr().out
 
 
-def test_our_own_diagnosis_is_asked_with_the_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_diagnosis_is_asked_with_the_run_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_dir = tmp_path / "j001" / "plugins" / "profile" / "2026_01_01"
     run_dir.mkdir(parents=True)
 

@@ -1,7 +1,9 @@
-"""The small exam of the gate: real jobs, one of each cause, and healthy ones, run and diagnosed here and now. The large one is `make exam`.
+"""The small exam of the gate: real jobs, one of each cause, and healthy ones, run and diagnosed here and now.
+The large one is `make exam`.
 
-Causes take half of a step, and most of them sleep: a busy machine must not change what is right. What the gate does not hold, the large
-exam does: small shares, contention and warm-up, which a busy machine plants by itself, pairs, several devices and hosts.
+Causes take half of a step, and most of them sleep: a busy machine must not change what is right. What the
+gate does not hold, the large exam does: small shares, contention and warm-up, which a busy machine plants by
+itself, pairs, several devices and hosts.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ SMALL: tuple[tuple[str, str, float, int, bool], ...] = (
     ("tensorflow", "numpy_function sleeps", 0.5, 0, True),
     ("tensorflow", "", 0.0, 0, True),
 )
-NOT_ALWAYS_SEEN = {"io_callback sleeps", "numpy_function sleeps"}  # on threads of the runtime, of which profiles have some
+NOT_ALWAYS_SEEN = {
+    "io_callback sleeps",
+    "numpy_function sleeps",
+}  # on threads of the runtime, of which profiles have some
 QUIET_CORES = 0.25  # what other processes may take before a wrong answer is blamed on them, once
 
 
@@ -64,7 +69,12 @@ def examined(job: Job, folder: Path) -> tuple[Mark, Pair | None, dict[str, Any]]
 def problems(job: Job, found: Mark, frames: Pair | None) -> list[str]:
     """What is wrong about an answer."""
     wrong = [found.why] if found.why else []
-    if job.cause and found.is_right and found.is_culprit_right is None and job.parts[0].name not in NOT_ALWAYS_SEEN:
+    if (
+        job.cause
+        and found.is_right
+        and found.is_culprit_right is None
+        and job.parts[0].name not in NOT_ALWAYS_SEEN
+    ):
         wrong.append("the profile does not show whom the answer should name")
     if not found.is_sum_right:
         wrong.append("causes do not sum to the step")
@@ -75,7 +85,16 @@ def problems(job: Job, found: Mark, frames: Pair | None) -> list[str]:
 
 def test_it_covers_what_it_must() -> None:
     causes = {job.cause for job in JOBS.values()}
-    assert causes >= {"input", "python", "compilation", "synchronization", "callbacks", "dispatch", "periodic", ""}
+    assert causes >= {
+        "input",
+        "python",
+        "compilation",
+        "synchronization",
+        "callbacks",
+        "dispatch",
+        "periodic",
+        "",
+    }
     assert {job.framework for job in JOBS.values()} == {"jax", "tensorflow"}
     assert {job.tracer for job in JOBS.values()} == {0, 1}
     assert {job.is_annotated for job in JOBS.values()} == {False, True}
@@ -88,7 +107,10 @@ def test_the_first_finding_names_cause_and_culprit(label: str, tmp_path: Path) -
     job = JOBS[label]
     found, frames, truth = examined(job, tmp_path)
     if problems(job, found, frames) and truth["outside_cores"] > QUIET_CORES:
-        print(f"Once more, for other processes took {truth['outside_cores']:.1f} cores: {problems(job, found, frames)}")
+        print(
+            f"Once more, for other processes took {truth['outside_cores']:.1f} cores: "
+            f"{problems(job, found, frames)}"
+        )
         found, frames, truth = examined(job, tmp_path / "again")
     assert not problems(job, found, frames), (
         f"{job.label}: met {truth.get('share', 0):.0%}, {truth['outside_cores']:.1f} cores busy outside"
@@ -100,9 +122,17 @@ def test_what_is_wrong_is_found() -> None:
     """The test above can fail: made-up answers about a job of it."""
     job = JOBS["jax python sleeps"]
     truth: dict[str, Any] = {
-        "name": "j1", "label": "j1", "cause": "python", "accepted": [["python"]], "target": [0.5, 0.0], "tracer": 1, "hidden": [False],
-        "host": "", "step_s": 0.04, "culprits": [{"function": "hop", "names": ["hop"], "places": [], "visible": True}],
-    }  # fmt: skip
+        "name": "j1",
+        "label": "j1",
+        "cause": "python",
+        "accepted": [["python"]],
+        "target": [0.5, 0.0],
+        "tracer": 1,
+        "hidden": [False],
+        "host": "",
+        "step_s": 0.04,
+        "culprits": [{"function": "hop", "names": ["hop"], "places": [], "visible": True}],
+    }
     finding = {"cause": "python", "share": 0.5, "culprit": {"name": "hop"}, "gain_ps": None}
     answer = {"findings": [finding], "level": "bad", "step_time_ps": 4e10, "causes": [{"time_ps": 4e10}]}
     wrong = {**answer, "findings": [{**finding, "cause": "input"}]}
@@ -111,6 +141,8 @@ def test_what_is_wrong_is_found() -> None:
     assert problems(job, mark(truth, answer), None) == []
     assert problems(job, mark(truth, wrong), None) == ["told input"]
     assert problems(job, mark(truth, misnamed), None) == ["named tick, not hop"]
-    assert problems(job, mark(unseen, answer), None) == ["the profile does not show whom the answer should name"]
+    assert problems(job, mark(unseen, answer), None) == [
+        "the profile does not show whom the answer should name"
+    ]
     assert problems(job, mark(truth, {**answer, "causes": []}), None) == ["causes do not sum to the step"]
     assert len(problems(job, mark(truth, wrong), pair(truth, wrong, truth, answer))) == 2

@@ -1,6 +1,8 @@
-"""SYNTHETIC changes of real GPU traces: what is planted here was never measured on a device; the trace around it was.
+"""SYNTHETIC changes of real GPU traces: what is planted here was never measured on a device; the trace around
+it was.
 
-`stretched` is what a step would be like if something took longer: later events move, events around the moment grow.
+`stretched` is what a step would be like if something took longer: later events move, events around the moment
+grow.
 
     before   ├ step ─────────────────┤        after   ├ step ───────────────────────────┤
              ├ op ─┤ ├ op ─┤                          ├ op ─┤            ├ op ─┤
@@ -38,7 +40,11 @@ def complete(trace: dict[str, Any]) -> list[Event]:
 
 
 def markers(trace: dict[str, Any]) -> list[Event]:
-    found = [event for event in complete(trace) if event["name"].startswith("ProfilerStep") and event.get("cat") == "user_annotation"]
+    found = [
+        event
+        for event in complete(trace)
+        if event["name"].startswith("ProfilerStep") and event.get("cat") == "user_annotation"
+    ]
     return sorted(found, key=lambda event: float(event["ts"]))
 
 
@@ -72,7 +78,9 @@ def ends_of(trace: dict[str, Any], name: str) -> list[float]:
     result = []
     for step in markers(trace):
         inside = [
-            float(e["ts"]) + float(e["dur"]) for e in rows if float(step["ts"]) <= float(e["ts"]) < float(step["ts"]) + float(step["dur"])
+            float(e["ts"]) + float(e["dur"])
+            for e in rows
+            if float(step["ts"]) <= float(e["ts"]) < float(step["ts"]) + float(step["dur"])
         ]
         result.append(max(inside) + 0.5)
     return result
@@ -88,11 +96,16 @@ def test_a_gap_that_nothing_records_is_said_to_be_unknown_and_where_it_is(tmp_pa
     assert why.top.cause == Cause.UNRECORDED
     assert "`aten::item`" in why.text
     assert why.top.capture_option == "with_stack=True"
-    assert time(why, Cause.UNRECORDED) - time(before, Cause.UNRECORDED) == pytest.approx(60_000 * US, rel=0.03)
+    assert time(why, Cause.UNRECORDED) - time(before, Cause.UNRECORDED) == pytest.approx(
+        60_000 * US, rel=0.03
+    )
 
 
 def calls(trace: dict[str, Any], function: str) -> list[Event]:
-    return sorted((e for e in complete(trace) if e["name"].endswith(f": {function}")), key=lambda event: float(event["ts"]))
+    return sorted(
+        (e for e in complete(trace) if e["name"].endswith(f": {function}")),
+        key=lambda event: float(event["ts"]),
+    )
 
 
 def test_the_same_gap_is_the_functions_own_where_python_is_recorded(tmp_path: Path) -> None:
@@ -108,8 +121,14 @@ def test_the_same_gap_is_the_functions_own_where_python_is_recorded(tmp_path: Pa
 def test_slow_launches_are_dispatch(tmp_path: Path) -> None:
     """Only those at which no kernel runs, since a kernel would last longer with them."""
     trace = read(GPU / "torch_loader0.pt.trace.json.gz")
-    kernels = [(float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in complete(trace) if e.get("cat") == "kernel"]
-    moments = [float(e["ts"]) + float(e["dur"]) / 2 for e in complete(trace) if e["name"] == "cudaLaunchKernel"]
+    kernels = [
+        (float(e["ts"]), float(e["ts"]) + float(e["dur"]))
+        for e in complete(trace)
+        if e.get("cat") == "kernel"
+    ]
+    moments = [
+        float(e["ts"]) + float(e["dur"]) / 2 for e in complete(trace) if e["name"] == "cudaLaunchKernel"
+    ]
     moments = [moment for moment in moments if not any(start <= moment <= end for start, end in kernels)]
     assert len(moments) > 10 * len(markers(trace))
     stretched(trace, moments, 5000)
@@ -127,11 +146,30 @@ def test_an_exposed_copy_is_a_transfer_of_who_asked_for_it(tmp_path: Path) -> No
     stretched(trace, [float(e["ts"]) + 0.3 for e in calls(trace, "train_step")], 20_000)
     for i, frame in enumerate(calls(trace, "train_step")):
         at, number = float(frame["ts"]) + 1, 900_000 + i
-        host, stream = {key: frame[key] for key in ("pid", "tid")}, {key: kernel[key] for key in ("pid", "tid")}
+        host, stream = (
+            {key: frame[key] for key in ("pid", "tid")},
+            {key: kernel[key] for key in ("pid", "tid")},
+        )
         about = {"correlation": number, "device": 0, "stream": kernel["args"]["stream"], "bytes": 1 << 28}
         name = "Memcpy HtoD (Pageable -> Device)"
-        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "ts": at, "dur": 10, "args": {"correlation": number}, **host}
-        copy = {"ph": "X", "cat": "gpu_memcpy", "name": name, "ts": at + 20, "dur": 19_000, "args": about, **stream}
+        call = {
+            "ph": "X",
+            "cat": "cuda_runtime",
+            "name": "cudaMemcpyAsync",
+            "ts": at,
+            "dur": 10,
+            "args": {"correlation": number},
+            **host,
+        }
+        copy = {
+            "ph": "X",
+            "cat": "gpu_memcpy",
+            "name": name,
+            "ts": at + 20,
+            "dur": 19_000,
+            "args": about,
+            **stream,
+        }
         trace["traceEvents"] += [call, copy]
     why = diagnosed(tmp_path, trace)
     assert why.top is not None
@@ -166,7 +204,9 @@ def test_alike_hosts_are_not_told_apart(tmp_path: Path) -> None:
 
 def test_a_tpu_whose_bytes_fill_its_bandwidth_is_memory_bound(tmp_path: Path) -> None:
     """90 % of 819 GB/s for the 950 µs that each step of 1 ms computes, at a tenth of the peak compute."""
-    job = TpuJob(parts=Parts(compute=0.95), n_bytes=round(0.9 * 819e9 * 950e-6), flops=round(0.1 * 197e12 * 950e-6))
+    job = TpuJob(
+        parts=Parts(compute=0.95), n_bytes=round(0.9 * 819e9 * 950e-6), flops=round(0.1 * 197e12 * 950e-6)
+    )
     session = Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(job)})), cache=False)
     why = diagnosis(session)
     assert why.top is not None
@@ -180,7 +220,9 @@ def test_a_tpu_whose_bytes_fill_its_bandwidth_is_memory_bound(tmp_path: Path) ->
 
 
 def test_a_tpu_that_only_computes_is_healthy(tmp_path: Path) -> None:
-    job = TpuJob(parts=Parts(compute=0.985), n_bytes=round(0.3 * 819e9 * 985e-6), flops=round(0.6 * 197e12 * 985e-6))
+    job = TpuJob(
+        parts=Parts(compute=0.985), n_bytes=round(0.3 * 819e9 * 985e-6), flops=round(0.6 * 197e12 * 985e-6)
+    )
     why = diagnosis(Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(job)})), cache=False))
     assert (why.level, why.findings) == ("good", ())
 

@@ -17,17 +17,26 @@ from tests.plain_protobuf import plain_fields
 from tests.xspace_files import write_drawing
 
 N_STEPS = 5
-# A step of each: 30 ms of which 15 are the cause's; `u` is mine.py:40 update, `b` gen.py:15 batches, `v` shop.py:7 report.
+# A step of each: 30 ms of which 15 are the cause's; `u` is mine.py:40 update, `b` gen.py:15 batches, `v`
+# shop.py:7 report.
 DRAWN = {
     "python": ("main  [train                       ]", "main   [u            ][d          ]"),
-    "input": ("main  [train                       ]", "main   [n            ][d          ]", "main    [b          ]"),
+    "input": (
+        "main  [train                       ]",
+        "main   [n            ][d          ]",
+        "main    [b          ]",
+    ),
     "compilation": (
         "main  [train                       ]",
         "main   [u                         ]",
         "main   [g            ][d         ]",
         "main    [c          ]",
     ),
-    "synchronization": ("main  [train                       ]", "main   [v            ][d          ]", "main    [a          ]"),
+    "synchronization": (
+        "main  [train                       ]",
+        "main   [v            ][d          ]",
+        "main    [a          ]",
+    ),
     "": (f"main  [train{' ' * 90}]", f"main  [u{' ' * 94}]", f"main  [d{' ' * 92}]"),
 }
 PLACES = {
@@ -36,7 +45,10 @@ PLACES = {
     "compilation": ("grow", "", 0),
     "synchronization": ("report", "shop.py", 7),
 }
-UNSEEN_WITHOUT = {"python": "python loop", "input": "generator sleeps"}  # mechanisms that only the Python tracer shows
+UNSEEN_WITHOUT = {
+    "python": "python loop",
+    "input": "generator sleeps",
+}  # mechanisms that only the Python tracer shows
 
 
 def drawn(cause: str) -> str:
@@ -55,7 +67,14 @@ def job(folder: Path, cause: str) -> dict[str, Any]:
     places = [{"name": name, "file": file, "line": line, "last_line": line}] if file else []
     culprits = [{"function": name, "names": [name], "places": places, "visible": True}] if cause else []
     mechanisms = [UNSEEN_WITHOUT.get(cause, "")] if cause else []
-    found = truth(cause, culprits=culprits, mechanisms=mechanisms, annotated=True, hidden=[False] * len(culprits), step_s=0.03)
+    found = truth(
+        cause,
+        culprits=culprits,
+        mechanisms=mechanisms,
+        annotated=True,
+        hidden=[False] * len(culprits),
+        step_s=0.03,
+    )
     (folder / "truth.json").write_text(json.dumps(found), "utf-8")
     return found
 
@@ -68,7 +87,9 @@ def names(data: bytes) -> set[bytes]:
         for entry in (dict(plain_fields(value)) for number, value in plain_fields(plane) if number == 4):
             known[entry[1]] = dict(plain_fields(entry[2])).get(2, b"")
         for line in (value for number, value in plain_fields(plane) if number == 3):
-            found |= {known[dict(plain_fields(value))[1]] for number, value in plain_fields(line) if number == 4}
+            found |= {
+                known[dict(plain_fields(value))[1]] for number, value in plain_fields(line) if number == 4
+            }
         assert not [name for name in known.values() if name.startswith(b"$") and name not in found]
     return found
 
@@ -103,14 +124,20 @@ def test_our_answers_do_not_become_worse(cause: str, tmp_path: Path) -> None:
     assert found.none.is_right, found.none_text
 
 
-def test_a_folder_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "j001").mkdir()
     job(tmp_path / "j001", "python")
     monkeypatch.setattr("sys.argv", ["exam", "tracing", str(tmp_path)])
     assert exam.main() == 0
-    assert "Jobs with Python frames: 1. Right with them: 1, without them: 1. Worse with them: 0." in capsys.readouterr().out
+    assert (
+        "Jobs with Python frames: 1. Right with them: 1, without them: 1. Worse with them: 0."
+        in capsys.readouterr().out
+    )
     monkeypatch.setattr(
-        "tests.exam.tracing.diagnosed", lambda run_dir: answer(finding("dispatch" if "j001" in str(run_dir) else "python", culprit={}))
+        "tests.exam.tracing.diagnosed",
+        lambda run_dir: answer(finding("dispatch" if "j001" in str(run_dir) else "python", culprit={})),
     )
     assert exam.main() == 1
     assert "j001: worse cause" in capsys.readouterr().out
@@ -154,16 +181,35 @@ def test_an_alarm_is_worse_than_none_and_host_and_order_count() -> None:
     assert pair(healthy, answer(finding()), healthy, answer()).worse == ("cause",)
     assert pair(healthy, answer(), healthy, answer(finding())).worse == ()
     assert pair(healthy, answer(finding()), healthy, answer(ASKS)).worse == ()
-    two = truth(second="input", accepted=[["python"], ["input"]], hidden=[False] * 2, host="n1", culprits=truth()["culprits"] * 2)
-    right, wrong = answer(finding(host="n1"), finding("input")), answer(finding(host="n2"), finding("dispatch"))
+    two = truth(
+        second="input",
+        accepted=[["python"], ["input"]],
+        hidden=[False] * 2,
+        host="n1",
+        culprits=truth()["culprits"] * 2,
+    )
+    right, wrong = (
+        answer(finding(host="n1"), finding("input")),
+        answer(finding(host="n2"), finding("dispatch")),
+    )
     assert pair(two, wrong, two, right).worse == ("host", "order")
     assert pair(two, right, two, wrong).worse == ()
 
 
 def test_a_culprit_counts_only_where_it_can_be_seen() -> None:
     invisible = truth(culprits=[{**truth()["culprits"][0], "visible": False}])
-    assert [specificity(truth(), answer(one)) for one in (finding(), NAME_ONLY, NOBODY, WRONG)] == [3, 1, 0, -1]
-    assert [specificity(invisible, answer(one)) for one in (finding(), NAME_ONLY, NOBODY, WRONG)] == [0, 0, 0, 0]
+    assert [specificity(truth(), answer(one)) for one in (finding(), NAME_ONLY, NOBODY, WRONG)] == [
+        3,
+        1,
+        0,
+        -1,
+    ]
+    assert [specificity(invisible, answer(one)) for one in (finding(), NAME_ONLY, NOBODY, WRONG)] == [
+        0,
+        0,
+        0,
+        0,
+    ]
     assert specificity(truth(), answer()) == 0
 
 
@@ -186,7 +232,9 @@ def test_report() -> None:
     def made(**more: Any) -> Pair:
         return pair(truth(**more), answer(finding("input")), truth(**more), answer(ASKS))
 
-    assert report([made(), made(share=0.01), pair(truth(), answer(finding()), truth(), answer(ASKS))]).splitlines() == [
+    assert report(
+        [made(), made(share=0.01), pair(truth(), answer(finding()), truth(), answer(ASKS))]
+    ).splitlines() == [
         "Jobs with Python frames: 2. Right with them: 1, without them: 0. Worse with them: 1.",
         "- j001: worse cause",
         "  - without: not_recorded (30%)",

@@ -1,7 +1,8 @@
-"""More tracing never makes an answer worse: the same profiles with and without what the Python tracer added to them.
+"""More tracing never makes an answer worse: the same profiles with and without what the Python tracer added
+to them.
 
-Two runs of a job differ in more than their tracing. So each profile that has Python frames is diagnosed twice, as it was recorded and with
-its frames taken out; what is right without them must be right with them.
+Two runs of a job differ in more than their tracing. So each profile that has Python frames is diagnosed
+twice, as it was recorded and with its frames taken out; what is right without them must be right with them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Pair:
 
 
 def without_frames(data: bytes) -> tuple[bytes, int]:
-    """An XSpace without the events of Python functions, and how many those were. All else stays, the functions' empty lines too."""
+    """An XSpace without the events of Python functions, and how many those were. All else stays, the
+    functions' empty lines too.
+    """
     space, n_dropped = xspace_class().FromString(data), 0
     for plane in space.planes:
         if not plane.name.startswith(_HOST):
@@ -47,7 +50,9 @@ def without_frames(data: bytes) -> tuple[bytes, int]:
                 n_dropped += len(line.events) - len(kept)
                 _replace(line.events, kept)
         if frames:
-            _replace(plane.event_metadata, [entry for entry in plane.event_metadata if entry.key not in frames])
+            _replace(
+                plane.event_metadata, [entry for entry in plane.event_metadata if entry.key not in frames]
+            )
     return space.SerializeToString(), n_dropped
 
 
@@ -76,9 +81,17 @@ def compared(truth: Mapping[str, Any], job_folder: Path) -> Pair | None:
 
 
 def unseen(truth: Mapping[str, Any], profile: bytes) -> dict[str, Any]:
-    """The truth of a job of which only this profile is known: who can be seen in it, and which causes it cannot show."""
-    culprits = [{**one, "visible": one["visible"] and any(name.encode() in profile for name in one["names"])} for one in truth["culprits"]]
-    hidden = [old or _is_hidden(name, truth, profile) for old, name in zip(truth["hidden"], truth["mechanisms"], strict=True)]
+    """The truth of a job of which only this profile is known: who can be seen in it, and which causes it
+    cannot show.
+    """
+    culprits = [
+        {**one, "visible": one["visible"] and any(name.encode() in profile for name in one["names"])}
+        for one in truth["culprits"]
+    ]
+    hidden = [
+        old or _is_hidden(name, truth, profile)
+        for old, name in zip(truth["hidden"], truth["mechanisms"], strict=True)
+    ]
     return {**truth, "culprits": culprits, "hidden": hidden}
 
 
@@ -109,7 +122,9 @@ def _more(frames: Mark, none: Mark) -> Iterator[tuple[str, bool | None, bool | N
 
 
 def rank(found: Mark, answer: Answer) -> int:
-    """2: the cause is right; 1: the answer asks for the Python tracer instead of guessing, about a job that has a cause; 0: it is wrong."""
+    """2: the cause is right; 1: the answer asks for the Python tracer instead of guessing, about a job that
+    has a cause; 0: it is wrong.
+    """
     first = next(iter(answer.get("findings") or ()), None)
     if found.is_right:
         return 2
@@ -119,13 +134,18 @@ def rank(found: Mark, answer: Answer) -> int:
 def specificity(truth: Mapping[str, Any], answer: Answer) -> int:
     """How much the first finding gives of a culprit who can be seen.
 
-    1 for the right name and one more each for file and line, 0 where it names nobody, -1 where it names somebody else.
+    1 for the right name and one more each for file and line, 0 where it names nobody, -1 where it names
+    somebody else.
     """
     first = next(iter(answer.get("findings") or ()), {})
     culprit, known = first.get("culprit") or {}, [one for one in truth["culprits"] if one["visible"]]
     if not known or not culprit.get("name"):
         return 0
-    return sum(bool(culprit.get(key)) for key in ("name", "file", "line")) if any(is_culprit_right(one, culprit) for one in known) else -1
+    return (
+        sum(bool(culprit.get(key)) for key in ("name", "file", "line"))
+        if any(is_culprit_right(one, culprit) for one in known)
+        else -1
+    )
 
 
 def told(answer: Answer) -> str:
@@ -149,10 +169,18 @@ def report(found: Iterable[Pair]) -> str:
     """All of it as Markdown; jobs whose cause came out small are left out, as in the score."""
     counted = [one for one in found if not one.frames.is_small]
     worse = [one for one in counted if one.worse]
-    right = [sum(mark.is_right for mark in marks) for marks in ([one.frames for one in counted], [one.none for one in counted])]
+    right = [
+        sum(mark.is_right for mark in marks)
+        for marks in ([one.frames for one in counted], [one.none for one in counted])
+    ]
     lines = [
-        f"Jobs with Python frames: {len(counted)}. Right with them: {right[0]}, without them: {right[1]}. Worse with them: {len(worse)}."
+        f"Jobs with Python frames: {len(counted)}. Right with them: {right[0]}, without them: {right[1]}. "
+        f"Worse with them: {len(worse)}."
     ]
     for one in worse:
-        lines += [f"- {one.label}: worse {' and '.join(one.worse)}", f"  - without: {one.none_text}", f"  - with: {one.frames_text}"]
+        lines += [
+            f"- {one.label}: worse {' and '.join(one.worse)}",
+            f"  - without: {one.none_text}",
+            f"  - with: {one.frames_text}",
+        ]
     return "\n".join(lines)

@@ -17,7 +17,11 @@ Event = dict[str, Any]
 
 def written(folder: Path, content: Any, name: str = "h.trace.json") -> Path:
     """A file of JSON (or of the bytes or text given)."""
-    data = content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode()
+    data = (
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content)).encode()
+    )
     path = folder / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return path

@@ -1,4 +1,6 @@
-"""Files that are no XSpace, written field by field: TensorFlow 2.1's Trace, pages of older profilers, and the like."""
+"""Files that are no XSpace, written field by field: TensorFlow 2.1's Trace, pages of older profilers, and the
+like.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def resource(number: int, name: str) -> dict[int, Any]:
     return {1: number, 2: {1: name, 2: number}}
 
 
-def event(device: int, line: int, name: str, start_ps: int, duration_ps: int, **arguments: str) -> dict[int, Any]:
+def event(
+    device: int, line: int, name: str, start_ps: int, duration_ps: int, **arguments: str
+) -> dict[int, Any]:
     """A TraceEvent; `_` in an argument's name is a space, as TensorFlow 2.1 writes it."""
     pairs = [{1: key.replace("_", " "), 2: value} for key, value in arguments.items()]
     return {1: device, 2: line, 3: name, 9: start_ps, 10: duration_ps, 11: pairs}
@@ -28,7 +32,14 @@ def event(device: int, line: int, name: str, start_ps: int, duration_ps: int, **
 
 # A host of three threads that differ, and a device with two lines.
 OLD_TRACE = trace_proto(
-    {1: "/host:CPU", 3: [resource(7, "python"), resource(11, "tf_Compute"), resource(4_000_000_000, "tf_data_iterator_get_next")]},
+    {
+        1: "/host:CPU",
+        3: [
+            resource(7, "python"),
+            resource(11, "tf_Compute"),
+            resource(4_000_000_000, "tf_data_iterator_get_next"),
+        ],
+    },
     {1: "/device:GPU:0", 2: 1, 3: [resource(1, "Stream #1"), resource(2, "Stream #2")]},
     events=[
         event(0, 11, "MatMul", 5 * MS, 2 * MS, long_name="dense/MatMul:MatMul", label="id=3"),
@@ -42,4 +53,6 @@ OLD_TRACE = trace_proto(
 # As `*.overview_page.pb` begins: messages of numbers in field 2.
 OVERVIEW = message({2: {2: {1: 5, 2: 7}, 3: "", 5: {1: 3}}, 4: {1: 1, 2: [3, 5]}})
 # A message whose field 1 parses as a plane with a number and bytes: operations with their times.
-OPERATIONS = message({1: [{1: 4, 2: {1: 3, 2: "MatMul", 3: 9}}, {1: 5, 2: {1: 8, 2: "Relu", 3: 2}}], 4: {1: 1, 2: {1: "x"}}})
+OPERATIONS = message(
+    {1: [{1: 4, 2: {1: 3, 2: "MatMul", 3: 9}}, {1: 5, 2: {1: 8, 2: "Relu", 3: 2}}], 4: {1: 1, 2: {1: "x"}}}
+)

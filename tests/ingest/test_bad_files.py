@@ -1,4 +1,6 @@
-"""Damaged and hostile files: a clear error or a counted loss, never a crash, a hang or memory without bound."""
+"""Damaged and hostile files: a clear error or a counted loss, never a crash, a hang or memory
+without bound.
+"""
 
 from __future__ import annotations
 
@@ -91,11 +93,15 @@ def test_metadata_ids_out_of_range_lead_to_nameless_events() -> None:
         event.stats.add(metadata_id=2**61, int64_value=1)
     trace = native(space.SerializeToString())
     assert trace.n_events == 4
-    assert {trace.strings.get(i) for i in trace.event_names[trace.events["metadata"]].tolist()} == {"(unknown event)"}
+    assert {trace.strings.get(i) for i in trace.event_names[trace.events["metadata"]].tolist()} == {
+        "(unknown event)"
+    }
     assert trace.source.event_stats(trace, 0) == [(f"(stat {2**61})", 1)]
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="the protobuf runtime refuses a file with a damaged part as a whole")
+@pytest.mark.skipif(
+    not IS_COMPILED, reason="the protobuf runtime refuses a file with a damaged part as a whole"
+)
 def test_a_damaged_line_costs_its_own_events_only() -> None:
     good = small_xspace()
     bad_line = b"\x1a" + varint(6) + b"\x22\x7f\x08\x01\x10\x02"

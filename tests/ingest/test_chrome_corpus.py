@@ -1,4 +1,6 @@
-"""Every Chrome trace of the corpus: opens with the counts and durations that Python's own parser finds, or says what it is not."""
+"""Every Chrome trace of the corpus: opens with the counts and durations that Python's own parser finds, or
+says what it is not.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from tests.ingest.chrome_files import Event, loaded, phases, plain_durations, ps
 from tests.truth.plain_kineto import MTIA_OTHERS, is_kernel
 
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
-FOLDERS = ("catapult", "hta", "kineto_samples", "tracelens_torch", "tensorboard_review", "tpu_inference_480b", "reactant")
+FOLDERS = (
+    "catapult",
+    "hta",
+    "kineto_samples",
+    "tracelens_torch",
+    "tensorboard_review",
+    "tpu_inference_480b",
+    "reactant",
+)
 UNSUPPORTED = {"google_cloud_trace.json": "without the traceEvents"}
 # Ends without a begin, as the files have them.
 UNMATCHED = {"async_begin_end.json": 1, "nestable_async.json": 1, "nestable_async_annotation.json": 1}
@@ -30,7 +40,10 @@ def files() -> list[Path]:
     if not CORPUS.is_dir():
         return []
     found = [
-        path for folder in FOLDERS for path in sorted((CORPUS / folder).rglob("*")) if path.name.endswith((".json", ".json.gz", "_gz.gz"))
+        path
+        for folder in FOLDERS
+        for path in sorted((CORPUS / folder).rglob("*"))
+        if path.name.endswith((".json", ".json.gz", "_gz.gz"))
     ]
     assert len(found) > 50
     return found
@@ -55,10 +68,15 @@ def test_a_file_of_the_corpus(path: Path) -> None:
     n = phases(events)
     assert trace.info.n_damaged == UNMATCHED.get(path.name, 0), trace.info.damage
     # Slices, begins (of threads, async, objects), and all marks are events.
-    unmatched_deletions = trace.n_events - sum(n[phase] for phase in "XBbSnTpiIRPcNO") - len(others.get("samples", ()))
+    unmatched_deletions = (
+        trace.n_events - sum(n[phase] for phase in "XBbSnTpiIRPcNO") - len(others.get("samples", ()))
+    )
     assert 0 <= unmatched_deletions <= n["D"]
     samples = sum(
-        isinstance(value, int) or not isinstance(value, str) for e in events if e.get("ph") == "C" for value in e["args"].values()
+        isinstance(value, int) or not isinstance(value, str)
+        for e in events
+        if e.get("ph") == "C"
+        for value in e["args"].values()
     )
     assert len(trace.samples) - memory_samples(events) == samples
     ours: dict[str, list[int]] = defaultdict(list)
@@ -69,7 +87,9 @@ def test_a_file_of_the_corpus(path: Path) -> None:
     theirs: dict[str, list[int]] = defaultdict(list)
     for name, durations in plain_durations(events).items():
         theirs[stripped(name)] += [duration for duration in durations if duration]
-    assert {name: sorted(values) for name, values in ours.items()} == {name: sorted(values) for name, values in theirs.items() if values}
+    assert {name: sorted(values) for name, values in ours.items()} == {
+        name: sorted(values) for name, values in theirs.items() if values
+    }
 
 
 def memory_samples(events: list[Event]) -> int:
@@ -90,8 +110,12 @@ def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
     theirs: Counter[str] = Counter()
     for event in kernels:
         theirs[event["name"]] += ps(event["dur"])
-    on_device = np.array([trace.plane_names[plane].startswith("/device:") for plane in trace.lines["plane"]], np.bool_)
-    derived = np.array([name.startswith(("Annotations", "Synchronization")) for name in trace.line_names], np.bool_)
+    on_device = np.array(
+        [trace.plane_names[plane].startswith("/device:") for plane in trace.lines["plane"]], np.bool_
+    )
+    derived = np.array(
+        [name.startswith(("Annotations", "Synchronization")) for name in trace.line_names], np.bool_
+    )
     ours: Counter[str] = Counter()
     keep = (on_device & ~derived)[trace.event_line].tolist() if trace.n_events else []
     for (_, _, name, _, duration), kept in zip(rows(trace), keep, strict=True):
@@ -101,7 +125,8 @@ def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
     texts = trace.event_stats.texts("kernel_details")
     assert len(texts.owner) == len(kernels)
     assert sum(bool(trace.strings[text]) for text in texts.value.tolist()) == sum(
-        bool({"grid", "block", "registers per thread", "shared memory"} & set(event["args"])) for event in kernels
+        bool({"grid", "block", "registers per thread", "shared memory"} & set(event["args"]))
+        for event in kernels
     )
 
 

@@ -1,4 +1,6 @@
-"""Random Chrome traces: read the same as in the plainest way, by both scanners; damaged ones: an error or a trace, never a crash."""
+"""Random Chrome traces: read the same as in the plainest way, by both scanners; damaged ones: an error or a
+trace, never a crash.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ from tb_tpuprof.native.plain import pairing as plain_pairing
 from tests.ingest.chrome_files import opened, plain_durations, ps, rows
 
 NAMES = st.sampled_from(["a", "b", "kernel<int>", 'q"uote', "back\\slash", "é", "雪\n", ""])
-TIMES = st.one_of(st.integers(-50, 10_000), st.integers(0, 10**10).map(lambda n: n / 1000), st.integers(10**15, 10**15 + 1000))
+TIMES = st.one_of(
+    st.integers(-50, 10_000),
+    st.integers(0, 10**10).map(lambda n: n / 1000),
+    st.integers(10**15, 10**15 + 1000),
+)
 IDS = st.one_of(st.integers(0, 3), st.sampled_from(["0x1", "two"]))
 
 
@@ -43,17 +49,27 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
     if phase in "bensft":
         event |= {"cat": draw(st.sampled_from(["c", "d"])), "id": draw(IDS)}
     if phase == "C":
-        event["args"] = {draw(NAMES) or "v": draw(st.one_of(st.integers(-(2**63) + 1, 2**64 - 1), st.floats(-1e9, 1e9), st.just("no")))}
+        event["args"] = {
+            draw(NAMES) or "v": draw(
+                st.one_of(st.integers(-(2**63) + 1, 2**64 - 1), st.floats(-1e9, 1e9), st.just("no"))
+            )
+        }
     elif draw(st.booleans()):
         event["args"] = {
-            draw(NAMES): draw(st.recursive(st.none() | st.booleans() | NAMES, lambda inner: st.lists(inner, max_size=2), max_leaves=4))
+            draw(NAMES): draw(
+                st.recursive(
+                    st.none() | st.booleans() | NAMES, lambda inner: st.lists(inner, max_size=2), max_leaves=4
+                )
+            )
         }
     keys = draw(st.permutations(list(event)))
     return {key: event[key] for key in keys}
 
 
 def normal(found: dict[str, Any]) -> dict[str, Any]:
-    """What a scanner found, with texts in place of their numbers and ids numbered in the order of their first use."""
+    """What a scanner found, with texts in place of their numbers and ids numbered in the order of their first
+    use.
+    """
     offsets = found["offsets"].tolist()
     texts = [found["blob"][a:b].tobytes() for a, b in itertools.pairwise(offsets)]
     columns = {name: values.tolist() for name, values in found["events"].items()}
@@ -61,10 +77,13 @@ def normal(found: dict[str, Any]) -> dict[str, Any]:
         columns[name] = [_text(texts[i]) if i >= 0 else None for i in columns[name]]
     first: dict[int, int] = {}
     columns["id"] = [
-        first.setdefault(value, len(first)) if flags & 64 else -1 for value, flags in zip(columns["id"], columns["flags"], strict=True)
+        first.setdefault(value, len(first)) if flags & 64 else -1
+        for value, flags in zip(columns["id"], columns["flags"], strict=True)
     ]
     values = []
-    for value, event, key, kind in zip(*(found["values"][name].tolist() for name in ("value", "event", "key", "kind")), strict=True):
+    for value, event, key, kind in zip(
+        *(found["values"][name].tolist() for name in ("value", "event", "key", "kind")), strict=True
+    ):
         shown = _flat(texts[value]) if kind == 5 else value
         values.append((shown, event, _text(texts[key]), kind))
     rest = {name: found[name] for name in ("members", "bad", "is_open", "n_others")}
@@ -73,7 +92,11 @@ def normal(found: dict[str, Any]) -> dict[str, Any]:
 
 def _flat(raw: bytes) -> str:
     """A text; of an array only what neither spaces, quotes nor escapes make different."""
-    return re.sub(r"\\u[0-9a-f]{4}|\\n|[^ -~]|[\s\"\\]", "", raw.decode("utf-8", "replace")) if raw[:1] == b"[" else _text(raw)
+    return (
+        re.sub(r"\\u[0-9a-f]{4}|\\n|[^ -~]|[\s\"\\]", "", raw.decode("utf-8", "replace"))
+        if raw[:1] == b"["
+        else _text(raw)
+    )
 
 
 def _text(raw: bytes) -> str:
@@ -94,7 +117,9 @@ def same_by_both(data: bytes) -> None:
 @pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 @settings(deadline=None, max_examples=150)
 @given(st.lists(events(), max_size=12), st.booleans(), st.booleans(), st.sampled_from([None, 1]))
-def test_both_scanners_read_the_same(found: list[dict[str, Any]], is_ascii: bool, in_object: bool, indent: int | None) -> None:
+def test_both_scanners_read_the_same(
+    found: list[dict[str, Any]], is_ascii: bool, in_object: bool, indent: int | None
+) -> None:
     content = {"first": {"x": [1]}, "traceEvents": [*found, {}], "last": "é"} if in_object else found
     same_by_both(json.dumps(content, ensure_ascii=is_ascii, indent=indent).encode())
 
@@ -108,16 +133,22 @@ def test_both_pair_up_the_same(found: list[tuple[int, int, int]]) -> None:
     found = sorted(found, key=lambda row: row[0])
     key, kind, name = (
         np.array(column, dtype)
-        for column, dtype in zip(list(zip(*found, strict=True)) or [(), (), ()], (np.int32, np.uint8, np.int32), strict=True)
+        for column, dtype in zip(
+            list(zip(*found, strict=True)) or [(), (), ()], (np.int32, np.uint8, np.int32), strict=True
+        )
     )
-    for mine, theirs in zip(pairing.pair_up(key, kind, name), plain_pairing.pair_up(key, kind, name), strict=True):
+    for mine, theirs in zip(
+        pairing.pair_up(key, kind, name), plain_pairing.pair_up(key, kind, name), strict=True
+    ):
         assert mine.tolist() == theirs.tolist()
 
 
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(events(), min_size=1, max_size=25))
 def test_a_trace_holds_what_the_file_says(tmp_path: Path, found: list[dict[str, Any]]) -> None:
-    near = [event for event in found if event["ts"] < 10**14]  # far ones are left out or clamp; test_chrome_trace.py has them
+    near = [
+        event for event in found if event["ts"] < 10**14
+    ]  # far ones are left out or clamp; test_chrome_trace.py has them
     if not near:
         return
     trace = opened(tmp_path, near)
@@ -134,9 +165,15 @@ def test_a_trace_holds_what_the_file_says(tmp_path: Path, found: list[dict[str, 
         part = slice(trace.line_offsets[line], trace.line_offsets[line + 1])
         start, duration = trace.events["start_ps"][part], trace.events["duration_ps"][part]
         assert ((np.diff(start) > 0) | ((np.diff(start) == 0) & (np.diff(duration) <= 0))).all()
-    slices = {(name, trace.info.start_ns * 1000 + start, duration) for _, _, name, start, duration in rows(trace)}
-    assert {(event["name"], ps(event["ts"]), ps(event["dur"])) for event in near if event["ph"] == "X"} <= slices
-    assert len(trace.samples) == sum(isinstance(value, (int, float)) for e in near if e["ph"] == "C" for value in e["args"].values())
+    slices = {
+        (name, trace.info.start_ns * 1000 + start, duration) for _, _, name, start, duration in rows(trace)
+    }
+    assert {
+        (event["name"], ps(event["ts"]), ps(event["dur"])) for event in near if event["ph"] == "X"
+    } <= slices
+    assert len(trace.samples) == sum(
+        isinstance(value, (int, float)) for e in near if e["ph"] == "C" for value in e["args"].values()
+    )
 
 
 def whole_file(chance: random.Random) -> bytes:

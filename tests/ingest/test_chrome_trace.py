@@ -28,9 +28,22 @@ def meta(what: str, tid: int = 0, pid: int = 7, **args: Any) -> dict[str, Any]:
 
 
 def test_slices_lie_on_the_lines_of_their_threads_under_the_names_given(tmp_path: Path) -> None:
-    names = [meta("process_name", name="job"), meta("process_labels", labels="main"), meta("thread_name", 1, name="loop")]
+    names = [
+        meta("process_name", name="job"),
+        meta("process_labels", labels="main"),
+        meta("thread_name", 1, name="loop"),
+    ]
     trace = opened(
-        tmp_path, {"traceEvents": [*names, x("b", 12.5, 1), x("a", 10, 5), x("c", 11, 1, "2"), meta("thread_sort_index", 2, sort_index=-4)]}
+        tmp_path,
+        {
+            "traceEvents": [
+                *names,
+                x("b", 12.5, 1),
+                x("a", 10, 5),
+                x("c", 11, 1, "2"),
+                meta("thread_sort_index", 2, sort_index=-4),
+            ]
+        },
     )
     assert rows(trace) == [
         ("job (main)", "thread 2", "c", 1 * US, US),
@@ -46,7 +59,10 @@ def test_times_are_exact_far_beyond_what_a_double_holds(tmp_path: Path) -> None:
     one = f'{{"ph":"X","name":"a","ts":{base}.000001,"dur":0.000001,"pid":1,"tid":1}}'
     text = f'[{one},{{"ph":"X","name":"b","ts":{base + 1}.123456,"dur":"1.5","pid":1,"tid":1}}]'
     trace = opened(tmp_path, text)
-    assert rows(trace) == [("process 1", "thread 1", "a", 1, 1), ("process 1", "thread 1", "b", 1_123_456, 1_500_000)]
+    assert rows(trace) == [
+        ("process 1", "thread 1", "a", 1, 1),
+        ("process 1", "thread 1", "b", 1_123_456, 1_500_000),
+    ]
     assert opened(tmp_path, [x("e", "1.5e1", 1e-6), x("f", 15, 0)]).events["duration_ps"].tolist() == [1, 0]
     assert [row[3] for row in rows(opened(tmp_path, [x("n", -3.25, 1), x("z", 0, 1)]))] == [0, 3_250_000]
 
@@ -114,9 +130,14 @@ def test_begins_and_ends_nest_whatever_the_ends_are_called(tmp_path: Path) -> No
         return {"ph": phase, "name": name, "ts": ts, "pid": 1, "tid": "t", **more}
 
     events = [
-        mark("B", "outer", 0, args={"a": 1}), mark("B", "inner", 2), mark("E", "other", 5), mark("E", "", 9, args={"b": "two"}),
-        mark("E", "lost", 10), mark("B", "open", 11), x("late", 12, 3, "t") | {"pid": 1},
-    ]  # fmt: skip
+        mark("B", "outer", 0, args={"a": 1}),
+        mark("B", "inner", 2),
+        mark("E", "other", 5),
+        mark("E", "", 9, args={"b": "two"}),
+        mark("E", "lost", 10),
+        mark("B", "open", 11),
+        x("late", 12, 3, "t") | {"pid": 1},
+    ]
     trace = opened(tmp_path, events)
     assert [(row[2], row[3] // US, row[4] // US) for row in rows(trace)] == [
         ("outer", 0, 9),
@@ -134,15 +155,27 @@ def test_async_events_nest_by_id_on_a_line_of_their_outermost(tmp_path: Path) ->
         return {"ph": phase, "name": name, "ts": ts, "pid": 1, "tid": ts, "cat": "net", "id": id_, **more}
 
     events = [
-        mark("b", "request", 0), mark("b", "connect", 1), mark("n", "sent", 2), mark("e", "connect", 4), mark("b", "request", 3, 2),
-        mark("e", "request", 8, "2"), mark("e", "request", 9), mark("S", "old", 1, 5), mark("T", "old", 2, 5), mark("F", "old", 3, 5),
+        mark("b", "request", 0),
+        mark("b", "connect", 1),
+        mark("n", "sent", 2),
+        mark("e", "connect", 4),
+        mark("b", "request", 3, 2),
+        mark("e", "request", 8, "2"),
+        mark("e", "request", 9),
+        mark("S", "old", 1, 5),
+        mark("T", "old", 2, 5),
+        mark("F", "old", 3, 5),
         mark("e", "never begun", 4, 9),
-    ]  # fmt: skip
+    ]
     trace = opened(tmp_path, events)
     assert [(row[1], row[2], row[3] // US, row[4] // US) for row in rows(trace)] == [
-        ("old", "old", 1, 2), ("old", "old", 2, 1), ("request", "request", 0, 9), ("request", "connect", 1, 3), ("request", "sent", 2, 0),
+        ("old", "old", 1, 2),
+        ("old", "old", 2, 1),
+        ("request", "request", 0, 9),
+        ("request", "connect", 1, 3),
+        ("request", "sent", 2, 0),
         ("request", "request", 3, 5),
-    ]  # fmt: skip
+    ]
     assert trace.kind_of_line.tolist() == [schema.ASYNC, schema.ASYNC]
     assert len(trace.event_stats.ints("_a").owner) == 6
     assert "1 ends have no begin" in trace.info.damage
@@ -150,13 +183,34 @@ def test_async_events_nest_by_id_on_a_line_of_their_outermost(tmp_path: Path) ->
 
 def test_steps_of_the_older_async_phases_are_slices_within(tmp_path: Path) -> None:
     def mark(phase: str, ts: int, step: str = "") -> dict[str, Any]:
-        return {"ph": phase, "name": "job", "ts": ts, "pid": 1, "tid": 1, "cat": "c", "id": 1, "args": {"step": step} if step else {}}
+        return {
+            "ph": phase,
+            "name": "job",
+            "ts": ts,
+            "pid": 1,
+            "tid": 1,
+            "cat": "c",
+            "id": 1,
+            "args": {"step": step} if step else {},
+        }
 
-    events = [mark("S", 0), mark("T", 2, "load"), mark("T", 5, "run"), mark("F", 9), mark("S", 20), mark("p", 24, "wait"), mark("F", 30)]
+    events = [
+        mark("S", 0),
+        mark("T", 2, "load"),
+        mark("T", 5, "run"),
+        mark("F", 9),
+        mark("S", 20),
+        mark("p", 24, "wait"),
+        mark("F", 30),
+    ]
     trace = opened(tmp_path, events)
     assert [(row[1], row[2], row[3] // US, row[4] // US) for row in rows(trace)] == [
-        ("job", "job", 0, 9), ("job", "job: load", 2, 3), ("job", "job: run", 5, 4), ("job", "job", 20, 10), ("job", "job: wait", 20, 4),
-    ]  # fmt: skip
+        ("job", "job", 0, 9),
+        ("job", "job: load", 2, 3),
+        ("job", "job: run", 5, 4),
+        ("job", "job", 20, 10),
+        ("job", "job: wait", 20, 4),
+    ]
     assert trace.source.event_stats(trace, 1)[0] == ("step", "load")
 
 
@@ -180,11 +234,22 @@ def test_marks_lie_on_their_thread_or_apart(tmp_path: Path) -> None:
         return {"ph": "i", "name": name, "ts": 3, "pid": 1, "tid": 4, **more}
 
     trace = opened(
-        tmp_path, [mark("t", s="t"), mark("p", s="p"), mark("g", s="g"), mark("old") | {"ph": "I"}, mark("sample") | {"ph": "P"}]
+        tmp_path,
+        [
+            mark("t", s="t"),
+            mark("p", s="p"),
+            mark("g", s="g"),
+            mark("old") | {"ph": "I"},
+            mark("sample") | {"ph": "P"},
+        ],
     )
     assert [(row[1], row[2]) for row in rows(trace)] == [
-        ("Marks of the process", "p"), ("Marks of the process", "g"), ("thread 4", "t"), ("thread 4", "old"), ("thread 4", "sample"),
-    ]  # fmt: skip
+        ("Marks of the process", "p"),
+        ("Marks of the process", "g"),
+        ("thread 4", "t"),
+        ("thread 4", "old"),
+        ("thread 4", "sample"),
+    ]
     assert trace.kind_of_line.tolist() == [schema.INSTANTS, schema.STACK]
 
 
@@ -194,9 +259,21 @@ def test_objects_last_from_creation_to_deletion(tmp_path: Path) -> None:
 
     trace = opened(
         tmp_path,
-        [mark("N", 0, "a"), mark("O", 2, "a"), mark("D", 5, "a"), mark("D", 7, "b"), mark("N", 8, "c"), x("end", 8, 2) | {"pid": 1}],
+        [
+            mark("N", 0, "a"),
+            mark("O", 2, "a"),
+            mark("D", 5, "a"),
+            mark("D", 7, "b"),
+            mark("N", 8, "c"),
+            x("end", 8, 2) | {"pid": 1},
+        ],
     )
-    assert [(row[3] // US, row[4] // US) for row in rows(trace) if row[2] == "Layer"] == [(0, 5), (2, 0), (7, 0), (8, 2)]
+    assert [(row[3] // US, row[4] // US) for row in rows(trace) if row[2] == "Layer"] == [
+        (0, 5),
+        (2, 0),
+        (7, 0),
+        (8, 2),
+    ]
 
 
 def test_counters_are_series_of_samples(tmp_path: Path) -> None:
@@ -212,11 +289,21 @@ def test_counters_are_series_of_samples(tmp_path: Path) -> None:
     trace = opened(tmp_path, events)
     texts = trace.strings
     found = {}
-    for name, series, first, n in zip(*(trace.counters[c].tolist() for c in ("name", "series", "first_sample", "n_samples")), strict=True):
+    for name, series, first, n in zip(
+        *(trace.counters[c].tolist() for c in ("name", "series", "first_sample", "n_samples")), strict=True
+    ):
         found[texts.get(name), texts.get(series)] = list(
-            zip(trace.samples["time_ps"][first : first + n] // US, trace.samples["value"][first : first + n], strict=True)
+            zip(
+                trace.samples["time_ps"][first : first + n] // US,
+                trace.samples["value"][first : first + n],
+                strict=True,
+            )
         )
-    assert found == {("mem", "used"): [(0, 1.5), (4, 2.0)], ("mem", "free"): [(0, 9.0), (4, 8.0)], ("n[q]", ""): [(1, -3.0)]}
+    assert found == {
+        ("mem", "used"): [(0, 1.5), (4, 2.0)],
+        ("mem", "free"): [(0, 9.0), (4, 8.0)],
+        ("n[q]", ""): [(1, -3.0)],
+    }
     assert trace.info.damage == "1 values of counters are no numbers"
     assert trace.duration_ps == 4 * US + 1
 
@@ -226,14 +313,28 @@ def test_arrows_bind_to_the_event_around_them_or_to_the_next(tmp_path: Path) -> 
         return {"ph": phase, "name": "go", "cat": "f", "ts": ts, "pid": 7, "tid": tid, "id": id_, **more}
 
     events = [
-        x("outer", 0, 10), x("inner", 2, 2), x("done", 2, 1), x("worker", 6, 5, 2), x("next", 20, 1, 3), x("bound", 30, 1, 3),
-        point("s", 5, 1), point("t", 6, 2), point("f", 15, 3), point("f", 30, 3, 2, bp="e"), point("s", 3.5, 1, 2),
-        point("s", 50, 1, 9), point("f", 51, 1, 9),
-        x("a", 40, 1, 4, bind_id="0x9", flow_out=True), x("b", 42, 1, 4, bind_id="0x9", flow_in=True),
-    ]  # fmt: skip
+        x("outer", 0, 10),
+        x("inner", 2, 2),
+        x("done", 2, 1),
+        x("worker", 6, 5, 2),
+        x("next", 20, 1, 3),
+        x("bound", 30, 1, 3),
+        point("s", 5, 1),
+        point("t", 6, 2),
+        point("f", 15, 3),
+        point("f", 30, 3, 2, bp="e"),
+        point("s", 3.5, 1, 2),
+        point("s", 50, 1, 9),
+        point("f", 51, 1, 9),
+        x("a", 40, 1, 4, bind_id="0x9", flow_out=True),
+        x("b", 42, 1, 4, bind_id="0x9", flow_in=True),
+    ]
     trace = opened(tmp_path, events)
     names = [row[2] for row in rows(trace)]
-    arrows = {(names[a], names[b]) for a, b in zip(trace.flows["from_event"].tolist(), trace.flows["to_event"].tolist(), strict=True)}
+    arrows = {
+        (names[a], names[b])
+        for a, b in zip(trace.flows["from_event"].tolist(), trace.flows["to_event"].tolist(), strict=True)
+    }
     assert arrows == {("outer", "worker"), ("worker", "next"), ("inner", "bound"), ("a", "b")}
     assert any("1 arrows are not shown" in note for note in trace.info.notes)
 
@@ -242,7 +343,12 @@ def test_an_end_before_its_beginning_is_turned(tmp_path: Path) -> None:
     base = {"pid": 7, "id": 1, "name": "launch", "cat": "c"}
     trace = opened(
         tmp_path,
-        [x("kernel", 5, 1, 2), x("call", 9, 2), base | {"ph": "f", "bp": "e", "ts": 5, "tid": 2}, base | {"ph": "s", "ts": 9, "tid": 1}],
+        [
+            x("kernel", 5, 1, 2),
+            x("call", 9, 2),
+            base | {"ph": "f", "bp": "e", "ts": 5, "tid": 2},
+            base | {"ph": "s", "ts": 9, "tid": 1},
+        ],
     )
     names = [row[2] for row in rows(trace)]
     assert [(names[trace.flows["from_event"][0]], names[trace.flows["to_event"][0]])] == [("call", "kernel")]
@@ -250,7 +356,13 @@ def test_an_end_before_its_beginning_is_turned(tmp_path: Path) -> None:
 
 def test_texts_are_unescaped_and_bad_ones_kept(tmp_path: Path) -> None:
     names = ('q\\"\\u00e9\\n', "C:\\dir\\x", "\\u00e9", "é")
-    text = "[" + ",".join(f'{{"ph":"X","name":"{name}","ts":{i},"dur":1,"pid":1,"tid":1}}' for i, name in enumerate(names)) + "]"
+    text = (
+        "["
+        + ",".join(
+            f'{{"ph":"X","name":"{name}","ts":{i},"dur":1,"pid":1,"tid":1}}' for i, name in enumerate(names)
+        )
+        + "]"
+    )
     trace = opened(tmp_path, text)
     assert [row[2] for row in rows(trace)][:1] == ['q"é\n']
     assert [row[2] for row in rows(trace)][2:] == ["é", "é"]
@@ -261,18 +373,37 @@ def test_texts_are_unescaped_and_bad_ones_kept(tmp_path: Path) -> None:
 
 def test_arguments_and_stacks_are_read_when_an_event_is_looked_at(tmp_path: Path) -> None:
     frames = {"1": {"category": "m", "name": "main"}, "7": {"name": "f", "parent": "1"}}
-    event = x("a", 0, 1, cat="c", sf=7, tts=5, args={"n": 1, "real": 1.5, "list": [1, {"x": None}], "yes": True, "none": None})
+    event = x(
+        "a",
+        0,
+        1,
+        cat="c",
+        sf=7,
+        tts=5,
+        args={"n": 1, "real": 1.5, "list": [1, {"x": None}], "yes": True, "none": None},
+    )
     for name in ("h.trace.json", "h.trace.json.gz"):
         trace = opened(tmp_path, {"stackFrames": frames, "traceEvents": [event]}, name)
         assert trace.source.event_stats(trace, 0) == [
-            ("n", 1), ("real", 1.5), ("list", '[1, {"x": null}]'), ("yes", "true"), ("none", "null"), ("cat", "c"), ("tts", 5),
+            ("n", 1),
+            ("real", 1.5),
+            ("list", '[1, {"x": null}]'),
+            ("yes", "true"),
+            ("none", "null"),
+            ("cat", "c"),
+            ("tts", 5),
             ("stack", "f\nmain (m)"),
-        ]  # fmt: skip
+        ]
 
 
 def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     trace = opened(
-        tmp_path, {"traceEvents": [x("a", 0, 1), x("v", 1, 1) | {"ph": "v"}], "systemTraceEvents": "# tracer: nop", "ERROR": ["bad thing"]}
+        tmp_path,
+        {
+            "traceEvents": [x("a", 0, 1), x("v", 1, 1) | {"ph": "v"}],
+            "systemTraceEvents": "# tracer: nop",
+            "ERROR": ["bad thing"],
+        },
     )
     assert trace.info.warnings == ("bad thing",)
     assert trace.info.notes == (
@@ -283,7 +414,11 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
 
 def test_stack_samples_beside_the_events_are_marks_of_their_thread(tmp_path: Path) -> None:
     trace = opened(
-        tmp_path, {"traceEvents": [x("a", 0, 9)], "samples": [{"cpu": 0, "tid": 1, "ts": 4, "name": "cycles", "sf": 1, "weight": 1}]}
+        tmp_path,
+        {
+            "traceEvents": [x("a", 0, 9)],
+            "samples": [{"cpu": 0, "tid": 1, "ts": 4, "name": "cycles", "sf": 1, "weight": 1}],
+        },
     )
     assert [(row[1], row[2]) for row in rows(trace)] == [("thread 1", "a"), ("thread 1", "cycles")]
 
@@ -299,7 +434,11 @@ def test_the_column_cache_keeps_everything(tmp_path: Path, monkeypatch: pytest.M
     ]
     path = written(
         tmp_path,
-        [*events, flow | {"ph": "f", "bp": "e", "ts": 2, "tid": 2}, {"ph": "b", "name": "z", "ts": 0, "pid": 7, "id": 1}],
+        [
+            *events,
+            flow | {"ph": "f", "bp": "e", "ts": 2, "tid": 2},
+            {"ph": "b", "name": "z", "ts": 0, "pid": 7, "id": 1},
+        ],
         "h.trace.json.gz",
     )
     trace = open_trace(str(path))
@@ -308,8 +447,12 @@ def test_the_column_cache_keeps_everything(tmp_path: Path, monkeypatch: pytest.M
     assert again is not None
     assert rows(again) == rows(trace)
     for name, spec in cache._TABLES.items():
-        fresh, kept = (part.table if hasattr(part := getattr(one, name), "table") else part for one in (trace, again))
-        assert {c.name: kept[c.name].tolist() for c in spec} == {c.name: fresh[c.name].tolist() for c in spec}, name
+        fresh, kept = (
+            part.table if hasattr(part := getattr(one, name), "table") else part for one in (trace, again)
+        )
+        assert {c.name: kept[c.name].tolist() for c in spec} == {
+            c.name: fresh[c.name].tolist() for c in spec
+        }, name
     assert all(len(getattr(again, name)) for name in ("line_kinds", "counters", "samples", "flows"))
     assert again.samples["value"].tolist() == [2.0]
     assert again.kind_of_line.tolist() == trace.kind_of_line.tolist()
@@ -317,7 +460,12 @@ def test_the_column_cache_keeps_everything(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_deep_or_wide_event_does_no_harm(tmp_path: Path) -> None:
-    deep = '[{"ph":"X","name":"deep","ts":0,"dur":1,"pid":1,"tid":1,"args":{"d":' + "[" * 50_000 + "]" * 50_000 + "}}]"
+    deep = (
+        '[{"ph":"X","name":"deep","ts":0,"dur":1,"pid":1,"tid":1,"args":{"d":'
+        + "[" * 50_000
+        + "]" * 50_000
+        + "}}]"
+    )
     trace = opened(tmp_path, deep)
     assert trace.n_events == 1
     with pytest.raises(TraceFormatError, match="cannot be read"):

@@ -1,4 +1,6 @@
-"""The native decoder against the protobuf runtime: equal on random XSpaces and on every trace of the corpus."""
+"""The native decoder against the protobuf runtime: equal on random XSpaces and on every trace of
+the corpus.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import content, native, plain, small_xspace, xspaces
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is only one decoder to look at")
+pytestmark = pytest.mark.skipif(
+    not IS_COMPILED, reason="the extension is not built: there is only one decoder to look at"
+)
 
 
 def traces() -> list[Path]:
@@ -28,7 +32,9 @@ def traces() -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("**/*.xplane.pb"))]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(xspaces())
 def test_decoders_agree_on_random_xspaces(data: bytes) -> None:
     if not data:
@@ -48,7 +54,9 @@ def test_decoders_agree_on_real_traces(path: Path) -> None:
     assert content(native(data)) == expected
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(xspaces())
 def test_several_threads_read_what_one_reads(data: bytes) -> None:
     if data:
@@ -57,11 +65,15 @@ def test_several_threads_read_what_one_reads(data: bytes) -> None:
             patch.setattr("tb_tpuprof.ingest.xspace.lines._MIN_BYTES_PER_THREAD", 1)
             patch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 3)
             assert content(native(data)) == expected
-            patch.setattr("tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16)  # every line is cut wherever an event begins
+            patch.setattr(
+                "tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16
+            )  # every line is cut wherever an event begins
             assert content(native(data)) == expected
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(xspaces())
 def test_a_file_read_through_windows_holds_what_one_in_memory_holds(data: bytes) -> None:
     if not data.startswith(b"\x0a"):
@@ -75,7 +87,9 @@ def test_a_file_read_through_windows_holds_what_one_in_memory_holds(data: bytes)
             expected = None
         patch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 0)
         patch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.WINDOW_BYTES", 32)
-        patch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
+        patch.setattr(
+            "tb_tpuprof.ingest.xspace.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8)
+        )
         patch.setattr("tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16)
         if expected is None:
             with pytest.raises(NotATrace):
@@ -84,17 +98,23 @@ def test_a_file_read_through_windows_holds_what_one_in_memory_holds(data: bytes)
         assert content(open_trace(str(path))) == expected
 
 
-def test_of_a_large_file_only_what_is_needed_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_file_only_what_is_needed_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(small_xspace())
     monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 0)
     monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.WINDOW_BYTES", 128)
-    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
+    monkeypatch.setattr(
+        "tb_tpuprof.ingest.xspace.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8)
+    )
     file = PartialFile(str(path))
     assert (file.data == np.frombuffer(path.read_bytes(), np.uint8)).mean() < 0.5
 
 
-def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(small_xspace())
     monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 0)
@@ -125,7 +145,10 @@ def test_malformed_events_leave_no_gap_between_threads(monkeypatch: pytest.Monke
     damaged = native(bytes(broken))
     assert damaged.info.n_damaged == 1
     assert damaged.n_events == 49
-    assert damaged.event_stats.ints("step_num").value.tolist() == trace.event_stats.ints("step_num").value.tolist()
+    assert (
+        damaged.event_stats.ints("step_num").value.tolist()
+        == trace.event_stats.ints("step_num").value.tolist()
+    )
     assert damaged.lines["n_events"].tolist() == [9, 40]
     assert damaged.events["start_ps"][9:].tolist() == trace.events["start_ps"][10:].tolist()
 

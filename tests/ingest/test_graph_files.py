@@ -32,7 +32,10 @@ def names(graph: Graph) -> list[str]:
     return [graph.name(node) for node in range(len(graph))]
 
 
-@pytest.mark.parametrize(("data", "crc"), [(b"", 0), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA), (b"\xff" * 32, 0x62A8AB43)])
+@pytest.mark.parametrize(
+    ("data", "crc"),
+    [(b"", 0), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA), (b"\xff" * 32, 0x62A8AB43)],
+)
 def test_checksums_are_those_of_the_standard(data: bytes, crc: int) -> None:
     assert crc32c(bytes_of(data)) == crc
 
@@ -47,7 +50,11 @@ def test_checksums_are_those_made_bit_by_bit() -> None:
 def test_records_end_where_damage_begins() -> None:
     whole = written.record(b"one") + written.record(b"two" * 9) + written.record(b"three")
     starts, sizes, wrong = record_spans(bytes_of(whole))
-    assert [whole[a : a + n] for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)] == [b"one", b"two" * 9, b"three"]
+    assert [whole[a : a + n] for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)] == [
+        b"one",
+        b"two" * 9,
+        b"three",
+    ]
     assert not wrong
     for cut in (1, 8, 20):  # still being written
         assert record_spans(bytes_of(whole[:-cut]))[0].tolist() == starts.tolist()[:2]
@@ -116,7 +123,9 @@ def test_damaged_nodes_are_left_out_and_counted() -> None:
 
 def test_random_and_damaged_bytes_do_no_harm() -> None:
     source = random.Random(7)
-    good = written.graph_def([written.node("Add", "a/b", T=1, calls=["f"])] * 3, {"f": [written.node("If", calls=["f"])]})
+    good = written.graph_def(
+        [written.node("Add", "a/b", T=1, calls=["f"])] * 3, {"f": [written.node("If", calls=["f"])]}
+    )
     for _ in range(100):
         data = bytearray(good)
         for _ in range(source.randint(1, 6)):
@@ -150,8 +159,13 @@ def test_what_was_found_is_kept_until_the_file_changes(tmp_path: Path) -> None:
     (state,) = known
     known[state] = ([], ["remembered"])
     assert find_graphs(str(tmp_path), known).notes == ("remembered",)
-    file.write_bytes(file.read_bytes() + written.record(written.field(4, written.graph_def([written.node("Sub")]))))
-    assert [place.name for place in find_graphs(str(tmp_path), known).places] == ["events.out.tfevents.1#1", "events.out.tfevents.1#2"]
+    file.write_bytes(
+        file.read_bytes() + written.record(written.field(4, written.graph_def([written.node("Sub")])))
+    )
+    assert [place.name for place in find_graphs(str(tmp_path), known).places] == [
+        "events.out.tfevents.1#1",
+        "events.out.tfevents.1#2",
+    ]
 
 
 def test_a_graph_that_is_gone_or_empty_is_an_error(tmp_path: Path) -> None:
@@ -175,7 +189,10 @@ def test_only_the_job_s_folder_is_searched(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "x.tfevents.1").write_bytes(data)
     (tmp_path / "a" / "up").symlink_to(tmp_path)
-    assert [place.name for place in find_graphs(str(tmp_path), {}).places] == ["a/x.tfevents.1", "a/b/x.tfevents.1"]
+    assert [place.name for place in find_graphs(str(tmp_path), {}).places] == [
+        "a/x.tfevents.1",
+        "a/b/x.tfevents.1",
+    ]
     monkeypatch.setattr(graph_files, "MAX_FILES", 1)
     assert find_graphs(str(tmp_path), {}).is_cut
 

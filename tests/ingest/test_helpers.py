@@ -1,4 +1,6 @@
-"""Processes that help: answers and errors come back, nothing is lost to what is printed, and no process is left behind."""
+"""Processes that help: answers and errors come back, nothing is lost to what is printed, and no process is
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_each_call_has_its_own_answer() -> None:
 
 def test_what_is_printed_is_no_answer() -> None:
     with Helped(2) as pool:
-        assert {done.result() for done in [pool.submit(noisy, "x" * 100_000) for _ in range(20)]} == {"X" * 100_000}
+        assert {done.result() for done in [pool.submit(noisy, "x" * 100_000) for _ in range(20)]} == {
+            "X" * 100_000
+        }
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -125,7 +129,9 @@ def half_an_answer(process: int) -> None:
     if os.getpid() == process:
         time.sleep(0.3)
         return
-    answers = max(int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}"))
+    answers = max(
+        int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")
+    )
     os.write(answers, pickle.dumps(["x"] * 1000)[:20])
     os._exit(5)
 
@@ -152,7 +158,10 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
-        [sys.executable, str(tmp_path / "script.py")], env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(tmp_path / "script.py")],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert child.stdout
     helper = int(child.stdout.readline())

@@ -1,4 +1,6 @@
-"""HLO protos → modules: a small one with an obvious content, damaged and hostile ones, and every one of the corpus read twice."""
+"""HLO protos → modules: a small one with an obvious content, damaged and hostile ones, and every one of the
+corpus read twice.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,16 @@ from tb_tpuprof.native.plain import wire as plain_wire
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import DotDims
 from tb_tpuprof.trace.hlo_shape import Layout, Shape
-from tests.ingest.hlo_protos import TUPLE, array, computation, instruction, message, proto, small_proto, varint
+from tests.ingest.hlo_protos import (
+    TUPLE,
+    array,
+    computation,
+    instruction,
+    message,
+    proto,
+    small_proto,
+    varint,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +44,9 @@ def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> H
     if request.param == "plain":
         for name in ("fields", "spans", "ints", "parts", "intern"):
             for where in ("module", "message", "buffers"):
-                monkeypatch.setattr(f"tb_tpuprof.ingest.hlo.{where}.{name}", getattr(plain_wire, name), raising=False)
+                monkeypatch.setattr(
+                    f"tb_tpuprof.ingest.hlo.{where}.{name}", getattr(plain_wire, name), raising=False
+                )
     return decode_hlo(small_proto(), "small", 42)
 
 
@@ -41,7 +54,15 @@ def test_columns(module: HloModule) -> None:
     assert (module.info.name, module.info.program_id, module.info.module_id) == ("jit_f", 42, 7)
     assert module.computation_name(module.info.entry) == "main"
     names = [module.name(row) for row in range(module.n_instructions)]
-    assert names == ["parameter.11", "exponential.12", "add.13", "parameter.1", "parameter.2", "dot.3", "fusion.4"]
+    assert names == [
+        "parameter.11",
+        "exponential.12",
+        "add.13",
+        "parameter.1",
+        "parameter.2",
+        "dot.3",
+        "fusion.4",
+    ]
     dot, fusion = module.find("%dot.3"), module.find("fusion.4")
     assert [module.name(row) for row in module.operands[dot]] == ["parameter.1", "parameter.2"]
     assert [module.computation_name(row) for row in module.calls[fusion]] == ["body"]
@@ -49,7 +70,12 @@ def test_columns(module: HloModule) -> None:
     assert list(module.callers[0]) == [fusion]
     assert module.shape(dot) == Shape(11, (8, 16), (), Layout((1, 0)))
     texts = {key: module.text(key, dot) for key in ("op_type", "op_name", "source_file", "fusion_kind")}
-    assert texts == {"op_type": "dot_general", "op_name": "jit(f)/dot", "source_file": "a.py", "fusion_kind": ""}
+    assert texts == {
+        "op_type": "dot_general",
+        "op_name": "jit(f)/dot",
+        "source_file": "a.py",
+        "fusion_kind": "",
+    }
     assert (module.instructions["source_line"][dot], module.instructions["stack_frame"][dot]) == (3, 2)
     assert module.text("fusion_kind", fusion) == "kLoop"
     assert module.backend_config(fusion) == b'{"a":"1"}'
@@ -64,7 +90,12 @@ def test_lazy_parts(module: HloModule) -> None:
     dot = module.find("dot.3")
     assert module.attributes(dot).dot == DotDims((1,), (0,))
     assert module.attributes(module.find("fusion.4")).control_predecessors == (dot,)
-    assert [module.name(row) for row in module.schedule[1]] == ["parameter.2", "parameter.1", "dot.3", "fusion.4"]
+    assert [module.name(row) for row in module.schedule[1]] == [
+        "parameter.2",
+        "parameter.1",
+        "dot.3",
+        "fusion.4",
+    ]
     assert [place.text for place in module.frames.stack(2)] == ["a.py:3", "a.py:9"]
     assert [place.function for place in module.frames.stack(3)] == ["f"]  # a frame that is its own parent
     assert module.header.replicas == (2, 4)
@@ -88,8 +119,14 @@ def test_buffers(module: HloModule) -> None:
     assert events["kind"].tolist() == [0, 2, 1]
     assert events["buffer"].tolist() == [0, 1, -1]
     assert events["shared_with"].tolist() == [-1, 0, -1]
-    assert [module.name(row) if row >= 0 else "" for row in events["instruction"]] == ["dot.3", "fusion.4", ""]
-    assert buffers.n_damaged == 2  # the buffer of an instruction, and the event of a buffer, that are not there
+    assert [module.name(row) if row >= 0 else "" for row in events["instruction"]] == [
+        "dot.3",
+        "fusion.4",
+        "",
+    ]
+    assert (
+        buffers.n_damaged == 2
+    )  # the buffer of an instruction, and the event of a buffer, that are not there
 
 
 def test_shapes_of_every_kind() -> None:
@@ -111,13 +148,22 @@ def test_shapes_of_every_kind() -> None:
 
 def test_strange_references_are_left_out_and_counted() -> None:
     shape = array(2)
-    entry = [instruction(1, "add", shape, [1, 77]), instruction(1, "add", shape, [2]), instruction(2, "call", shape, [1], f38=(1, 5))]
-    found = decode_hlo(proto([computation(1, "main", entry, 99), computation(1, "main", [], 0)], entry=6), "strange")
+    entry = [
+        instruction(1, "add", shape, [1, 77]),
+        instruction(1, "add", shape, [2]),
+        instruction(2, "call", shape, [1], f38=(1, 5)),
+    ]
+    found = decode_hlo(
+        proto([computation(1, "main", entry, 99), computation(1, "main", [], 0)], entry=6), "strange"
+    )
     assert found.info.n_damaged == 6
     assert set(found.info.damage) == {
-        "1 instructions that share an id", "1 operands that are not in the file", "1 computations called that are not in the file",
-        "2 computations without their root", "1 entry computation missing",
-    }  # fmt: skip
+        "1 instructions that share an id",
+        "1 operands that are not in the file",
+        "1 computations called that are not in the file",
+        "2 computations without their root",
+        "1 entry computation missing",
+    }
     assert found.operands[0].tolist()[1] == -1
     assert found.calls[2].tolist()[1] == -1
     assert found.computations["root"].tolist() == [2, -1]
@@ -125,7 +171,10 @@ def test_strange_references_are_left_out_and_counted() -> None:
 
 def test_operands_of_another_computation_are_left_out() -> None:
     shape = array(2)
-    bodies = [computation(2, "a", [instruction(5, "add", shape)], 5), computation(1, "main", [instruction(6, "add", shape, [5])], 6)]
+    bodies = [
+        computation(2, "a", [instruction(5, "add", shape)], 5),
+        computation(1, "main", [instruction(6, "add", shape, [5])], 6),
+    ]
     found = decode_hlo(proto(bodies), "x")
     assert found.operands[1].tolist() == [-1]
     assert found.info.damage == ("1 operands of another computation",)
@@ -148,7 +197,9 @@ def test_a_million_shapes_within_each_other() -> None:
     assert time.perf_counter() - start < 20
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"hello", b"\x0a\x05", message({7: 1}), message({3: {1: []}})])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00", b"hello", b"\x0a\x05", message({7: 1}), message({3: {1: []}})]
+)
 def test_what_is_no_program_is_an_error(data: bytes) -> None:
     with pytest.raises(TraceFormatError):
         decode_hlo(data, "x")
@@ -156,7 +207,9 @@ def test_what_is_no_program_is_an_error(data: bytes) -> None:
 
 def test_a_bare_module_is_read_too() -> None:
     data = small_proto()
-    size_bytes = message({1: message({1: "jit_g", 3: [computation(1, "main", [instruction(1, "add", array(2))], 1)], 6: 1})})
+    size_bytes = message(
+        {1: message({1: "jit_g", 3: [computation(1, "main", [instruction(1, "add", array(2))], 1)], 6: 1})}
+    )
     assert decode_hlo(size_bytes, "x").info.name == "jit_g"
     bare = message({1: "jit_g", 3: [computation(1, "main", [instruction(1, "add", array(2))], 1)], 6: 1})
     assert decode_hlo(bare, "x").info.name == "jit_g"
@@ -182,10 +235,15 @@ def test_damaged_programs_are_read_or_refused(at: int, byte: int, cut: int) -> N
 
 
 def test_pairs_of_thousands_of_devices() -> None:
-    """More fields than are taken up one by one, zeros left out of the message as protobuf does; and an instruction without any."""
+    """More fields than are taken up one by one, zeros left out of the message as protobuf does; and an
+    instruction without any.
+    """
     wanted = [[0, 3], [70_000, 0], *([i, i + 1] for i in range(600))]
     pairs = [{key: device for key, device in zip((1, 2), pair, strict=True) if device} for pair in wanted]
-    ops = [instruction(1, "parameter", array(8)), instruction(2, "collective-permute", array(8), [1], f26=7, f52=pairs)]
+    ops = [
+        instruction(1, "parameter", array(8)),
+        instruction(2, "collective-permute", array(8), [1], f26=7, f52=pairs),
+    ]
     module = decode_hlo(np.frombuffer(proto([computation(1, "main", ops, 2)]), np.uint8), "x", 1)
     found = module.attributes(module.find("collective-permute.2"))
     assert found.source_target_pairs.tolist() == wanted
@@ -194,7 +252,10 @@ def test_pairs_of_thousands_of_devices() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.binary(max_size=80), st.sampled_from([3, 7, 8, 15, 16, 17, 21, 30, 33, 40, 48, 49, 52, 57, 68, 74, 87, 92, 93]))
+@given(
+    st.binary(max_size=80),
+    st.sampled_from([3, 7, 8, 15, 16, 17, 21, 30, 33, 40, 48, 49, 52, 57, 68, 74, 87, 92, 93]),
+)
 def test_attributes_of_any_bytes(data: bytes, field: int) -> None:
     entry = [{**instruction(1, "custom-call", array(2)), field: data}]
     look_at_everything(decode_hlo(proto([computation(1, "main", entry, 1)]), "x"))
@@ -215,7 +276,10 @@ def test_a_large_program_is_read_in_time() -> None:
 
 
 def corpus() -> list[Path]:
-    folders = [ROOT / "demo_logs", *([Path(os.environ["TPUPROF_CORPUS"])] if os.environ.get("TPUPROF_CORPUS") else [])]
+    folders = [
+        ROOT / "demo_logs",
+        *([Path(os.environ["TPUPROF_CORPUS"])] if os.environ.get("TPUPROF_CORPUS") else []),
+    ]
     return [path for folder in folders for path in sorted(folder.glob("**/*.xplane.pb"))]
 
 

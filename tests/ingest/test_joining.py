@@ -1,4 +1,6 @@
-"""Folders that were captured seconds apart as one run: what is offered, what is refused, and that it reads as one folder would."""
+"""Folders that were captured seconds apart as one run: what is offered, what is refused, and that it reads as
+one folder would.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ FIRST = "2026_11_20_22_13_05"
 def logdir(tmp_path: Path, **folders: list[int]) -> Path:
     """A logdir whose folders (named by the end of their time) hold these hosts."""
     for end, hosts in folders.items():
-        write_run(tmp_path / "train" / "plugins" / "profile" / f"2026_11_20_22_{end.removeprefix('at_')}", dict(HOSTS[i] for i in hosts))
+        write_run(
+            tmp_path / "train" / "plugins" / "profile" / f"2026_11_20_22_{end.removeprefix('at_')}",
+            dict(HOSTS[i] for i in hosts),
+        )
     return tmp_path
 
 
@@ -63,7 +68,9 @@ def test_across_a_minute_the_end_of_the_name_is_longer(tmp_path: Path) -> None:
         ({"at_13_05": [0], "at_13_36": [1]}, "not times within 30 s"),
     ],
 )
-def test_what_may_be_two_captures_is_neither_offered_nor_joined(tmp_path: Path, folders: dict[str, list[int]], why: str) -> None:
+def test_what_may_be_two_captures_is_neither_offered_nor_joined(
+    tmp_path: Path, folders: dict[str, list[int]], why: str
+) -> None:
     folder = logdir(tmp_path, **folders)
     assert offered(folder) == []
     with pytest.raises(RunNotFound, match=why):

@@ -1,7 +1,8 @@
-"""NCCL's and RCCL's kernels of every Kineto file of the corpus: number, time and bytes per kind and process group, counted in plain Python.
+"""NCCL's and RCCL's kernels of every Kineto file of the corpus: number, time and bytes per kind and process
+group, counted in plain Python.
 
-The count shares nothing with the project: it parses the JSON with `json`, looks for what encloses a launch event by event, and has
-its own tables of names and sizes.
+The count shares nothing with the project: it parses the JSON with `json`, looks for what encloses a launch
+event by event, and has its own tables of names and sizes.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from tests.ingest.chrome_files import written
 
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
 KINDS = {
-    "allreduce": "all-reduce", "all_reduce": "all-reduce", "all_to_all": "all-to-all", "broadcast": "broadcast",
+    "allreduce": "all-reduce",
+    "all_reduce": "all-reduce",
+    "all_to_all": "all-to-all",
+    "broadcast": "broadcast",
     "_all_gather_base": "all-gather",
-}  # fmt: skip
+}
 WIDTHS = {
     "BFloat16": 2,
     "signed char": 1,
@@ -62,8 +66,16 @@ def files() -> Iterator[tuple[str, bytes]]:
 
 def counted(events: list[dict[str, Any]], listed: dict[str, list[int]]) -> Count:
     """(kernels, µs, bytes put in) by (kind, ranks of the process group)."""
-    spans = [e for e in events if e.get("ph") == "X" and (e["name"] == "record_param_comms" or e["name"].startswith("nccl:"))]
-    launches = {e["args"]["correlation"]: e for e in events if e.get("cat") in LAUNCHES and "correlation" in e.get("args", {})}
+    spans = [
+        e
+        for e in events
+        if e.get("ph") == "X" and (e["name"] == "record_param_comms" or e["name"].startswith("nccl:"))
+    ]
+    launches = {
+        e["args"]["correlation"]: e
+        for e in events
+        if e.get("cat") in LAUNCHES and "correlation" in e.get("args", {})
+    }
     found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0, 0])
     for kernel in events:
         if kernel.get("cat") not in KERNELS or not kernel["name"].startswith("nccl"):
@@ -72,7 +84,9 @@ def counted(events: list[dict[str, Any]], listed: dict[str, list[int]]) -> Count
         around = [
             e
             for e in spans
-            if launch and (e["pid"], e["tid"]) == (launch["pid"], launch["tid"]) and e["ts"] <= launch["ts"] <= e["ts"] + e["dur"]
+            if launch
+            and (e["pid"], e["tid"]) == (launch["pid"], launch["tid"])
+            and e["ts"] <= launch["ts"] <= e["ts"] + e["dur"]
         ]
         around.sort(key=lambda e: e["dur"])
         stated = next((e["args"] for e in (kernel, *around) if "Collective name" in e["args"]), None)
@@ -90,7 +104,9 @@ def counted(events: list[dict[str, Any]], listed: dict[str, list[int]]) -> Count
                     n *= length
                 size += n * WIDTHS[dtype]
         elif "Generic" not in kernel["name"]:
-            kind = {"AllReduce": "all-reduce", "Broadcast": "broadcast", "SendRecv": "send-receive"}[kernel["name"].split("_")[1]]
+            kind = {"AllReduce": "all-reduce", "Broadcast": "broadcast", "SendRecv": "send-receive"}[
+                kernel["name"].split("_")[1]
+            ]
         row = found[kind, ranks]
         row[0], row[1], row[2] = row[0] + 1, row[1] + kernel["dur"], row[2] + size
     return {key: (int(n), time, int(size)) for key, (n, time, size) in found.items()}

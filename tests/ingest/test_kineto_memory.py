@@ -1,4 +1,6 @@
-"""PyTorch's `[memory]` marks fill the memory profile: levels, operations, devices, leaks; with and without totals and addresses."""
+"""PyTorch's `[memory]` marks fill the memory profile: levels, operations, devices, leaks; with and without
+totals and addresses.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,15 @@ Event = dict[str, Any]
 
 
 def op(name: str, ts: float, dur: float, **where: int) -> Event:
-    return {"ph": "X", "cat": "cpu_op", "name": name, "ts": ts, "dur": dur, **(HOST | where), "args": {"External id": 1}}
+    return {
+        "ph": "X",
+        "cat": "cpu_op",
+        "name": name,
+        "ts": ts,
+        "dur": dur,
+        **(HOST | where),
+        "args": {"External id": 1},
+    }
 
 
 def mark(ts: float, size: int, device: tuple[int, int] = (CUDA, 0), **args: int) -> Event:
@@ -50,7 +60,15 @@ def mark(ts: float, size: int, device: tuple[int, int] = (CUDA, 0), **args: int)
         "Bytes": size,
         **{key.replace("_", " "): value for key, value in args.items()},
     }
-    return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "ts": ts, **HOST, "args": facts}
+    return {
+        "ph": "i",
+        "s": "t",
+        "cat": "cpu_instant_event",
+        "name": "[memory]",
+        "ts": ts,
+        **HOST,
+        "args": facts,
+    }
 
 
 def payload_of(folder: Path, content: Any) -> Payload:
@@ -68,22 +86,34 @@ def one_job() -> Event:
         op("aten::empty", 10, 2), mark(11, 256, Total_Allocated=1280, Total_Reserved=4096, Addr=128),
         mark(60, -512, Total_Allocated=768, Total_Reserved=4096, Addr=64),
     ]  # fmt: skip
-    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 8192}], "traceEvents": events}
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 8192}],
+        "traceEvents": events,
+    }
 
 
 def test_levels_capacity_and_operations(tmp_path: Path) -> None:
     payload = payload_of(tmp_path, one_job())
     told = {name: scalar.value for name, scalar in payload.scalars.items()}
-    assert (told["peak_bytes"], told["heap_bytes"], told["free_bytes"], told["capacity_bytes"]) == (1280, 1280, 8192 - 1280, 8192)
+    assert (told["peak_bytes"], told["heap_bytes"], told["free_bytes"], told["capacity_bytes"]) == (
+        1280,
+        1280,
+        8192 - 1280,
+        8192,
+    )
     assert told["fragmentation_fraction"] == pytest.approx((4096 - 1280) / 4096)
     assert told["lifetime_peak_bytes"] is None
     assert (told["n_allocations"], told["n_deallocations"]) == (2, 1)
     active = {
-        c.name: [c.strings[i] for i in c.values.tolist()] if c.strings else c.values.tolist() for c in payload.tables["active"].columns
+        c.name: [c.strings[i] for i in c.values.tolist()] if c.strings else c.values.tolist()
+        for c in payload.tables["active"].columns
     }
     assert sorted(zip(active["op"], active["total_bytes"], strict=True)) == [
-        ("(allocated before the capture)", 512), ("aten::linear/aten::addmm", 256), ("aten::linear/aten::addmm", 512),
-    ]  # fmt: skip
+        ("(allocated before the capture)", 512),
+        ("aten::linear/aten::addmm", 256),
+        ("aten::linear/aten::addmm", 512),
+    ]
     held = next(column for column in payload.tables["timeline"].columns if column.name == "held_bytes")
     assert held.values.tolist() == [4096] * 3
 
@@ -97,7 +127,10 @@ def test_the_viewer_shows_the_marks_as_the_file_calls_them(tmp_path: Path) -> No
 
 def test_devices_are_told_apart_by_type_and_number(tmp_path: Path) -> None:
     devices = [(CPU, -1), (CUDA, 0), (CUDA, 1), (HIP, 0), (77, 2)]
-    events = [op("aten::mm", 0, 9), *(mark(10 + i, 100 * (i + 1), device, Addr=1) for i, device in enumerate(devices))]
+    events = [
+        op("aten::mm", 0, 9),
+        *(mark(10 + i, 100 * (i + 1), device, Addr=1) for i, device in enumerate(devices)),
+    ]
     found = memory_events(opened(tmp_path, events))
     peaks = {name: memory_peak(found, m).used_bytes for m, name in enumerate(found.memories)}
     assert peaks == {"cpu": 100, "cuda:0": 200, "cuda:1": 300, "hip:0": 400, "device type 77:2": 500}
@@ -110,7 +143,8 @@ def test_what_the_file_does_not_tell_is_unknown(tmp_path: Path) -> None:
     assert payload.verdict.text == "`cpu` holds 64 B at its peak, at 1.00 µs."
     assert payload.verdict.level == "unknown"
     assert all(
-        payload.scalars[name].value is None for name in ("capacity_bytes", "free_bytes", "fragmentation_fraction", "lifetime_peak_bytes")
+        payload.scalars[name].value is None
+        for name in ("capacity_bytes", "free_bytes", "fragmentation_fraction", "lifetime_peak_bytes")
     )
 
 
@@ -118,9 +152,14 @@ def test_damaged_marks_do_no_harm(tmp_path: Path) -> None:
     bad = [
         {"ph": "i", "s": "t", "name": "[memory]", "ts": 3, **HOST},
         {"ph": "i", "s": "t", "name": "[memory]", "ts": 3, **HOST, "args": {"Bytes": "many", "Addr": [1]}},
-        mark(4, 0), mark(5, 7, (2**40, -5), Addr=2**63, Total_Allocated=-3), mark(6, 2**62, Total_Allocated=2**70),
-    ]  # fmt: skip
-    content = {"traceEvents": [op("aten::mm", 0, 9), *bad], "deviceProperties": [3, {"id": [1]}, {"id": 0, "totalGlobalMem": "big"}]}
+        mark(4, 0),
+        mark(5, 7, (2**40, -5), Addr=2**63, Total_Allocated=-3),
+        mark(6, 2**62, Total_Allocated=2**70),
+    ]
+    content = {
+        "traceEvents": [op("aten::mm", 0, 9), *bad],
+        "deviceProperties": [3, {"id": [1]}, {"id": 0, "totalGlobalMem": "big"}],
+    }
     events = memory_events(opened(tmp_path, content))
     assert len(events.start_ps) == 2
     assert (events.heap_bytes >= 0).all()
@@ -150,7 +189,9 @@ def replay(path: Path) -> dict[str, list[tuple[float, int, int, int]]]:
         args = event.get("args") or {}
         if event.get("name") == "[memory]" and args.get("Bytes"):
             device = names[args["Device Type"]] + (f":{args['Device Id']}" if args["Device Id"] >= 0 else "")
-            found[device].append((event["ts"], args.get("Addr", -1), args["Bytes"], args.get("Total Allocated", -1)))
+            found[device].append(
+                (event["ts"], args.get("Addr", -1), args["Bytes"], args.get("Total Allocated", -1))
+            )
     return {device: sorted(rows, key=lambda row: row[0]) for device, rows in found.items()}
 
 
@@ -188,13 +229,19 @@ STEP = st.tuples(st.integers(0, 5), st.sampled_from([64, 128, 4096]), st.boolean
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=60), st.booleans())
-def test_any_history_is_that_of_a_direct_replay(drawn: list[tuple[int, int, bool, int]], has_addresses: bool) -> None:
+def test_any_history_is_that_of_a_direct_replay(
+    drawn: list[tuple[int, int, bool, int]], has_addresses: bool
+) -> None:
     """Also frees of what nobody saw allocated, and addresses used anew."""
     events: list[Event] = [op("aten::mm", 0, 1)]
     level: dict[int, int] = defaultdict(lambda: 10_000)
     for i, (slot, size, is_new, device) in enumerate(drawn):
         level[device] = max(0, level[device] + (size if is_new else -size))
-        told = {"Addr": 1000 + slot, "Total_Allocated": level[device], "Total_Reserved": 2**20} if has_addresses else {}
+        told = (
+            {"Addr": 1000 + slot, "Total_Allocated": level[device], "Total_Reserved": 2**20}
+            if has_addresses
+            else {}
+        )
         events.append(mark(1 + i, size if is_new else -size, (CUDA, device), **told))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "h.pt.trace.json.gz")

@@ -29,7 +29,9 @@ from tests.ingest.xspaces import small_xspace
 from tests.plain_protobuf import plain_fields
 
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere")
-needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS names no folder of recorded traces")
+needs_corpus = pytest.mark.skipif(
+    not CORPUS.is_dir(), reason="TPUPROF_CORPUS names no folder of recorded traces"
+)
 
 
 def placed(folder: Path, name: str, data: bytes) -> str:
@@ -48,12 +50,16 @@ def rows(trace: Trace) -> list[tuple[str, str, str, str, int, int]]:
             text(int(trace.planes["name"][trace.lines["plane"][at]])),
             text(int(trace.lines["name"][at])),
             text(int(trace.metadata["name"][kind])),
-            text(int(trace.metadata["display_name"][kind])) if trace.metadata["display_name"][kind] >= 0 else "",
+            text(int(trace.metadata["display_name"][kind]))
+            if trace.metadata["display_name"][kind] >= 0
+            else "",
             start,
             duration,
         )
         for at, kind, start, duration in zip(
-            line.tolist(), *(trace.events[name].tolist() for name in ("metadata", "start_ps", "duration_ps")), strict=True
+            line.tolist(),
+            *(trace.events[name].tolist() for name in ("metadata", "start_ps", "duration_ps")),
+            strict=True,
         )
     ]
 
@@ -76,7 +82,10 @@ def test_a_trace_of_tensorflow_2_1_is_opened(tmp_path: Path, name: str) -> None:
     assert set(rows(trace)) == EXPECTED
     assert not trace.info.n_damaged
     kernel = next(i for i, row in enumerate(rows(trace)) if row[2] == "dense/MatMul:MatMul")
-    assert dict(trace.source.event_stats(trace, kernel)) == {"long name": "dense/MatMul:MatMul", "label": "id=3"}
+    assert dict(trace.source.event_stats(trace, kernel)) == {
+        "long name": "dense/MatMul:MatMul",
+        "label": "id=3",
+    }
 
 
 def test_a_run_of_old_traces_is_a_run_and_newer_files_count_first(tmp_path: Path) -> None:
@@ -86,13 +95,18 @@ def test_a_run_of_old_traces_is_a_run_and_newer_files_count_first(tmp_path: Path
     placed(folder, "b.trace.json", b'{"traceEvents": []}')
     (run,) = find_runs(str(tmp_path))
     assert run.state == "ok"
-    assert {file.host: os.path.basename(file.path) for file in run.files} == {"a": "a.trace", "b": "b.trace.json"}
+    assert {file.host: os.path.basename(file.path) for file in run.files} == {
+        "a": "a.trace",
+        "b": "b.trace.json",
+    }
 
 
 def test_steps_and_operations_of_an_old_trace_are_analysed(tmp_path: Path) -> None:
     from tb_tpuprof.tools import framework_op_stats
 
-    payload = framework_op_stats.TOOL.run(Session(placed(tmp_path, "local.trace", OLD_TRACE), cache=False), None, {})
+    payload = framework_op_stats.TOOL.run(
+        Session(placed(tmp_path, "local.trace", OLD_TRACE), cache=False), None, {}
+    )
     columns = {column.name: column for column in payload.tables["ops"].columns}
     names = [columns["operation"].strings[i] for i in columns["operation"].values.tolist()]  # type: ignore[index]
     times = dict(zip(names, columns["total_time_ps"].values.tolist(), strict=True))
@@ -103,7 +117,9 @@ def test_steps_and_operations_of_an_old_trace_are_analysed(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="only natively decoded traces are cached")
-def test_the_cache_keeps_old_traces_with_their_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_keeps_old_traces_with_their_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     state = file_state(placed(tmp_path, "local.trace", OLD_TRACE))
     trace = open_trace(state.path)
@@ -116,7 +132,11 @@ def test_the_cache_keeps_old_traces_with_their_arguments(tmp_path: Path, monkeyp
 
 def test_hostile_old_traces_cost_little(tmp_path: Path) -> None:
     """Times out of range, bytes for numbers, lengths written long, a file that is cut off."""
-    far = [event(0, 1, "far", 2**64 - 1, 5), event(0, 1, "near", 3 * MS, 2**63), {1: b"x", 2: b"y", 3: "bytes", 9: 4 * MS}]
+    far = [
+        event(0, 1, "far", 2**64 - 1, 5),
+        event(0, 1, "near", 3 * MS, 2**63),
+        {1: b"x", 2: b"y", 3: "bytes", 9: 4 * MS},
+    ]
     host = {1: "/host:CPU", 3: [resource(1, "main")]}
     trace = open_trace(placed(tmp_path, "a.trace", trace_proto(host, events=far)))
     assert trace.info.n_damaged == 1
@@ -185,11 +205,17 @@ CONTENTS = {
     "an overview page": (OVERVIEW, "neither an XSpace"),
     "operations that parse as planes": (OPERATIONS, "neither an XSpace"),
     "a compiled program": (HLO, "HLO of a compiled program"),
-    "riegeli": (bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9") + bytes(40), "Riegeli"),
+    "riegeli": (
+        bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9") + bytes(40),
+        "Riegeli",
+    ),
     "a LevelDB table": (b"\x00\x05\x08/trace" + bytes(60) + bytes.fromhex("57fb808b247547db"), "LevelDB"),
     "SQLite": (b"SQLite format 3\0" + bytes(100), "SQLite"),
     "a plane without a space around it": (small_xspace()[3:], "neither an XSpace"),
-    "a TensorFlow graph": (message({1: [{1: "dense", 2: "MatMul", 3: ["x", "w"]}], 4: {1: 1}}), "neither an XSpace"),
+    "a TensorFlow graph": (
+        message({1: [{1: "dense", 2: "MatMul", 3: ["x", "w"]}], 4: {1: 1}}),
+        "neither an XSpace",
+    ),
     "a SavedModel": (message({1: 1, 2: {1: {4: "serve", 5: "2.1"}, 2: {1: {1: "x"}}}}), "neither an XSpace"),
     "an XSpace written as text": (
         (small_xspace() + b"\x9c\xe1\xf3\xff\x83\xc0\xee\xaa\xbb" * 4).decode("latin1").encode(),
@@ -211,7 +237,9 @@ def test_a_file_that_is_called_a_profile_and_is_none_is_refused(tmp_path: Path, 
         open_trace(path, is_outline=True)
 
 
-def test_a_large_file_of_another_kind_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_of_another_kind_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 16)
     with pytest.raises(NotATrace):
         open_trace(placed(tmp_path, "h.xplane.pb", OPERATIONS))
@@ -253,7 +281,10 @@ def test_runs_without_a_trace_say_what_they_hold(tmp_path: Path) -> None:
         (found,) = [found for found in find_runs(str(tmp_path)) if found.path == str(folder)]
         return found.state, found.message
 
-    assert run("h.overview_page.json", "h.pod_viewer.json") == ("legacy", run("h.overview_page.json", "h.pod_viewer.json")[1])
+    assert run("h.overview_page.json", "h.pod_viewer.json") == (
+        "legacy",
+        run("h.overview_page.json", "h.pod_viewer.json")[1],
+    )
     assert "(overview page, pod viewer page)" in run("h.overview_page.json", "h.pod_viewer.json")[1]
     state, message_ = run("h.xplane.riegeli")
     assert state == "unsupported"
@@ -286,7 +317,9 @@ def test_an_xspace_under_its_other_name_is_a_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize("inside", ["", "plugins", "plugins/profile"])
 def test_a_log_directory_is_told_from_a_run(tmp_path: Path, inside: str) -> None:
     for i in range(7):
-        placed(tmp_path / "log" / "plugins" / "profile" / f"2026_11_20_10_00_0{i}", "h.xplane.pb", small_xspace())
+        placed(
+            tmp_path / "log" / "plugins" / "profile" / f"2026_11_20_10_00_0{i}", "h.xplane.pb", small_xspace()
+        )
     with pytest.raises(LogDirectory, match="log directory, not a run") as caught:
         Session(str(tmp_path / "log" / inside), cache=False)
     assert caught.value.exit_code == 4
@@ -308,7 +341,9 @@ def test_a_named_program_is_shown_not_its_neighbour(tmp_path: Path) -> None:
     for name, path in paths.items():
         session = Session(path)
         payload = graph_viewer.TOOL.run(session, None, {})
-        assert [title.rpartition("(")[0] for title in payload.tables["programs"].columns[0].strings or []] == [name]
+        assert [
+            title.rpartition("(")[0] for title in payload.tables["programs"].columns[0].strings or []
+        ] == [name]
         assert name in (payload.verdict.text if payload.verdict else "")
         assert [title.title.rpartition("(")[0] for title in session.programs()] == [name]
         assert "one compiled program" in session.info.message
@@ -336,7 +371,13 @@ def test_parts_of_real_protobufs_are_no_xspaces() -> None:
     from tb_tpuprof.ingest.xspace.structure import is_xspace
 
     n = n_taken = 0
-    for path in sorted([*CORPUS.rglob("*.hlo_proto.pb"), *CORPUS.rglob("*.overview_page.pb"), *CORPUS.rglob("*.tensorflow_stats.pb")]):
+    for path in sorted(
+        [
+            *CORPUS.rglob("*.hlo_proto.pb"),
+            *CORPUS.rglob("*.overview_page.pb"),
+            *CORPUS.rglob("*.tensorflow_stats.pb"),
+        ]
+    ):
         data = np.frombuffer(path.read_bytes(), np.uint8)
         for start, size in inner_messages(data):
             part = np.ascontiguousarray(data[start : start + size])
@@ -383,5 +424,7 @@ def test_kinds_have_whole_sentences() -> None:
         kind = kind_of_name(name)
         assert kind is not None
         assert not kind.what.endswith(".")
-    assert kind_of_name("h.xplane.pb") is kind_of_name("local.trace") is kind_of_name("a.trace.json.gz") is None
+    assert (
+        kind_of_name("h.xplane.pb") is kind_of_name("local.trace") is kind_of_name("a.trace.json.gz") is None
+    )
     assert kind_of_bytes(b"\x0a\x05", b"") is None

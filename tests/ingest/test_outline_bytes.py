@@ -1,4 +1,6 @@
-"""A file read in part holds what the whole file holds, damaged or not, and an outline leaves unread what it has no use for."""
+"""A file read in part holds what the whole file holds, damaged or not, and an outline leaves unread what it
+has no use for.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,18 @@ POISON = 0xFF  # an endless varint wherever a hole is looked at
 
 
 def space() -> bytes:
-    """Programs of all sizes around the window, a long name, planes of many events and long lines, and stats behind the large ones."""
+    """Programs of all sizes around the window, a long name, planes of many events and long lines, and stats
+    behind the large ones.
+    """
     made = xspace_class()()
     host = PlaneWriter(made, "/host:metadata")
     for i, text in enumerate(("", "x" * 10, "y" * 1000)):
         host.metadata(
             f"jit_{i}({i})",
-            {"Hlo Proto": HLO + b"\x7a" + bytes([len(text) & 0x7F]) + text[: len(text) & 0x7F].encode(), "after": "z" * 10 * i},
+            {
+                "Hlo Proto": HLO + b"\x7a" + bytes([len(text) & 0x7F]) + text[: len(text) & 0x7F].encode(),
+                "after": "z" * 10 * i,
+            },
         )
     host.stats(host.plane, {"long": "w" * 300})
     for core in range(3):
@@ -72,8 +79,17 @@ def says(path: Path) -> object:
         return str(error)
     programs = [(program, _size(trace, program)) for program in trace.programs]
     keys = ("flops", "Hlo Proto", "long", "blob", "after")
-    stats = [[(key, part.ints(key).value.tolist(), part.spans(key)) for key in keys] for part in (trace.metadata_stats, trace.plane_stats)]
-    return trace.info, trace.plane_names, programs, stats, [trace.strings.get(i) for i in trace.metadata["name"].tolist()]
+    stats = [
+        [(key, part.ints(key).value.tolist(), part.spans(key)) for key in keys]
+        for part in (trace.metadata_stats, trace.plane_stats)
+    ]
+    return (
+        trace.info,
+        trace.plane_names,
+        programs,
+        stats,
+        [trace.strings.get(i) for i in trace.metadata["name"].tolist()],
+    )
 
 
 def holds(path: Path) -> object:
@@ -92,7 +108,9 @@ def _size(trace: Trace, program: Program) -> int | str:
     return module.n_instructions if module else -1
 
 
-def test_it_says_what_one_of_the_whole_file_says(tmp_path: Path, in_parts: list[Bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_one_of_the_whole_file_says(
+    tmp_path: Path, in_parts: list[Bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_run(tmp_path / "run", {"h": space()}) / "h.xplane.pb"
     part = says(path)
     with monkeypatch.context() as patch:
@@ -105,7 +123,9 @@ def test_it_says_what_one_of_the_whole_file_says(tmp_path: Path, in_parts: list[
     assert (in_parts[0] == read_file(str(path))[0]).mean() < 0.9  # lines and programs were not read
 
 
-def test_damage_is_found_where_it_is(tmp_path: Path, in_parts: list[Bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_found_where_it_is(
+    tmp_path: Path, in_parts: list[Bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines, "PIECE_BYTES", WINDOW)
     chance, whole_file = random.Random(1), space()
     for k in range(150):

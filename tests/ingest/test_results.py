@@ -82,7 +82,9 @@ def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPa
         overview(run, cache=False, executor="threads")
 
 
-def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_every_page_asks_for_lies_in_one_file_of_each_host(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     overview(run)
     session = Session(str(run))
     n_explained = len(explained_hosts(session, session.hosts))
@@ -105,8 +107,12 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_p
 
 
 @pytest.mark.parametrize("tool", ["overview_page", "pod_viewer", "input_pipeline_analyzer"])
-def test_each_host_of_many_is_read_once_for_a_page(run: Path, tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traces of many hosts are not kept: a page that asks for clocks, notices and its own must have them of one reading."""
+def test_each_host_of_many_is_read_once_for_a_page(
+    run: Path, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traces of many hosts are not kept: a page that asks for clocks, notices and its own must have them of
+    one reading.
+    """
     opened: list[str] = []
 
     def counted(path: str, *more: object) -> object:
@@ -117,10 +123,14 @@ def test_each_host_of_many_is_read_once_for_a_page(run: Path, tool: str, monkeyp
     get_tool(tool).run(Session(str(run), cache=False, executor="threads"), None, {})
     again = len(opened) - len(set(opened))
     assert len(set(opened)) == 20
-    assert again <= (4 if tool == "overview_page" else 0), "the diagnosis reads the slowest again, which are known only then"
+    assert again <= (4 if tool == "overview_page" else 0), (
+        "the diagnosis reads the slowest again, which are known only then"
+    )
 
 
-def test_a_kept_result_counts_until_file_code_or_settings_change(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kept_result_counts_until_file_code_or_settings_change(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     overview(run)
     path = str(sorted(run.iterdir())[0])
     assert results.load(file_state(path), (summary,))
@@ -138,7 +148,14 @@ def test_a_kept_result_counts_until_file_code_or_settings_change(run: Path, monk
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"TPURSLT\x02", b"TPURSLT\x02" + struct.pack("<I", len(EVIL)) + EVIL, b"TPURSLT\x02\xff\0\0\0", b"\xff" * 99]
+    "damage",
+    [
+        b"",
+        b"TPURSLT\x02",
+        b"TPURSLT\x02" + struct.pack("<I", len(EVIL)) + EVIL,
+        b"TPURSLT\x02\xff\0\0\0",
+        b"\xff" * 99,
+    ],
 )
 def test_a_damaged_file_is_computed_again(run: Path, tmp_path: Path, damage: bytes) -> None:
     first = overview(run)
@@ -147,7 +164,9 @@ def test_a_damaged_file_is_computed_again(run: Path, tmp_path: Path, damage: byt
     assert overview(run) == first
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_no_error(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "file" / "below"))
     assert overview(run)
@@ -181,7 +200,9 @@ def test_unknown_executors_are_refused(name: str, run: Path) -> None:
         Session(str(run), executor=name)
 
 
-def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TPUPROF_EXECUTOR", raising=False)
     assert Session(str(run)).executor == "auto"
     monkeypatch.setenv("TPUPROF_EXECUTOR", "threads")
@@ -208,13 +229,17 @@ def test_processes_that_die_are_an_error_with_a_remedy(monkeypatch: pytest.Monke
             for done in [far.submit(end_another, os.getpid()) for _ in range(4)]:
                 done.result()
 
-    with pytest.raises(ExecutorFailed, match="processes failed: a process has ended with the exit code 3") as caught:
+    with pytest.raises(
+        ExecutorFailed, match="processes failed: a process has ended with the exit code 3"
+    ) as caught:
         die()
     assert "TPUPROF_EXECUTOR=threads" in caught.value.remedy
 
 
 def end_another(process: int) -> None:
-    """End the process that calls, unless it is the one of the tests; that one waits until another has had a call."""
+    """End the process that calls, unless it is the one of the tests; that one waits until another has had a
+    call.
+    """
     if os.getpid() != process:
         os._exit(3)
     time.sleep(0.5)
@@ -222,19 +247,35 @@ def end_another(process: int) -> None:
 
 @pytest.mark.parametrize("asked", ["processes", "auto"])
 def test_a_script_needs_no_guard(run: Path, tmp_path: Path, asked: str) -> None:
-    """The processes do not import what starts them: a script that asks without `if __name__ == "__main__":` does it once."""
+    """The processes do not import what starts them: a script that asks without `if __name__ == "__main__":`
+    does it once.
+    """
     script = tmp_path / "script.py"
-    ask = f"print(len(get_tool('overview_page').run(Session({str(run)!r}, cache=False, executor={asked!r}), None, {{}}).hosts))"
-    script.write_text(f"from tb_tpuprof.session import Session\nfrom tb_tpuprof.tools import get_tool\n{ask}\n")
+    ask = (
+        f"print(len(get_tool('overview_page').run(Session({str(run)!r}, cache=False, executor={asked!r}), "
+        f"None, {{}}).hosts))"
+    )
+    script.write_text(
+        f"from tb_tpuprof.session import Session\nfrom tb_tpuprof.tools import get_tool\n{ask}\n"
+    )
     paths = os.pathsep.join([str(Path(results.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=120
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("20\n", "", 0)
 
 
 @pytest.mark.parametrize(
-    "error", [TraceFormatError("f", 7, "is bad"), CaptureFailed("t", "refused", "no"), HostsUnreadable({"h": ExecutorFailed("x", "y")})]
+    "error",
+    [
+        TraceFormatError("f", 7, "is bad"),
+        CaptureFailed("t", "refused", "no"),
+        HostsUnreadable({"h": ExecutorFailed("x", "y")}),
+    ],
 )
 def test_errors_travel(error: Exception) -> None:
     again = pickle.loads(pickle.dumps(error))

@@ -213,7 +213,9 @@ def test_captures_of_one_pytorch_worker_at_several_times_are_hosts(tmp_path: Pat
     folder = tmp_path / "run"
     folder.mkdir()
     for name in ("w0.1700000000000", "w0.1700000005000", "w1.1700000000000"):
-        (folder / f"{name}.pt.trace.json").write_bytes(b'[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]')
+        (folder / f"{name}.pt.trace.json").write_bytes(
+            b'[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]'
+        )
     (run,) = find_runs(str(tmp_path))
     assert [file.host for file in run.files] == ["w0.1700000000000", "w0.1700000005000", "w1"]
     assert run.captured_at == "2023-11-14T22:13:25"

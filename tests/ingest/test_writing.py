@@ -18,7 +18,11 @@ from tests.ingest.xspaces import small_xspace
 
 @pytest.fixture(params=["folder", "memory"])
 def logdir(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "new" / "logs") if request.param == "folder" else f"memory://{secrets.token_hex(4)}/logs"
+    return (
+        str(tmp_path / "new" / "logs")
+        if request.param == "folder"
+        else f"memory://{secrets.token_hex(4)}/logs"
+    )
 
 
 def everything(logdir: str) -> list[str]:

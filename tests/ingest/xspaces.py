@@ -1,4 +1,6 @@
-"""XSpaces for tests: random ones for properties, a small one to damage, and what makes two decoded traces the same."""
+"""XSpaces for tests: random ones for properties, a small one to damage, and what makes two decoded traces the
+same.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ TEXTS = st.one_of(st.sampled_from([b"", b"train", b"\xff\xfe bad", "µs".encode(
 
 @st.composite
 def xspaces(draw: st.DrawFn) -> bytes:
-    """A random XSpace: any ids and times, unsorted events, equal line ids, dangling references, all kinds of stats."""
+    """A random XSpace: any ids and times, unsorted events, equal line ids, dangling references, all kinds of
+    stats.
+    """
     space = xspace_class()()
     for _ in range(draw(st.integers(0, 3))):
         _fill_plane(draw, space.planes.add())
@@ -35,11 +39,16 @@ def xspaces(draw: st.DrawFn) -> bytes:
 
 
 def _fill_plane(draw: st.DrawFn, plane: Any) -> None:
-    plane.id, plane.name = draw(INT64), draw(st.one_of(TEXTS, st.sampled_from([b"/device:GPU:0", b"/device:TPU:1"])))
+    plane.id, plane.name = (
+        draw(INT64),
+        draw(st.one_of(TEXTS, st.sampled_from([b"/device:GPU:0", b"/device:TPU:1"]))),
+    )
     ids = draw(st.lists(INT64, max_size=4))
     names = draw(st.lists(st.one_of(TEXTS, st.sampled_from(STAT_NAMES)), max_size=6))
     for key, name in enumerate(names):
-        plane.stat_metadata.add(key=draw(st.sampled_from([key, key * 2**40])), value={"id": key, "name": name})
+        plane.stat_metadata.add(
+            key=draw(st.sampled_from([key, key * 2**40])), value={"id": key, "name": name}
+        )
     stat_ids = [entry.key for entry in plane.stat_metadata] + [77]
     for key in ids:
         entry = plane.event_metadata.add(key=key)
@@ -61,7 +70,11 @@ def _fill_plane(draw: st.DrawFn, plane: Any) -> None:
 def _fill_stats(draw: st.DrawFn, stats: Any, ids: list[int]) -> None:
     for _ in range(draw(st.integers(0, 3))):
         stat = stats.add(metadata_id=draw(st.sampled_from(ids)))
-        kind = draw(st.sampled_from(["double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value", ""]))
+        kind = draw(
+            st.sampled_from(
+                ["double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value", ""]
+            )
+        )
         if kind == "double_value":
             stat.double_value = draw(st.floats(allow_nan=False))
         elif kind in ("str_value", "bytes_value"):
@@ -113,7 +126,9 @@ class BytesSource(FileSource):
 
 
 def content(trace: Trace) -> dict[str, Any]:
-    """Everything a trace holds, strings and blobs resolved, so that traces of different decoders compare equal."""
+    """Everything a trace holds, strings and blobs resolved, so that traces of different decoders compare
+    equal.
+    """
     tables: dict[str, Any] = {}
     for name in ("planes", "lines", "metadata", "stat_names"):
         table = getattr(trace, name)
@@ -125,11 +140,15 @@ def content(trace: Trace) -> dict[str, Any]:
     tables["events"] = {key: trace.events[key].tolist() for key in ("start_ps", "duration_ps", "metadata")}
     tables["duration"] = trace.duration_ps
     tables["has stats"] = (trace.events["position"] > 0).tolist()
-    tables["aggregates"] = sorted(zip(*(values.tolist() for values in trace.aggregates.columns.values()), strict=True))
+    tables["aggregates"] = sorted(
+        zip(*(values.tolist() for values in trace.aggregates.columns.values()), strict=True)
+    )
     for name in ("event_stats", "metadata_stats", "plane_stats"):
         tables[name] = _stats(trace, getattr(trace, name))
     tables["arguments"] = [trace.source.event_stats(trace, event) for event in range(trace.n_events)]
-    counters = (trace.counters[name].tolist() for name in ("plane", "name", "series", "first_sample", "n_samples"))
+    counters = (
+        trace.counters[name].tolist() for name in ("plane", "name", "series", "first_sample", "n_samples")
+    )
     tables["counters"] = sorted(
         (
             plane,

@@ -1,4 +1,6 @@
-"""A JAX job with a profiler server: `job_jax.py PORT [idle]`; prints `ready`, trains small steps until its input ends."""
+"""A JAX job with a profiler server: `job_jax.py PORT [idle]`; prints `ready`, trains small steps until its
+input ends.
+"""
 
 import sys
 import threading

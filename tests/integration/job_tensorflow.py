@@ -1,4 +1,6 @@
-"""A TensorFlow job with a profiler server: `job_tensorflow.py PORT [idle]`; prints `ready`, trains small steps until its input ends."""
+"""A TensorFlow job with a profiler server: `job_tensorflow.py PORT [idle]`; prints `ready`, trains small
+steps until its input ends.
+"""
 
 import sys
 import threading
@@ -14,7 +16,9 @@ def step(batch):
     return tf.reduce_sum(tf.tanh(batch @ batch))
 
 
-data = iter(tf.data.Dataset.from_tensors(tf.ones((128, 128))).repeat().map(lambda batch: batch * 2).prefetch(1))
+data = iter(
+    tf.data.Dataset.from_tensors(tf.ones((128, 128))).repeat().map(lambda batch: batch * 2).prefetch(1)
+)
 step(next(data))
 done = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), done.set()), daemon=True).start()

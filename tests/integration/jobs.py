@@ -1,4 +1,6 @@
-"""Real jobs for tests: an interpreter that has TensorFlow or JAX, and programs that run in it until the test is done."""
+"""Real jobs for tests: an interpreter that has TensorFlow or JAX, and programs that run in it until the test
+is done.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,14 @@ def _has(python: str, package: str) -> bool:
 
 
 def python_with(*packages: str) -> str:
-    """An interpreter that has the packages: TPUPROF_ML_PYTHON, the benchmark's own, or this one. Skips the test where none has."""
-    candidates = (os.environ.get("TPUPROF_ML_PYTHON", ""), str(ROOT / ".bench" / "ml" / "bin" / "python"), sys.executable)
+    """An interpreter that has the packages: TPUPROF_ML_PYTHON, the benchmark's own, or this one. Skips the
+    test where none has.
+    """
+    candidates = (
+        os.environ.get("TPUPROF_ML_PYTHON", ""),
+        str(ROOT / ".bench" / "ml" / "bin" / "python"),
+        sys.executable,
+    )
     for python in candidates:
         if python and Path(python).exists() and all(_has(python, package) for package in packages):
             return python
@@ -35,7 +43,13 @@ def python_with(*packages: str) -> str:
 
 def environment() -> dict[str, str]:
     """For jobs: on the CPU, quiet."""
-    return {**os.environ, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": ""}
+    return {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTHONPATH": "",
+    }
 
 
 @contextmanager
@@ -45,7 +59,9 @@ def running(python: str, program: str, folder: Path, port: int) -> Iterator[None
     (folder / "job.py").write_text(program, "utf-8")
     log = folder / "log.txt"
     with log.open("wb") as output:
-        process = subprocess.Popen([python, "job.py"], cwd=folder, env=environment(), stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [python, "job.py"], cwd=folder, env=environment(), stdout=output, stderr=subprocess.STDOUT
+        )
     try:
         deadline = time.monotonic() + _START_S
         while not _listens(port):

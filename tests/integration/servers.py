@@ -1,4 +1,6 @@
-"""Jobs that train small steps behind a real profiler server of JAX or TensorFlow, each in a process of its own."""
+"""Jobs that train small steps behind a real profiler server of JAX or TensorFlow, each in a process of its
+own.
+"""
 
 from __future__ import annotations
 

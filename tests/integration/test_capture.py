@@ -1,4 +1,6 @@
-"""Captures from real JAX and TensorFlow servers in processes of their own: the run opens and shows the steps that ran."""
+"""Captures from real JAX and TensorFlow servers in processes of their own: the run opens and shows the steps
+that ran.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def n_steps(folder: RunFolder, host: str) -> int:
     return int(value)
 
 
-def captured(targets: tuple[Target, ...], folder: RunFolder, options: CaptureOptions = OPTIONS) -> tuple[TargetProgress, ...]:
+def captured(
+    targets: tuple[Target, ...], folder: RunFolder, options: CaptureOptions = OPTIONS
+) -> tuple[TargetProgress, ...]:
     ended = capture(targets, options, folder)
     assert [(one.state, one.message) for one in ended] == [("saved", "")] * len(targets)
     return ended
@@ -106,7 +110,11 @@ def test_cancelling_frees_the_server(job: Target, tmp_path: Path) -> None:
     threading.Timer(0.5, cancel.set).start()
     (ended,) = capture((job,), CaptureOptions(duration_ms=1500), new_run(str(tmp_path)), None, cancel)
     assert ended.state == "cancelled"
-    captured((job,), new_run(str(tmp_path)), CaptureOptions(duration_ms=200, num_tracing_attempts=8, retry_wait_s=0.5))
+    captured(
+        (job,),
+        new_run(str(tmp_path)),
+        CaptureOptions(duration_ms=200, num_tracing_attempts=8, retry_wait_s=0.5),
+    )
 
 
 def test_a_server_writes_the_file_itself(job: Target, folder: RunFolder) -> None:
@@ -126,7 +134,9 @@ def test_a_processor_has_no_monitor(job: Target) -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_an_idle_job(framework: str, folder: RunFolder) -> None:
     with training(framework, "idle") as target:
-        (ended,) = capture((target,), CaptureOptions(duration_ms=200, num_tracing_attempts=2, retry_wait_s=0.1), folder)
+        (ended,) = capture(
+            (target,), CaptureOptions(duration_ms=200, num_tracing_attempts=2, retry_wait_s=0.1), folder
+        )
     assert (ended.state, ended.reason, ended.attempt) == ("failed", "empty", 2)
 
 
@@ -140,7 +150,9 @@ def test_three_targets_of_both_frameworks_become_one_run(tmp_path: Path) -> None
         started = Client(apps["/capture"]).post("/capture", json=body, headers={"X-Tpuprof-Token": token})
         capture_id = json.loads(started.data)["capture"]
         assert routes.capture.captures.get(capture_id).wait(60)
-    told = json.loads(Client(apps["/capture/status"]).get("/capture/status", query_string={"capture": capture_id}).data)
+    told = json.loads(
+        Client(apps["/capture/status"]).get("/capture/status", query_string={"capture": capture_id}).data
+    )
     assert (told["state"], told["message"]) == ("done", "")
     (run,) = json.loads(Client(apps["/runs"]).get("/runs").data)["runs"]
     assert (run["run"], run["n_hosts"]) == (told["run"], 3)

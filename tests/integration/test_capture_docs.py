@@ -1,4 +1,6 @@
-"""`docs/capture.md` keeps its word: its snippets are cut out and run, and the runs that they make open and show the steps that ran."""
+"""`docs/capture.md` keeps its word: its snippets are cut out and run, and the runs that they make open and
+show the steps that ran.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from tests.free_port import free_port
 from tests.integration.jobs import ROOT, environment, python_with, running
 
 PAGE = (ROOT / "docs" / "capture.md").read_text("utf-8")
-# How many steps each program within a job records, what marks them, the package it needs, and the first one that is shown: the
-# one before is left out, for the recording's start falls into it. (Keras counts its batches from the first on, recorded or not.)
+# How many steps each program within a job records, what marks them, the package it needs, and the first one
+# that is shown: the one before is left out, for the recording's start falls into it. (Keras counts its
+# batches from the first on, recorded or not.)
 RECORDED = {
     "keras_callback": (10, "function", "keras", "10"),
     "tensorflow_start_stop": (10, "annotation", "tensorflow", "train 1"),
@@ -91,7 +94,15 @@ def test_recording_from_inside(name: str, tmp_path: Path) -> None:
     n_steps, source, package, first = RECORDED[name]
     python = python_with(package, "tensorflow") if package == "keras" else python_with(package)
     (tmp_path / "job.py").write_text(programs()[name], "utf-8")
-    done = subprocess.run([python, "job.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [python, "job.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     session = opened(tmp_path)
     (host,) = session.hosts
@@ -106,7 +117,9 @@ def started(name: str, folder: Path, package: str) -> tuple[Any, int]:
     port = free_port()
     program = re.sub(r"(start(?:_server)?\()\d+\)", rf"\g<1>{port})", programs()[name])
     assert str(port) in program
-    return running(python_with(package, *(["tensorflow"] if package == "keras" else [])), program, folder / name, port), port
+    return running(
+        python_with(package, *(["tensorflow"] if package == "keras" else [])), program, folder / name, port
+    ), port
 
 
 def test_a_keras_job_from_outside(tmp_path: Path) -> None:
@@ -129,7 +142,9 @@ def test_a_tensorflow_and_a_jax_job_alone_together_and_watched(tmp_path: Path) -
         with tensorflow:
             tpuprof(command_after("<!-- run: tensorflow_server -->").replace("6009", str(port)), alone)
             command = command_after("<!-- command: several_workers -->")
-            tpuprof(command.replace("worker0:6009,worker1:9012", f"localhost:{port},localhost:{jax_port}"), both)
+            tpuprof(
+                command.replace("worker0:6009,worker1:9012", f"localhost:{port},localhost:{jax_port}"), both
+            )
     (host,) = opened(alone).hosts
     check_steps(opened(alone).get(steps, host), "annotation")
     session = opened(both)
@@ -178,11 +193,20 @@ def test_the_compose_file() -> None:
     yaml = pytest.importorskip("yaml", reason="*** NOT RUN: PyYAML is not installed. ***")
     compose = yaml.safe_load((ROOT / "docs" / "examples" / "tf_serving.compose.yaml").read_text("utf-8"))
     assert set(compose) == {"services"}
-    allowed = {"image": str, "command": list, "environment": dict, "volumes": list, "ports": list, "depends_on": list}
+    allowed = {
+        "image": str,
+        "command": list,
+        "environment": dict,
+        "volumes": list,
+        "ports": list,
+        "depends_on": list,
+    }
     for service in compose["services"].values():
         assert set(service) <= set(allowed)
         assert all(isinstance(value, allowed[key]) for key, value in service.items())
-        assert all(isinstance(item, str) for value in service.values() if isinstance(value, list) for item in value)
+        assert all(
+            isinstance(item, str) for value in service.values() if isinstance(value, list) for item in value
+        )
         assert re.fullmatch(r"[a-z0-9./_-]+(:[\w.-]+)?", service["image"])
         assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in service["ports"])
         assert all(re.fullmatch(r"\./\w+:/\w+(:ro)?", volume) for volume in service["volumes"])

@@ -1,4 +1,6 @@
-"""`docs/causes/` keeps its word: every program that is marked `<!-- run: … -->` is cut out and run; the others are at least Python."""
+"""`docs/causes/` keeps its word: every program that is marked `<!-- run: … -->` is cut out and run; the
+others are at least Python.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tests.free_port import free_port
 from tests.integration.jobs import ROOT, environment, python_with
 
-PAGES = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "docs" / "causes").glob("*.md")) if path.stem != "README"}
+PAGES = {
+    path.stem: path.read_text("utf-8")
+    for path in sorted((ROOT / "docs" / "causes").glob("*.md"))
+    if path.stem != "README"
+}
 FRAMEWORKS = ("jax", "tensorflow")
 AT_ONCE, LIMIT_S = 2, 240
 _MARK = re.compile(r"<!-- run: (\w+) -->\n```python\n(.*?)```", re.DOTALL)
@@ -33,7 +39,9 @@ def ran(python: str, name: str, folder: Path) -> subprocess.CompletedProcess[str
     """Run a program in a folder of its own; a server that it starts listens on a free port."""
     (folder / "job.py").write_text(_PORT.sub(rf"\g<1>{free_port()})", PROGRAMS[name]), "utf-8")
     command = [python, "-W", "error::SyntaxWarning", "job.py"]
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
 
 
 Runs = Mapping[str, "Future[subprocess.CompletedProcess[str]]"]
@@ -41,8 +49,14 @@ Runs = Mapping[str, "Future[subprocess.CompletedProcess[str]]"]
 
 @pytest.fixture(scope="module")
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """The programs of the tests that were chosen, two at once: most of their time is the import of a framework."""
-    chosen = [item.callspec.params["name"] for item in request.session.items if item.originalname == test_a_marked_program_runs.__name__]
+    """The programs of the tests that were chosen, two at once: most of their time is the import of a
+    framework.
+    """
+    chosen = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if item.originalname == test_a_marked_program_runs.__name__
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = {}
         for name in chosen:

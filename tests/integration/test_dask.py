@@ -16,7 +16,9 @@ from tb_tpuprof.tools import TOOLS, get_tool
 from tests.free_port import free_port
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 
-distributed = pytest.importorskip("distributed", reason="*** NOT RUN: Dask is not installed; pip install 'tb-tpuprof[dask]'. ***")
+distributed = pytest.importorskip(
+    "distributed", reason="*** NOT RUN: Dask is not installed; pip install 'tb-tpuprof[dask]'. ***"
+)
 N_WORKERS = 2
 
 
@@ -49,9 +51,13 @@ def test_hosts_are_analysed_by_the_workers(cluster: str, run: str, monkeypatch: 
     assert len(session.map(summary, session.hosts)) == 12
 
 
-def test_a_scheduler_that_is_not_there_is_an_error_with_a_remedy(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_not_there_is_an_error_with_a_remedy(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tb_tpuprof.parallel.executors._CONNECT_SECONDS", 0.3)
     with pytest.raises(ExecutorFailed, match="does not answer") as raised:
-        get_tool("overview_page").run(Session(run, cache=False, executor=f"dask://127.0.0.1:{free_port(40000)}"), None, {})
+        get_tool("overview_page").run(
+            Session(run, cache=False, executor=f"dask://127.0.0.1:{free_port(40000)}"), None, {}
+        )
     assert "scheduler" in raised.value.remedy
     assert sys.modules["distributed"]

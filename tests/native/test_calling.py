@@ -12,7 +12,9 @@ from tb_tpuprof.native.plain import calling as plain_calling
 from tb_tpuprof.native.plain import intervals as plain_intervals
 from tests.native.test_twins import lines, same
 
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
+pytestmark = pytest.mark.skipif(
+    not IS_COMPILED, reason="the extension is not built: there is nothing to compare"
+)
 
 
 @settings(deadline=None, max_examples=200)
@@ -23,21 +25,33 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     start, duration = (column[: events[2][1]] for column in events[:2])
     parent, _ = plain_intervals.nest(start, start + duration, np.array([0, len(start)]))
     name, mark = (
-        np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(start), max_size=len(start))), kind) for kind in (np.int32, np.uint16)
+        np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(start), max_size=len(start))), kind)
+        for kind in (np.int32, np.uint16)
     )
     found = plain_calling.contexts(parent, name)
     assert same(calling.contexts(parent, name), found)
     marked = plain_calling.contexts(parent, name, mark)
     assert same(calling.contexts(parent, name, mark), marked)
     assert len(marked[1]) >= len(found[1])
-    code = found[0], np.array(data.draw(st.lists(st.integers(-1, 2), min_size=len(found[1]), max_size=len(found[1]))), np.int32)
+    code = (
+        found[0],
+        np.array(
+            data.draw(st.lists(st.integers(-1, 2), min_size=len(found[1]), max_size=len(found[1]))), np.int32
+        ),
+    )
     edges = np.array(sorted(data.draw(st.sets(st.integers(0, 90), max_size=8))), np.int64)
-    windows = (edges[:-1], edges[1:]) if data.draw(st.booleans()) else (edges[: len(edges) // 2 * 2 : 2].copy(), edges[1::2].copy())
+    windows = (
+        (edges[:-1], edges[1:])
+        if data.draw(st.booleans())
+        else (edges[: len(edges) // 2 * 2 : 2].copy(), edges[1::2].copy())
+    )
     least = data.draw(st.integers(1, 4))
     expected = plain_calling.stretches(start, duration, parent, code, windows, least)
     assert same(calling.stretches(start, duration, parent, code, windows, least), expected)
     if len(found[1]) and len(start):  # every moment has one owner: the innermost event that is on
-        every = plain_calling.stretches(start, duration, parent, (found[0], np.zeros(len(found[1]), np.int32)), (edges[:-1], edges[1:]))
+        every = plain_calling.stretches(
+            start, duration, parent, (found[0], np.zeros(len(found[1]), np.int32)), (edges[:-1], edges[1:])
+        )
         on = np.zeros(100, np.bool_)
         for begin, end in zip(start.tolist(), (start + duration).tolist(), strict=True):
             on[begin:end] = True
@@ -45,13 +59,21 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
         assert int((every[1] - every[0]).sum()) == int(on.sum())
     # The stretches are charged among others as they are when given one by one.
     n, n_windows = data.draw(st.integers(0, 8)), len(windows[0])
-    klass = np.array(data.draw(st.lists(st.sampled_from([0, 1, 2, 3, 63, 64, 127, 128, 255]), min_size=n, max_size=n)), np.uint8)
+    klass = np.array(
+        data.draw(st.lists(st.sampled_from([0, 1, 2, 3, 63, 64, 127, 128, 255]), min_size=n, max_size=n)),
+        np.uint8,
+    )
     begin = np.array(data.draw(st.lists(st.integers(0, 90), min_size=n, max_size=n)), np.int64)
     end = begin + np.array(data.draw(st.lists(st.integers(0, 40), min_size=n, max_size=n)), np.int64)
     n_steps = data.draw(st.integers(1, 3))
     step = np.array(data.draw(st.lists(st.integers(0, n_steps - 1), min_size=n, max_size=n)), np.int64)
-    steps = tuple(np.array(data.draw(st.lists(st.integers(0, 90), min_size=n_steps, max_size=n_steps)), np.int64) for _ in range(2))
-    of_window = np.array(data.draw(st.lists(st.integers(0, n_steps - 1), min_size=n_windows, max_size=n_windows)), np.int64)
+    steps = tuple(
+        np.array(data.draw(st.lists(st.integers(0, 90), min_size=n_steps, max_size=n_steps)), np.int64)
+        for _ in range(2)
+    )
+    of_window = np.array(
+        data.draw(st.lists(st.integers(0, n_steps - 1), min_size=n_windows, max_size=n_windows)), np.int64
+    )
     own = ((start, duration, parent, code, windows), of_window) if data.draw(st.booleans()) else ()
     time = np.full((3, n_steps, data.draw(st.sampled_from([4, 256]))), 7, np.int64)
     order = np.argsort(begin, kind="stable")
@@ -65,7 +87,12 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
         left, right, window, event, _ = plain_calling.stretches(*own[0])
         every = tuple(
             np.concatenate(pair)
-            for pair in ((begin, left), (end, right), (klass, code[1][code[0][event]].astype(np.uint8)), (step, of_window[window]))
+            for pair in (
+                (begin, left),
+                (end, right),
+                (klass, code[1][code[0][event]].astype(np.uint8)),
+                (step, of_window[window]),
+            )
         )
         plain_calling.charged(every, np.argsort(every[0], kind="stable"), steps, time[2])
         assert same(time[0], time[2])

@@ -1,4 +1,6 @@
-"""Looking up, parting, summing and tying: the compiled loops against their plain twins, on random columns and on ones chosen to be slow."""
+"""Looking up, parting, summing and tying: the compiled loops against their plain twins, on random columns and
+on ones chosen to be slow.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,19 @@ from tb_tpuprof.native.plain import selection as plain_selection
 from tb_tpuprof.native.plain import tallies as plain_tallies
 from tests.native.test_twins import same
 
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
+pytestmark = pytest.mark.skipif(
+    not IS_COMPILED, reason="the extension is not built: there is nothing to compare"
+)
 INVERSE = pow(0x9E3779B97F4A7C15, -1, 2**64)  # multiples of it fall into the first slots of a table
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.integers(0, 60), max_size=40), st.lists(st.integers(-3, 63), max_size=60), st.booleans(), st.booleans())
+@given(
+    st.lists(st.integers(0, 60), max_size=40),
+    st.lists(st.integers(-3, 63), max_size=60),
+    st.booleans(),
+    st.booleans(),
+)
 def test_look_up(owner: list[int], rows: list[int], ascends: bool, is_wide: bool) -> None:
     from tb_tpuprof.native.compiled import selection
 
@@ -27,11 +36,16 @@ def test_look_up(owner: list[int], rows: list[int], ascends: bool, is_wide: bool
     wanted = np.array(sorted(rows) if ascends else rows, np.int64 if is_wide else np.int32)
     found = selection.look_up(owners, values, wanted, -7)
     assert same(found, plain_selection.look_up(owners, values, wanted, -7))
-    assert found.tolist() == [owners.tolist().index(row) * 2**40 if row in owner else -7 for row in wanted.tolist()]
+    assert found.tolist() == [
+        owners.tolist().index(row) * 2**40 if row in owner else -7 for row in wanted.tolist()
+    ]
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)))), st.integers(0, 3000))
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)))),
+    st.integers(0, 3000),
+)
 def test_split(drawn: list[tuple[int, int]], n_more: int) -> None:
     from tb_tpuprof.native.compiled import numbering
 
@@ -89,12 +103,19 @@ def test_extremes(stretches: list[list[int]]) -> None:
     assert same((least, most), plain_tallies.extremes(values, cuts))
     for k, stretch in enumerate(stretches):
         low, high = int(least[k] - cuts[k]), int(most[k] - cuts[k])
-        wanted = (stretch.index(min(stretch)), len(stretch) - 1 - stretch[::-1].index(max(stretch))) if stretch else (0, 0)
+        wanted = (
+            (stretch.index(min(stretch)), len(stretch) - 1 - stretch[::-1].index(max(stretch)))
+            if stretch
+            else (0, 0)
+        )
         assert (low, high) == wanted
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(-1, 12)), max_size=60), max_size=3), st.integers(0, 600))
+@given(
+    st.lists(st.lists(st.tuples(st.booleans(), st.integers(-1, 12)), max_size=60), max_size=3),
+    st.integers(0, 600),
+)
 def test_tie(memories: list[list[tuple[bool, int]]], n_kept: int) -> None:
     from tb_tpuprof.native.compiled import pairing
 
@@ -103,7 +124,9 @@ def test_tie(memories: list[list[tuple[bool, int]]], n_kept: int) -> None:
     first = np.cumsum([0, *map(len, drawn)]).astype(np.int64)
     events = [event for memory in drawn for event in memory]
     is_allocation = np.array([is_new for is_new, _ in events], np.uint8)
-    address = np.array([plain_pairing.NOWHERE if at < 0 else at * INVERSE % 2**62 for _, at in events], np.int64)
+    address = np.array(
+        [plain_pairing.NOWHERE if at < 0 else at * INVERSE % 2**62 for _, at in events], np.int64
+    )
     found = pairing.tie(first, is_allocation, address)
     assert same(found, plain_pairing.tie(first, is_allocation, address))
     for a, b in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):

@@ -11,7 +11,9 @@ import pytest
 from tb_tpuprof.native import memory
 
 
-@pytest.mark.parametrize("n", [0, 1, memory.HUGE_PAGE // 8 - 1, memory.HUGE_PAGE // 8, memory.HUGE_PAGE // 8 + 1, 10**6])
+@pytest.mark.parametrize(
+    "n", [0, 1, memory.HUGE_PAGE // 8 - 1, memory.HUGE_PAGE // 8, memory.HUGE_PAGE // 8 + 1, 10**6]
+)
 def test_a_new_array_has_its_length_and_can_be_written(n: int) -> None:
     made = memory.new_array(n, np.int64)
     made[:] = np.arange(n)

@@ -1,4 +1,6 @@
-"""The compiled writer of Chrome traces and its plain twin: the same bytes, the same pieces of files whole and damaged."""
+"""The compiled writer of Chrome traces and its plain twin: the same bytes, the same pieces of files whole and
+damaged.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ import pytest
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.native.plain import trace_json as plain_trace_json
 
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
+pytestmark = pytest.mark.skipif(
+    not IS_COMPILED, reason="the extension is not built: there is nothing to compare"
+)
 
 
 def writer_input(chance: random.Random, n: int) -> tuple[Any, ...]:
@@ -25,21 +29,41 @@ def writer_input(chance: random.Random, n: int) -> tuple[Any, ...]:
         return np.array([chance.choice(values) for _ in range(n)], kind)
 
     rows = (
-        column(np.uint8, [88, 105, 98, 101, 110, 67, 115, 102]), column(np.int32, [1, 2**31 - 1]), column(np.int64, [0, 2**32 - 1]),
-        column(np.int64, whole), column(np.int64, [-1, 0, 1, 2_000_001]), column(np.int64, [-1, 0, 2**40]), column(np.int32, [0, 1, 2]),
-        column(np.int32, [-1, 3]), column(np.int32, [-1, 4]),
-    )  # fmt: skip
+        column(np.uint8, [88, 105, 98, 101, 110, 67, 115, 102]),
+        column(np.int32, [1, 2**31 - 1]),
+        column(np.int64, [0, 2**32 - 1]),
+        column(np.int64, whole),
+        column(np.int64, [-1, 0, 1, 2_000_001]),
+        column(np.int64, [-1, 0, 2**40]),
+        column(np.int32, [0, 1, 2]),
+        column(np.int32, [-1, 3]),
+        column(np.int32, [-1, 4]),
+    )
     counts = [chance.randrange(3) for _ in range(n)]
     n_stats = sum(counts)
     kind = np.array([chance.choice([2, 3, 4, 5]) for _ in range(n_stats)], np.uint8)
     numbers = [0, -1, 2**63 - 1, -(2**63)]
-    of_kind = {2: [int(np.float64(real).view(np.int64)) for real in reals], 3: numbers, 4: numbers, 5: [0, 1, 2]}
+    of_kind = {
+        2: [int(np.float64(real).view(np.int64)) for real in reals],
+        3: numbers,
+        4: numbers,
+        5: [0, 1, 2],
+    }
     values = [chance.choice(of_kind[k]) for k in kind.tolist()]
-    stats = np.cumsum([0, *counts]).astype(np.int64), np.full(n_stats, 3, np.int32), kind, np.array(values, np.int64)
+    stats = (
+        np.cumsum([0, *counts]).astype(np.int64),
+        np.full(n_stats, 3, np.int32),
+        kind,
+        np.array(values, np.int64),
+    )
     data = np.frombuffer('"p":[1,"ü"],"q":{} "cat" '.encode(), np.uint8)
-    spans = np.array([[chance.choice([0, 0, 14]), 0, 0, 0, 0, 0] for _ in range(n // 2)], np.int64).reshape(-1, 6)
+    spans = np.array([[chance.choice([0, 0, 14]), 0, 0, 0, 0, 0] for _ in range(n // 2)], np.int64).reshape(
+        -1, 6
+    )
     for row in spans:
-        row[:] = chance.choice([[0, 0, 0, 0, 0, 0], [0, 12, 13, 19, 20, 25], [0, 12, 0, 0, 0, 0], [13, 19, 0, 0, 20, 25]])
+        row[:] = chance.choice(
+            [[0, 0, 0, 0, 0, 0], [0, 12, 13, 19, 20, 25], [0, 12, 0, 0, 0, 0], [13, 19, 0, 0, 20, 25]]
+        )
     return rows, stats, (np.frombuffer(b"".join(texts), np.uint8), offsets), data, spans
 
 
@@ -77,7 +101,11 @@ def some_objects(chance: random.Random) -> bytes:
         ]
         chance.shuffle(members)
         events.append(
-            json.dumps(dict(members[: chance.randrange(1, 5)]), ensure_ascii=chance.random() < 0.5, indent=chance.choice([None, 1]))
+            json.dumps(
+                dict(members[: chance.randrange(1, 5)]),
+                ensure_ascii=chance.random() < 0.5,
+                indent=chance.choice([None, 1]),
+            )
         )
     return ",".join(events).encode()
 
@@ -91,7 +119,9 @@ def test_members_of_objects(seed: int) -> None:
     positions = [i for i, c in enumerate(whole) if c == ord("{")] + [-1, len(whole), len(whole) + 5]
     data, at = np.frombuffer(bytes(whole), np.uint8), np.array(positions, np.int64)
     assert np.array_equal(trace_json.members(data, at, 100), plain_trace_json.members(data, at, 100))
-    for _ in range(chance.randrange(1, 8)):  # damaged: nothing is copied that is not strict JSON, whatever the scanner makes of the rest
+    for _ in range(
+        chance.randrange(1, 8)
+    ):  # damaged: nothing is copied that is not strict JSON, whatever the scanner makes of the rest
         i = chance.randrange(len(whole))
         whole[i : i + chance.randrange(3)] = chance.choice(
             [b"", b"\xff", b'"', b"{", b"}", b"\\", b"\x01", b"01", b"tru", b"-", b"\xed\xa0\x80"]
@@ -109,13 +139,26 @@ def test_members_of_objects(seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "is_kept"),
     [
-        ('{"a":1}', True), ("{}", False), ('{ "a" : [ ] }', True), ('{"a":01}', False), ('{"a":1.}', False), ('{"a":.5}', False),
+        ('{"a":1}', True),
+        ("{}", False),
+        ('{ "a" : [ ] }', True),
+        ('{"a":01}', False),
+        ('{"a":1.}', False),
+        ('{"a":.5}', False),
         ('{"a":+1}', False),
-        ('{"a":1e5}', True), ('{"a":-0.0E-2}', True), ('{"a":NaN}', False), ('{"a":tru}', False), ('{"a":"\\x"}', False),
+        ('{"a":1e5}', True),
+        ('{"a":-0.0E-2}', True),
+        ('{"a":NaN}', False),
+        ('{"a":tru}', False),
+        ('{"a":"\\x"}', False),
         ('{"a":"\\u12g4"}', False),
-        ('{"a":"\x01"}', False), ('{"a":1,}', False), ('{"a" 1}', False), ('{"a":[1 2]}', False), ('{"a":"\\ud800"}', True),
+        ('{"a":"\x01"}', False),
+        ('{"a":1,}', False),
+        ('{"a" 1}', False),
+        ('{"a":[1 2]}', False),
+        ('{"a":"\\ud800"}', True),
     ],
-)  # fmt: skip
+)
 def test_what_is_strict_json(text: str, is_kept: bool) -> None:
     from tb_tpuprof.native.compiled import trace_json
 

@@ -20,7 +20,9 @@ from tb_tpuprof.native.plain import tallies as plain_tallies
 from tb_tpuprof.native.plain import timeline as plain_timeline
 from tb_tpuprof.native.plain import wire as plain_wire
 
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
+pytestmark = pytest.mark.skipif(
+    not IS_COMPILED, reason="the extension is not built: there is nothing to compare"
+)
 NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 
 
@@ -29,7 +31,10 @@ def lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(start, duration, line offsets) of a few lines, each sorted by (start, -duration)."""
     starts, durations, counts = [], [], []
     for _ in range(draw(st.integers(1, 5))):
-        events = sorted(draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=25)), key=lambda e: (e[0], -e[1]))
+        events = sorted(
+            draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=25)),
+            key=lambda e: (e[0], -e[1]),
+        )
         starts += [start for start, _ in events]
         durations += [duration for _, duration in events]
         counts.append(len(events))
@@ -50,10 +55,17 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 
     start, duration, offsets = events
     n = len(start)
-    assert same(intervals.nest(start, start + duration, offsets), plain_intervals.nest(start, start + duration, offsets))
+    assert same(
+        intervals.nest(start, start + duration, offsets),
+        plain_intervals.nest(start, start + duration, offsets),
+    )
     take = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))), np.int64)
-    longer = rows, start[rows] + np.array(data.draw(st.lists(st.integers(0, 40), min_size=len(rows), max_size=len(rows))), np.int64)
+    longer = (
+        rows,
+        start[rows]
+        + np.array(data.draw(st.lists(st.integers(0, 40), min_size=len(rows), max_size=len(rows))), np.int64),
+    )
     for taken in (None, take):
         parents = np.full((2, n), 7, np.int32)
         for found, enclose in zip(parents, (intervals.enclose, plain_intervals.enclose), strict=True):
@@ -71,9 +83,13 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     for twin in (intervals, plain_intervals):
         relabelled = entry.copy()
         twin.relabel(relabelled, label)
-        assert relabelled.tolist() == [label[number] if 0 <= number < len(label) else -1 for number in entry.tolist()]
+        assert relabelled.tolist() == [
+            label[number] if 0 <= number < len(label) else -1 for number in entry.tolist()
+        ]
     depth = np.full((2, n), 7, np.uint16)
-    found = [twin.lanes(start, duration, offsets, depth[i]) for i, twin in enumerate((intervals, plain_intervals))]
+    found = [
+        twin.lanes(start, duration, offsets, depth[i]) for i, twin in enumerate((intervals, plain_intervals))
+    ]
     assert same(found[0], found[1])
     assert same(depth[0], depth[1])
     assert found[0][2] == (start + np.maximum(duration, 1)).max(initial=0)
@@ -90,18 +106,25 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     parent, _ = plain_intervals.nest(start, start + duration, offsets)
     klass = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)), np.uint8)
     group = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=n, max_size=n)), np.int32)
-    assert same(selection.outermost(klass, group, parent, 3), plain_selection.outermost(klass, group, parent, 3))
+    assert same(
+        selection.outermost(klass, group, parent, 3), plain_selection.outermost(klass, group, parent, 3)
+    )
     metadata = np.array(data.draw(st.lists(st.integers(-1, 6), min_size=n, max_size=n)), np.int32)
     of_row = np.array(data.draw(st.lists(st.integers(0, 2), max_size=5)), np.uint8)
     assert same(selection.classes_of(metadata, of_row), plain_selection.classes_of(metadata, of_row))
     for dtype in (np.int32, np.int64):
-        assert same(selection.rows_of(metadata, of_row, dtype), plain_selection.rows_of(metadata, of_row, dtype))
+        assert same(
+            selection.rows_of(metadata, of_row, dtype), plain_selection.rows_of(metadata, of_row, dtype)
+        )
     for values in (metadata, np.cumsum(np.abs(metadata) + 1, dtype=np.int32), metadata[:1], metadata[:0]):
         assert selection.ascends(values) == plain_selection.ascends(values)
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12), st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12))
+@given(
+    st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12),
+    st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12),
+)
 def test_ids(known: list[int], sought: list[int]) -> None:
     from tb_tpuprof.native.compiled import selection
     from tb_tpuprof.native.plain import selection as plain_selection
@@ -125,7 +148,9 @@ def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     heads = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
     ties = []
     for _ in range(2):
-        pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n_hubs - 1)), min_size=1, max_size=8))
+        pairs = data.draw(
+            st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n_hubs - 1)), min_size=1, max_size=8)
+        )
         ties += [np.array(column, np.int32) for column in zip(*pairs, strict=True)]
     found = selection.telling(tuple(ties), n_hubs, parent, heads)
     assert same(found, plain_selection.telling(tuple(ties), n_hubs, parent, heads))
@@ -151,7 +176,9 @@ def dense_lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     parts = []
     for n in counts:
         starts = np.sort(rng.integers(0, draw(st.sampled_from([60, 2_000])), n))
-        durations = np.where(rng.random(n) < 0.05, rng.integers(0, 3 * longest + 1, n), rng.integers(0, longest, n))
+        durations = np.where(
+            rng.random(n) < 0.05, rng.integers(0, 3 * longest + 1, n), rng.integers(0, longest, n)
+        )
         order = np.lexsort((-durations, starts))
         parts.append((starts[order], durations[order]))
     start, duration = (np.concatenate([part[i] for part in parts]).astype(np.int64) for i in (0, 1))
@@ -160,7 +187,9 @@ def dense_lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @settings(deadline=None, max_examples=300)
 @given(st.one_of(lines(), dense_lines()), st.integers(-5, 2_000), st.integers(1, 2_000), st.integers(1, 200))
-def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, length: int, pixel: int) -> None:
+def test_boxes(
+    events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, length: int, pixel: int
+) -> None:
     from tb_tpuprof.native.compiled import timeline
 
     start, duration, offsets = events
@@ -194,18 +223,32 @@ def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataOb
 
     start, duration, _ = events
     n, n_labels = len(start), 4
-    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int32)
-    group = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=len(rows), max_size=len(rows))), np.int32)
+    rows = np.array(
+        sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int32
+    )
+    group = np.array(
+        data.draw(st.lists(st.integers(-1, 1), min_size=len(rows), max_size=len(rows))), np.int32
+    )
     for of_rows in (group, np.empty(0, np.int32)):
-        assert same(sequences.sequence(start, duration, rows, of_rows, 3), plain_sequences.sequence(start, duration, rows, of_rows, 3))
+        assert same(
+            sequences.sequence(start, duration, rows, of_rows, 3),
+            plain_sequences.sequence(start, duration, rows, of_rows, 3),
+        )
     made = *plain_sequences.sequence(start, duration, rows, group, 3), rows
-    label = np.array(data.draw(st.lists(st.integers(0, n_labels - 1), min_size=len(rows), max_size=len(rows))), np.int32)
+    label = np.array(
+        data.draw(st.lists(st.integers(0, n_labels - 1), min_size=len(rows), max_size=len(rows))), np.int32
+    )
     n_levels = data.draw(st.integers(1, 3))
-    keys = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n_labels * n_levels, max_size=n_labels * n_levels)), np.int32)
+    keys = np.array(
+        data.draw(st.lists(st.integers(-1, 2), min_size=n_labels * n_levels, max_size=n_labels * n_levels)),
+        np.int32,
+    )
     keys = keys.reshape(n_labels, n_levels)
     n_found = sequences.n_runs(made[2], label, keys)
     assert n_found == plain_sequences.n_runs(made[2], label, keys)
-    found = [tuple(np.zeros(n_found, kind) for kind in (np.int64, np.int64, np.int32, np.int32)) for _ in range(2)]
+    found = [
+        tuple(np.zeros(n_found, kind) for kind in (np.int64, np.int64, np.int32, np.int32)) for _ in range(2)
+    ]
     sequences.runs(made, label, keys, found[0])
     plain_sequences.runs(made, label, keys, found[1])
     assert same(found[0], found[1])
@@ -214,11 +257,21 @@ def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataOb
 def test_runs_of_scopes() -> None:
     from tb_tpuprof.native.compiled import sequences
 
-    events = np.array([0, 10, 20, 30]), np.array([8, 18, 28, 38]), np.array([1, 0, 0, 0], np.uint8), np.arange(100, 104, dtype=np.int32)
+    events = (
+        np.array([0, 10, 20, 30]),
+        np.array([8, 18, 28, 38]),
+        np.array([1, 0, 0, 0], np.uint8),
+        np.arange(100, 104, dtype=np.int32),
+    )
     keys = np.array([[0, 2], [0, 3], [1, 3], [-1, -1]], np.int32)  # a/x a/y b/y and none
     out = tuple(np.zeros(5, kind) for kind in (np.int64, np.int64, np.int32, np.int32))
     sequences.runs(events, np.array([0, 0, 1, 2], np.int32), keys, out)
-    assert [column.tolist() for column in out] == [[0, 0, 20, 30, 30], [28, 18, 8, 8, 8], [0, 2, 3, 1, 3], [100, 100, 102, 103, 103]]
+    assert [column.tolist() for column in out] == [
+        [0, 0, 20, 30, 30],
+        [28, 18, 8, 8, 8],
+        [0, 2, 3, 1, 3],
+        [100, 100, 102, 103, 103],
+    ]
     assert sequences.n_runs(events[2], np.array([0, 3, 3, 0], np.int32), keys) == 4
 
 
@@ -246,7 +299,9 @@ def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Da
 
     start, _, offsets = events
     n = len(start)
-    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int32)
+    rows = np.array(
+        sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int32
+    )
     chosen = np.searchsorted(rows, offsets).astype(np.int64)
     assert same(sequences.by_start(start, rows, chosen), plain_sequences.by_start(start, rows, chosen))
 
@@ -257,9 +312,16 @@ def test_replay(events: list[tuple[int, int, int]], data: st.DataObject) -> None
     from tb_tpuprof.native.compiled import sequences
     from tb_tpuprof.native.plain import sequences as plain_sequences
 
-    columns = tuple(np.array([event[i] for event in events], dtype) for i, dtype in enumerate((np.int64, np.int32, np.int32)))
-    root, size, unpadded = (np.array(data.draw(st.lists(st.integers(0, 4), min_size=5, max_size=5)), np.int64) for _ in range(3))
-    assert same(sequences.replay(columns, root, size, unpadded), plain_sequences.replay(columns, root, size, unpadded))
+    columns = tuple(
+        np.array([event[i] for event in events], dtype)
+        for i, dtype in enumerate((np.int64, np.int32, np.int32))
+    )
+    root, size, unpadded = (
+        np.array(data.draw(st.lists(st.integers(0, 4), min_size=5, max_size=5)), np.int64) for _ in range(3)
+    )
+    assert same(
+        sequences.replay(columns, root, size, unpadded), plain_sequences.replay(columns, root, size, unpadded)
+    )
 
 
 @settings(deadline=None, max_examples=200)
@@ -284,10 +346,16 @@ def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     n = len(start)
     metadata = np.array(data.draw(st.lists(st.integers(-1, 6), min_size=n, max_size=n)), np.int32)
     wanted = np.array(data.draw(st.lists(st.integers(0, 1), max_size=5)), np.uint8)
-    extra = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)) if data.draw(st.booleans()) else [], np.uint8)
+    extra = np.array(
+        data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)) if data.draw(st.booleans()) else [],
+        np.uint8,
+    )
     assert same(tallies.tally(metadata, duration, 5), plain_tallies.tally(metadata, duration, 5))
     edges = np.array(sorted(data.draw(st.lists(st.integers(0, 32), max_size=6))), np.int64)
-    assert same(tallies.histogram(metadata, duration, wanted, edges), plain_tallies.histogram(metadata, duration, wanted, edges))
+    assert same(
+        tallies.histogram(metadata, duration, wanted, edges),
+        plain_tallies.histogram(metadata, duration, wanted, edges),
+    )
     bounds = np.stack((offsets[:-1], offsets[1:]), axis=1)
     for backward in (False, True):
         arguments = metadata, wanted, extra, bounds, data.draw(st.integers(1, 5)), backward
@@ -303,7 +371,11 @@ def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.binary(max_size=60), st.lists(st.tuples(st.integers(-2, 70), st.integers(-2, 70)), max_size=6), st.data())
+@given(
+    st.binary(max_size=60),
+    st.lists(st.tuples(st.integers(-2, 70), st.integers(-2, 70)), max_size=6),
+    st.data(),
+)
 def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject) -> None:
     from tb_tpuprof.native.compiled import interning, wire
     from tests.ingest.hlo_protos import message
@@ -314,29 +386,54 @@ def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject)
     starts, sizes = (np.array([pair[i] for pair in messages], np.int64) for i in (0, 1))
     numbers = np.array([1, 2, 3, 5], np.int64)
     for counted in (-1, 1, 3):
-        assert same(wire.spans(block, starts, sizes, numbers, counted), plain_wire.spans(block, starts, sizes, numbers, counted))
+        assert same(
+            wire.spans(block, starts, sizes, numbers, counted),
+            plain_wire.spans(block, starts, sizes, numbers, counted),
+        )
     for start, size in [(0, len(data)), *messages]:
         assert same(wire.fields(block, start, start + size), plain_wire.fields(block, start, start + size))
     for number in (2, 3, 4):
         assert same(wire.ints(block, starts, sizes, number), plain_wire.ints(block, starts, sizes, number))
         assert same(wire.parts(block, starts, sizes, number), plain_wire.parts(block, starts, sizes, number))
     inside = (starts >= 0) & (sizes >= 0) & (starts + sizes <= len(data))
-    assert same(interning.intern(block, starts[inside], sizes[inside], 1), plain_wire.intern(block, starts[inside], sizes[inside], 1))
+    assert same(
+        interning.intern(block, starts[inside], sizes[inside], 1),
+        plain_wire.intern(block, starts[inside], sizes[inside], 1),
+    )
     rows = np.array([draw.draw(st.integers(-1, len(messages))) for _ in messages], np.int32)
-    assert same(*(twin.alike(block, starts, sizes, rows, (starts[::-1].copy(), sizes)) for twin in (interning, plain_wire)))
-    assert interning.alike(block, starts, sizes, np.arange(len(messages), dtype=np.int32), (starts, sizes)).tolist() == inside.tolist()
-    assert same(interning.joined(block, starts[inside], sizes[inside]), plain_wire.joined(block, starts[inside], sizes[inside]))
+    assert same(
+        *(
+            twin.alike(block, starts, sizes, rows, (starts[::-1].copy(), sizes))
+            for twin in (interning, plain_wire)
+        )
+    )
+    assert (
+        interning.alike(
+            block, starts, sizes, np.arange(len(messages), dtype=np.int32), (starts, sizes)
+        ).tolist()
+        == inside.tolist()
+    )
+    assert same(
+        interning.joined(block, starts[inside], sizes[inside]),
+        plain_wire.joined(block, starts[inside], sizes[inside]),
+    )
     if not inside.all():
         for twin in (interning, plain_wire):
             with pytest.raises(ValueError, match="outside"):
                 twin.joined(block, starts, sizes)
 
 
-RECORD = st.dictionaries(st.integers(1, 4), st.one_of(st.integers(0, 5), st.just(2**62), st.just("text")), max_size=4)
+RECORD = st.dictionaries(
+    st.integers(1, 4), st.one_of(st.integers(0, 5), st.just(2**62), st.just("text")), max_size=4
+)
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.lists(RECORD, max_size=4), max_size=5), st.binary(max_size=6), st.lists(st.integers(-1, 1), min_size=12, max_size=12))
+@given(
+    st.lists(st.lists(RECORD, max_size=4), max_size=5),
+    st.binary(max_size=6),
+    st.lists(st.integers(-1, 1), min_size=12, max_size=12),
+)
 def test_records(records: list[list[dict[int, Any]]], damage: bytes, rows: list[int]) -> None:
     from tb_tpuprof.native.compiled import wire
     from tests.ingest.hlo_protos import message
@@ -347,7 +444,9 @@ def test_records(records: list[list[dict[int, Any]]], damage: bytes, rows: list[
     block = np.frombuffer(b"".join(parts), np.uint8)
     sums = np.zeros((2, 2, len(sizes)))
     for total, twin in zip(sums, (wire, plain_wire), strict=True):
-        twin.add_records(block, starts, sizes, np.arange(len(sizes)), np.array(rows, np.int64).reshape(4, 3), total)
+        twin.add_records(
+            block, starts, sizes, np.arange(len(sizes)), np.array(rows, np.int64).reshape(4, 3), total
+        )
     assert same(sums[0], sums[1])
 
 
@@ -374,20 +473,37 @@ def test_scattered_keys_are_not_counted() -> None:
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.floats(), max_size=30), st.lists(NUMBERS, max_size=30), st.integers(0, 10), st.integers(1, 2**62))
+@given(
+    st.lists(st.floats(), max_size=30),
+    st.lists(NUMBERS, max_size=30),
+    st.integers(0, 10),
+    st.integers(1, 2**62),
+)
 def test_listed(reals: list[float], whole: list[int], shift: int, base: int) -> None:
     from tb_tpuprof.native.compiled import packing
 
     bits = np.array(whole, np.int64).view(np.float64)
     near = np.nextafter(np.array([2.0 ** (base % 2098 - 1074), 10.0 ** (base % 632 - 323)]), 0.0)
-    short = np.array([*reals, base / 10**shift, base >> shift, 5e-324, -0.0, 1e16, 9999999999999998.0, 1e-4, 9e-5])
-    for values in (bits, short, np.concatenate([near, np.nextafter(near, np.inf)]), np.array(whole, np.int64)):
+    short = np.array(
+        [*reals, base / 10**shift, base >> shift, 5e-324, -0.0, 1e16, 9999999999999998.0, 1e-4, 9e-5]
+    )
+    for values in (
+        bits,
+        short,
+        np.concatenate([near, np.nextafter(near, np.inf)]),
+        np.array(whole, np.int64),
+    ):
         values.flags.writeable = False  # as columns are
         assert packing.listed(values) == plain_packing.listed(values)
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.integers(-(10**6), 10**6), max_size=30), st.integers(1, 10**9), st.integers(0, 10**9), st.booleans())
+@given(
+    st.lists(st.integers(-(10**6), 10**6), max_size=30),
+    st.integers(1, 10**9),
+    st.integers(0, 10**9),
+    st.booleans(),
+)
 def test_packing(values: list[int], scale: int, base: int, is_delta: bool) -> None:
     from tb_tpuprof.native.compiled import packing
 
@@ -400,12 +516,17 @@ def test_packing(values: list[int], scale: int, base: int, is_delta: bool) -> No
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.binary(min_size=1, max_size=600), st.integers(1, 700)), max_size=12), st.binary(max_size=40))
+@given(
+    st.lists(st.tuples(st.binary(min_size=1, max_size=600), st.integers(1, 700)), max_size=12),
+    st.binary(max_size=40),
+)
 def test_deflated(parts: list[tuple[bytes, int]], end: bytes) -> None:
     assert_unpacks(b"".join(data * repeats for data, repeats in parts)[:100_000] + end)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 4, 5, 257, 258, 259, 260, 261, 262, 263, 518, 16_383, 16_384, 16_385, 40_000])
+@pytest.mark.parametrize(
+    "n", [0, 1, 2, 4, 5, 257, 258, 259, 260, 261, 262, 263, 518, 16_383, 16_384, 16_385, 40_000]
+)
 def test_deflated_runs_and_noise_of_every_length(n: int) -> None:
     rng = np.random.default_rng(n)
     assert_unpacks(b"a" * n)
@@ -415,7 +536,9 @@ def test_deflated_runs_and_noise_of_every_length(n: int) -> None:
 
 
 def test_deflated_codes_stay_within_their_limits() -> None:
-    """Bytes each of which is as frequent as the two rarer ones together would have codes of 1, 2, … 20 bits."""
+    """Bytes each of which is as frequent as the two rarer ones together would have codes of 1, 2,
+    … 20 bits.
+    """
     often = [1, 1]
     while sum(often) < 16_000:
         often.append(often[-1] + often[-2])
@@ -424,7 +547,9 @@ def test_deflated_codes_stay_within_their_limits() -> None:
 
 
 def assert_unpacks(data: bytes) -> None:
-    """What both twins make of the bytes holds the same, ends on a byte, and is not much larger; nor is ours than zlib's."""
+    """What both twins make of the bytes holds the same, ends on a byte, and is not much larger; nor is ours
+    than zlib's.
+    """
     from tb_tpuprof.native.compiled import packing
 
     found = [twin.deflated(data) for twin in (packing, plain_packing)]
@@ -444,13 +569,19 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
     n = 40
     boxes = np.zeros(n, plain_timeline.BOX)
     boxes["n_merged"] = rng.integers(1, 4, n)
-    pair = origin_ps + 2 * pixel_ps * rng.integers(0, 9, n)  # what is merged begins within two pixels, or before the window
+    pair = origin_ps + 2 * pixel_ps * rng.integers(
+        0, 9, n
+    )  # what is merged begins within two pixels, or before the window
     boxes["start"] = pair + rng.integers(-1 if pixel_ps > 1 else 0, 2 * pixel_ps, n)
     boxes["duration"] = rng.integers(2, 2 * pixel_ps + 2, n)
     boxes["longest"] = rng.integers(0, 2**40, n)
     boxes["row"], boxes["event"] = rng.integers(0, 6, n), rng.integers(0, 50, n)
     of_row = tuple(rng.integers(0, 4, 6).astype(np.int32) for _ in range(2))
-    of_key = rng.integers(0, 99, 8).astype(np.int32), rng.integers(0, 9, 8).astype(np.uint8), rng.integers(0, 2, 8).astype(np.uint8)
+    of_key = (
+        rng.integers(0, 99, 8).astype(np.int32),
+        rng.integers(0, 9, 8).astype(np.uint8),
+        rng.integers(0, 2, 8).astype(np.uint8),
+    )
     key, of_line = rng.integers(0, 8, 50).astype(np.int32), rng.choice([3, 255], 4).astype(np.uint8)
     own_event = np.flatnonzero(rng.random(50) < 0.4).astype(np.int32)
     own = own_event, rng.integers(99, 120, len(own_event)).astype(np.int32), 8
@@ -473,6 +604,8 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
     for i in range(n):
         has_own = bool(of_key[2][key[event[i] - 2**40]]) and event[i] - 2**40 in own_event
         assert (name[i] >= 99) == has_own
-        assert family[i] == (3 if of_line[line[i] - 7] == 3 else 8 if has_own else of_key[1][key[event[i] - 2**40]])
+        assert family[i] == (
+            3 if of_line[line[i] - 7] == 3 else 8 if has_own else of_key[1][key[event[i] - 2**40]]
+        )
     assert np.array_equal(depth, of_row[1][boxes["row"]])
     assert np.array_equal(n_merged, boxes["n_merged"])

@@ -1,4 +1,6 @@
-"""Capturing from the page: who may, what is refused, and what a capture and a monitor tell while they run and after."""
+"""Capturing from the page: who may, what is refused, and what a capture and a monitor tell while they run and
+after.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,20 @@ class Page:
         self.token = json.loads(self.get("/capture").data)["token"]
 
     def get(self, path: str, **query: object) -> TestResponse:
-        return Client(self.apps[path]).get(path, query_string={name: str(value) for name, value in query.items()})
+        return Client(self.apps[path]).get(
+            path, query_string={name: str(value) for name, value in query.items()}
+        )
 
     def post(self, path: str, body: object, **headers: str) -> TestResponse:
-        given = {"X-Tpuprof-Token": self.token, "Origin": "http://localhost", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        given = {
+            "X-Tpuprof-Token": self.token,
+            "Origin": "http://localhost",
+            **{k.replace("_", "-"): v for k, v in headers.items()},
+        }
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return Client(self.apps[path]).post(path, data=content, headers=given, content_type=given.pop("Content-Type", "application/json"))
+        return Client(self.apps[path]).post(
+            path, data=content, headers=given, content_type=given.pop("Content-Type", "application/json")
+        )
 
     def capture(self, *targets: Target, **fields: object) -> TestResponse:
         body = {"targets": ", ".join(str(target) for target in targets), "options": QUICK, **fields}
@@ -71,13 +81,24 @@ def kind_of(response: TestResponse) -> str:
 
 def test_what_the_dialog_is_told(page: Page, tmp_path: Path) -> None:
     told = json.loads(page.get("/capture").data)
-    assert (told["enabled"], told["reason"], told["allowed_targets"], told["default_targets"]) == (True, "", [], "")
+    assert (told["enabled"], told["reason"], told["allowed_targets"], told["default_targets"]) == (
+        True,
+        "",
+        [],
+        "",
+    )
     assert told["logdirs"] == [{"name": "", "path": str(tmp_path / "logs")}]
     assert len(told["token"]) >= 32
     options = {option["name"]: option for option in told["options"]}
     assert list(options) == [
-        "duration_ms", "host_tracer_level", "device_tracer_level", "python_tracer_level", "delay_ms", "num_tracing_attempts", "run_name",
-    ]  # fmt: skip
+        "duration_ms",
+        "host_tracer_level",
+        "device_tracer_level",
+        "python_tracer_level",
+        "delay_ms",
+        "num_tracing_attempts",
+        "run_name",
+    ]
     assert [choice["value"] for choice in options["host_tracer_level"]["choices"]] == [0, 1, 2, 3]
     assert all(choice["cost"] for option in options.values() for choice in option["choices"])
     assert all(option["help"] for option in options.values())
@@ -171,7 +192,9 @@ FOREIGN: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
-@pytest.mark.parametrize("path", ["/capture", "/capture/cancel", "/monitor", "/monitor/stop", "/monitor/leave"])
+@pytest.mark.parametrize(
+    "path", ["/capture", "/capture/cancel", "/monitor", "/monitor/stop", "/monitor/leave"]
+)
 def test_requests_from_elsewhere_are_refused(page: Page, headers: dict[str, str], path: str) -> None:
     with serving(good()) as (target, double):
         response = page.post(path, {"targets": str(target)}, **headers)
@@ -180,9 +203,13 @@ def test_requests_from_elsewhere_are_refused(page: Page, headers: dict[str, str]
 
 
 def test_a_proxy_may_rename_the_host(page: Page) -> None:
-    renamed = page.post("/capture", {"targets": "x"}, Origin="https://colab.example", Sec_Fetch_Site="same-origin")
+    renamed = page.post(
+        "/capture", {"targets": "x"}, Origin="https://colab.example", Sec_Fetch_Site="same-origin"
+    )
     assert kind_of(renamed) == "bad_parameter"
-    forwarded = page.post("/capture", {"targets": "x"}, Origin="https://my.example", X_Forwarded_Host="my.example")
+    forwarded = page.post(
+        "/capture", {"targets": "x"}, Origin="https://my.example", X_Forwarded_Host="my.example"
+    )
     assert kind_of(forwarded) == "bad_parameter"
 
 
@@ -206,7 +233,9 @@ def test_the_owner_may_switch_it_off(tmp_path: Path) -> None:
 
 def test_the_owner_may_allow_some_targets_only(tmp_path: Path) -> None:
     with serving(good()) as (target, double):
-        rules = CaptureRules.of(SimpleNamespace(tpuprof_capture_targets=f"*.internal:8466, 127.0.0.*:{target.port}"))
+        rules = CaptureRules.of(
+            SimpleNamespace(tpuprof_capture_targets=f"*.internal:8466, 127.0.0.*:{target.port}")
+        )
         page = Page(Logdirs.of(str(tmp_path), ""), rules)
         for path in ("/capture", "/monitor"):
             refused = page.post(path, {"targets": f"{target}, localhost:{target.port}"})
@@ -223,14 +252,23 @@ def test_rules_come_from_flags_then_from_the_environment(monkeypatch: pytest.Mon
     monkeypatch.setenv("TPUPROF_CAPTURE_TARGETS", "A:1,b:*")
     assert CaptureRules.of(None).reason
     assert CaptureRules.of(None).allowed_targets == ("a:1", "b:*")
-    flags = SimpleNamespace(tpuprof_capture="on", tpuprof_capture_targets="c:*", master_tpu_unsecure_channel="h:8466")
+    flags = SimpleNamespace(
+        tpuprof_capture="on", tpuprof_capture_targets="c:*", master_tpu_unsecure_channel="h:8466"
+    )
     assert CaptureRules.of(flags) == CaptureRules("", ("c:*",), "h:8466")
     assert CaptureRules.of(SimpleNamespace(tpuprof_capture="maybe")).reason
 
 
 def test_the_plugin_passes_the_flags_on(tmp_path: Path) -> None:
-    flags = SimpleNamespace(logdir_spec="", master_tpu_unsecure_channel="h:8466", tpuprof_capture="off", tpuprof_capture_targets="")
-    apps = make_plugin(SimpleNamespace(logdir=str(tmp_path), flags=flags), "profile", "Profile").get_plugin_apps()
+    flags = SimpleNamespace(
+        logdir_spec="",
+        master_tpu_unsecure_channel="h:8466",
+        tpuprof_capture="off",
+        tpuprof_capture_targets="",
+    )
+    apps = make_plugin(
+        SimpleNamespace(logdir=str(tmp_path), flags=flags), "profile", "Profile"
+    ).get_plugin_apps()
     told = json.loads(Client(apps["/capture"]).get("/capture").data)
     assert (told["default_targets"], told["enabled"]) == ("h:8466", False)
 
@@ -289,7 +327,9 @@ def test_other_content_types_and_bodies_without_a_length(page: Page) -> None:
     body = json.dumps({"targets": "localhost:1"}).encode()
     assert kind_of(page.post("/capture", body, Content_Type="text/plain")) == "bad_parameter"
     headers = {"X-Tpuprof-Token": page.token, "Transfer-Encoding": "chunked"}
-    response = Client(page.apps["/capture"]).post("/capture", headers=headers, content_type="application/json")
+    response = Client(page.apps["/capture"]).post(
+        "/capture", headers=headers, content_type="application/json"
+    )
     assert kind_of(response) == "bad_parameter"
 
 
@@ -361,7 +401,9 @@ def test_a_monitor_of_nobody_fails_in_words(page: Page, watched: Callable[..., s
     assert told["remedy"]
 
 
-def test_a_monitor_that_nobody_asks_about_stops(page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_monitor_that_nobody_asks_about_stops(
+    page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(monitors, "FORGOTTEN_AFTER_S", 0.3)
     with serving(good()) as (target, _):
         monitor = watched(target)
@@ -370,7 +412,9 @@ def test_a_monitor_that_nobody_asks_about_stops(page: Page, watched: Callable[..
     assert "no page" in samples(page, monitor)["message"]
 
 
-def test_a_monitor_whose_page_goes_stops_in_a_moment(page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_monitor_whose_page_goes_stops_in_a_moment(
+    page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The call under way is cut off too: the job is free for others."""
     monkeypatch.setattr(monitors, "LEFT_AFTER_S", 0.2)
     with serving(hanging(threading.Event())) as (target, _):
@@ -382,7 +426,9 @@ def test_a_monitor_whose_page_goes_stops_in_a_moment(page: Page, watched: Callab
     assert "no page" in samples(page, monitor)["message"]
 
 
-def test_a_monitor_whose_page_is_loaded_again_goes_on(page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_monitor_whose_page_is_loaded_again_goes_on(
+    page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(monitors, "LEFT_AFTER_S", 0.8)
     monkeypatch.setattr(monitors, "_SETTLED_S", 0.0)
     with serving(good()) as (target, _):
@@ -401,7 +447,9 @@ def test_a_few_monitors_at_a_time(page: Page, watched: Callable[..., str]) -> No
         assert (refused.status_code, kind_of(refused)) == (409, "capture_busy")
 
 
-@pytest.mark.parametrize("fields", [{"interval_ms": "1"}, {"interval_ms": True}, {"interval_ms": 0}, {"interval_ms": 1e9}])
+@pytest.mark.parametrize(
+    "fields", [{"interval_ms": "1"}, {"interval_ms": True}, {"interval_ms": 0}, {"interval_ms": 1e9}]
+)
 def test_bad_intervals(page: Page, fields: dict[str, object]) -> None:
     assert kind_of(page.post("/monitor", {"targets": "localhost:1", **fields})) == "bad_parameter"
 

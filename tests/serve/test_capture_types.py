@@ -49,7 +49,9 @@ def test_a_capture_s_status_and_that_it_runs(page: Page) -> None:
 
 
 def test_a_monitor_s_answer(page: Page) -> None:
-    monitor = json.loads(page.post("/monitor", {"targets": str(free_target()), "interval_ms": 10}).data)["monitor"]
+    monitor = json.loads(page.post("/monitor", {"targets": str(free_target()), "interval_ms": 10}).data)[
+        "monitor"
+    ]
     for _ in range(200):
         told = json.loads(page.get("/monitor", monitor=monitor).data)
         if told["samples"]:

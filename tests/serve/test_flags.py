@@ -1,4 +1,6 @@
-"""TensorBoard's flags for capturing, read by a real parser, also beside other plugins that define one of them too."""
+"""TensorBoard's flags for capturing, read by a real parser, also beside other plugins that define one of them
+too.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from tb_tpuprof.serve.loader import ProfileLoader
 from tb_tpuprof.serve.rules import CaptureRules
 
 ROOT = Path(__file__).resolve().parents[2]
-GIVEN = ["--master_tpu_unsecure_channel", "h:8466", "--tpuprof_capture=off", "--tpuprof_capture_targets", "a:*,b:1"]
+GIVEN = [
+    "--master_tpu_unsecure_channel",
+    "h:8466",
+    "--tpuprof_capture=off",
+    "--tpuprof_capture_targets",
+    "a:*,b:1",
+]
 
 
 class Other:
@@ -25,10 +33,14 @@ class Other:
     def define_flags(self, parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group("profile plugin")
         with contextlib.suppress(argparse.ArgumentError):
-            group.add_argument("--master_tpu_unsecure_channel", metavar="ADDR", type=str, default="", help="x")
+            group.add_argument(
+                "--master_tpu_unsecure_channel", metavar="ADDR", type=str, default="", help="x"
+            )
 
 
-@pytest.mark.parametrize("loaders", [[ProfileLoader()], [ProfileLoader(), Other()], [Other(), ProfileLoader()]], ids=len)
+@pytest.mark.parametrize(
+    "loaders", [[ProfileLoader()], [ProfileLoader(), Other()], [Other(), ProfileLoader()]], ids=len
+)
 def test_flags_beside_another_plugin(loaders: list[ProfileLoader | Other]) -> None:
     parser = argparse.ArgumentParser()
     for loader in loaders:

@@ -62,12 +62,16 @@ def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: p
     assert ask() is None
     answers: list[int] = []
     data = Client(apps["/data/overview_page"])
-    thread = threading.Thread(target=lambda: answers.append(data.get("/data/overview_page", query_string={"run": "r"}).status_code))
+    thread = threading.Thread(
+        target=lambda: answers.append(data.get("/data/overview_page", query_string={"run": "r"}).status_code)
+    )
     thread.start()
     first = wait_for(0)
     assert set(first) == interfaces()["Reading"]
     assert (first["n_hosts"], first["done_bytes"]) == (N_HOSTS, 0)
-    assert first["size_bytes"] == sum(file.stat().st_size for file in (logdir / "plugins" / "profile" / "r").iterdir())
+    assert first["size_bytes"] == sum(
+        file.stat().st_size for file in (logdir / "plugins" / "profile" / "r").iterdir()
+    )
     held.free.release()
     assert 0 < wait_for(1)["done_bytes"] < first["size_bytes"]
     held.free.release(N_HOSTS)
@@ -121,6 +125,9 @@ def test_what_is_no_terminal_is_told_nothing(logdir: Path) -> None:
 
 
 def test_lines() -> None:
-    assert line(Standing("h7", 256, 37, 2**30, 2**20, 3.2)) == "Reading 37 of 256 hosts, 1.00 MiB of 1.00 GiB, 3 s: h7"
+    assert (
+        line(Standing("h7", 256, 37, 2**30, 2**20, 3.2))
+        == "Reading 37 of 256 hosts, 1.00 MiB of 1.00 GiB, 3 s: h7"
+    )
     assert line(Standing("", 2, 2, 2**30, 2**30, 3.2)).endswith("putting them together")
     assert line(Standing("h7", 1, 0, 2**30, 0, 3.2)) == "Reading h7, 1.00 GiB, 3 s"

@@ -58,7 +58,9 @@ class Asking:
     def __init__(self, logdir: Path) -> None:
         self.apps = Routes(Logdirs.of(str(logdir), ""), "profile").apps()
 
-    def __call__(self, path: str, headers: dict[str, str] | None = None, method: str = "GET", **query: str) -> TestResponse:
+    def __call__(
+        self, path: str, headers: dict[str, str] | None = None, method: str = "GET", **query: str
+    ) -> TestResponse:
         app = self.apps.get(path) or self.apps["/" + path.split("/")[1] + "/*"]
         return Client(app).open(path, method=method, query_string=query, headers=headers)
 
@@ -86,9 +88,19 @@ def test_runs_and_tools(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
-def test_every_tool_answers_and_equals_the_command_line(ask: Asking, tool: str, logdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_tool_answers_and_equals_the_command_line(
+    ask: Asking, tool: str, logdir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     response = ask(f"/data/{tool}", run=RUN, hosts="a")
-    show = ["show", tool, str(logdir / "train" / "plugins" / "profile" / SESSION), "--host", "a", "--format", "json"]
+    show = [
+        "show",
+        tool,
+        str(logdir / "train" / "plugins" / "profile" / SESSION),
+        "--host",
+        "a",
+        "--format",
+        "json",
+    ]
     if tool in NOT_IN_THIS_RUN:
         assert (response.status_code, error_of(response)["kind"]) == (409, "tool_unavailable")
         assert main(show) == 5
@@ -122,8 +134,18 @@ def test_every_tool_answers_and_equals_the_command_line(ask: Asking, tool: str, 
         ("/data/trace_viewer", {"run": RUN, "search": "x" * 1001}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "search": "x", "limit": "0"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "search": "x", "limit": "nan"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "search": "x", "after_event": "0", "before_event": "1"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "totals": "1", "depth_from": "3", "depth_to": "1"}, 400, "bad_parameter"),
+        (
+            "/data/trace_viewer",
+            {"run": RUN, "search": "x", "after_event": "0", "before_event": "1"},
+            400,
+            "bad_parameter",
+        ),
+        (
+            "/data/trace_viewer",
+            {"run": RUN, "totals": "1", "depth_from": "3", "depth_to": "1"},
+            400,
+            "bad_parameter",
+        ),
         ("/data/trace_viewer", {"run": RUN, "neighbour": "next"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "neighbour": "sideways", "event": "0"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "search": "x", "after_event": "100000"}, 404, "event_not_found"),
@@ -140,7 +162,9 @@ def test_every_tool_answers_and_equals_the_command_line(ask: Asking, tool: str, 
         ("/assets/nothing-12345678.js", {}, 404, "storage"),
     ],
 )
-def test_bad_requests_are_told_what_is_wrong(ask: Asking, path: str, query: dict[str, str], status: int, kind: str) -> None:
+def test_bad_requests_are_told_what_is_wrong(
+    ask: Asking, path: str, query: dict[str, str], status: int, kind: str
+) -> None:
     response = ask(path, **query)
     assert response.status_code == status
     assert error_of(response)["kind"] == kind
@@ -173,16 +197,26 @@ def test_an_answer_that_the_client_has_is_not_sent_again(ask: Asking, logdir: Pa
     assert again.status_code == 304
     assert not again.data
     assert again.headers["Content-Type"] == first.headers["Content-Type"]
-    assert ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN, hosts="a").status_code == 200
+    assert (
+        ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN, hosts="a").status_code
+        == 200
+    )
     file = logdir / "train" / "plugins" / "profile" / SESSION / "a.xplane.pb"
     os.utime(file, ns=(1, 1))
     assert ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN).status_code == 200
 
 
-def test_a_page_that_can_say_more_after_the_overview_is_sent_again(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_can_say_more_after_the_overview_is_sent_again(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
-    pages = {page: ask(f"/data/{page}", run=RUN).headers["ETag"] for page in ("framework_op_stats", "trace_viewer")}
-    assert all(ask(f"/data/{page}", {"If-None-Match": tag}, run=RUN).status_code == 304 for page, tag in pages.items())
+    pages = {
+        page: ask(f"/data/{page}", run=RUN).headers["ETag"] for page in ("framework_op_stats", "trace_viewer")
+    }
+    assert all(
+        ask(f"/data/{page}", {"If-None-Match": tag}, run=RUN).status_code == 304
+        for page, tag in pages.items()
+    )
     ask("/data/overview_page", run=RUN)
     sent = [ask(f"/data/{page}", {"If-None-Match": tag}, run=RUN).status_code for page, tag in pages.items()]
     assert sent == [200, 304]
@@ -190,7 +224,9 @@ def test_a_page_that_can_say_more_after_the_overview_is_sent_again(ask: Asking, 
 
 def test_a_request_can_wait_for_what_limits_the_job(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
-    first, whole, again = (ask("/data/framework_op_stats", run=RUN, **wait) for wait in ({}, {"diagnosis": "wait"}, {}))
+    first, whole, again = (
+        ask("/data/framework_op_stats", run=RUN, **wait) for wait in ({}, {"diagnosis": "wait"}, {})
+    )
     assert [json.loads(one.data)["is_diagnosed"] for one in (first, whole, again)] == [False, True, True]
     assert first.headers["ETag"] != again.headers["ETag"]
     assert json.loads(whole.data)["verdict"] == json.loads(again.data)["verdict"]
@@ -216,7 +252,9 @@ def test_a_run_deleted_while_it_is_open_is_said_to_be_gone(ask: Asking, logdir: 
 
 
 def test_a_file_that_is_overwritten_is_read_anew(ask: Asking, logdir: Path) -> None:
-    assert json.loads(ask("/data/trace_viewer", run=RUN, hosts="a").data)["scalars"]["n_events"]["value"] == 80
+    assert (
+        json.loads(ask("/data/trace_viewer", run=RUN, hosts="a").data)["scalars"]["n_events"]["value"] == 80
+    )
     file = logdir / "train" / "plugins" / "profile" / SESSION / "a.xplane.pb"
     file.write_bytes(b"\x0a\x0b\x12\x09/host:CPU")
     assert json.loads(ask("/data/trace_viewer", run=RUN, hosts="a").data)["scalars"]["n_events"]["value"] == 0
@@ -233,7 +271,11 @@ def test_a_defect_of_ours_is_a_500_without_its_details() -> None:
 
 def test_the_plugin_is_active_where_a_profile_can_be_seen_or_made(logdir: Path, tmp_path: Path) -> None:
     def plugin_on(folder: Path, **flags: str) -> Any:
-        return make_plugin(SimpleNamespace(logdir=str(folder), flags=SimpleNamespace(logdir_spec="", **flags)), "profile", "Profile")
+        return make_plugin(
+            SimpleNamespace(logdir=str(folder), flags=SimpleNamespace(logdir_spec="", **flags)),
+            "profile",
+            "Profile",
+        )
 
     plugin = plugin_on(logdir)
     assert plugin.plugin_name == "profile"
@@ -272,7 +314,16 @@ def test_the_timeline_as_a_file(ask: Asking) -> None:
     assert "Content-Encoding" not in response.headers
     assert response.headers["Content-Disposition"] == f"attachment; filename=train_{SESSION}.trace.json.gz"
     assert json.loads(gzip.decompress(response.data))["traceEvents"]
-    assert ask("/data/trace_viewer", {"If-None-Match": response.headers["ETag"]}, run=RUN, hosts="a", format="trace").status_code == 304
+    assert (
+        ask(
+            "/data/trace_viewer",
+            {"If-None-Match": response.headers["ETag"]},
+            run=RUN,
+            hosts="a",
+            format="trace",
+        ).status_code
+        == 304
+    )
     assert error_of(ask("/data/overview_page", run=RUN, format="trace"))["kind"] == "bad_parameter"
     empty = ask("/data/trace_viewer", run=RUN, format="trace", start_ps="5", end_ps="5")
     assert (empty.status_code, error_of(empty)["kind"]) == (400, "bad_parameter")

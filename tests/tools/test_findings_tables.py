@@ -19,18 +19,35 @@ from tests.builders import PS
 from tests.tools.drawn_session import session_of
 
 FOUND = Diagnosis(
-    "bad", "It is slow.", 200.0, 3,
+    "bad",
+    "It is slow.",
+    200.0,
+    3,
     (
         Finding(
-            Cause.PYTHON, "Each step runs `update`.", 40.0, 0.2, "Nothing computes.", Culprit("function", "update", "mine.py", 40), "w",
-            "of w", (28.0, 40.0), "Take it out.", "step()",
+            Cause.PYTHON,
+            "Each step runs `update`.",
+            40.0,
+            0.2,
+            "Nothing computes.",
+            Culprit("function", "update", "mine.py", 40),
+            "w",
+            "of w",
+            (28.0, 40.0),
+            "Take it out.",
+            "step()",
             (Evidence("Somewhere"), Evidence("The longest", "w", 7, 9), Evidence("Last", "x", 1, 2)),
         ),
         Finding(Cause.UNRECORDED, "Unknown.", 20.0, 0.1, confidence="low", capture_option="with_stack=True"),
         Finding(Cause.WARM_UP, "Long.", 0.0, 0.0, evidence=(Evidence("The first", "y", 0, 5),)),
     ),
-    (CauseTime(Cause.COMPUTE, 140.0, 0.7), CauseTime(Cause.PYTHON, 40.0, 0.2), CauseTime(Cause.UNRECORDED, 20.0, 0.1)), True,
-)  # fmt: skip
+    (
+        CauseTime(Cause.COMPUTE, 140.0, 0.7),
+        CauseTime(Cause.PYTHON, 40.0, 0.2),
+        CauseTime(Cause.UNRECORDED, 20.0, 0.1),
+    ),
+    True,
+)
 
 UNLIKE = """
 main  [train                         ][train               ][train                ]
@@ -42,7 +59,9 @@ main      [c       ]                             [d  ]          [b ]       [v]
 
 def cells(table: Table) -> dict[str, list[object]]:
     return {
-        column.name: [column.strings[i] for i in column.values.tolist()] if column.strings is not None else column.values.tolist()
+        column.name: [column.strings[i] for i in column.values.tolist()]
+        if column.strings is not None
+        else column.values.tolist()
         for column in table.columns
     }
 
@@ -57,7 +76,9 @@ def test_a_row_for_each_finding() -> None:
     assert found["share"] == [0.2, 0.1, 0]
     assert found["gain_low_ps"][0] == 28
     assert found["gain_high_ps"][0] == 40
-    assert [math.isnan(value) for name in ("gain_low_ps", "gain_high_ps") for value in found[name][1:]] == [True] * 4  # type: ignore[arg-type]
+    assert [math.isnan(value) for name in ("gain_low_ps", "gain_high_ps") for value in found[name][1:]] == [
+        True
+    ] * 4  # type: ignore[arg-type]
     assert found["confidence"] == ["high", "low", "high"]
     assert found["capture_option"] == ["", "with_stack=True", ""]
     assert found["docs"] == ["causes/python", "causes/not_recorded", "causes/warm_up"]
@@ -100,8 +121,18 @@ def test_what_a_drawn_run_says() -> None:
 def test_a_diagnosis_as_json() -> None:
     found = plain(FOUND)
     assert [one["cause"] for one in found["findings"]] == ["python", "not_recorded", "warm_up"]
-    assert found["findings"][0]["culprit"] == {"kind": "function", "name": "update", "file": "mine.py", "line": 40}
-    assert found["findings"][0]["evidence"][1] == {"text": "The longest", "host": "w", "start_ps": 7, "end_ps": 9}
+    assert found["findings"][0]["culprit"] == {
+        "kind": "function",
+        "name": "update",
+        "file": "mine.py",
+        "line": 40,
+    }
+    assert found["findings"][0]["evidence"][1] == {
+        "text": "The longest",
+        "host": "w",
+        "start_ps": 7,
+        "end_ps": 9,
+    }
     assert [one["gain_ps"] for one in found["findings"]] == [[28.0, 40.0], None, None]
     assert found["causes"][0] == {"cause": "device_compute", "time_ps": 140.0, "share": 0.7}
     assert (found["level"], found["n_steps"], found["is_detailed"]) == ("bad", 3, True)
@@ -109,7 +140,9 @@ def test_a_diagnosis_as_json() -> None:
 
 def test_one_step_of_several_hosts_is_that_step_of_each() -> None:
     """The second host has two steps, of 22 and 12 µs."""
-    other = trace_of("main  [train               ][train     ]\nmain   [u                ]  [d      ]\nmain    [d  ]")
+    other = trace_of(
+        "main  [train               ][train     ]\nmain   [u                ]  [d      ]\nmain    [d  ]"
+    )
     session = session_of(trace_of(UNLIKE), other)
     assert diagnosis(session, (), "1").step_time_ps == (22 + 12) / 2 * PS
     assert diagnosis(session, (), "train 2").step_time_ps == 23 * PS

@@ -44,8 +44,18 @@ def test_idle_is_left_out_unless_asked_for() -> None:
 
 
 def test_rates_and_bounds_of_device_operations() -> None:
-    stats = {"d": {"program_id": 1, "symbol_id": 2, "tf_op": "jit(f)/dot:", "flops": 8_000_000, "bytes_accessed": 4_000_000}}
-    plane = DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("d", 0, 4 * PS)]}, {"peak_teraflops_per_second": 4.0}, stats)
+    stats = {
+        "d": {
+            "program_id": 1,
+            "symbol_id": 2,
+            "tf_op": "jit(f)/dot:",
+            "flops": 8_000_000,
+            "bytes_accessed": 4_000_000,
+        }
+    }
+    plane = DrawnPlane(
+        "/device:TPU:0", {"XLA Ops": [DrawnEvent("d", 0, 4 * PS)]}, {"peak_teraflops_per_second": 4.0}, stats
+    )
     found = ops(TOOL.run(session_of(build([plane])), None, {}))
     assert found["flop_rate_flops_per_s"] == [2e12]
     assert found["memory_bandwidth_bytes_per_s"] == [1e12]
@@ -56,7 +66,9 @@ def test_rates_and_bounds_of_device_operations() -> None:
 
 def test_pies_have_ten_slices_and_the_rest() -> None:
     events = [DrawnEvent(f"op{i}:Type{i}", i * 100 * PS, (i + 1) * PS) for i in range(13)]
-    payload = TOOL.run(session_of(build([DrawnPlane("/host:CPU", {"main": events})])), None, {"idle": "false"})
+    payload = TOOL.run(
+        session_of(build([DrawnPlane("/host:CPU", {"main": events})])), None, {"idle": "false"}
+    )
     pie = ops(payload, "host_by_type")
     assert pie["name"][:2] == ["Type12", "Type11"]
     assert pie["name"][-1] == "Other"
@@ -81,7 +93,9 @@ def test_a_trace_without_operations_says_so() -> None:
 
 @pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
 def test_operations_without_a_type_are_not_called_a_type() -> None:
-    session = Session(str(Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old/plugins/profile/run"), cache=False)
+    session = Session(
+        str(Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old/plugins/profile/run"), cache=False
+    )
     payload = TOOL.run(session, None, {})
     assert payload.verdict
     assert payload.verdict.details == ("The trace reports no type for 12 operations: 5.07 min, 96.5 %.",)

@@ -1,4 +1,6 @@
-"""Work of GPU operations: the same on the pages of framework operations, of HLO operations and on the overview."""
+"""Work of GPU operations: the same on the pages of framework operations, of HLO operations and on the
+overview.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,14 @@ US, GB = 1_000_000, 10**9
 F32 = 4
 M, K, N = 256, 128, 64
 MI300X: dict[str, Stat] = {
-    "device_vendor": "AMD", "compute_cap_major": 9, "compute_cap_minor": 4, "core_count": 304, "clock_rate": 2_100_000,
-    "memory_size": 192 * 2**30, "memory_bandwidth": 2_662_400_000_000,
-}  # fmt: skip
+    "device_vendor": "AMD",
+    "compute_cap_major": 9,
+    "compute_cap_minor": 4,
+    "core_count": 304,
+    "clock_rate": 2_100_000,
+    "memory_size": 192 * 2**30,
+    "memory_bandwidth": 2_662_400_000_000,
+}
 
 
 def program() -> bytes:
@@ -44,9 +51,15 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         plane.stats(plane.plane, MI300X)
         stream = plane.line("Stream #1(Compute)", 1, 0)
         for run in range(gpu + 1):
-            kernels = (("gemm", "dot.3", 0, 2 + gpu), ("k_add", "add.4", 6, 1), ("ffi", "custom-call.5", 8, 4))
+            kernels = (
+                ("gemm", "dot.3", 0, 2 + gpu),
+                ("k_add", "add.4", 6, 1),
+                ("ffi", "custom-call.5", 8, 4),
+            )
             for name, hlo_op, after, lasts in kernels:
-                plane.event(stream, name, (20 * run + after) * US, lasts * US, {"hlo_op": hlo_op, "program_id": 7})
+                plane.event(
+                    stream, name, (20 * run + after) * US, lasts * US, {"hlo_op": hlo_op, "program_id": 7}
+                )
     space.hostnames.append(b"h")
     folder = tmp_path_factory.mktemp("gpu_work") / "run"
     return Session(str(write_run(folder, {"h": space.SerializeToString()})), cache=False)
@@ -59,12 +72,21 @@ BYTES = {"dot.3": F32 * (M * K + K * N + M * N), "add.4": F32 * 3 * M * N}
 
 @pytest.mark.parametrize(("op", "name"), [("dot.3", "jit(f)/dot_general"), ("add.4", "jit(f)/add")])
 def test_rates_and_limits_are_those_of_the_hlo_page(session: Session, op: str, name: str) -> None:
-    hlo, framework = cells(hlo_stats.TOOL.run(session, None, {})), cells(framework_op_stats.TOOL.run(session, None, {}))
+    hlo, framework = (
+        cells(hlo_stats.TOOL.run(session, None, {})),
+        cells(framework_op_stats.TOOL.run(session, None, {})),
+    )
     at, row = hlo["op"].index(op), framework["operation"].index(name)
     seconds = TIMES[op] / 1e6
-    assert hlo["flop_rate_flops_per_s"][at] == framework["flop_rate_flops_per_s"][row] == pytest.approx(6 * FLOPS[op] / seconds)
     assert (
-        framework["memory_bandwidth_bytes_per_s"][row] == hlo["memory_bandwidth_bytes_per_s"][at] == pytest.approx(6 * BYTES[op] / seconds)
+        hlo["flop_rate_flops_per_s"][at]
+        == framework["flop_rate_flops_per_s"][row]
+        == pytest.approx(6 * FLOPS[op] / seconds)
+    )
+    assert (
+        framework["memory_bandwidth_bytes_per_s"][row]
+        == hlo["memory_bandwidth_bytes_per_s"][at]
+        == pytest.approx(6 * BYTES[op] / seconds)
     )
     assert framework["bound_by"][row] == hlo["bound_by"][at]
     assert framework["nearest_limit"][row] == hlo["nearest_limit"][at] == "HBM"
@@ -75,16 +97,26 @@ def test_rates_and_limits_are_those_of_the_hlo_page(session: Session, op: str, n
 def test_what_nobody_knows_is_unknown_on_every_page_and_in_no_sum(session: Session) -> None:
     framework = cells(framework_op_stats.TOOL.run(session, None, {}))
     row = framework["operation"].index("jit(f)/ffi_call")
-    assert np.isnan([framework["flop_rate_flops_per_s"][row], framework["memory_bandwidth_bytes_per_s"][row]]).all()  # type: ignore[list-item]
+    assert np.isnan(
+        [framework["flop_rate_flops_per_s"][row], framework["memory_bandwidth_bytes_per_s"][row]]
+    ).all()  # type: ignore[list-item]
     payload = roofline_model.TOOL.run(session, None, {})
     ops, programs = cells(payload), cells(payload, "programs")
     assert np.isnan(ops["hbm_bytes"][ops["op"].index("custom-call.5")])  # type: ignore[call-overload]
-    assert programs["hbm_bytes"][0] == np.nansum(np.array(ops["hbm_bytes"], np.float64)) == 6 * sum(BYTES.values())
+    assert (
+        programs["hbm_bytes"][0]
+        == np.nansum(np.array(ops["hbm_bytes"], np.float64))
+        == 6 * sum(BYTES.values())
+    )
     assert programs["flops"][0] == 6 * sum(FLOPS.values())
     span = sum(20 * (gpu + 1) - 8 for gpu in range(3)) / 1e6
-    assert payload.scalars["efficiency_fraction"].value == pytest.approx(6 * sum(BYTES.values()) / span / 5.3e12)
+    assert payload.scalars["efficiency_fraction"].value == pytest.approx(
+        6 * sum(BYTES.values()) / span / 5.3e12
+    )
     overview = overview_page.TOOL.run(session, None, {}).scalars
-    assert overview["hbm_bandwidth_fraction"].value == pytest.approx(payload.scalars["efficiency_fraction"].value)
+    assert overview["hbm_bandwidth_fraction"].value == pytest.approx(
+        payload.scalars["efficiency_fraction"].value
+    )
 
 
 def test_a_sum_over_gpus_is_called_one(session: Session) -> None:
@@ -96,7 +128,9 @@ def test_headline_donut_and_table_have_one_base(session: Session) -> None:
     payload = hlo_stats.TOOL.run(session, None, {})
     ops, donut = cells(payload), cells(payload, "by_op")
     assert payload.verdict
-    assert payload.verdict.text.startswith(f"`{ops['op'][0]}` ({ops['category'][0]}) takes the most time: 24.0 µs (summed over 3 GPUs")
+    assert payload.verdict.text.startswith(
+        f"`{ops['op'][0]}` ({ops['category'][0]}) takes the most time: 24.0 µs (summed over 3 GPUs"
+    )
     assert "48.0 % of the operations' time" in payload.verdict.text
     assert ops["self_fraction"] == donut["fraction"] == pytest.approx([0.48, 0.4, 0.12])
     assert sum(cells(payload, "by_bound")["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]

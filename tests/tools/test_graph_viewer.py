@@ -1,4 +1,6 @@
-"""The graph viewer's answers: the middle, times against the file's own events, search, text by the line, files, and what is refused."""
+"""The graph viewer's answers: the middle, times against the file's own events, search, text by the line,
+files, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,12 @@ def file(session: Session, form: str, **params: object) -> tuple[str, bytes]:
 def test_without_times_the_entry_s_root_is_in_the_middle(session: Session) -> None:
     payload = run(session)
     assert table(payload, "chosen") == {
-        "program": ["jit_f(7)"], "op": ["fusion.4"], "computation": ["main"], "callers": [""], "entry": ["main"],
-    }  # fmt: skip
+        "program": ["jit_f(7)"],
+        "op": ["fusion.4"],
+        "computation": ["main"],
+        "callers": [""],
+        "entry": ["main"],
+    }
     assert set(table(payload, "nodes")["name"]) == {"fusion.4", "dot.3", "parameter.1", "parameter.2"}
     assert payload.scalars["op_time_ps"].value is None
     assert payload.verdict
@@ -59,7 +65,11 @@ def test_what_is_in_the_link_is_shown(session: Session) -> None:
     assert dict(zip(nodes["name"], nodes["is_frame"], strict=True))["fusion.4"] is True
     assert "exponential.12" in nodes["name"]
     dot = nodes["name"].index("dot.3")
-    assert (nodes["op_name"][dot], nodes["source"][dot], nodes["shape"][dot]) == ("jit(f)/dot", "a.py:3", "f32[8,16]{1,0}")
+    assert (nodes["op_name"][dot], nodes["source"][dot], nodes["shape"][dot]) == (
+        "jit(f)/dot",
+        "a.py:3",
+        "f32[8,16]{1,0}",
+    )
     assert str(nodes["expression"][dot]).startswith("dot.3 = f32[8,16]{1,0} dot(parameter.1, parameter.2)")
     assert "op_name" not in table(run(session, op="dot.3", metadata=False), "nodes")
     body = run(session, op="body")
@@ -68,7 +78,9 @@ def test_what_is_in_the_link_is_shown(session: Session) -> None:
 
 
 def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained: Session) -> None:
-    """Counts equal the raw file's; times lie between its events (the launching thread's share) and its marks of ends (set too late)."""
+    """Counts equal the raw file's; times lie between its events (the launching thread's share) and its marks
+    of ends (set too late).
+    """
     [path] = Path(str(demo_runs()["jax_train"])).glob("*.xplane.pb")
     xspace = xspace_class()()
     xspace.ParseFromString(path.read_bytes())
@@ -88,7 +100,9 @@ def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained:
                 op, program = stats["hlo_op"], stats["program_id"]
                 name = op.str_value.decode() or keys.get(op.ref_value, "")
                 key = (program.int64_value or program.uint64_value, name)
-                launched.append((key, start, event.duration_ps, stats["_p"].uint64_value or stats["_p"].int64_value))
+                launched.append(
+                    (key, start, event.duration_ps, stats["_p"].uint64_value or stats["_p"].int64_value)
+                )
                 n[key] += 1
     for key, start, duration_ps, number in launched:
         least[key] += duration_ps
@@ -102,24 +116,34 @@ def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained:
     for name, time_ps, count in zip(hot["name"], hot["time_ps"], hot["n_occurrences"], strict=True):
         assert (time_ps, count) == (times[name], n[program, str(name)])
         writing_the_mark_ps = 1_500_000 * n[program, str(name)]  # the launching event covers that too
-        assert least[program, str(name)] - writing_the_mark_ps <= float(str(time_ps)) <= most[program, str(name)]
+        assert (
+            least[program, str(name)] - writing_the_mark_ps <= float(str(time_ps)) <= most[program, str(name)]
+        )
     assert hot["time_ps"] == sorted(hot["time_ps"], reverse=True)  # type: ignore[type-var]
     assert table(found, "chosen")["op"] == hot["name"][:1]
 
 
 @pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
-@pytest.mark.parametrize("folder", ["xprof_tpu_inference_2_old/plugins/profile/run", "tracelens_mi300_jax/plugins/profile/jax08_attention"])
+@pytest.mark.parametrize(
+    "folder",
+    ["xprof_tpu_inference_2_old/plugins/profile/run", "tracelens_mi300_jax/plugins/profile/jax08_attention"],
+)
 def test_occurrences_and_times_are_those_of_the_other_pages(folder: str) -> None:
     session = Session(str(Path(os.environ["TPUPROF_CORPUS"]) / folder), cache=False)
     rows = table(HLO_STATS.run(session, None, {}), "ops")
     program = str(table(run(session), "chosen")["program"][0])
     expected = {
         str(name): (time_ps, n)
-        for title, name, time_ps, n in zip(rows["program"], rows["op"], rows["total_time_ps"], rows["n_occurrences"], strict=True)
+        for title, name, time_ps, n in zip(
+            rows["program"], rows["op"], rows["total_time_ps"], rows["n_occurrences"], strict=True
+        )
         if title == program
     }
     hot = table(run(session), "hot")
-    found = {str(name): (time_ps, n) for name, time_ps, n in zip(hot["name"], hot["time_ps"], hot["n_occurrences"], strict=True)}
+    found = {
+        str(name): (time_ps, n)
+        for name, time_ps, n in zip(hot["name"], hot["time_ps"], hot["n_occurrences"], strict=True)
+    }
     assert found
     assert found == expected
 
@@ -143,7 +167,9 @@ def test_without_times_no_events_are_read(trained: Session) -> None:
     assert "traced" not in " ".join(early.verdict.details)
     later = run(session, **asked)
     assert repr(table(later, "nodes")) == repr(expected)  # NaN is not NaN
-    assert session.trace(session.hosts[0]).programs is session.outline(session.hosts[0]).programs  # nothing is opened twice
+    assert (
+        session.trace(session.hosts[0]).programs is session.outline(session.hosts[0]).programs
+    )  # nothing is opened twice
 
 
 def test_search_and_text_answer_nothing_else(trained: Session) -> None:
@@ -151,7 +177,10 @@ def test_search_and_text_answer_nothing_else(trained: Session) -> None:
     assert set(matches.tables) == {"matches"}
     found = table(matches, "matches")
     assert found["name"]
-    assert all("dot" in f"{a}{b}{c}".lower() for a, b, c in zip(found["name"], found["opcode"], found["op_name"], strict=True))
+    assert all(
+        "dot" in f"{a}{b}{c}".lower()
+        for a, b, c in zip(found["name"], found["opcode"], found["op_name"], strict=True)
+    )
     hottest = str(table(run(trained), "chosen")["op"][0])
     text = run(trained, text="short", op=hottest, n_lines=5000)
     line = int(text.scalars["op_line"].value or 0)

@@ -14,10 +14,16 @@ from tests.tools.drawn_session import session_of
 US = 1_000_000
 MS = 1000 * US
 FUSION: Stats = {
-    "program_id": 7, "symbol_id": 1, "hlo_category": "loop fusion", "tf_op": "jit(f)/add:", "flops": 6_000, "model_flops": 3_000,
-    "bytes_accessed": 4_000, "memory_access_breakdown": memory_accesses((1, 1, 2_000), (2, 1, 500), (1, 3, 700), (2, 2, 800)),
+    "program_id": 7,
+    "symbol_id": 1,
+    "hlo_category": "loop fusion",
+    "tf_op": "jit(f)/add:",
+    "flops": 6_000,
+    "model_flops": 3_000,
+    "bytes_accessed": 4_000,
+    "memory_access_breakdown": memory_accesses((1, 1, 2_000), (2, 1, 500), (1, 3, 700), (2, 2, 800)),
     "source": "train.py:12",
-}  # fmt: skip
+}
 
 
 def cells(payload: Payload, name: str = "ops") -> dict[str, list[object]]:
@@ -43,13 +49,21 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
     events = [DrawnEvent("fusion.1", 0, 2 * US), DrawnEvent("fusion.1", 6 * US, 2 * US)]
     payload = TOOL.run(tpu({"fusion.1": FUSION}, events), None, {})
     row = {name: values[0] for name, values in cells(payload).items()}
-    assert (row["op"], row["category"], row["provenance"], row["source"]) == ("fusion.1", "loop fusion", "jit(f)/add:", "train.py:12")
+    assert (row["op"], row["category"], row["provenance"], row["source"]) == (
+        "fusion.1",
+        "loop fusion",
+        "jit(f)/add:",
+        "train.py:12",
+    )
     assert (row["n_occurrences"], row["total_time_ps"], row["avg_time_ps"]) == (2, 4 * US, 2 * US)
     assert (row["self_fraction"], row["device_time_fraction"]) == (1, 0.5)
     assert row["flop_rate_flops_per_s"] == pytest.approx(3_000 / 2e-6)
     assert row["memory_bandwidth_bytes_per_s"] == pytest.approx(4_000 / 2e-6)
     assert row["hbm_bytes_per_s"] == pytest.approx(2_500 / 2e-6)
-    assert (row["vmem_read_bytes_per_s"], row["cmem_write_bytes_per_s"]) == (pytest.approx(700 / 2e-6), pytest.approx(800 / 2e-6))
+    assert (row["vmem_read_bytes_per_s"], row["cmem_write_bytes_per_s"]) == (
+        pytest.approx(700 / 2e-6),
+        pytest.approx(800 / 2e-6),
+    )
     assert (row["operational_intensity_flops_per_byte"], row["all_memories_flops_per_byte"]) == (2.4, 1.5)
     assert row["bound_by"] == "HBM"  # 1.25 GB/s of 1 GB/s, against 3 of 1,000 GFLOP/s
     assert payload.scalars["idle_fraction"].value == 0.5
@@ -72,7 +86,11 @@ def test_what_waits_is_not_said_to_be_bound(duration_us: int, told: str) -> None
 def test_names_of_rows_that_are_left_out_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tb_tpuprof.tools.hlo_stats.N_ROWS", 1)
     events = [DrawnEvent("fusion.1", 0, US), DrawnEvent("fusion.2", 2 * US, 3 * US)]
-    payload = TOOL.run(tpu({"fusion.1": FUSION, "fusion.2": {**FUSION, "symbol_id": 2, "tf_op": "jit(f)/mul:"}}, events), None, {})
+    payload = TOOL.run(
+        tpu({"fusion.1": FUSION, "fusion.2": {**FUSION, "symbol_id": 2, "tf_op": "jit(f)/mul:"}}, events),
+        None,
+        {},
+    )
     strings = {column.name: list(column.strings or ()) for column in payload.tables["ops"].columns}
     assert (strings["op"], strings["provenance"]) == (["fusion.2"], ["jit(f)/mul:"])
     assert (cells(payload)["op"], payload.tables["ops"].note) == (["fusion.2"], "the first 1 of 2")
@@ -106,7 +124,10 @@ def test_rematerialized_and_outside_compilation_are_marked() -> None:
 
 
 def test_what_has_neither_program_nor_symbol_is_left_out() -> None:
-    session = tpu({"fusion.1": FUSION, "lost": {"program_id": 7}}, [DrawnEvent("fusion.1", 0, US), DrawnEvent("lost", US, US)])
+    session = tpu(
+        {"fusion.1": FUSION, "lost": {"program_id": 7}},
+        [DrawnEvent("fusion.1", 0, US), DrawnEvent("lost", US, US)],
+    )
     assert cells(TOOL.run(session, None, {}))["op"] == ["fusion.1"]
 
 
@@ -121,8 +142,15 @@ def test_stalls_clock_and_energy_only_where_traced() -> None:
 
 
 def test_sparse_cores_are_rows_in_no_share() -> None:
-    sparse = DrawnPlane("/device:TPU:0 SparseCore 0", {"Sparse Core Ops": [DrawnEvent("gather.1", 0, 9 * US)]}, {}, {"gather.1": FUSION})
-    core = DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("fusion.1", 0, 4 * US)]}, {}, {"fusion.1": FUSION})
+    sparse = DrawnPlane(
+        "/device:TPU:0 SparseCore 0",
+        {"Sparse Core Ops": [DrawnEvent("gather.1", 0, 9 * US)]},
+        {},
+        {"gather.1": FUSION},
+    )
+    core = DrawnPlane(
+        "/device:TPU:0", {"XLA Ops": [DrawnEvent("fusion.1", 0, 4 * US)]}, {}, {"fusion.1": FUSION}
+    )
     payload = TOOL.run(session_of(build([core, sparse])), None, {})
     found = cells(payload)
     assert found["core"] == ["TensorCore", "SparseCore"]
@@ -132,7 +160,11 @@ def test_sparse_cores_are_rows_in_no_share() -> None:
 
 
 def test_a_damaged_breakdown_gives_no_bytes() -> None:
-    broken = {**FUSION, "memory_access_breakdown": field(1, b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") + b"\x0a\xff"}
+    broken = {
+        **FUSION,
+        "memory_access_breakdown": field(1, b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+        + b"\x0a\xff",
+    }
     found = cells(TOOL.run(tpu({"fusion.1": broken}, [DrawnEvent("fusion.1", 0, US)]), None, {}))
     assert found["hbm_bytes_per_s"] == [0.0]
 

@@ -16,12 +16,20 @@ US = 1_000_000
 
 
 def op(program: int, symbol: int, category: str) -> Stats:
-    return {"program_id": program, "symbol_id": symbol, "hlo_category": category, "flops": 10, "bytes_accessed": 100}
+    return {
+        "program_id": program,
+        "symbol_id": symbol,
+        "hlo_category": category,
+        "flops": 10,
+        "bytes_accessed": 100,
+    }
 
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    """Three cores that run three programs for unlike times; two programs have an operation of the same name."""
+    """Three cores that run three programs for unlike times; two programs have an operation of the
+    same name.
+    """
     planes = []
     for core in range(3):
         events = [
@@ -31,9 +39,11 @@ def session() -> Session:
             DrawnEvent("copy-done.3", 30 * US, 20 * US),
         ]
         metadata = {
-            "fusion.1": op(core % 2, 1, "loop fusion"), "fusion.2": op(2, 2, "output fusion"), "copy-start.3": op(2, 3, "copy-start"),
+            "fusion.1": op(core % 2, 1, "loop fusion"),
+            "fusion.2": op(2, 2, "output fusion"),
+            "copy-start.3": op(2, 3, "copy-start"),
             "copy-done.3": op(2, 4, "copy-done"),
-        }  # fmt: skip
+        }
         peaks: Stats = {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 1.0}
         planes.append(DrawnPlane(f"/device:TPU:{core}", {"XLA Ops": events}, peaks, metadata))
     return session_of(build(planes))
@@ -49,7 +59,10 @@ def test_the_headline_is_the_table_s_first_row_with_its_number(session: Session)
     assert ops["self_fraction"][0] == pytest.approx(60 / BUSY, rel=1e-3)
     assert donut["fraction"] == ops["self_fraction"]  # each slice a row
     assert payload.verdict
-    assert "60.0 µs (summed over 3 cores: 20.0 µs per core), 57.1 % of the operations' time" in payload.verdict.text
+    assert (
+        "60.0 µs (summed over 3 cores: 20.0 µs per core), 57.1 % of the operations' time"
+        in payload.verdict.text
+    )
     assert {"fusion.1 of 0", "fusion.1 of 1"} <= set(donut["name"])  # two programs', as two rows
     assert sum(ops["self_fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
 
@@ -72,7 +85,9 @@ def test_the_same_share_of_waiting_on_four_pages(session: Session) -> None:
 def test_what_is_below_every_limit_is_not_called_bound(session: Session) -> None:
     ops = cells(roofline_model.TOOL.run(session, None, {}))
     limits = dict(zip(ops["op"], ops["bound_by"], strict=True))
-    assert (limits["fusion.1"], limits["fusion.2"], limits["copy-done.3"]) == ("Below every limit",) * 2 + ("Waiting",)
+    assert (limits["fusion.1"], limits["fusion.2"], limits["copy-done.3"]) == ("Below every limit",) * 2 + (
+        "Waiting",
+    )
     assert dict(zip(ops["op"], ops["nearest_limit"], strict=True))["fusion.1"] == "HBM"
 
 
@@ -88,6 +103,12 @@ def test_sums_over_cores_are_called_so(session: Session) -> None:
         assert tool.TOOL.run(session, None, {}).scalars["busy_ps"].note == (
             "summed over 3 cores: 35.0 µs per core, of 50.0 µs from its first operation to its last"
         )
-    programs = {column.name: column for column in roofline_model.TOOL.run(session, None, {}).tables["programs"].columns}
-    assert (programs["total_time_ps"].title, programs["time_per_device_ps"].title) == ("Time, all devices", "Span per device")
+    programs = {
+        column.name: column
+        for column in roofline_model.TOOL.run(session, None, {}).tables["programs"].columns
+    }
+    assert (programs["total_time_ps"].title, programs["time_per_device_ps"].title) == (
+        "Time, all devices",
+        "Span per device",
+    )
     assert programs["time_per_device_ps"].values.tolist() == [50 * US]

@@ -1,4 +1,6 @@
-"""Programs that no compiler wrote, through every page that shows programs: an answer or an error with a remedy, in bounded time."""
+"""Programs that no compiler wrote, through every page that shows programs: an answer or an error with a
+remedy, in bounded time.
+"""
 
 from __future__ import annotations
 
@@ -77,32 +79,59 @@ def loop_without_end() -> bytes:
     """A loop of 2^63 trips around itself."""
     trips = b'{"known_trip_count":{"n":"99999999999999999999"}}'
     shape = array(2**40)
-    body = [instruction(1, "add", shape, [1, 1]), instruction(2, "while", shape, [1], f38=(1, 1), f43=trips) | {1: "while.1"}]
+    body = [
+        instruction(1, "add", shape, [1, 1]),
+        instruction(2, "while", shape, [1], f38=(1, 1), f43=trips) | {1: "while.1"},
+    ]
     return proto([computation(1, "main", body, 2)])
 
 
 def buffers_of_negative_size() -> bytes:
-    places = [{1: i, 2: size, 3: {4: 1}, 4: color} for i, (size, color) in enumerate(((-1, 0), (HUGE, 0), (HUGE, 1), (-HUGE, -3)))]
+    places = [
+        {1: i, 2: size, 3: {4: 1}, 4: color}
+        for i, (size, color) in enumerate(((-1, 0), (HUGE, 0), (HUGE, 1), (-HUGE, -3)))
+    ]
     heap = {
-        1: [{1: kind, 2: buffer, 4: "add.1", 5: other} for kind, buffer, other in ((1, 0, 0), (0, 1, 0), (2, 0, 1), (2, 1, 0), (0, 99, -7))]
+        1: [
+            {1: kind, 2: buffer, 4: "add.1", 5: other}
+            for kind, buffer, other in ((1, 0, 0), (0, 1, 0), (2, 0, 1), (2, 1, 0), (0, 99, -7))
+        ]
     }
-    allocations = [{1: -5, 2: -1, 8: 0, 9: [{1: 0, 2: -9, 3: -9}, {1: 1, 2: HUGE, 3: HUGE}, {1: 77, 2: 1, 3: 1}]}, {1: 0, 2: HUGE, 8: 0}]
-    return entry(instruction(1, "add", array(2), [1]), buffers={1: places, 3: allocations, 4: [heap, heap, {3: 99, 1: []}]})
+    allocations = [
+        {1: -5, 2: -1, 8: 0, 9: [{1: 0, 2: -9, 3: -9}, {1: 1, 2: HUGE, 3: HUGE}, {1: 77, 2: 1, 3: 1}]},
+        {1: 0, 2: HUGE, 8: 0},
+    ]
+    return entry(
+        instruction(1, "add", array(2), [1]),
+        buffers={1: places, 3: allocations, 4: [heap, heap, {3: 99, 1: []}]},
+    )
 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {
-    "operands in a circle": lambda: entry(instruction(1, "add", array(2), [2, 1]), instruction(2, "add", array(2), [1, 2])),
+    "operands in a circle": lambda: entry(
+        instruction(1, "add", array(2), [2, 1]), instruction(2, "add", array(2), [1, 2])
+    ),
     "a computation that calls itself": lambda: entry(
         instruction(1, "fusion", array(2), [1], f38=(1,)), instruction(2, "add", array(2), [1])
     ),
     "computations that call each other": lambda: proto(
-        [computation(k, f"c{k}", [instruction(k, "fusion", array(2), [], f38=(3 - k,), f11="kLoop")], k) for k in (1, 2)]
+        [
+            computation(k, f"c{k}", [instruction(k, "fusion", array(2), [], f38=(3 - k,), f11="kLoop")], k)
+            for k in (1, 2)
+        ]
     ),
     "ids of nothing": lambda: proto(
-        [computation(5, "main", [instruction(1, "add", array(2), [98, 99, -1], f38=(97, -4), f37=(96,))], 95)], entry=94
+        [
+            computation(
+                5, "main", [instruction(1, "add", array(2), [98, 99, -1], f38=(97, -4), f37=(96,))], 95
+            )
+        ],
+        entry=94,
     ),
     "one id for all": lambda: entry(*(instruction(1, "add", array(2), [1]) for _ in range(50))),
-    "sizes that are negative": lambda: entry(instruction(1, "add", array(-4, -8), [1]), instruction(2, "dot", array(-1), [1, 1])),
+    "sizes that are negative": lambda: entry(
+        instruction(1, "add", array(-4, -8), [1]), instruction(2, "dot", array(-1), [1, 1])
+    ),
     "shapes whose product overflows": lambda: entry(
         instruction(1, "add", array(HUGE, HUGE, HUGE), [1, 1]),
         instruction(2, "dot", array(HUGE, HUGE), [1, 1], f30={1: (0, -3, 99), 2: (1,)}),
@@ -110,16 +139,23 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a window without end": lambda: entry(
         instruction(1, "add", array(2**31)),
         instruction(
-            2, "convolution", array(HUGE), [1, 1], f15={1: [{1: HUGE, 2: -1, 3: -HUGE, 4: HUGE, 5: HUGE, 6: -1}]}, f16={7: 9, 8: -9}
+            2,
+            "convolution",
+            array(HUGE),
+            [1, 1],
+            f15={1: [{1: HUGE, 2: -1, 3: -HUGE, 4: HUGE, 5: HUGE, 6: -1}]},
+            f16={7: 9, 8: -9},
         ),
     ),
     "a loop without end": loop_without_end,
     "buffers of negative size": buffers_of_negative_size,
     "frames in a circle": lambda: entry(
-        instruction(1, "add", array(2), f7={15: 1}), f17={1: ["a"], 2: ["f"], 3: [{1: 1, 2: 1, 3: -3}], 4: [{1: 1, 2: 2}, {1: 1, 2: 1}]}
+        instruction(1, "add", array(2), f7={15: 1}),
+        f17={1: ["a"], 2: ["f"], 3: [{1: 1, 2: 1, 3: -3}], 4: [{1: 1, 2: 2}, {1: 1, 2: 1}]},
     ),
     "numbers that point nowhere": lambda: entry(
-        instruction(1, "get-tuple-element", array(2), [1], f13=-5, f26=HUGE), instruction(2, "parameter", array(2), f9=-HUGE)
+        instruction(1, "get-tuple-element", array(2), [1], f13=-5, f26=HUGE),
+        instruction(2, "parameter", array(2), f9=-HUGE),
     ),
     "no instructions": lambda: proto([computation(1, "main", [], 1)]),
     "names that are no text": lambda: entry(
@@ -139,8 +175,12 @@ def test_hostile_programs_are_answered_or_refused(case: str) -> None:
 
 def test_a_sound_program_is_answered_by_all() -> None:
     shape = array(8, 16)
-    program = entry(instruction(1, "add", shape, f9=0), instruction(2, "add", shape, [1, 1]), buffers=_buffers())
-    assert look_at_all(session_with(program, ("add.1", "add.2"))) == len(ASKED) - 1 + len(FILES)  # nothing lies in the second space
+    program = entry(
+        instruction(1, "add", shape, f9=0), instruction(2, "add", shape, [1, 1]), buffers=_buffers()
+    )
+    assert look_at_all(session_with(program, ("add.1", "add.2"))) == len(ASKED) - 1 + len(
+        FILES
+    )  # nothing lies in the second space
 
 
 def _buffers() -> dict[int, Any]:
@@ -169,7 +209,9 @@ def chain_of_calls(n: int) -> Iterator[bytes]:
 @pytest.mark.parametrize(("nested", "n"), [("operands", 10**6), ("calls", 10**5)])
 def test_deep_nesting_takes_time_in_proportion(nested: str, n: int) -> None:
     module = raw(1, b"jit_f") + (
-        raw(3, raw(1, b"main") + b"".join(chain_of_operands(n)) + b"\x28\x01") if nested == "operands" else b"".join(chain_of_calls(n))
+        raw(3, raw(1, b"main") + b"".join(chain_of_operands(n)) + b"\x28\x01")
+        if nested == "operands"
+        else b"".join(chain_of_calls(n))
     )
     session = session_with(raw(1, module + b"\x30\x01"), (f"add.{n}", "add.1"))
     start = time.process_time()
@@ -178,7 +220,10 @@ def test_deep_nesting_takes_time_in_proportion(nested: str, n: int) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6), st.integers(0, 60))
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6),
+    st.integers(0, 60),
+)
 def test_changed_bytes_are_answered_or_refused(changes: list[tuple[int, int]], cut: int) -> None:
     data = bytearray(small_proto())
     for at, byte in changes:

@@ -36,7 +36,11 @@ def computing() -> Trace:
 
 
 def cells(column: Column) -> list[Any]:
-    return [column.strings[i] for i in column.values.tolist()] if column.strings is not None else column.values.tolist()
+    return (
+        [column.strings[i] for i in column.values.tolist()]
+        if column.strings is not None
+        else column.values.tolist()
+    )
 
 
 def table(payload: Payload, name: str) -> dict[str, list[Any]]:
@@ -57,9 +61,14 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
     assert payload.verdict.details[1].startswith("Expected gain: ")
     assert (
         payload.verdict.details[2]
-        == "On the host 100 % of the time for input is demanded reads; `…::Map::TFRecord` is the largest part of that, 100 %."
+        == "On the host 100 % of the time for input is demanded reads; `…::Map::TFRecord` is the largest "
+        "part of that, 100 %."
     )
-    assert [step.tool for step in payload.verdict.next] == ["trace_viewer", "tf_data_bottleneck_analysis", "overview_page"]
+    assert [step.tool for step in payload.verdict.next] == [
+        "trace_viewer",
+        "tf_data_bottleneck_analysis",
+        "overview_page",
+    ]
     assert set(payload.verdict.next[0].params) == {"start_ps", "end_ps"}
 
 
@@ -71,7 +80,9 @@ def test_tables_and_their_columns_agree() -> None:
     assert np.sum([steps[name] for name in breakdown["column"]], axis=0).tolist() == steps["step_time_ps"]
     assert sum(breakdown["fraction"]) == pytest.approx(1)
     waited = steps["input_ps"]
-    assert steps["input_fraction"] == pytest.approx([time / whole for time, whole in zip(waited, steps["step_time_ps"], strict=True)])
+    assert steps["input_fraction"] == pytest.approx(
+        [time / whole for time, whole in zip(waited, steps["step_time_ps"], strict=True)]
+    )
     assert scalar(payload, "input_fraction") == pytest.approx(sum(waited) / sum(steps["step_time_ps"]))
     assert scalar(payload, "input_fraction_min") == pytest.approx(min(steps["input_fraction"]))
     assert scalar(payload, "waiting_avg_ps") == pytest.approx(sum(waited) / 2)
@@ -84,7 +95,19 @@ def test_tables_and_their_columns_agree() -> None:
 
 def test_colours_are_the_frontends() -> None:
     payload = TOOL.run(session_of(job()), None, {})
-    known = {"compute", "input", "output", "collective", "d2d", "host", "python", "wait", "compile", "launch", "idle"}
+    known = {
+        "compute",
+        "input",
+        "output",
+        "collective",
+        "d2d",
+        "host",
+        "python",
+        "wait",
+        "compile",
+        "launch",
+        "idle",
+    }
     for name in ("breakdown", "host_categories"):
         assert set(table(payload, name)["color"]) <= known
 
@@ -103,7 +126,8 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
     """One host of eight waits 30 % of its steps: 3.75 % in the mean."""
     hosts = {
         f"synthetic-tpu-{i}": tpu_xspace(
-            TpuJob(Parts(compute=0.69, infeed=0.3 if i == 5 else 0), n_cores=1, lead_ps=0), f"synthetic-tpu-{i}"
+            TpuJob(Parts(compute=0.69, infeed=0.3 if i == 5 else 0), n_cores=1, lead_ps=0),
+            f"synthetic-tpu-{i}",
         )
         for i in range(8)
     }
@@ -116,7 +140,9 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
     assert scalar(payload, "input_fraction") < 0.05
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
-    assert payload.verdict.text.startswith("Highly input-bound on synthetic-tpu-5: it waits 300 µs (30.0 %) of each of its steps")
+    assert payload.verdict.text.startswith(
+        "Highly input-bound on synthetic-tpu-5: it waits 300 µs (30.0 %) of each of its steps"
+    )
     assert table(payload, "advice")["tool"] != ["overview_page"]
 
 
@@ -129,14 +155,20 @@ def test_hosts_that_wait_alike_are_said_to() -> None:
 def test_meanings_are_sentences() -> None:
     payload = TOOL.run(session_of(job()), None, {})
     for name in ("breakdown", "host_categories"):
-        assert all(text.startswith(("Time spent ", "The rest", "No operation")) for text in table(payload, name)["meaning"])
+        assert all(
+            text.startswith(("Time spent ", "The rest", "No operation"))
+            for text in table(payload, name)["meaning"]
+        )
         assert not any("spent the rest" in text for text in table(payload, name)["meaning"])
 
 
 def test_a_job_that_computes_is_told_to_look_elsewhere() -> None:
     payload = TOOL.run(session_of(computing()), None, {})
     assert payload.verdict is not None
-    assert (payload.verdict.level, payload.verdict.text) == ("good", "Not input-bound: no step waits for data.")
+    assert (payload.verdict.level, payload.verdict.text) == (
+        "good",
+        "Not input-bound: no step waits for data.",
+    )
     assert table(payload, "advice")["tool"] == ["overview_page"]
 
 
@@ -154,19 +186,27 @@ def test_without_steps_only_the_host_is_told_of() -> None:
 def test_an_empty_trace_has_an_answer() -> None:
     payload = TOOL.run(session_of(drawing("")), None, {})
     assert encode_json(payload)
-    assert all(len(column.values) == made.n_rows for made in payload.tables.values() for column in made.columns)
+    assert all(
+        len(column.values) == made.n_rows for made in payload.tables.values() for column in made.columns
+    )
 
 
 def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
-    """Values as XProf 2.24.2 gives them for the same file: infeed 25 % (20 to 25 % over cores), outfeed 5 %, idle 5 %."""
+    """Values as XProf 2.24.2 gives them for the same file: infeed 25 % (20 to 25 % over cores), outfeed 5 %,
+    idle 5 %.
+    """
     made = TpuJob(Parts(compute=0.6, infeed=0.2, outfeed=0.05, collective=0.05), n_cores=2, core_delay=0.05)
-    payload = TOOL.run(Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(made)})), cache=False), None, {})
+    payload = TOOL.run(
+        Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(made)})), cache=False), None, {}
+    )
     steps = table(payload, "steps")
     assert steps["input_core"] == ["synthetic-tpu:1"] * 6
     assert steps["input_fraction_min"] == pytest.approx([0.2] * 6)
     assert steps["input_fraction_max"] == pytest.approx([0.25] * 6)
     first = {name: values[0] / PS_PER_MS for name, values in steps.items() if name.startswith("tc_")}
-    assert first == pytest.approx({"tc_compute_ps": 0.6, "tc_infeed_ps": 0.25, "tc_outfeed_ps": 0.05, "tc_idle_ps": 0.05})
+    assert first == pytest.approx(
+        {"tc_compute_ps": 0.6, "tc_infeed_ps": 0.25, "tc_outfeed_ps": 0.05, "tc_idle_ps": 0.05}
+    )
     assert payload.verdict is not None
     assert payload.verdict.text == "Highly input-bound: each step waits 250 µs (25.0 %) for data."
     assert "core synthetic-tpu:1 waits longest in 6 of 6 steps" in payload.verdict.details[0]
@@ -176,7 +216,9 @@ def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
 
 def test_sparse_cores_are_shown_beside_the_steps(tmp_path: Path) -> None:
     made = TpuJob(Parts(compute=0.6, infeed=0.1), n_cores=1, n_sparse_cores=2)
-    payload = TOOL.run(Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(made)})), cache=False), None, {})
+    payload = TOOL.run(
+        Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(made)})), cache=False), None, {}
+    )
     steps = table(payload, "steps")
     assert steps["sc_compute_ps"][0] / PS_PER_MS == pytest.approx(0.1)
     assert steps["sc_idle_ps"][0] / PS_PER_MS == pytest.approx(0.9)
@@ -185,7 +227,9 @@ def test_sparse_cores_are_shown_beside_the_steps(tmp_path: Path) -> None:
 
 def test_planted_shares_of_a_gpu_come_back(tmp_path: Path) -> None:
     made = GpuJob(Parts(compute=0.5, infeed=0.2, outfeed=0.1, collective=0.1))
-    payload = TOOL.run(Session(str(write_run(tmp_path, {"synthetic-gpu": gpu_xspace(made)})), cache=False), None, {})
+    payload = TOOL.run(
+        Session(str(write_run(tmp_path, {"synthetic-gpu": gpu_xspace(made)})), cache=False), None, {}
+    )
     assert scalar(payload, "input_fraction") == pytest.approx(0.2)
     assert scalar(payload, "output_fraction") == pytest.approx(0.1)
 
@@ -200,6 +244,11 @@ def test_hosts_of_a_tpu_job_are_aligned_and_the_worst_named(tmp_path: Path) -> N
     assert table(payload, "steps")["input_fraction"] == pytest.approx([0.16] * 6)
     assert table(payload, "steps")["input_core"] == ["synthetic-tpu-1:0"] * 6
     steps = table(payload, "steps")
-    assert np.sum([steps[name] for name in table(payload, "breakdown")["column"]], axis=0).tolist() == steps["step_time_ps"]
+    assert (
+        np.sum([steps[name] for name in table(payload, "breakdown")["column"]], axis=0).tolist()
+        == steps["step_time_ps"]
+    )
     assert payload.verdict is not None
-    assert payload.verdict.details[0].startswith("synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30.0 %)")
+    assert payload.verdict.details[0].startswith(
+        "synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30.0 %)"
+    )

@@ -29,7 +29,9 @@ def table(payload: Payload, name: str) -> dict[str, list[object]]:
 @pytest.fixture(scope="module")
 def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Session:
     folder = tmp_path_factory.mktemp("kernels") / "run"
-    return Session(str(write_run(folder, {f"host-{i}": kernels_xspace(host=f"host-{i}") for i in range(2)})), cache=False)
+    return Session(
+        str(write_run(folder, {f"host-{i}": kernels_xspace(host=f"host-{i}") for i in range(2)})), cache=False
+    )
 
 
 def test_rows_are_those_that_were_planted(two_hosts: Session) -> None:
@@ -55,13 +57,20 @@ def test_hosts_are_merged(two_hosts: Session) -> None:
 def test_launch_and_units(two_hosts: Session) -> None:
     found = table(TOOL.run(two_hosts, None, {}), "kernels")
     gemm = found["kernel"].index(KERNELS[0].name)
-    assert [found[key][gemm] for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")] == [
+    assert [
+        found[key][gemm]
+        for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
+    ] == [
         32,
         3072,
         1024,
         2048,
     ]
-    assert (found["block"][gemm], found["grid"][gemm], found["occupancy_fraction"][gemm]) == ("128,1,1", "16,2,1", 0.5)
+    assert (found["block"][gemm], found["grid"][gemm], found["occupancy_fraction"][gemm]) == (
+        "128,1,1",
+        "16,2,1",
+        0.5,
+    )
     plain = found["kernel"].index("volta_sgemm_128x64_tn")
     assert (found["is_tensor_core_eligible"][plain], found["uses_tensor_cores"][plain]) == (True, False)
     assert np.isnan(found["shared_bytes"][plain])  # type: ignore[call-overload]
@@ -79,14 +88,21 @@ def test_groups_add_up(two_hosts: Session) -> None:
     row = eigen["kernel"].index("void Eigen::internal::EigenMetaKernel<float>(int)")
     assert (eigen["n_variants"][row], eigen["min_ps"][row], eigen["max_ps"][row]) == (2, 3 * US, 12 * US)
     libraries = table(payload, "by_library")
-    assert dict(zip(libraries["library"], libraries["tensor_core_fraction"], strict=True))["TensorFlow / Eigen"] == 0
+    assert (
+        dict(zip(libraries["library"], libraries["tensor_core_fraction"], strict=True))["TensorFlow / Eigen"]
+        == 0
+    )
     assert set(libraries["library"]) == {"cuBLAS", "TensorFlow / Eigen", "Triton"}
     assert "(no operation)" in table(payload, "by_op")["op"]
 
 
 def test_pies_have_ten_slices_and_the_rest() -> None:
-    events = [DrawnEvent(f"k{i}", i * 100 * PS, (i + 1) * PS, {"kernel_details": "regs:1"}) for i in range(13)]
-    pie = TOOL.run(session_of(build([DrawnPlane("/device:GPU:0", {"Stream #1": events})])), None, {}).tables["top_kernels"]
+    events = [
+        DrawnEvent(f"k{i}", i * 100 * PS, (i + 1) * PS, {"kernel_details": "regs:1"}) for i in range(13)
+    ]
+    pie = TOOL.run(session_of(build([DrawnPlane("/device:GPU:0", {"Stream #1": events})])), None, {}).tables[
+        "top_kernels"
+    ]
     assert (pie.n_rows, pie.note) == (11, "3 more in Other")
     assert cells(pie.columns[1])[-1] == (1 + 2 + 3) * PS
 
@@ -95,32 +111,53 @@ def test_verdict_names_the_first_kernel_and_leads_to_its_longest_launch(two_host
     verdict = TOOL.run(two_hosts, ["host-0"], {}).verdict
     assert verdict
     assert verdict.text.startswith("`triton_poi_fused_add_0` takes the most time: 420 µs, 41.9 %")
-    # Its twentieth launch lasts 40 µs; before it 15 launches of other kernels (582 µs) and 19 of its own (380 µs), with pauses of 1 µs.
+    # Its twentieth launch lasts 40 µs; before it 15 launches of other kernels (582 µs) and 19 of its own (380
+    # µs), with pauses of 1 µs.
     start = 582 + 15 + 380 + 19
-    assert verdict.next[0].params == {"hosts": "host-0", "start_ps": str((start - 40) * US), "end_ps": str((start + 80) * US)}
+    assert verdict.next[0].params == {
+        "hosts": "host-0",
+        "start_ps": str((start - 40) * US),
+        "end_ps": str((start + 80) * US),
+    }
 
 
 def warnings_of(tmp_path: Path, *kernels: Kernel) -> tuple[str, ...]:
-    verdict = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {}).verdict
+    verdict = TOOL.run(
+        Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {}
+    ).verdict
     assert verdict
     return verdict.details
 
 
 def test_idle_tensor_cores_are_named(tmp_path: Path) -> None:
-    idle = warnings_of(tmp_path, Kernel("volta_sgemm_128x64_tn", "dense/MatMul:MatMul"), Kernel("add", "x/Add:AddV2"))
+    idle = warnings_of(
+        tmp_path, Kernel("volta_sgemm_128x64_tn", "dense/MatMul:MatMul"), Kernel("add", "x/Add:AddV2")
+    )
     assert len(idle) == 1
     assert "50.0 % of the time" in idle[0]
     assert "`dense/MatMul`" in idle[0]
     # A transposition before a product that does use them is no product without them.
-    assert warnings_of(tmp_path, Kernel("transpose", "dense/MatMul:MatMul"), Kernel("volta_h884gemm", "dense/MatMul:MatMul")) == ()
+    assert (
+        warnings_of(
+            tmp_path,
+            Kernel("transpose", "dense/MatMul:MatMul"),
+            Kernel("volta_h884gemm", "dense/MatMul:MatMul"),
+        )
+        == ()
+    )
 
 
 def test_a_kernel_that_uses_tensor_cores_could_whatever_its_operation(tmp_path: Path) -> None:
     """As in a command buffer, whose kernels' operations are unknown."""
     kernels = [Kernel("volta_h884gemm"), Kernel("add", "x/Add:AddV2")]
-    payload = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {})
+    payload = TOOL.run(
+        Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {}
+    )
     found = table(payload, "kernels")
-    assert dict(zip(found["kernel"], found["is_tensor_core_eligible"], strict=True)) == {"volta_h884gemm": True, "add": False}
+    assert dict(zip(found["kernel"], found["is_tensor_core_eligible"], strict=True)) == {
+        "volta_h884gemm": True,
+        "add": False,
+    }
     assert payload.scalars["tensor_core_fraction"].note == "operations that could use them take 50.0 %"
 
 
@@ -149,29 +186,74 @@ def test_a_gpu_without_kernels_says_so() -> None:
 
 
 def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
-    """With its operators, its estimate of the occupancy, and ours where Kineto says 0 as it does not know of more shared memory."""
+    """With its operators, its estimate of the occupancy, and ours where Kineto says 0 as it does not know of
+    more shared memory.
+    """
     host, gpu = {"pid": 100, "tid": 100}, {"pid": 0, "tid": 7}
 
     def kernel(number: int, name: str, **details: object) -> list[dict[str, object]]:
         at = 100 * number
         ids = {"External id": number, "correlation": number}
-        launch = {"registers per thread": 168, "grid": [132, 1, 1], "block": [384, 1, 1], "device": 0, **details}
+        launch = {
+            "registers per thread": 168,
+            "grid": [132, 1, 1],
+            "block": [384, 1, 1],
+            "device": 0,
+            **details,
+        }
         return [
-            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": at, "dur": 20, **host, "args": {"External id": number}},
-            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": at + 5, "dur": 5, **host, "args": ids},
-            {"ph": "X", "cat": "kernel", "name": name, "ts": at + 30, "dur": 10 * number, **gpu, "args": {**ids, **launch}},
+            {
+                "ph": "X",
+                "cat": "cpu_op",
+                "name": "aten::mm",
+                "ts": at,
+                "dur": 20,
+                **host,
+                "args": {"External id": number},
+            },
+            {
+                "ph": "X",
+                "cat": "cuda_runtime",
+                "name": "cudaLaunchKernel",
+                "ts": at + 5,
+                "dur": 5,
+                **host,
+                "args": ids,
+            },
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": name,
+                "ts": at + 30,
+                "dur": 10 * number,
+                **gpu,
+                "args": {**ids, **launch},
+            },
         ]
 
     product = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
-    told, untold = {"shared memory": 0, "est. achieved occupancy %": 19}, {"shared memory": 231424, "est. achieved occupancy %": 0}
+    told, untold = (
+        {"shared memory": 0, "est. achieved occupancy %": 19},
+        {"shared memory": 231424, "est. achieved occupancy %": 0},
+    )
     events = [*kernel(1, "my_kernel", **told), *kernel(2, product, **untold)]
-    devices = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}]
+    devices = [
+        {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+    ]
     run = tmp_path / "plugins" / "profile" / "run"
     run.mkdir(parents=True)
     (run / "host.pt.trace.json").write_text(json.dumps({"deviceProperties": devices, "traceEvents": events}))
     found = table(TOOL.run(Session(str(run), cache=False), None, {}), "kernels")
-    assert (found["kernel"], found["op"], found["library"]) == ([product, "my_kernel"], ["aten::mm"] * 2, ["cuBLAS", "Other"])
+    assert (found["kernel"], found["op"], found["library"]) == (
+        [product, "my_kernel"],
+        ["aten::mm"] * 2,
+        ["cuBLAS", "Other"],
+    )
     assert (found["uses_tensor_cores"], found["is_tensor_core_eligible"]) == ([True, False], [True, True])
     assert found["occupancy_fraction"] == pytest.approx([384 / 2048, 0.19])
     assert found["is_occupancy_computed"] == [True, False]
-    assert (found["total_ps"], found["shared_bytes"], found["block"]) == ([20_000_000, 10_000_000], [231424, 0], ["384,1,1"] * 2)
+    assert (found["total_ps"], found["shared_bytes"], found["block"]) == (
+        [20_000_000, 10_000_000],
+        [231424, 0],
+        ["384,1,1"] * 2,
+    )

@@ -24,7 +24,9 @@ def program(size: int, target: str = "", config: bytes = b"", tiled: bool = Fals
     """A program that holds one value of `size` bytes."""
     shape = {**array(size // 512, 128), 5: _TILED} if tiled else array(size // 4)
     opcode = "custom-call" if target else "fusion" if config else "add"
-    one = instruction(1, opcode, shape, **({"f28": target} if target else {}), **({"f43": config} if config else {}))
+    one = instruction(
+        1, opcode, shape, **({"f28": target} if target else {}), **({"f43": config} if config else {})
+    )
     place: dict[int, Any] = {1: 0, 2: size, 3: {4: 1}, 4: 0}
     allocation = {1: 0, 2: size, 9: [{1: 0, 2: 0, 3: size}]}
     heap = {1: [{1: 0, 2: 0, 4: f"{opcode}.1"}], 3: 0}
@@ -41,15 +43,33 @@ def programs_only(folder: Path, *programs: bytes) -> Session:
 @pytest.mark.parametrize(
     ("data", "told", "device"),
     [
-        (program(4 * MIB, "__cudnn$convForward"), "4.00 MiB of device memory (device unknown)", "GPU of unknown model"),
-        (program(4 * MIB, "__cublas$gemm"), "4.00 MiB of device memory (device unknown)", "GPU of unknown model"),
-        (program(4 * MIB, config=b'{"operation_queue_id":"0"}'), "4.00 MiB of device memory (device unknown)", "GPU of unknown model"),
-        (program(4 * MIB, config=b'{"outer_dimension_partitions":[]}'), "4.00 MiB of main memory (device unknown)", "CPU of unknown model"),
+        (
+            program(4 * MIB, "__cudnn$convForward"),
+            "4.00 MiB of device memory (device unknown)",
+            "GPU of unknown model",
+        ),
+        (
+            program(4 * MIB, "__cublas$gemm"),
+            "4.00 MiB of device memory (device unknown)",
+            "GPU of unknown model",
+        ),
+        (
+            program(4 * MIB, config=b'{"operation_queue_id":"0"}'),
+            "4.00 MiB of device memory (device unknown)",
+            "GPU of unknown model",
+        ),
+        (
+            program(4 * MIB, config=b'{"outer_dimension_partitions":[]}'),
+            "4.00 MiB of main memory (device unknown)",
+            "CPU of unknown model",
+        ),
         (program(4 * MIB, tiled=True), "4.00 MiB of HBM (device unknown)", "TPU of unknown model"),
         (program(4 * MIB), "4.00 MiB of device memory (device unknown)", "unknown"),
     ],
 )
-def test_without_a_trace_the_program_tells_its_kind_of_device(data: bytes, told: str, device: str, tmp_path: Path) -> None:
+def test_without_a_trace_the_program_tells_its_kind_of_device(
+    data: bytes, told: str, device: str, tmp_path: Path
+) -> None:
     payload = VIEWER.run(programs_only(tmp_path / "run", data), None, {})
     assert payload.verdict
     assert told in payload.verdict.text
@@ -57,7 +77,9 @@ def test_without_a_trace_the_program_tells_its_kind_of_device(data: bytes, told:
 
 
 def test_another_program_of_the_run_may_tell_it(tmp_path: Path) -> None:
-    session = programs_only(tmp_path / "run", program(4 * MIB), program(MIB, "__cublas$gemm"), program(2 * MIB))
+    session = programs_only(
+        tmp_path / "run", program(4 * MIB), program(MIB, "__cublas$gemm"), program(2 * MIB)
+    )
     payload = VIEWER.run(session, None, {"program": "jit_p0"})
     assert table(payload, "chosen")["device"] == ["GPU of unknown model"]
 
@@ -68,7 +90,9 @@ def test_the_page_opens_on_a_program_that_ran(tmp_path: Path) -> None:
     plane = PlaneWriter(space, "/device:TPU:0")
     line = plane.line("XLA Ops", 1, 0)
     for number in (6, 7):
-        plane.metadata(f"%add.{number} = add()", {"program_id": number, "symbol_id": 1, "hlo_category": "x"}, "add.1")
+        plane.metadata(
+            f"%add.{number} = add()", {"program_id": number, "symbol_id": 1, "hlo_category": "x"}, "add.1"
+        )
         plane.event(line, f"%add.{number} = add()", number * MIB, MIB)
     hlo = PlaneWriter(space, "/host:metadata")
     for number, size in ((5, 64 * MIB), (6, 2 * MIB), (7, 8 * MIB)):

@@ -27,7 +27,9 @@ def table(payload: Payload, name: str) -> dict[str, list[object]]:
 
 
 def run_of(folder: Path, **hosts: MemoryJob) -> Session:
-    files = {host.replace("_", "-"): memory_xspace(job, host.replace("_", "-")) for host, job in hosts.items()}
+    files = {
+        host.replace("_", "-"): memory_xspace(job, host.replace("_", "-")) for host, job in hosts.items()
+    }
     return Session(str(write_run(folder / "run", files)), cache=False)
 
 
@@ -38,7 +40,11 @@ def value(payload: Payload, name: str) -> object:
 def test_numbers_are_those_that_were_planted(tmp_path: Path) -> None:
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob()), None, {})
     used = (4096 + 3 * 256) * KIB
-    assert (value(payload, "peak_bytes"), value(payload, "heap_bytes"), value(payload, "stack_bytes")) == (used, used, 0)
+    assert (value(payload, "peak_bytes"), value(payload, "heap_bytes"), value(payload, "stack_bytes")) == (
+        used,
+        used,
+        0,
+    )
     assert (value(payload, "n_allocations"), value(payload, "n_deallocations")) == (60, 60)
     assert value(payload, "capacity_bytes") == 64 * 1024 * KIB
     assert value(payload, "free_bytes") == 64 * 1024 * KIB - used
@@ -54,9 +60,16 @@ def test_the_table_of_the_peak(tmp_path: Path) -> None:
     assert active["total_bytes"] == [4096 * KIB, 768 * KIB]
     assert active["n_occurrences"][1] == 3
     assert np.isnan(active["n_occurrences"][0])  # type: ignore[call-overload]
-    assert [active[key][1] for key in ("allocation_bytes", "requested_bytes", "dtype", "shape", "region", "step")] == [
-        256 * KIB, 256 * KIB - 6, "float32", "[65536]", "output", "train 19",
-    ]  # fmt: skip
+    assert [
+        active[key][1] for key in ("allocation_bytes", "requested_bytes", "dtype", "shape", "region", "step")
+    ] == [
+        256 * KIB,
+        256 * KIB - 6,
+        "float32",
+        "[65536]",
+        "output",
+        "train 19",
+    ]
     assert sum(active["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
 
 
@@ -70,7 +83,9 @@ def test_another_moment(tmp_path: Path) -> None:
 
 
 def test_stack_is_a_row_and_part_of_the_peak(tmp_path: Path) -> None:
-    payload = TOOL.run(run_of(tmp_path, host=MemoryJob(stack_bytes=16 * 1024 * KIB, is_tpu=True, n_memories=2)), None, {})
+    payload = TOOL.run(
+        run_of(tmp_path, host=MemoryJob(stack_bytes=16 * 1024 * KIB, is_tpu=True, n_memories=2)), None, {}
+    )
     assert value(payload, "peak_bytes") == (16 * 1024 + 4096 + 768) * KIB
     assert table(payload, "active")["op"][0] == "(stack)"
     assert table(payload, "memories")["memory"] == ["device 0", "device 1"]
@@ -95,16 +110,23 @@ def test_windows_are_read_anew_and_keep_the_peak(tmp_path: Path) -> None:
 
 
 def test_all_hosts_and_devices_stand_side_by_side(tmp_path: Path) -> None:
-    session = run_of(tmp_path, worker_0=MemoryJob(n_memories=2), worker_1=MemoryJob(n_memories=2, weights_bytes=9000 * KIB))
+    session = run_of(
+        tmp_path, worker_0=MemoryJob(n_memories=2), worker_1=MemoryJob(n_memories=2, weights_bytes=9000 * KIB)
+    )
     payload = TOOL.run(session, None, {})
     memories = table(payload, "memories")
     assert list(zip(memories["host"], memories["memory"], strict=True)) == [
-        ("worker-1", "GPU_0_bfc"), ("worker-1", "GPU_1_bfc"), ("worker-0", "GPU_0_bfc"), ("worker-0", "GPU_1_bfc"),
-    ]  # fmt: skip
+        ("worker-1", "GPU_0_bfc"),
+        ("worker-1", "GPU_1_bfc"),
+        ("worker-0", "GPU_0_bfc"),
+        ("worker-0", "GPU_1_bfc"),
+    ]
     small = table(payload, "history")
     assert set(small["row"]) == {0, 1, 2, 3}
     for row, peak in enumerate(memories["peak_bytes"]):
-        assert max(used for r, used in zip(small["row"], small["used_bytes"], strict=True) if r == row) == peak  # type: ignore[type-var]
+        assert (
+            max(used for r, used in zip(small["row"], small["used_bytes"], strict=True) if r == row) == peak
+        )  # type: ignore[type-var]
     assert value(payload, "row") == 0
     chosen = TOOL.run(session, None, {"memory": "worker-0/GPU_1_bfc"})
     assert (value(chosen, "row"), value(chosen, "peak_bytes")) == (3, (4096 + 768) * KIB)
@@ -117,7 +139,8 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
     assert payload.verdict.level == "warn"
     said = payload.verdict.details[0]
     assert said.startswith(
-        "A leak? What stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the memory is full after"
+        "A leak? What stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the "
+        "memory is full after"
     )
     assert "`cache/Append`: 896 KiB in 14 allocations" in said
     assert table(payload, "memories")["floor_rise_bytes"] == [64 * KIB]
@@ -127,7 +150,9 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
 
 
 def test_steps_that_no_device_ran_are_the_annotations(tmp_path: Path) -> None:
-    space = memory_xspace(MemoryJob(leak_bytes=64 * KIB)) + kernels_xspace()  # messages put together: planes of both
+    space = (
+        memory_xspace(MemoryJob(leak_bytes=64 * KIB)) + kernels_xspace()
+    )  # messages put together: planes of both
     payload = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": space})), cache=False), None, {})
     assert table(payload, "floor")["step"] == [f"train {i}" for i in (0, *range(20))]
     assert payload.verdict
@@ -135,7 +160,9 @@ def test_steps_that_no_device_ran_are_the_annotations(tmp_path: Path) -> None:
 
 
 def test_a_leak_of_another_memory_is_told_too(tmp_path: Path) -> None:
-    session = run_of(tmp_path, good=MemoryJob(weights_bytes=20_000 * KIB), leaks=MemoryJob(leak_bytes=64 * KIB))
+    session = run_of(
+        tmp_path, good=MemoryJob(weights_bytes=20_000 * KIB), leaks=MemoryJob(leak_bytes=64 * KIB)
+    )
     verdict = TOOL.run(session, None, {}).verdict
     assert verdict
     assert verdict.details == ("The floor also rises in `leaks/GPU_0_bfc`.",)
@@ -147,7 +174,11 @@ def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     assert payload.verdict.level == "good"
     (left,) = payload.verdict.details
     peak, whole = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
-    assert left == f"Memory is not short: since the process began {format_bytes(whole - peak)} or more were left at any time."
+    assert (
+        left
+        == f"Memory is not short: since the process began {format_bytes(whole - peak)} or more were left at "
+        "any time."
+    )
     assert table(payload, "memories")["floor_rise_bytes"] == [0]
 
 
@@ -168,10 +199,13 @@ def two_allocations(levels: tuple[int, int]) -> Session:
     """Of 70 bytes each; the levels that the allocator tells after them."""
     events = [
         DrawnEvent(
-            "MemoryAllocation", 10 * i, 0, {"allocator_name": "x", "addr": i, "allocation_bytes": 70, "bytes_allocated": level}
+            "MemoryAllocation",
+            10 * i,
+            0,
+            {"allocator_name": "x", "addr": i, "allocation_bytes": 70, "bytes_allocated": level},
         )
         for i, level in enumerate(levels)
-    ]  # fmt: skip
+    ]
     return session_of(build([DrawnPlane("/host:CPU", {"main": events})]))
 
 

@@ -15,10 +15,15 @@ A, F = 0, 1
 
 
 def long_program(n: int) -> bytes:
-    """A chain: each of n values is allocated, and released after the next one's allocation. Sizes are 1000, 2000 … in turn."""
+    """A chain: each of n values is allocated, and released after the next one's allocation. Sizes are 1000,
+    2000 … in turn.
+    """
     size = [1000 * (i % 7 + 1) for i in range(n)]
     instructions = [
-        instruction(i + 1, "add", array(size[i] // 4), [i] if i else [], f7={2: f"jit(f)/layer_{i}", 3: "a.py", 4: i}) for i in range(n)
+        instruction(
+            i + 1, "add", array(size[i] // 4), [i] if i else [], f7={2: f"jit(f)/layer_{i}", 3: "a.py", 4: i}
+        )
+        for i in range(n)
     ]
     buffers = [{1: i, 2: size[i], 3: {4: i + 1}, 4: 0} for i in range(n)]
     events: list[Any] = []
@@ -27,7 +32,10 @@ def long_program(n: int) -> bytes:
         if i:
             events.append({1: F, 2: i - 1, 4: f"add.{i + 1}"})
     allocation = {1: 0, 2: 14_000, 9: [{1: i, 2: 7000 * (i % 2), 3: size[i]} for i in range(n)]}
-    return proto([computation(1, "main", instructions, n)], buffers={1: buffers, 3: [allocation], 4: [{1: events, 3: 0}]})
+    return proto(
+        [computation(1, "main", instructions, n)],
+        buffers={1: buffers, 3: [allocation], 4: [{1: events, 3: 0}]},
+    )
 
 
 @pytest.fixture

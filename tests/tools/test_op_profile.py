@@ -43,8 +43,12 @@ def test_times_and_utilizations_are_those_that_were_planted(tpu: Session) -> Non
     assert fusion["self_time_ps"] == pytest.approx(0.5 * whole)
     assert fusion["time_fraction"] == pytest.approx(0.5)
     assert fusion["n_occurrences"] == 8
-    assert fusion["flops_fraction"] == pytest.approx(JOB.flops / (0.5 * JOB.step_ps / 1e12) / JOB.peak_flops_per_s)
-    assert fusion["hbm_fraction"] == pytest.approx(JOB.n_bytes / (0.5 * JOB.step_ps / 1e12) / JOB.peak_bytes_per_s)
+    assert fusion["flops_fraction"] == pytest.approx(
+        JOB.flops / (0.5 * JOB.step_ps / 1e12) / JOB.peak_flops_per_s
+    )
+    assert fusion["hbm_fraction"] == pytest.approx(
+        JOB.n_bytes / (0.5 * JOB.step_ps / 1e12) / JOB.peak_bytes_per_s
+    )
     assert node(found, "IDLE")["time_fraction"] == pytest.approx(0.1)
     assert node(found, "all")["flops"] == JOB.flops * 8
 
@@ -84,7 +88,9 @@ def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def test_details_of_a_dot_on_cpu(cpu: Session) -> None:
     nodes = cells(TOOL.run(cpu, None, {"limit": "10000"}), "nodes")
-    ops = [(p, n) for p, n, k in zip(nodes["program"], nodes["name"], nodes["kind"], strict=True) if k == "op"]
+    ops = [
+        (p, n) for p, n, k in zip(nodes["program"], nodes["name"], nodes["kind"], strict=True) if k == "op"
+    ]
     times = [time for time, kind in zip(nodes["self_time_ps"], nodes["kind"], strict=True) if kind == "op"]
     for (program, op), time in zip(ops, times, strict=True):
         payload = TOOL.run(cpu, None, {"program": str(program), "op": str(op)})
@@ -101,32 +107,65 @@ def test_details_of_a_dot_on_cpu(cpu: Session) -> None:
 
 
 def dot_on_tpu() -> bytes:
-    """x[16, 512] · w[512, 200] on a TPU v5e, the batch of 16 in the fastest dimension of x: 2 · 16 · 512 · 200 FLOPs, twice 10 µs."""
+    """x[16, 512] · w[512, 200] on a TPU v5e, the batch of 16 in the fastest dimension of x: 2 · 16 · 512 ·
+    200 FLOPs, twice 10 µs.
+    """
     tiled = {1: (0, 1), 6: [{1: (8, 128)}]}
     x, w, out = (
-        {**array(*dims), 5: layout} for dims, layout in (((16, 512), tiled), ((512, 200), {**tiled, 1: (1, 0)}), ((16, 200), tiled))
+        {**array(*dims), 5: layout}
+        for dims, layout in (((16, 512), tiled), ((512, 200), {**tiled, 1: (1, 0)}), ((16, 200), tiled))
     )
-    dot = instruction(3, "dot", out, [1, 2], f30={1: (1,), 2: (0,)}, f7={1: "dot_general", 2: "jit(f)/dot", 3: "a.py", 4: 3, 15: 2})
+    dot = instruction(
+        3,
+        "dot",
+        out,
+        [1, 2],
+        f30={1: (1,), 2: (0,)},
+        f7={1: "dot_general", 2: "jit(f)/dot", 3: "a.py", 4: 3, 15: 2},
+    )
     body = [instruction(1, "parameter", x, f9=0), instruction(2, "parameter", w, f9=1), dot]
-    frames = {1: ["a.py"], 2: ["f", "main"], 3: [{1: 1, 2: 1, 3: 3, 4: 7}, {1: 1, 2: 2, 3: 9}], 4: [{1: 2}, {1: 1, 2: 1}]}
+    frames = {
+        1: ["a.py"],
+        2: ["f", "main"],
+        3: [{1: 1, 2: 1, 3: 3, 4: 7}, {1: 1, 2: 2, 3: 9}],
+        4: [{1: 2}, {1: 1, 2: 1}],
+    }
     space = xspace_class()()
     plane = PlaneWriter(space, "/device:TPU:0")
     plane.stats(
-        plane.plane, {"device_type_string": "TPU v5 lite", "peak_teraflops_per_second": 197.0, "peak_hbm_bw_gigabytes_per_second": 819.0}
+        plane.plane,
+        {
+            "device_type_string": "TPU v5 lite",
+            "peak_teraflops_per_second": 197.0,
+            "peak_hbm_bw_gigabytes_per_second": 819.0,
+        },
     )
     line = plane.line("XLA Ops", 1, 0)
-    stats = {"program_id": 7, "symbol_id": 3, "hlo_category": "convolution", "flops": 2 * 16 * 512 * 200, "bytes_accessed": 1000}
+    stats = {
+        "program_id": 7,
+        "symbol_id": 3,
+        "hlo_category": "convolution",
+        "flops": 2 * 16 * 512 * 200,
+        "bytes_accessed": 1000,
+    }
     plane.metadata("%dot.3 = dot()", stats, "dot.3")
     for start in (0, 20 * US):
         plane.event(line, "%dot.3 = dot()", start, 10 * US)
-    PlaneWriter(space, "/host:metadata").metadata("jit_f(7)", {"Hlo Proto": proto([computation(1, "main", body, 3)], f17=frames)})
+    PlaneWriter(space, "/host:metadata").metadata(
+        "jit_f(7)", {"Hlo Proto": proto([computation(1, "main", body, 3)], f17=frames)}
+    )
     return bytes(space.SerializeToString())
 
 
 def test_details_of_a_dot_on_a_tpu_say_what_its_layout_and_the_matrix_unit_cost(tmp_path: Path) -> None:
     session = Session(str(write_run(tmp_path / "run", {"tpu": dot_on_tpu()})), cache=False)
     payload = TOOL.run(session, None, {"program": "jit_f(7)", "op": "dot.3"})
-    padding = list(zip(*(cells(payload, "padding")[key] for key in ("value", "dim", "role", "size", "padded")), strict=True))
+    padding = list(
+        zip(
+            *(cells(payload, "padding")[key] for key in ("value", "dim", "role", "size", "padded")),
+            strict=True,
+        )
+    )
     assert padding == [
         ("result dot.3", 0, "rows", 16, 128),
         ("operand 0 parameter.1", 0, "rows", 16, 128),

@@ -39,8 +39,16 @@ def test_an_input_bound_job_is_told_so() -> None:
     assert payload.verdict is not None
     assert payload.verdict.text == "Highly input-bound: each step waits 17.0 µs (43.6 %) for data."
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
-    assert [step.tool for step in payload.verdict.next] == ["input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
-    assert payload.verdict.next[1].params == {"hosts": "worker-0", "start_ps": str(7 * PS), "end_ps": str(46 * PS)}
+    assert [step.tool for step in payload.verdict.next] == [
+        "input_pipeline_analyzer",
+        "trace_viewer",
+        "framework_op_stats",
+    ]
+    assert payload.verdict.next[1].params == {
+        "hosts": "worker-0",
+        "start_ps": str(7 * PS),
+        "end_ps": str(46 * PS),
+    }
     assert payload.scalars["step_time_avg_ps"].value == 39 * PS
     assert payload.scalars["step_time_sd_ps"].value == 0
     assert payload.scalars["n_steps"].value == 2
@@ -49,7 +57,9 @@ def test_an_input_bound_job_is_told_so() -> None:
 def test_categories_of_a_step_sum_up_to_its_time() -> None:
     steps = table(TOOL.run(session_of(input_bound()), None, {}), "steps")
     assert steps["step"] == ["train 4", "train 5"]
-    parts = [steps[name] for name in steps if name.endswith("_ps") and name not in ("step_time_ps", "start_ps")]
+    parts = [
+        steps[name] for name in steps if name.endswith("_ps") and name not in ("step_time_ps", "start_ps")
+    ]
     assert np.sum(parts, axis=0).tolist() == steps["step_time_ps"]
 
 
@@ -57,8 +67,18 @@ def test_breakdown_shares_sum_up_to_one() -> None:
     breakdown = table(TOOL.run(session_of(input_bound()), None, {}), "breakdown")
     assert sum(breakdown["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
     assert set(breakdown["color"]) == {
-        "compile", "input", "output", "launch", "host", "python", "wait", "collective", "d2d", "compute", "idle",
-    }  # fmt: skip
+        "compile",
+        "input",
+        "output",
+        "launch",
+        "host",
+        "python",
+        "wait",
+        "collective",
+        "d2d",
+        "compute",
+        "idle",
+    }
 
 
 def test_top_operations_and_environment() -> None:
@@ -66,7 +86,12 @@ def test_top_operations_and_environment() -> None:
     assert table(payload, "top_ops")["operation"] == ["MatMul", "Mul"]
     assert table(payload, "top_ops")["cumulative_fraction"] == pytest.approx([15 / 24, 1])
     assert "Hardware" in table(payload, "environment")["name"]
-    assert set(table(payload, "recommendations")["tool"]) <= {"", "input_pipeline_analyzer", "framework_op_stats", "trace_viewer"}
+    assert set(table(payload, "recommendations")["tool"]) <= {
+        "",
+        "input_pipeline_analyzer",
+        "framework_op_stats",
+        "trace_viewer",
+    }
 
 
 def test_two_hosts_are_one_job() -> None:
@@ -80,7 +105,10 @@ def test_two_hosts_are_one_job() -> None:
 
 
 def test_the_slowest_step_of_several_hosts_is_shown_on_its_host() -> None:
-    text = "main  [train       ][train                                        ]\nmain    <Add:Add >    <Add:Add                        >"
+    text = (
+        "main  [train       ][train                                        ]\nmain    <Add:Add >    "
+        "<Add:Add                        >"
+    )
     slow = drawing(text, {"train": [{"_r": 1, "step_num": i} for i in (4, 5)]})
     payload = TOOL.run(session_of(input_bound(), slow), None, {})
     assert payload.verdict is not None
@@ -103,7 +131,9 @@ def test_an_empty_trace_has_an_overview() -> None:
     payload = TOOL.run(session_of(drawing("")), None, {})
     assert payload.verdict is not None
     assert payload.verdict.level == "unknown"
-    assert all(len(column.values) == made.n_rows for made in payload.tables.values() for column in made.columns)
+    assert all(
+        len(column.values) == made.n_rows for made in payload.tables.values() for column in made.columns
+    )
 
 
 def synthetic_tpus(*slowdown: float, **changes: object) -> Payload:
@@ -116,12 +146,23 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
     names = list(payload.scalars)
     values = {name: payload.scalars[name].value for name in names}
     assert [name for name in names if not name.startswith("step_time_")][:5] == [
-        "device_idle_fraction", "duty_cycle_fraction", "flops_fraction", "hbm_bandwidth_fraction", "host_idle_fraction",
-    ]  # fmt: skip
-    planted = {"device_idle_fraction": 0.12, "duty_cycle_fraction": 0.65, "flops_fraction": 50 / 197, "hbm_bandwidth_fraction": 400 / 819}
+        "device_idle_fraction",
+        "duty_cycle_fraction",
+        "flops_fraction",
+        "hbm_bandwidth_fraction",
+        "host_idle_fraction",
+    ]
+    planted = {
+        "device_idle_fraction": 0.12,
+        "duty_cycle_fraction": 0.65,
+        "flops_fraction": 50 / 197,
+        "hbm_bandwidth_fraction": 400 / 819,
+    }
     assert {name: values[name] for name in planted} == pytest.approx(planted)
     assert values["roofline_fraction"] == pytest.approx(400 / 819)
-    assert payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s per core, idle time included"
+    assert (
+        payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s per core, idle time included"
+    )
     breakdown = table(payload, "breakdown")
     shares = dict(zip(breakdown["category"], breakdown["fraction"], strict=True))
     assert {name: share for name, share in shares.items() if share} == pytest.approx(
@@ -136,7 +177,9 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
 
 
 def test_what_is_not_known_of_a_tpu_says_why() -> None:
-    unknown = synthetic_tpus(1.0, device="TPU of tomorrow", peak_flops_per_s=0, peak_bytes_per_s=0).scalars["flops_fraction"]
+    unknown = synthetic_tpus(1.0, device="TPU of tomorrow", peak_flops_per_s=0, peak_bytes_per_s=0).scalars[
+        "flops_fraction"
+    ]
     assert unknown.value is None
     assert "TPUPROF_PEAKS" in unknown.note
     idle = synthetic_tpus(1.0, flops=0).scalars["flops_fraction"]
@@ -147,7 +190,10 @@ def test_the_slowest_host_is_named() -> None:
     payload = synthetic_tpus(1.0, 1.2)
     assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
     assert payload.verdict is not None
-    assert "is the slowest of 2 hosts: its steps take 1.20 ms on average, 20.0 % longer" in payload.verdict.details[-1]
+    assert (
+        "is the slowest of 2 hosts: its steps take 1.20 ms on average, 20.0 % longer"
+        in payload.verdict.details[-1]
+    )
     assert [step.tool for step in payload.verdict.next].count("pod_viewer") == 1
     alike = synthetic_tpus(1.0, 1.0).verdict
     assert alike is not None
@@ -160,9 +206,14 @@ def test_the_slowest_host_is_named() -> None:
 @pytest.mark.parametrize("infeed", [0, 2, 4, 5, 10, 19, 20, 24])
 @pytest.mark.parametrize("compute", [30, 60, 75])
 def test_the_input_pipeline_analyser_never_says_otherwise(infeed: int, compute: int) -> None:
-    traces = [native(tpu_xspace(TpuJob(parts=Parts(compute=compute / 100, infeed=infeed / 100), core_delay=0.002)))]
+    traces = [
+        native(tpu_xspace(TpuJob(parts=Parts(compute=compute / 100, infeed=infeed / 100), core_delay=0.002)))
+    ]
     session = session_of(*traces)
-    mine, theirs = TOOL.run(session, None, {}).verdict, input_pipeline_analyzer.TOOL.run(session, None, {}).verdict
+    mine, theirs = (
+        TOOL.run(session, None, {}).verdict,
+        input_pipeline_analyzer.TOOL.run(session, None, {}).verdict,
+    )
     assert mine is not None
     assert theirs is not None
     waits = [text for text in (mine.text, *mine.details) if "input-bound" in text]
@@ -170,21 +221,33 @@ def test_the_input_pipeline_analyser_never_says_otherwise(infeed: int, compute: 
         assert theirs.text == waits[0]
     else:
         assert theirs.text.startswith(("Not input-bound", "Possibly input-bound"))
-        assert theirs.text.startswith("Possibly") == any("TPU idle" in text for text in (mine.text, *mine.details))
+        assert theirs.text.startswith("Possibly") == any(
+            "TPU idle" in text for text in (mine.text, *mine.details)
+        )
 
 
 def test_captures_that_do_not_overlap_are_shown_by_themselves() -> None:
     """Three hosts, 148 days apart each: none of their numbers is a mean over all."""
     shares = enumerate((0.3, 0.0, 0.06))
     jobs = [
-        GpuJob(Parts(0.99 - share, collective=share), step_ps=int(1e9 + 1e9 * share), start_ns=10**15 + i * 148 * 86_400 * 10**9)
+        GpuJob(
+            Parts(0.99 - share, collective=share),
+            step_ps=int(1e9 + 1e9 * share),
+            start_ns=10**15 + i * 148 * 86_400 * 10**9,
+        )
         for i, share in shares
     ]
     payload = TOOL.run(session_of(*(native(gpu_xspace(job)) for job in jobs)), None, {})
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
-    assert payload.verdict.text.startswith("The captures of 3 hosts do not overlap in time, so each host is judged by itself")
-    assert [detail.partition(": ")[2].split(" ")[0] for detail in payload.verdict.details] == ["Highly", "Moderately", "Compute-bound:"]
+    assert payload.verdict.text.startswith(
+        "The captures of 3 hosts do not overlap in time, so each host is judged by itself"
+    )
+    assert [detail.partition(": ")[2].split(" ")[0] for detail in payload.verdict.details] == [
+        "Highly",
+        "Moderately",
+        "Compute-bound:",
+    ]
     assert not any("slowest of" in detail for detail in payload.verdict.details)
     assert payload.scalars["step_time_avg_ps"].value is None
     assert payload.scalars["device_idle_fraction"].value is None
@@ -202,8 +265,12 @@ def test_an_input_bound_tensorflow_job_names_its_slow_stage_first() -> None:
     assert average is not None
     assert payload.verdict.details[1].endswith(f"instead of {format_time(average)}.")
     assert "estimated step with num_parallel_calls=" in payload.verdict.details[1]
-    assert not {step.tool for step in payload.verdict.next} & set(table(payload, "recommendations")["tool"]), "no way on is told twice"
-    assert ("Framework", "TensorFlow, with tf.data") in zip(*(table(payload, "environment")[key] for key in ("name", "value")), strict=True)
+    assert not {step.tool for step in payload.verdict.next} & set(
+        table(payload, "recommendations")["tool"]
+    ), "no way on is told twice"
+    assert ("Framework", "TensorFlow, with tf.data") in zip(
+        *(table(payload, "environment")[key] for key in ("name", "value")), strict=True
+    )
 
 
 def test_idle_time_of_a_gpu_is_told_once_and_with_its_base() -> None:

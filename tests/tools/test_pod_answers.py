@@ -1,4 +1,6 @@
-"""What the pod viewer answers: savings beside what they are saved from, waiting for copies, single and equal cores, what is counted."""
+"""What the pod viewer answers: savings beside what they are saved from, waiting for copies, single and equal
+cores, what is counted.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ from tests.tools.drawn_session import session_of
 from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
-OPS = {"fusion.1": "loop fusion", "dot.2": "convolution fusion", "copy-start.3": "copy-start", "copy-done.3": "copy-done"}
+OPS = {
+    "fusion.1": "loop fusion",
+    "dot.2": "convolution fusion",
+    "copy-start.3": "copy-start",
+    "copy-done.3": "copy-done",
+}
 OPS |= {"slice-done.7": "async-done", "all-reduce.4": "all-reduce"}
 COPYING = "fusion.1:0-100 copy-start.3:100-101 dot.2:101-201 copy-done.3:201-801 slice-done.7:801-901"
 
@@ -57,8 +64,12 @@ def test_what_an_asynchronous_operation_wraps_tells_its_part() -> None:
 def test_equal_cores_are_answered_in_one_sentence_without_an_excuse(tmp_path: Path) -> None:
     payload = shown(tmp_path, drawn_pod([[COPYING] * 4], OPS, has_steps=False))
     assert payload.verdict
-    # Six runs of 901 µs, one every 1,000 µs: 5,901 µs from the first operation to the last, in 4,200 of which copies are awaited.
-    assert payload.verdict.text == "All 4 cores do the same work: of 5.90 ms captured on each, 71.2 % is waiting for copies."
+    # Six runs of 901 µs, one every 1,000 µs: 5,901 µs from the first operation to the last, in 4,200 of which
+    # copies are awaited.
+    assert (
+        payload.verdict.text
+        == "All 4 cores do the same work: of 5.90 ms captured on each, 71.2 % is waiting for copies."
+    )
     assert payload.verdict.level == "warn"
     assert "straggler" not in payload.verdict.text
 
@@ -70,7 +81,11 @@ def test_without_steps_nothing_is_called_a_step(tmp_path: Path) -> None:
     assert (payload.scalars["n_steps"].value, payload.scalars["n_steps"].note) == (0, "none are marked")
     assert "steps" not in payload.tables
     titles = [column.title for name in payload.tables for column in payload.tables[name].columns]
-    assert not [title for title in titles if "tep" in title and "tragglers" not in title and title not in _STEPS_OF_STRAGGLERS]
+    assert not [
+        title
+        for title in titles
+        if "tep" in title and "tragglers" not in title and title not in _STEPS_OF_STRAGGLERS
+    ]
     assert payload.verdict
     assert "captured" in payload.verdict.details[0]
 
@@ -81,12 +96,19 @@ _STEPS_OF_STRAGGLERS = ("Since step", "Job's step", "Saved per step")  # of a ta
 def test_a_single_core_is_said_to_be_one(tmp_path: Path) -> None:
     payload = shown(tmp_path, drawn_pod([["dot.2:0-800"]], OPS))
     assert payload.verdict
-    assert payload.verdict.text == "Only one core was profiled: 80.0 % of its 1.00 ms per step is high-FLOPS compute."
+    assert (
+        payload.verdict.text
+        == "Only one core was profiled: 80.0 % of its 1.00 ms per step is high-FLOPS compute."
+    )
     assert "step_ps" not in payload.scalars
 
 
 def test_unlike_cores_in_one_capture_are_told_apart(tmp_path: Path) -> None:
-    hosts = [["dot.2:0-500 all-reduce.4:500-900"], ["dot.2:0-600 all-reduce.4:600-900"], ["dot.2:0-800 all-reduce.4:800-900"]]
+    hosts = [
+        ["dot.2:0-500 all-reduce.4:500-900"],
+        ["dot.2:0-600 all-reduce.4:600-900"],
+        ["dot.2:0-800 all-reduce.4:800-900"],
+    ]
     payload = shown(tmp_path, drawn_pod(hosts, OPS, has_steps=False))
     assert payload.verdict
     assert payload.verdict.text.startswith("`h2 TPU:0` takes longest in the whole capture: ")
@@ -94,17 +116,26 @@ def test_unlike_cores_in_one_capture_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_job_s_step_is_its_slowest_host_s_and_a_saving_is_told_with_it(tmp_path: Path) -> None:
-    """Three independent hosts of 900, 950 and 1,200 µs: at the others' median of 925 the job would take 950, as the next slowest."""
+    """Three independent hosts of 900, 950 and 1,200 µs: at the others' median of 925 the job would take 950,
+    as the next slowest.
+    """
     files = {}
     for length in (900, 950, 1200):
         (files[f"h{length}"],) = drawn_pod([[f"dot.2:0-{length}"]], OPS, step_us=length).values()
     payload = shown(tmp_path, files)
     found = table(payload, "stragglers")
     assert (found["straggler"], found["own_ps"], found["usual_ps"]) == (["h1200"], [1200 * US], [925 * US])
-    assert (found["job_ps"], found["gain_ps"], found["gain_fraction"]) == ([1200 * US], [250 * US], [pytest.approx(250 / 1200)])
+    assert (found["job_ps"], found["gain_ps"], found["gain_fraction"]) == (
+        [1200 * US],
+        [250 * US],
+        [pytest.approx(250 / 1200)],
+    )
     assert payload.scalars["job_step_ps"].value == 1200 * US
     assert payload.verdict
-    assert "takes 275 µs longer per step than the others (1.20 ms; their median is 925 µs)" in payload.verdict.text
+    assert (
+        "takes 275 µs longer per step than the others (1.20 ms; their median is 925 µs)"
+        in payload.verdict.text
+    )
     assert payload.verdict.text.endswith("the job would save 250 µs of 1.20 ms per step (20.8 %).")
     assert "independent" in " ".join(payload.verdict.details)
     assert "max_own_ps" not in payload.scalars
@@ -116,7 +147,8 @@ def test_a_saving_is_smaller_than_what_it_is_saved_from() -> None:
     for trial in range(60):
         rng = np.random.default_rng(trial)
         slow = tuple(
-            (int(host), int(rng.integers(0, 12)), float(rng.integers(100, 9000)), "infeed") for host in rng.choice(6, 2, replace=False)
+            (int(host), int(rng.integers(0, 12)), float(rng.integers(100, 9000)), "infeed")
+            for host in rng.choice(6, 2, replace=False)
         )
         pod = join(analysed(Pod(n_hosts=6, n_chips=1, n_steps=20, noise=0.02, seed=trial, slow=slow), True))
         for one in stragglers(pod):
@@ -138,14 +170,22 @@ def test_the_two_workers_save_no_more_than_their_step() -> None:
     assert found["gain_fraction"] == [pytest.approx(gain_ps / float(job or 1))]
 
 
-def test_gpus_that_are_there_and_gpus_that_work_are_counted_apart_and_idling_has_a_base(tmp_path: Path) -> None:
+def test_gpus_that_are_there_and_gpus_that_work_are_counted_apart_and_idling_has_a_base(
+    tmp_path: Path,
+) -> None:
     job = GpuJob(Parts(0.5, 0.1, 0.05, 0.2), n_gpus=3)
     payload = shown(tmp_path, {"gpu": gpu_xspace(job)})
-    assert (payload.scalars["n_chips"].title, payload.scalars["n_cores"].title) == ("GPUs present", "GPUs active")
+    assert (payload.scalars["n_chips"].title, payload.scalars["n_cores"].title) == (
+        "GPUs present",
+        "GPUs active",
+    )
     assert (payload.scalars["n_chips"].value, payload.scalars["n_cores"].value) == (3, 3)
     idle, union = (float(payload.scalars[name].value or 0) for name in ("idle_fraction", "all_idle_fraction"))
     assert 0 <= union <= idle
-    assert payload.scalars["idle_fraction"].note == "mean per core; waits that were traced are parts of their own"
+    assert (
+        payload.scalars["idle_fraction"].note
+        == "mean per core; waits that were traced are parts of their own"
+    )
 
 
 def test_time_in_which_all_idle_is_less_than_the_mean_of_the_cores(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What cores exchange, drawn by hand: sends and receives as links, groups of meshes, numbers of devices, SparseCores, classes of time."""
+"""What cores exchange, drawn by hand: sends and receives as links, groups of meshes, numbers of devices,
+SparseCores, classes of time.
+"""
 
 from __future__ import annotations
 
@@ -41,18 +43,32 @@ def sends(pairs: str, attribute: str = "_xla_send_recv_source_target_pairs") -> 
     return proto([computation(1, "main", ops, 6)])
 
 
-SENDING = {"fusion.9": "convolution fusion", "send.3": "send", "send-done.4": "send-done", "recv.5": "recv", "recv-done.6": "recv-done"}
+SENDING = {
+    "fusion.9": "convolution fusion",
+    "send.3": "send",
+    "send-done.4": "send-done",
+    "recv.5": "recv",
+    "recv-done.6": "recv-done",
+}
 
 
 def test_a_send_and_its_receive_are_a_link_with_size_latency_bandwidth_and_delay(tmp_path: Path) -> None:
-    """Core 0 sends at 300 µs what core 2 awaits from 100 µs on, and has at 400 µs; core 1's block is awaited after it was sent."""
+    """Core 0 sends at 300 µs what core 2 awaits from 100 µs on, and has at 400 µs; core 1's block is awaited
+    after it was sent.
+    """
     hosts = [
         ["fusion.9:0-300 send.3:300-310 send-done.4:310-350", "fusion.9:0-50 send.3:50-60 send-done.4:60-90"],
-        ["fusion.9:0-100 recv.5:100-101 recv-done.6:101-400", "fusion.9:0-100 recv.5:100-101 recv-done.6:101-160"],
+        [
+            "fusion.9:0-100 recv.5:100-101 recv-done.6:101-400",
+            "fusion.9:0-100 recv.5:100-101 recv-done.6:101-160",
+        ],
     ]
     payload = pod(tmp_path, drawn_pod(hosts, SENDING, sends("{{0,2},{1,3}}")))
     links = table(payload, "channels")
-    assert list(zip(links["source"], links["target"], strict=True)) == [("h0 TPU:0", "h1 TPU:0"), ("h0 TPU:1", "h1 TPU:1")]
+    assert list(zip(links["source"], links["target"], strict=True)) == [
+        ("h0 TPU:0", "h1 TPU:0"),
+        ("h0 TPU:1", "h1 TPU:1"),
+    ]
     assert links["size_bytes"] == [BLOCK_BYTES] * 2
     assert links["latency_ps"] == [100 * US, 60 * US]
     assert links["send_delay_ps"] == [200 * US, 0]
@@ -66,13 +82,18 @@ def test_a_send_and_its_receive_are_a_link_with_size_latency_bandwidth_and_delay
     assert payload.tables["collectives"].n_rows == 0
 
 
-def test_links_that_lead_out_of_the_hosts_are_counted_and_pairs_that_make_no_sense_are_none(tmp_path: Path) -> None:
+def test_links_that_lead_out_of_the_hosts_are_counted_and_pairs_that_make_no_sense_are_none(
+    tmp_path: Path,
+) -> None:
     hosts = [["fusion.9:0-300 send.3:300-310 send-done.4:310-350", "recv.5:0-1 recv-done.6:1-400"]]
     out = pod(tmp_path / "out", drawn_pod(hosts, SENDING, sends("{{0,1},{1,77}}")))
     assert out.tables["channels"].n_rows == 1
     assert "1 more end on cores outside" in out.tables["channels"].note
     for text in ("", "{{}}", "{{0}}", "nonsense {{{"):
-        assert pod(tmp_path / str(len(text)), drawn_pod(hosts, SENDING, sends(text))).tables["channels"].n_rows == 0
+        assert (
+            pod(tmp_path / str(len(text)), drawn_pod(hosts, SENDING, sends(text))).tables["channels"].n_rows
+            == 0
+        )
 
 
 def permutes(pairs: list[dict[int, int]]) -> bytes:
@@ -97,7 +118,9 @@ def test_halves_of_a_permutation_are_one_link_from_start_to_done(tmp_path: Path)
         "fusion.9:0-20 collective-permute-start.3:20-21 fusion.9:21-200 collective-permute-done.4:200-220",
     ]]  # fmt: skip
     links = table(pod(tmp_path, drawn_pod(hosts, ops, permutes([{1: 0, 2: 1}, {1: 1, 2: 0}]))), "channels")
-    by_target = dict(zip(links["target"], zip(links["latency_ps"], links["send_delay_ps"], strict=True), strict=True))
+    by_target = dict(
+        zip(links["target"], zip(links["latency_ps"], links["send_delay_ps"], strict=True), strict=True)
+    )
     assert by_target == {"h0 TPU:1": (200 * US, 0), "h0 TPU:0": (210 * US, 20 * US)}
     assert set(links["size_bytes"]) == {BLOCK_BYTES}
 
@@ -105,7 +128,16 @@ def test_halves_of_a_permutation_are_one_link_from_start_to_done(tmp_path: Path)
 def reduces(groups: dict[int, object]) -> bytes:
     """A program with one all-reduce whose groups are written in one of the forms that XLA has."""
     more = {f"f{number}": value for number, value in groups.items()}
-    return proto([computation(1, "main", [instruction(1, "parameter", BLOCK), instruction(3, "all-reduce", BLOCK, [1], f26=1, **more)], 3)])
+    return proto(
+        [
+            computation(
+                1,
+                "main",
+                [instruction(1, "parameter", BLOCK), instruction(3, "all-reduce", BLOCK, [1], f26=1, **more)],
+                3,
+            )
+        ]
+    )
 
 
 def iota(shape: tuple[int, int], reshape: tuple[int, ...], permutation: tuple[int, ...]) -> dict[int, object]:
@@ -129,17 +161,24 @@ REDUCING = {"fusion.9": "convolution fusion", "all-reduce.3": "all-reduce"}
         ({93: {1: {**MESH, 2: (7, 6, 5, 4, 3, 2, 1, 0)}, 2: [{1: 2}]}}, "{7,6} {5,4} {3,2} {1,0}"),
     ],
 )
-def test_groups_of_meshes_are_spelled_out_and_waiting_is_told_within_each(tmp_path: Path, groups: dict[int, object], expected: str) -> None:
+def test_groups_of_meshes_are_spelled_out_and_waiting_is_told_within_each(
+    tmp_path: Path, groups: dict[int, object], expected: str
+) -> None:
     """Two hosts of four cores; core 5 comes 100 µs late: whoever is in its group waits, nobody else does."""
     members = [set(map(int, text.strip("{}").split(","))) for text in expected.split()]
     mine = next(group for group in members if 5 in group)
     cores = [
-        f"fusion.9:0-{500 if core == 5 else 400} all-reduce.3:{500 if core == 5 else 400}-{550 if core in mine else 450}"
+        f"fusion.9:0-{500 if core == 5 else 400} "
+        f"all-reduce.3:{500 if core == 5 else 400}-{550 if core in mine else 450}"
         for core in range(8)
     ]
     payload = pod(tmp_path, drawn_pod([cores[:4], cores[4:]], REDUCING, reduces(groups)))
     found = table(payload, "collectives")
-    assert (found["groups"], found["n_groups"], found["group_size"]) == ([expected], [len(members)], [len(mine)])
+    assert (found["groups"], found["n_groups"], found["group_size"]) == (
+        [expected],
+        [len(members)],
+        [len(mine)],
+    )
     assert found["groups_from"] == ["the program"]
     assert found["transfer_ps"] == [50 * US]
     waits = table(payload, "cores")["collective_wait_ps"]
@@ -147,7 +186,9 @@ def test_groups_of_meshes_are_spelled_out_and_waiting_is_told_within_each(tmp_pa
     assert table(payload, "stragglers")["straggler"] == ["h1 TPU:1"]
 
 
-@pytest.mark.parametrize("groups", [iota((2, 4), (2, 2), (0, 1)), iota((2, 4), (8,), (3,)), {93: {1: MESH, 2: [{1: 9}]}}])
+@pytest.mark.parametrize(
+    "groups", [iota((2, 4), (2, 2), (0, 1)), iota((2, 4), (8,), (3,)), {93: {1: MESH, 2: [{1: 9}]}}]
+)
 def test_groups_that_make_no_sense_are_everybody(tmp_path: Path, groups: dict[int, object]) -> None:
     cores = ["fusion.9:0-400 all-reduce.3:400-450"] * 8
     found = table(pod(tmp_path, drawn_pod([cores], REDUCING, reduces(groups))), "collectives")
@@ -155,24 +196,35 @@ def test_groups_that_make_no_sense_are_everybody(tmp_path: Path, groups: dict[in
 
 
 def test_devices_count_by_place_where_the_program_s_numbers_are_no_core_s(tmp_path: Path) -> None:
-    """As on a real host of TPU v6e, whose cores are 4 to 7 of the pod and whose program has devices 0 to 3."""
+    """As on a real host of TPU v6e, whose cores are 4 to 7 of the pod and whose program has
+    devices 0 to 3.
+    """
     cores = ["fusion.9:0-400 all-reduce.3:400-450"] * 4
     program = reduces({49: [{1: (0, 1)}, {1: (2, 3)}]})
-    assert table(pod(tmp_path / "own", drawn_pod([cores], REDUCING, program, first_core=4)), "cores")["device"] == [0, 1, 2, 3]
+    assert table(pod(tmp_path / "own", drawn_pod([cores], REDUCING, program, first_core=4)), "cores")[
+        "device"
+    ] == [0, 1, 2, 3]
     whole = reduces({49: [{1: (0, 1, 2, 3)}, {1: (4, 5, 6, 7)}]})
-    assert table(pod(tmp_path / "part", drawn_pod([cores], REDUCING, whole, first_core=4)), "cores")["device"] == [4, 5, 6, 7]
+    assert table(pod(tmp_path / "part", drawn_pod([cores], REDUCING, whole, first_core=4)), "cores")[
+        "device"
+    ] == [4, 5, 6, 7]
 
 
 def test_sparse_cores_are_no_cores_of_the_map_and_change_no_part(tmp_path: Path) -> None:
     job = TpuJob(Parts(compute=0.6, infeed=0.1), n_cores=2)
-    with_them, without = (pod(tmp_path / str(n), {"h": tpu_xspace(TpuJob(**{**job.__dict__, "n_sparse_cores": n}), "h")}) for n in (2, 0))
+    with_them, without = (
+        pod(tmp_path / str(n), {"h": tpu_xspace(TpuJob(**{**job.__dict__, "n_sparse_cores": n}), "h")})
+        for n in (2, 0)
+    )
     for name in ("cores", "parts", "steps"):
         assert table(with_them, name) == table(without, name)
     assert table(with_them, "cores")["core"] == ["h TPU:0", "h TPU:1"]
 
 
 def test_every_class_of_a_gpu_s_step_has_its_part() -> None:
-    """12 µs of each kind of copy and of a collective, 11 of a kernel, 9 between them, and 1 until the mark ends."""
+    """12 µs of each kind of copy and of a collective, 11 of a kernel, 9 between them, and 1 until the mark
+    ends.
+    """
     names = ("MemcpyHToD", "gemmgemm", "ncclAllRed", "MemcpyDToD", "MemcpyDToH")
     trace = drawing(
         """
@@ -188,21 +240,31 @@ def test_every_class_of_a_gpu_s_step_has_its_part() -> None:
         },
     )
     assert parts_of(TOOL.run(session_of(trace), None, {})) == {
-        "compute_ps": 11 * US, "input_ps": 12 * US, "output_ps": 12 * US, "collective_ps": 12 * US, "device_copy_ps": 12 * US,
+        "compute_ps": 11 * US,
+        "input_ps": 12 * US,
+        "output_ps": 12 * US,
+        "collective_ps": 12 * US,
+        "device_copy_ps": 12 * US,
         "idle_ps": 10 * US,
-    }  # fmt: skip
+    }
 
 
 def parts_of(payload: Payload) -> dict[str, object]:
     """The parts of the only core's step."""
     found = table(payload, "cores")
-    parts = {name: value for name, (value,) in found.items() if name.endswith("_ps") and name not in ("own_ps", "total_ps")}
+    parts = {
+        name: value
+        for name, (value,) in found.items()
+        if name.endswith("_ps") and name not in ("own_ps", "total_ps")
+    }
     assert sum(map(float, parts.values())) == found["total_ps"][0]  # type: ignore[arg-type]
     return parts
 
 
 def test_every_class_of_a_host_s_step_has_its_part() -> None:
-    """Without a device the host is the core: 15 µs of work, 28 waiting for input, 23 copying to a device, the rest idle."""
+    """Without a device the host is the core: 15 µs of work, 28 waiting for input, 23 copying to a device, the
+    rest idle.
+    """
     trace = drawing(
         """
             main     [train                                                                              ]
@@ -212,7 +274,11 @@ def test_every_class_of_a_host_s_step_has_its_part() -> None:
     )
     payload = TOOL.run(session_of(trace), None, {})
     assert table(payload, "cores")["core"] == ["host"]
-    assert parts_of(payload) == {"host_compute_ps": 15 * US, "input_ps": (28 + 23) * US, "idle_ps": (85 - 15 - 28 - 23) * US}
+    assert parts_of(payload) == {
+        "host_compute_ps": 15 * US,
+        "input_ps": (28 + 23) * US,
+        "idle_ps": (85 - 15 - 28 - 23) * US,
+    }
 
 
 def test_steps_are_as_many_as_were_drawn(tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def test_several_gpus_parts_sum_up_to_the_step(tmp_path: Path) -> None:
 def test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own() -> None:
     """Three steps of a GPU: inside of the step's time, 650 before it, and none of it."""
     none = np.zeros((3, N_CLASSES), np.int64)
-    found = Steps(np.arange(3), ("a", "b", "c"), np.array([1000, 2000, 3000]), np.array([500, 400, 300]), none)
+    found = Steps(
+        np.arange(3), ("a", "b", "c"), np.array([1000, 2000, 3000]), np.array([500, 400, 300]), none
+    )
     start, end = np.array([1100, 1350, 1400]), np.array([1200, 1380, 1710])
     first, length = _own_windows(found, (start, end, np.array([0, 1, 1])))
     assert first.tolist() == [1000, 1350, 3000]

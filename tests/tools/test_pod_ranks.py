@@ -1,4 +1,6 @@
-"""The pod viewer on three unlike ranks of PyTorch: collectives by kind, group and size, waiting, bandwidths, names of ranks."""
+"""The pod viewer on three unlike ranks of PyTorch: collectives by kind, group and size, waiting, bandwidths,
+names of ranks.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,18 @@ def shown(folder: Path, files: dict[str, Any], hosts: list[str] | None = None, *
 
 
 def job(with_sizes: bool = True, late_us: tuple[float, float, float] = (0, 200, 60)) -> dict[str, Any]:
-    """Rank r arrives `late_us[r]` later at an all-to-all of 100 µs among all; then ranks 0 and 2 reduce, 50 and 80 µs."""
+    """Rank r arrives `late_us[r]` later at an all-to-all of 100 µs among all; then ranks 0 and 2 reduce, 50
+    and 80 µs.
+    """
     files = {}
     for rank, late in enumerate(late_us):
         n = ALL_TO_ALL[rank]
         own = stated("all_to_allv", n, 3_500_000, about="ep") if with_sizes else {}
         around = ("nccl:all_to_all", {"Input Dims": [[n]], "Input type": ["c10::BFloat16"]})
         step: list[Comm | tuple[float, float]] = [
-            (100, 100 + late), Comm(200 + late, 100 + max(late_us) - late, SEND_RECV, own, None if with_sizes else {}, around)
-        ]  # fmt: skip
+            (100, 100 + late),
+            Comm(200 + late, 100 + max(late_us) - late, SEND_RECV, own, None if with_sizes else {}, around),
+        ]
         if rank != 1:
             reduce = stated("allreduce", 2_000_000, 2_000_000, "Float", "7", "[0, 2]") if with_sizes else {}
             length = 50.0 if rank == 0 else 80.0
@@ -56,14 +61,18 @@ def test_collectives_have_kind_group_bytes_waiting_and_bandwidth(tmp_path: Path)
     assert found["groups"] == ["{0,1,2}", "{0,2}"]
     assert (found["group_size"], found["n_per_step"]) == ([3, 2], [1, 1])
     assert found["dtype"] == ["BFloat16", "Float"]
-    # Rank 1 comes last and takes 100 µs; the others wait for 200 and 140 µs. Of the reducing ones the faster takes 50 µs.
+    # Rank 1 comes last and takes 100 µs; the others wait for 200 and 140 µs. Of the reducing ones the faster
+    # takes 50 µs.
     assert found["transfer_ps"] == [100 * US, 50 * US]
     assert found["wait_ps"] == [pytest.approx((200 + 0 + 140) / 3 * US), pytest.approx(15 * US)]
     size = 6_000_000 * 2, 2_000_000 * 4
     assert found["size_bytes"] == list(size)
     algorithm = size[0] / 100e-6, size[1] / 50e-6
     assert found["bytes_per_s"] == [pytest.approx(rate) for rate in algorithm]
-    assert found["bus_bytes_per_s"] == [pytest.approx(algorithm[0] * 2 / 3), pytest.approx(algorithm[1])]  # 2 (n - 1) / n of two is 1
+    assert found["bus_bytes_per_s"] == [
+        pytest.approx(algorithm[0] * 2 / 3),
+        pytest.approx(algorithm[1]),
+    ]  # 2 (n - 1) / n of two is 1
     assert found["remark"] == [None, None]
     assert set(found["groups_from"]) == {"the file's process groups"}
 
@@ -74,7 +83,11 @@ def test_ranks_are_called_by_their_numbers_and_waiting_is_told_from_transferring
     assert cores["core"] == ["rank 0", "rank 1", "rank 2"]
     assert cores["host"] == ["worker0", "worker1", "worker2"]
     assert cores["device"] == [0, 1, 2]
-    assert cores["collective_wait_ps"] == [200 * US, 0, 170 * US]  # as 140 in the all-to-all and 30 in the all-reduce
+    assert cores["collective_wait_ps"] == [
+        200 * US,
+        0,
+        170 * US,
+    ]  # as 140 in the all-to-all and 30 in the all-reduce
     assert cores["collective_ps"] == [150 * US, 100 * US, 150 * US]
     assert payload.scalars["n_cores"].value == 3
     assert payload.scalars["n_chips"].title == "GPUs present"
@@ -100,7 +113,9 @@ def test_one_rank_alone_cannot_tell_waiting_and_its_bandwidth_is_a_lower_bound(t
     payload = shown(tmp_path, job(), ["worker0"])
     found = table(payload, "collectives")
     assert str(found["wait_ps"]) == "[nan, nan]"
-    assert found["remark"] == [f"waiting unknown, bandwidth is a lower bound: 1 of {n} participants captured" for n in (3, 2)]
+    assert found["remark"] == [
+        f"waiting unknown, bandwidth is a lower bound: 1 of {n} participants captured" for n in (3, 2)
+    ]
     assert payload.scalars["wait_fraction"].value is None
     assert "collective_wait_ps" not in table(payload, "cores")
     assert table(payload, "parts")["category"][1] == "Collectives"
@@ -121,13 +136,18 @@ def test_alike_collectives_of_a_step_are_one_row_told_by_their_places(tmp_path: 
     for rank, length in enumerate((30.0, 40.0, 70.0)):
         gather = stated("_allgather_base", 1000, 3000, "Float", about="fsdp")
         other = stated("_allgather_base", 2000, 6000, "Float", about="fsdp")
-        comms: list[Comm | tuple[float, float]] = [Comm(100 * i, length, GENERIC, other if i == 2 else gather) for i in range(1, 8)]
+        comms: list[Comm | tuple[float, float]] = [
+            Comm(100 * i, length, GENERIC, other if i == 2 else gather) for i in range(1, 8)
+        ]
         files[f"worker{rank}"] = rank_file(rank, [comms] * N_STEPS)
     found = table(shown(tmp_path, files), "collectives")
     assert found["op"] == ["all-gather #1, #3, #4, #5 and 2 more", "all-gather #2"]
     assert found["n_per_step"] == [6, 1]
     assert found["transfer_ps"] == [6 * 30 * US, 30 * US]
-    assert found["wait_ps"] == [pytest.approx(6 * (0 + 10 + 40) / 3 * US), pytest.approx((0 + 10 + 40) / 3 * US)]
+    assert found["wait_ps"] == [
+        pytest.approx(6 * (0 + 10 + 40) / 3 * US),
+        pytest.approx((0 + 10 + 40) / 3 * US),
+    ]
     assert found["size_bytes"] == [12_000, 24_000]  # what each rank gets out
     assert found["bytes_per_s"] == [pytest.approx(12_000 / 30e-6), pytest.approx(24_000 / 30e-6)]
 
@@ -136,7 +156,10 @@ def test_sends_that_name_no_receiver_are_listed_without_waiting(tmp_path: Path) 
     files = {f"worker{rank}": rank_file(rank, [[Comm(100, 50 + 30 * rank)]] * N_STEPS) for rank in range(3)}
     payload = shown(tmp_path, files)
     found = table(payload, "collectives")
-    assert (found["kind"], found["groups_from"]) == (["send-receive"], ["unknown: sends do not name their receivers"])
+    assert (found["kind"], found["groups_from"]) == (
+        ["send-receive"],
+        ["unknown: sends do not name their receivers"],
+    )
     assert str(found["wait_ps"]) == "[nan]"
     assert table(payload, "cores")["collective_ps"] == [50 * US, 80 * US, 110 * US]
 
@@ -144,7 +167,9 @@ def test_sends_that_name_no_receiver_are_listed_without_waiting(tmp_path: Path) 
 def test_without_steps_the_whole_capture_is_shown(tmp_path: Path) -> None:
     files = job()
     for content in files.values():
-        content["traceEvents"] = [event for event in content["traceEvents"] if not event["name"].startswith("ProfilerStep")]
+        content["traceEvents"] = [
+            event for event in content["traceEvents"] if not event["name"].startswith("ProfilerStep")
+        ]
     payload = shown(tmp_path, files)
     assert payload.scalars["job_step_ps"].title == "Whole capture"
     assert payload.scalars["job_step_ps"].value == pytest.approx((N_STEPS * STEP_US - 3) * US)
@@ -173,26 +198,44 @@ def test_captures_at_other_times_are_left_out_not_averaged(tmp_path: Path) -> No
 def test_a_host_whose_peers_were_captured_at_other_times_is_shown_alone(tmp_path: Path) -> None:
     """Steps of equal numbers, half a year apart, are no reason to move clocks or to average."""
     day_us = 86_400e6
-    files = {f"worker{i}": rank_file(i, [[(100, 300 + 100 * i)]] * 5, start_us=148 * i * day_us) for i in range(3)}
+    files = {
+        f"worker{i}": rank_file(i, [[(100, 300 + 100 * i)]] * 5, start_us=148 * i * day_us) for i in range(3)
+    }
     payload = shown(tmp_path, files)
     assert table(payload, "cores")["host"] == ["worker0"]
     assert payload.scalars["job_step_ps"].value == STEP_US * US
     assert "n_steps" not in payload.scalars
     assert payload.scalars["n_shown_steps"].value == 5
-    assert [one.message.split(":")[0] for one in payload.diagnostics] == ["2 of 3 hosts were captured at another time and left out"]
+    assert [one.message.split(":")[0] for one in payload.diagnostics] == [
+        "2 of 3 hosts were captured at another time and left out"
+    ]
     assert payload.verdict
-    assert payload.verdict.text.startswith("`rank 0` is shown alone, as no other host was captured at the same time: ")
+    assert payload.verdict.text.startswith(
+        "`rank 0` is shown alone, as no other host was captured at the same time: "
+    )
 
 
 def test_a_rank_s_parts_are_the_overview_s_with_its_data_loader_and_what_runs_late(tmp_path: Path) -> None:
-    """Three unlike ranks: one waits for its loader, one computes beyond the step that launched it, one does neither."""
+    """Three unlike ranks: one waits for its loader, one computes beyond the step that launched it, one does
+    neither.
+    """
     files = {
-        f"worker{rank}": rank_file(rank, [[(100, 300 + 50 * rank)], [(200, 100)], [(500, 450 + (200 if rank == 1 else 0))], [(300, 100)]])
+        f"worker{rank}": rank_file(
+            rank,
+            [[(100, 300 + 50 * rank)], [(200, 100)], [(500, 450 + (200 if rank == 1 else 0))], [(300, 100)]],
+        )
         for rank in range(3)
     }
     where = {"pid": 100, "tid": 7}
-    fetch = {"ph": "X", "cat": "user_annotation", "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", **where}
-    files["worker0"]["traceEvents"] += [{**fetch, "ts": STEP_US * step + 500, "dur": 90 + 10 * step} for step in range(4)]
+    fetch = {
+        "ph": "X",
+        "cat": "user_annotation",
+        "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+        **where,
+    }
+    files["worker0"]["traceEvents"] += [
+        {**fetch, "ts": STEP_US * step + 500, "dur": 90 + 10 * step} for step in range(4)
+    ]
     shown(tmp_path, files)
     session = Session(str(tmp_path / "run"), cache=False)
     inputs = []
@@ -200,9 +243,15 @@ def test_a_rank_s_parts_are_the_overview_s_with_its_data_loader_and_what_runs_la
         found, parts = session.get(steps, host), session.get(pod_host, host)
         np.testing.assert_array_equal(parts.part_ps[0], parts_of_classes(found.class_ps))
         np.testing.assert_array_equal(parts.total_ps[0], found.duration_ps)
-        np.testing.assert_array_equal(parts.all_idle_ps, parts.total_ps[0] - parts.part_ps[0, :, Part.COMPUTE] - _fetched(parts))
+        np.testing.assert_array_equal(
+            parts.all_idle_ps, parts.total_ps[0] - parts.part_ps[0, :, Part.COMPUTE] - _fetched(parts)
+        )
         inputs.append(parts.part_ps[0, :, Part.INPUT].tolist())
-    assert inputs == [[90 * US, 100 * US, 0, 120 * US], [0] * 4, [0] * 4]  # in the third step the loader works behind a kernel
+    assert inputs == [
+        [90 * US, 100 * US, 0, 120 * US],
+        [0] * 4,
+        [0] * 4,
+    ]  # in the third step the loader works behind a kernel
 
 
 def _fetched(parts: PodHost) -> Any:

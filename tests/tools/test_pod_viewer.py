@@ -14,7 +14,16 @@ from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
-from tests.synthetic_pod import COMPUTE_US, IDLE_US, INFEED_US, PERMUTE_US, TRANSFER_US, Pod, busy_us, pod_hosts
+from tests.synthetic_pod import (
+    COMPUTE_US,
+    IDLE_US,
+    INFEED_US,
+    PERMUTE_US,
+    TRANSFER_US,
+    Pod,
+    busy_us,
+    pod_hosts,
+)
 from tests.tools.drawn_session import session_of
 
 US = 1_000_000
@@ -47,10 +56,20 @@ def test_every_core_s_parts_are_those_that_were_planted(tmp_path: Path) -> None:
     same_group = np.arange(SLOW.n_cores) >= SLOW.n_cores // 2
     np.testing.assert_array_equal(found["input_ps"], (INFEED_US + 200 * slow_cores) * US)
     np.testing.assert_array_equal(found["high_flops_ps"], np.full(SLOW.n_cores, COMPUTE_US * US))
-    np.testing.assert_array_equal(found["collective_ps"], np.full(SLOW.n_cores, (TRANSFER_US + PERMUTE_US) * US))
-    np.testing.assert_array_equal(found["collective_wait_ps"], np.where(same_group & ~slow_cores, 200 * US, 0))
+    np.testing.assert_array_equal(
+        found["collective_ps"], np.full(SLOW.n_cores, (TRANSFER_US + PERMUTE_US) * US)
+    )
+    np.testing.assert_array_equal(
+        found["collective_wait_ps"], np.where(same_group & ~slow_cores, 200 * US, 0)
+    )
     np.testing.assert_array_equal(found["idle_ps"], np.where(same_group, IDLE_US, IDLE_US + 200) * US)
-    parts = np.sum([found[name] for name in ("input_ps", "high_flops_ps", "collective_ps", "collective_wait_ps", "idle_ps")], axis=0)
+    parts = np.sum(
+        [
+            found[name]
+            for name in ("input_ps", "high_flops_ps", "collective_ps", "collective_wait_ps", "idle_ps")
+        ],
+        axis=0,
+    )
     np.testing.assert_array_equal(parts, found["total_ps"])
     busy = INFEED_US + COMPUTE_US + TRANSFER_US + PERMUTE_US + IDLE_US
     # The other half idles at the step's end, and holds nobody up: that is not its own time.
@@ -63,13 +82,19 @@ def test_collectives_and_links_come_from_the_program(slow: Payload) -> None:
     collectives = table(slow, "collectives")
     row = collectives["op"].index("all-reduce.3")
     halves = " ".join("{" + ",".join(map(str, group)) + "}" for group in SLOW.groups)
-    assert (collectives["groups"][row], collectives["n_groups"][row], collectives["group_size"][row]) == (halves, 2, 8)
+    assert (collectives["groups"][row], collectives["n_groups"][row], collectives["group_size"][row]) == (
+        halves,
+        2,
+        8,
+    )
     assert collectives["size_bytes"][row] == 512 * 512 * 4
     assert collectives["transfer_ps"][row] == TRANSFER_US * US
     # 4 of 16 cores wait for 200 µs in 5 of 8 steps.
     assert collectives["wait_ps"][row] == pytest.approx(200 * US * 4 / 16 * 5 / 8)
     links = table(slow, "channels")
-    assert sorted(zip(links["source_row"], links["target_row"], strict=True)) == [(i, (i + 1) % 16) for i in range(16)]
+    assert sorted(zip(links["source_row"], links["target_row"], strict=True)) == [
+        (i, (i + 1) % 16) for i in range(16)
+    ]
     assert set(links["size_bytes"]) == {512 * 512 * 4}
     assert set(links["n_per_step"]) == {1.0}
     first = links["source_row"].index(0.0)
@@ -83,7 +108,9 @@ def test_the_straggler_is_named_with_its_step_cause_and_gain(slow: Payload) -> N
     assert (found["since"], found["cause"]) == (["3"], ["input"])
     assert found["excess_ps"] == [pytest.approx(200 * US)]
     assert found["gain_ps"] == [pytest.approx(200 * US)]
-    assert found["gain_fraction"] == [pytest.approx(200 / (200 + INFEED_US + COMPUTE_US + TRANSFER_US + PERMUTE_US + IDLE_US))]
+    assert found["gain_fraction"] == [
+        pytest.approx(200 / (200 + INFEED_US + COMPUTE_US + TRANSFER_US + PERMUTE_US + IDLE_US))
+    ]
     assert found["input_ps"] == [pytest.approx(200 * US)]
     assert slow.verdict
     assert slow.verdict.level == "bad"
@@ -97,7 +124,9 @@ def test_equal_hosts_are_not_accused(tmp_path: Path) -> None:
     assert payload.tables["stragglers"].n_rows == 0
     assert payload.verdict
     assert payload.verdict.text.startswith("Moderately communication-bound: ")
-    assert payload.verdict.text.endswith("No straggler: none of 4 hosts is consistently slower than the others by 5 % or more.")
+    assert payload.verdict.text.endswith(
+        "No straggler: none of 4 hosts is consistently slower than the others by 5 % or more."
+    )
 
 
 def test_a_straggler_among_noisy_hosts_is_found_in_a_pod_of_two_groups(tmp_path: Path) -> None:
@@ -106,7 +135,9 @@ def test_a_straggler_among_noisy_hosts_is_found_in_a_pod_of_two_groups(tmp_path:
     assert (found["straggler"], found["since"], found["cause"]) == (["synthetic-pod-5"], ["6"], ["input"])
     assert found["input_ps"] == [pytest.approx(120 * US)]
     # What the same job without the slowness takes, step by step: each group waits for its own last core.
-    slow_us, equal_us = (np.sum(busy_us(one), axis=0)[:, 6:].max(axis=0).mean() for one in (pod, replace(pod, slow=())))
+    slow_us, equal_us = (
+        np.sum(busy_us(one), axis=0)[:, 6:].max(axis=0).mean() for one in (pod, replace(pod, slow=()))
+    )
     assert found["gain_ps"] == [pytest.approx((slow_us - equal_us) * US, rel=0.1)]
 
 
@@ -116,8 +147,8 @@ def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:
     assert set(table(payload, "collectives")["groups"]) == {"all"}
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
     assert [one.message for one in payload.diagnostics] == [
-        "The trace does not state who runs 2 of 2 collectives together: for 0, groups are inferred from which cores finish together; "
-        "the rest are treated as one group of all."
+        "The trace does not state who runs 2 of 2 collectives together: for 0, groups are inferred from "
+        "which cores finish together; the rest are treated as one group of all."
     ]
 
 
@@ -153,12 +184,16 @@ def test_some_hosts_of_the_pod_say_which_links_lead_out(tmp_path: Path) -> None:
 
 def test_gpus_have_kernels_copies_and_collectives(tmp_path: Path) -> None:
     job = GpuJob(Parts(0.5, 0.1, 0.05, 0.2), n_gpus=2)
-    payload = TOOL.run(Session(str(write_run(tmp_path / "run", {"gpu": gpu_xspace(job)})), cache=False), None, {})
+    payload = TOOL.run(
+        Session(str(write_run(tmp_path / "run", {"gpu": gpu_xspace(job)})), cache=False), None, {}
+    )
     found = table(payload, "cores")
     assert found["core"] == ["gpu GPU:0", "gpu GPU:1"]
     ratio = np.array(found["input_ps"]) / np.array(found["compute_ps"])
     np.testing.assert_allclose(ratio, 0.2, rtol=1e-6)
-    np.testing.assert_allclose(np.array(found["collective_ps"]) / np.array(found["compute_ps"]), 0.4, rtol=1e-6)
+    np.testing.assert_allclose(
+        np.array(found["collective_ps"]) / np.array(found["compute_ps"]), 0.4, rtol=1e-6
+    )
 
 
 def test_without_steps_it_says_why() -> None:

@@ -39,7 +39,9 @@ def test_markers_alone_are_no_programs(run: Path) -> None:
 
 
 @pytest.mark.parametrize("cache", [False, True])
-def test_programs_have_their_memory_and_their_graph(run: Path, cache: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_programs_have_their_memory_and_their_graph(
+    run: Path, cache: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     for _ in range(2):
         session = Session(str(run), cache=cache)

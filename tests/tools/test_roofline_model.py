@@ -30,7 +30,9 @@ def test_program_average_and_steps(tpu: Session) -> None:
     assert found["flop_rate_flops_per_s"] == pytest.approx([rate] * 7)
     assert found["hbm_bytes_per_s"] == pytest.approx([JOB.n_bytes / (JOB.step_ps / 1e12)] * 7)
     assert found["bound_by"] == ["HBM"] * 7
-    assert found["efficiency_fraction"] == pytest.approx([JOB.n_bytes / (JOB.step_ps / 1e12) / JOB.peak_bytes_per_s] * 7)
+    assert found["efficiency_fraction"] == pytest.approx(
+        [JOB.n_bytes / (JOB.step_ps / 1e12) / JOB.peak_bytes_per_s] * 7
+    )
 
 
 def test_without_infeed_and_outfeed_their_time_is_gone(tpu: Session) -> None:
@@ -82,7 +84,9 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     assert payload.verdict.level == "unknown"
     ops = cells(payload, "ops")
     top = int(np.argmax(ops["total_self_time_ps"]))  # type: ignore[arg-type]
-    assert payload.verdict.text.startswith(f"Peak rates are unknown, so no roofline is drawn. `{ops['op'][top]}` takes the most")
+    assert payload.verdict.text.startswith(
+        f"Peak rates are unknown, so no roofline is drawn. `{ops['op'][top]}` takes the most"
+    )
     fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
     assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
     found = cells(payload, "programs")
@@ -90,7 +94,9 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     assert np.isfinite(found["flop_rate_flops_per_s"]).all()  # type: ignore[call-overload]
     assert np.isnan(found["efficiency_fraction"]).all()  # type: ignore[call-overload]
     # Every step runs the same program: as many FLOPs, whatever its time.
-    flops = [r * t for r, t in zip(found["flop_rate_flops_per_s"][2:], found["total_time_ps"][2:], strict=True)]  # type: ignore[operator]
+    flops = [
+        r * t for r, t in zip(found["flop_rate_flops_per_s"][2:], found["total_time_ps"][2:], strict=True)
+    ]  # type: ignore[operator]
     assert np.median(flops) == pytest.approx(np.max(flops), rel=0.05)
 
 

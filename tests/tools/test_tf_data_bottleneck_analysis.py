@@ -91,7 +91,11 @@ def test_nodes_and_edges_are_a_graph_of_the_call_shown() -> None:
     assert nodes["parent"] == [-1, 0, 1, 2]
     assert nodes["is_bottleneck"] == [False, False, True, False]
     assert nodes["is_async"] == [False, True, False, False]
-    assert list(zip(edges["from"], edges["to"], edges["is_critical"], strict=True)) == [(0, 1, True), (1, 2, True), (2, 3, True)]
+    assert list(zip(edges["from"], edges["to"], edges["is_critical"], strict=True)) == [
+        (0, 1, True),
+        (1, 2, True),
+        (2, 3, True),
+    ]
     assert (chosen["pipeline"], chosen["rank"], chosen["node"]) == (["Host:0"], [1], [2])
 
 
@@ -126,7 +130,10 @@ def test_what_cannot_be_estimated_says_why() -> None:
     what_if = table(run(prefetched()), "what_if")
     assert what_if["change"] == ["cannot estimate"]
     assert "complete calls are in the trace" in str(what_if["note"][0])
-    for name, why in (("second_of_maps_arithmetic", "busy already"), ("parallel_map_arithmetic", "% of the time from call to call")):
+    for name, why in (
+        ("second_of_maps_arithmetic", "busy already"),
+        ("parallel_map_arithmetic", "% of the time from call to call"),
+    ):
         payload = run(captured(name))
         what_if = table(payload, "what_if")
         assert what_if["change"] == ["cannot estimate"]
@@ -164,7 +171,10 @@ def test_what_was_left_out_is_told() -> None:
     assert notice.message.startswith("worker-0: 1 of 9 iterator events are left out")
 
 
-@pytest.mark.parametrize(("stage", "call"), [("ParallelMapV2", "map"), ("TFRecord", "TFRecordDataset"), ("Zip", "zip"), ("Odd", "Odd")])
+@pytest.mark.parametrize(
+    ("stage", "call"),
+    [("ParallelMapV2", "map"), ("TFRecord", "TFRecordDataset"), ("Zip", "zip"), ("Odd", "Odd")],
+)
 def test_stages_have_the_names_that_users_write(stage: str, call: str) -> None:
     assert user_call(stage) == call
 
@@ -183,10 +193,19 @@ def advised(long_name: str, known: Evidence = NOTHING_KNOWN, *others: Stage) -> 
 
 @pytest.mark.parametrize(
     ("stage", "word"),
-    [("Map", "num_parallel_calls"), ("Filter", "no parallel form"), ("BatchV2", "batch"), ("TFRecord", "tf.data.TFRecordDataset"),
-     ("Generator", "Python generator"), ("DataServiceDatasetV2", "workers"), ("FlatMap", "interleave"), ("Shuffle", "buffer"),
-     ("Prefetch", "buffer"), ("Zip", "zip")],
-)  # fmt: skip
+    [
+        ("Map", "num_parallel_calls"),
+        ("Filter", "no parallel form"),
+        ("BatchV2", "batch"),
+        ("TFRecord", "tf.data.TFRecordDataset"),
+        ("Generator", "Python generator"),
+        ("DataServiceDatasetV2", "workers"),
+        ("FlatMap", "interleave"),
+        ("Shuffle", "buffer"),
+        ("Prefetch", "buffer"),
+        ("Zip", "zip"),
+    ],
+)
 def test_every_kind_of_bottleneck_has_advice_of_its_own(stage: str, word: str) -> None:
     assert word in advised(f"Iterator::Root::{stage}")
 
@@ -204,19 +223,26 @@ def test_a_parallel_batch_is_not_told_to_become_one() -> None:
 
 
 def test_a_pool_of_one_thread_is_named_as_what_holds_a_tuned_map() -> None:
-    text = advised("Iterator::Root::ParallelMapV2", Evidence({"parallelism": "1", "autotune": "true"}, {"threadpool_size": "1"}))
+    text = advised(
+        "Iterator::Root::ParallelMapV2",
+        Evidence({"parallelism": "1", "autotune": "true"}, {"threadpool_size": "1"}),
+    )
     assert "private_threadpool_size=1" in text
     assert "Set `num_parallel_calls" not in text
 
 
 def test_a_tiny_map_is_told_to_batch_first() -> None:
     known = Evidence({"parallelism": "2", "autotune": "true"}, {"threadpool_size": "8"}, (3_000_000,) * 9)
-    assert advised("Iterator::Root::MapAndBatch", known).startswith("Batch first: its function takes 3.0 µs per element")
+    assert advised("Iterator::Root::MapAndBatch", known).startswith(
+        "Batch first: its function takes 3.0 µs per element"
+    )
 
 
 def test_a_filter_that_drops_what_a_map_made_comes_first() -> None:
     above = stage_of("Iterator::Root::Filter", n_calls=1)
-    assert advised("Iterator::Root::Filter::Map", NOTHING_KNOWN, above).startswith("`filter` after this `map` keeps 1 of 10.0 elements")
+    assert advised("Iterator::Root::Filter::Map", NOTHING_KNOWN, above).startswith(
+        "`filter` after this `map` keeps 1 of 10.0 elements"
+    )
     all_kept = stage_of("Iterator::Root::Filter", n_calls=10)
     assert "filter first" not in advised("Iterator::Root::Filter::Map", NOTHING_KNOWN, all_kept)
 

@@ -69,19 +69,36 @@ def test_hosts_that_cannot_be_read_are_named_and_the_graph_is_shown(several: Ses
 def test_numbers_agree_with_one_another(several: Session) -> None:
     payload = TOOL.run(several, None, {})
     scalars = {name: scalar.value for name, scalar in payload.scalars.items()}
-    assert scalars == {"valid_fraction": 0.84, "n_invalid": 4, "n_valid": 21, "n_not_checked": 40, "n_ops": 65}
+    assert scalars == {
+        "valid_fraction": 0.84,
+        "n_invalid": 4,
+        "n_valid": 21,
+        "n_not_checked": 40,
+        "n_ops": 65,
+    }
     scopes, by_op = table(payload, "scopes"), table(payload, "by_op")
-    assert [scopes[key][0] for key in ("n_invalid", "n_valid", "n_not_checked", "valid_fraction")] == [4, 21, 40, 0.84]
+    assert [scopes[key][0] for key in ("n_invalid", "n_valid", "n_not_checked", "valid_fraction")] == [
+        4,
+        21,
+        40,
+        0.84,
+    ]
     assert sum(by_op["n_ops"]) == 65  # type: ignore[arg-type]
     assert sum(by_op["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
-    assert sum(n for n, status in zip(by_op["n_ops"], by_op["status"], strict=True) if status == "incompatible") == 4  # type: ignore[misc]
+    assert (
+        sum(n for n, status in zip(by_op["n_ops"], by_op["status"], strict=True) if status == "incompatible")
+        == 4
+    )  # type: ignore[misc]
     assert sum(table(payload, "not_checked")["n_ops"]) == 40  # type: ignore[arg-type]
 
 
 def test_verdict_names_what_and_how(several: Session) -> None:
     verdict = TOOL.run(several, None, {}).verdict
     assert verdict
-    assert (verdict.level, verdict.text) == ("bad", "4 operations of 25 in `words` cannot run on a TPU: 84.0 % are compatible.")
+    assert (verdict.level, verdict.text) == (
+        "bad",
+        "4 operations of 25 in `words` cannot run on a TPU: 84.0 % are compatible.",
+    )
     assert any("StringLookup" in detail for detail in verdict.details)
     assert any("TPUs hold no text" in detail for detail in verdict.details)
 
@@ -119,7 +136,9 @@ def test_a_graph_that_appears_is_found(tmp_path: Path) -> None:
 
 def test_event_files_without_a_graph_are_named(tmp_path: Path) -> None:
     scalars = next((DEMO_LOGS / "keras_slow_input" / "validation").glob("events.*"))
-    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith("(1 event file or SavedModel looked through).")
+    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith(
+        "(1 event file or SavedModel looked through)."
+    )
 
 
 def test_damage_reaches_the_reader(tmp_path: Path) -> None:
@@ -136,7 +155,9 @@ def test_the_demo_s_loop_prints() -> None:
     assert table(payload, "incompatible")["op"] == ["StringFormat", "PrintV2"]
     assert set(table(payload, "incompatible")["kind"]) == {"printing"}
     assert "MapDataset" in [
-        op for op, status in zip(*(table(payload, "by_op")[key] for key in ("op", "status")), strict=True) if status == "not checked"
+        op
+        for op, status in zip(*(table(payload, "by_op")[key] for key in ("op", "status")), strict=True)
+        if status == "not checked"
     ]
 
 
@@ -144,7 +165,9 @@ def test_the_drawing_alone(several: Session) -> None:
     payload = TOOL.run(several, None, {"graph": "words", "drawing": "true"})
     assert set(payload.tables) == {"items", "edges"}
     items = table(payload, "items")
-    assert [items["name"][i] for i, n in enumerate(items["n_invalid"]) if n and items["kind"][i] == "operation"][:2] == [
+    assert [
+        items["name"][i] for i, n in enumerate(items["n_invalid"]) if n and items["kind"][i] == "operation"
+    ][:2] == [
         "hash_table",
         "serving_default_words",
     ]

@@ -1,4 +1,6 @@
-"""The trace viewer's answers on random traces, each held against a brute-force computation from the events themselves."""
+"""The trace viewer's answers on random traces, each held against a brute-force computation from the events
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,14 @@ def rows(payload: Payload, table: str) -> list[dict[str, Any]]:
     """A table as dictionaries."""
     columns = payload.tables[table].columns
     decoded = [
-        [column.strings[code] for code in column.values.tolist()] if column.strings is not None else column.values.tolist()
+        [column.strings[code] for code in column.values.tolist()]
+        if column.strings is not None
+        else column.values.tolist()
         for column in columns
     ]
-    return [dict(zip([column.name for column in columns], row, strict=True)) for row in zip(*decoded, strict=True)]
+    return [
+        dict(zip([column.name for column in columns], row, strict=True)) for row in zip(*decoded, strict=True)
+    ]
 
 
 def ask(*traces: Trace, **params: object) -> Payload:
@@ -50,14 +56,19 @@ def traces(draw: st.DrawFn, start_ns: int = 0) -> Trace:
             n = int(rng.integers(0, draw(st.sampled_from([8, 120]))))
             starts = rng.integers(0, 400, n)
             durations = np.where(rng.random(n) < 0.2, rng.integers(0, 200, n), rng.integers(0, 6, n))
-            events = [DrawnEvent(NAMES[rng.integers(len(NAMES))], int(s), int(d)) for s, d in zip(starts, durations, strict=True)]
+            events = [
+                DrawnEvent(NAMES[rng.integers(len(NAMES))], int(s), int(d))
+                for s, d in zip(starts, durations, strict=True)
+            ]
             lines[f"line {line}"] = sorted(events, key=lambda event: (event.start_ps, -event.duration_ps))
         planes.append(DrawnPlane(plane, lines))
     return build(planes, start_ns=start_ns)
 
 
 def brute_events(trace: Trace) -> list[dict[str, Any]]:
-    """The events as plain dictionaries, with the depth that the definition gives: the first row that is free below what is open."""
+    """The events as plain dictionaries, with the depth that the definition gives: the first row that is free
+    below what is open.
+    """
     found = []
     for line in range(len(trace.lines)):
         open_until: list[int] = []
@@ -66,20 +77,36 @@ def brute_events(trace: Trace) -> list[dict[str, Any]]:
             end = start + max(duration, 1)
             around = [d for d, until in enumerate(open_until) if until > start and until >= end]
             free = [
-                d for d in range((around[-1] + 1) if around else 0, len(open_until) + 1) if d == len(open_until) or open_until[d] <= start
+                d
+                for d in range((around[-1] + 1) if around else 0, len(open_until) + 1)
+                if d == len(open_until) or open_until[d] <= start
             ]
             depth = free[0]
             open_until[depth : depth + 1] = [end]
             name = trace.strings[int(trace.event_names[trace.events["metadata"][row]])]
-            found.append({"event": row, "track": line, "depth": depth, "start": start, "end": end, "duration": duration, "name": name})
+            found.append(
+                {
+                    "event": row,
+                    "track": line,
+                    "depth": depth,
+                    "start": start,
+                    "end": end,
+                    "duration": duration,
+                    "name": name,
+                }
+            )
     return found
 
 
 def brute_boxes(events: list[dict[str, Any]], begin: int, end: int, pixel: int) -> list[tuple[int, ...]]:
-    """(track, depth, longest, longest event, number) of each box: single events of a pixel or more, runs of shorter ones in two pixels."""
+    """(track, depth, longest, longest event, number) of each box: single events of a pixel or more, runs of
+    shorter ones in two pixels.
+    """
     boxes = []
     for track, depth in sorted({(event["track"], event["depth"]) for event in events}):
-        row = sorted((e for e in events if (e["track"], e["depth"]) == (track, depth)), key=lambda e: e["event"])
+        row = sorted(
+            (e for e in events if (e["track"], e["depth"]) == (track, depth)), key=lambda e: e["event"]
+        )
         run: list[dict[str, Any]] = []
         runs: list[list[dict[str, Any]]] = []
         for event in row:
@@ -87,26 +114,37 @@ def brute_boxes(events: list[dict[str, Any]], begin: int, end: int, pixel: int) 
                 continue
             bucket = max(event["start"] - begin, 0) // (2 * pixel)
             is_short = event["duration"] < pixel
-            if is_short and run and run[-1]["duration"] < pixel and max(run[-1]["start"] - begin, 0) // (2 * pixel) == bucket:
+            if (
+                is_short
+                and run
+                and run[-1]["duration"] < pixel
+                and max(run[-1]["start"] - begin, 0) // (2 * pixel) == bucket
+            ):
                 run.append(event)
             else:
                 run = [event]
                 runs.append(run)
         for run in runs:
             longest = max(run, key=lambda e: (e["duration"], -e["event"]))
-            boxes.append((track, depth, longest["duration"] if len(run) > 1 else 0, longest["event"], len(run)))
+            boxes.append(
+                (track, depth, longest["duration"] if len(run) > 1 else 0, longest["event"], len(run))
+            )
     return boxes
 
 
 @settings(deadline=None, max_examples=150)
 @given(traces(), st.integers(0, 420), st.integers(1, 500), st.integers(1, 300))
-def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(trace: Trace, begin: int, length: int, width: int) -> None:
+def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(
+    trace: Trace, begin: int, length: int, width: int
+) -> None:
     events = brute_events(trace)
     payload = ask(trace, start_ps=begin, end_ps=begin + length, width_px=width)
     found = rows(payload, "boxes")
     pixel = max(1, -(-length // width))
     expected = brute_boxes(events, begin, begin + length, pixel)
-    told = [(box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in found]  # exact below 2^10
+    told = [
+        (box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in found
+    ]  # exact below 2^10
     assert sorted(told) == sorted(expected)
     for box in found:
         event = events[box["event"]]
@@ -121,8 +159,16 @@ def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(t
 
 
 @settings(deadline=None, max_examples=100)
-@given(traces(), traces(start_ns=7), st.sampled_from(["matmul", "MAT", "e", "py:3", "nothing", ":"]), st.integers(1, 30), st.data())
-def test_search_finds_what_a_loop_finds(first: Trace, second: Trace, text: str, limit: int, data: st.DataObject) -> None:
+@given(
+    traces(),
+    traces(start_ns=7),
+    st.sampled_from(["matmul", "MAT", "e", "py:3", "nothing", ":"]),
+    st.integers(1, 30),
+    st.data(),
+)
+def test_search_finds_what_a_loop_finds(
+    first: Trace, second: Trace, text: str, limit: int, data: st.DataObject
+) -> None:
     everything = sorted(
         (event["start"] + offset, host * EVENTS_PER_HOST + event["event"], event["name"], event["duration"])
         for host, (trace, offset) in enumerate(((first, 0), (second, 7000)))
@@ -132,16 +178,24 @@ def test_search_finds_what_a_loop_finds(first: Trace, second: Trace, text: str, 
     payload = ask(first, second, search=text, limit=limit)
     assert payload.scalars["n_matches"].value == len(wanted)
     found = rows(payload, "matches")
-    assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in found] == wanted[:limit]
+    assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in found] == wanted[
+        :limit
+    ]
     by_name = {row["name"]: (row["n"], row["total_ps"], row["max_ps"]) for row in rows(payload, "names")}
-    grouped = {name: [event[3] for event in wanted if event[2] == name] for name in {event[2] for event in wanted}}
+    grouped = {
+        name: [event[3] for event in wanted if event[2] == name] for name in {event[2] for event in wanted}
+    }
     assert by_name == {name: (len(lengths), sum(lengths), max(lengths)) for name, lengths in grouped.items()}
     if everything:
         start, event, _, _ = data.draw(st.sampled_from(everything))
         after = rows(ask(first, second, search=text, limit=limit, after_event=event), "matches")
-        assert [row["event"] for row in after] == [match[1] for match in wanted if match[:2] > (start, event)][:limit]
+        assert [row["event"] for row in after] == [
+            match[1] for match in wanted if match[:2] > (start, event)
+        ][:limit]
         before = rows(ask(first, second, search=text, limit=limit, before_event=event), "matches")
-        assert [row["event"] for row in before] == [match[1] for match in wanted if match[:2] < (start, event)][-limit:]
+        assert [row["event"] for row in before] == [
+            match[1] for match in wanted if match[:2] < (start, event)
+        ][-limit:]
 
 
 @settings(deadline=None, max_examples=100)
@@ -156,9 +210,9 @@ def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low:
             sums.setdefault(event["name"], []).append(part)
     payload = ask(trace, totals=True, start_ps=begin, end_ps=end, depth_from=low, depth_to=high)
     found = {row["name"]: row for row in rows(payload, "totals")}
-    assert {name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in found.items()} == {
-        name: (len(parts), sum(parts), min(parts), max(parts)) for name, parts in sums.items()
-    }
+    assert {
+        name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in found.items()
+    } == {name: (len(parts), sum(parts), min(parts), max(parts)) for name, parts in sums.items()}
     assert all(0 <= row["self_ps"] <= row["total_ps"] for row in found.values())
     assert payload.scalars["n_events"].value == sum(map(len, sums.values()))
 
@@ -173,10 +227,16 @@ def test_the_minimap_is_the_covered_share(trace: Trace, width: int) -> None:
     outermost = [event for event in brute_events(trace) if event["depth"] == 0]
     share: dict[tuple[str, int], float] = {}
     for section, name in (("Host threads", "/host:CPU"), ("TPU:0", "/device:TPU:0")):
-        lines = [i for i in range(len(trace.lines)) if trace.plane_names[trace.lines["plane"][i]] == name and trace.lines["n_events"][i]]
+        lines = [
+            i
+            for i in range(len(trace.lines))
+            if trace.plane_names[trace.lines["plane"][i]] == name and trace.lines["n_events"][i]
+        ]
         for event in outermost:
             for place in range(width) if event["track"] in lines else ():
-                overlap = min(event["start"] + event["duration"], (place + 1) * pixel) - max(event["start"], place * pixel)
+                overlap = min(event["start"] + event["duration"], (place + 1) * pixel) - max(
+                    event["start"], place * pixel
+                )
                 if overlap > 0:
                     share[section, place] = share.get((section, place), 0.0) + overlap / (pixel * len(lines))
     found = {(row["section"], row["pixel"]): row["busy_fraction"] for row in rows(payload, "density")}
@@ -196,8 +256,12 @@ def stepped() -> Trace:
 
 def test_steps_of_a_host_come_from_its_annotations() -> None:
     steps = rows(ask(stepped()), "steps")
-    assert [(step["step"], step["name"], step["host"]) for step in steps] == [(7 + i, f"train {7 + i}", "worker-0") for i in range(3)]
-    assert rows(ask(stepped(), width_px=8), "steps") == []  # three steps on eight pixels are no marks any more
+    assert [(step["step"], step["name"], step["host"]) for step in steps] == [
+        (7 + i, f"train {7 + i}", "worker-0") for i in range(3)
+    ]
+    assert (
+        rows(ask(stepped(), width_px=8), "steps") == []
+    )  # three steps on eight pixels are no marks any more
     boxes = [box for box in rows(ask(stepped()), "boxes") if box["family"] == 8]
     assert [box["name"] for box in boxes] == ["train 7", "train 8", "train 9"]
     found = ask(stepped(), search="TRAIN 8")
@@ -243,28 +307,58 @@ def test_of_many_hosts_the_first_sixteen_are_shown() -> None:
 def test_tracks_are_sorted_as_people_look_for_them() -> None:
     text = "\n".join(
         [f"{name}  [a]" for name in ("pool/10", "pool/2", "named", "main/5", "python")]
-        + ["/device:GPU:1:", "Stream #9(Compute)  [a]", "/device:GPU:0:", "Stream #12(Compute) [a]", "Stream #7(MemcpyH2D) [a]"]
+        + [
+            "/device:GPU:1:",
+            "Stream #9(Compute)  [a]",
+            "/device:GPU:0:",
+            "Stream #12(Compute) [a]",
+            "Stream #7(MemcpyH2D) [a]",
+        ]
         + ["/device:TPU:0 SparseCore 1:", "Sparse Core Ops [a]", "/device:TPU:0:"]
-        + [f"{name}  [a]" for name in ("XLA Ops", "Source code", "Framework Ops", "Steps", "XLA Modules", "Framework Name Scope")]
+        + [
+            f"{name}  [a]"
+            for name in (
+                "XLA Ops",
+                "Source code",
+                "Framework Ops",
+                "Steps",
+                "XLA Modules",
+                "Framework Name Scope",
+            )
+        ]
         + ["/device:CUSTOM:MOSAIC:3:", "tile [a]", "/host:other:", "odd [a]"]
     )
     tracks = rows(ask(drawing(text)), "tracks")
     assert [track["order"] for track in tracks] == list(range(len(tracks)))
     assert [(track["section"], track["name"]) for track in tracks] == [
-        ("GPU:0", "Stream #7(MemcpyH2D)"), ("GPU:0", "Stream #12(Compute)"),
-        ("TPU:0", "Steps"), ("TPU:0", "XLA Modules"), ("TPU:0", "Framework Name Scope"), ("TPU:0", "Framework Ops"),
-        ("TPU:0", "XLA Ops"), ("TPU:0", "XLA Overhead"), ("TPU:0", "Source code"), ("TPU:0 SparseCore 1", "Sparse Core Ops"),
-        ("GPU:1", "Stream #9(Compute)"), ("CUSTOM:MOSAIC:3", "tile"),
-        ("Host threads", "python"), ("Host threads", "main/5"), ("Host threads", "named"), ("Host threads", "pool/2"),
-        ("Host threads", "pool/10"), ("/host:other", "odd"),
-    ]  # fmt: skip
+        ("GPU:0", "Stream #7(MemcpyH2D)"),
+        ("GPU:0", "Stream #12(Compute)"),
+        ("TPU:0", "Steps"),
+        ("TPU:0", "XLA Modules"),
+        ("TPU:0", "Framework Name Scope"),
+        ("TPU:0", "Framework Ops"),
+        ("TPU:0", "XLA Ops"),
+        ("TPU:0", "XLA Overhead"),
+        ("TPU:0", "Source code"),
+        ("TPU:0 SparseCore 1", "Sparse Core Ops"),
+        ("GPU:1", "Stream #9(Compute)"),
+        ("CUSTOM:MOSAIC:3", "tile"),
+        ("Host threads", "python"),
+        ("Host threads", "main/5"),
+        ("Host threads", "named"),
+        ("Host threads", "pool/2"),
+        ("Host threads", "pool/10"),
+        ("/host:other", "odd"),
+    ]
     assert {track["name"]: track["kind"] for track in tracks}["XLA Modules"] == "modules"
 
 
 def test_details_tell_namesakes_neighbours_and_ancestors() -> None:
     trace = stepped()
     boxes = {(box["name"], box["start_ps"]): box for box in rows(ask(trace), "boxes")}
-    first, second, third = sorted((box for (name, _), box in boxes.items() if name == "f"), key=lambda box: box["start_ps"])
+    first, second, third = sorted(
+        (box for (name, _), box in boxes.items() if name == "f"), key=lambda box: box["start_ps"]
+    )
     details = ask(trace, event=second["event"])
     about = {row["name"]: row["value"] for row in rows(details, "about")}
     assert about["step"] == "train 8"
@@ -275,9 +369,13 @@ def test_details_tell_namesakes_neighbours_and_ancestors() -> None:
     assert sum(row["n"] for row in rows(details, "histogram")) == 3
     train = next(box for (name, _), box in boxes.items() if name == "train 7")
     end = train["start_ps"] + train["duration_ps"]
-    inside = [box["duration_ps"] for (name, _), box in boxes.items() if name in "fg" and box["start_ps"] < end]
+    inside = [
+        box["duration_ps"] for (name, _), box in boxes.items() if name in "fg" and box["start_ps"] < end
+    ]
     assert len(inside) == 2
-    assert ask(trace, event=train["event"]).scalars["self_time_ps"].value == train["duration_ps"] - sum(inside)
+    assert ask(trace, event=train["event"]).scalars["self_time_ps"].value == train["duration_ps"] - sum(
+        inside
+    )
     (neighbour,) = rows(ask(trace, event=first["event"], neighbour="next"), "neighbour")
     assert (neighbour["name"], neighbour["depth"]) == ("g", 1)
     (back,) = rows(ask(trace, event=neighbour["event"], neighbour="previous"), "neighbour")
@@ -295,13 +393,21 @@ GPU = """
 
 def gpu() -> Trace:
     kernel = {"tf_op": "net/dense/MatMul:MatMul", "hlo_op": "call.1::fusion.2", "program_id": 3}
-    kernels = [{"correlation_id": 1, "group_id": 0}, {"correlation_id": 2, "group_id": 0}, {"correlation_id": 9, "group_id": 0}]
+    kernels = [
+        {"correlation_id": 1, "group_id": 0},
+        {"correlation_id": 2, "group_id": 0},
+        {"correlation_id": 9, "group_id": 0},
+    ]
     stats = {
         "train": [
             {"_r": 1, "step_num": 1, "group_id": 0, "step_name": "train 1"},
             {"_r": 1, "step_num": 2, "group_id": 1, "step_name": "train 2"},
         ],
-        "launch": [{"correlation_id": 1, "group_id": 0}, {"correlation_id": 2, "group_id": 0}, {"correlation_id": 3, "group_id": 1}],
+        "launch": [
+            {"correlation_id": 1, "group_id": 0},
+            {"correlation_id": 2, "group_id": 0},
+            {"correlation_id": 3, "group_id": 1},
+        ],
         "k1": [kernels[0] | kernel, {"correlation_id": 3, "group_id": 1} | kernel],
         "k2": [kernels[1] | kernel, kernels[2] | {"tf_op": "net/out/Relu:Relu"}],
     }
@@ -311,27 +417,47 @@ def gpu() -> Trace:
 def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
     payload = ask(gpu())
     tracks = {track["name"]: track for track in rows(payload, "tracks") if track["section"] == "GPU:0"}
-    assert list(tracks) == ["Steps", "Launch Stats", "Framework Name Scope", "Framework Ops", "XLA Ops", "Stream #1(Compute)"]
+    assert list(tracks) == [
+        "Steps",
+        "Launch Stats",
+        "Framework Name Scope",
+        "Framework Ops",
+        "XLA Ops",
+        "Stream #1(Compute)",
+    ]
     assert [track["is_derived"] for track in tracks.values()] == [True] * 5 + [False]
     boxes = rows(payload, "boxes")
     kernels = [box for box in boxes if box["track"] == tracks["Stream #1(Compute)"]["track"]]
 
     def drawn(track: str) -> list[tuple[str, int, int, int]]:
         own = [box for box in boxes if box["track"] == tracks[track]["track"]]
-        return [(box["name"], box["depth"], box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in own]
+        return [
+            (box["name"], box["depth"], box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in own
+        ]
 
-    first, second, third, fourth = [(box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in kernels]
+    first, second, third, fourth = [
+        (box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in kernels
+    ]
     assert drawn("Steps") == [("train 1", 0, first[0], third[1]), ("train 2", 0, *fourth)]
     # Two kernels of one operation are one box, the step's end parts them from the next.
     assert drawn("Framework Ops") == [
-        ("net/dense/MatMul:MatMul", 0, first[0], second[1]), ("net/out/Relu:Relu", 0, *third), ("net/dense/MatMul:MatMul", 0, *fourth)
-    ]  # fmt: skip
+        ("net/dense/MatMul:MatMul", 0, first[0], second[1]),
+        ("net/out/Relu:Relu", 0, *third),
+        ("net/dense/MatMul:MatMul", 0, *fourth),
+    ]
     assert drawn("Framework Name Scope") == [
-        ("net", 0, first[0], third[1]), ("net", 0, *fourth), ("dense", 1, first[0], second[1]), ("out", 1, *third), ("dense", 1, *fourth)
-    ]  # fmt: skip
+        ("net", 0, first[0], third[1]),
+        ("net", 0, *fourth),
+        ("dense", 1, first[0], second[1]),
+        ("out", 1, *third),
+        ("dense", 1, *fourth),
+    ]
     assert drawn("XLA Ops") == [
-        ("call.1", 0, first[0], second[1]), ("call.1", 0, *fourth), ("fusion.2", 1, first[0], second[1]), ("fusion.2", 1, *fourth)
-    ]  # fmt: skip
+        ("call.1", 0, first[0], second[1]),
+        ("call.1", 0, *fourth),
+        ("fusion.2", 1, first[0], second[1]),
+        ("fusion.2", 1, *fourth),
+    ]
 
 
 def test_a_derived_event_can_be_searched_selected_and_left() -> None:
@@ -393,33 +519,52 @@ def test_every_tables_times_lie_in_a_real_trace(log: str) -> None:
     assert payload.scalars["n_flows"].value
     events = session.trace(session.hosts[0]).n_events
     assert sum(track["n_events"] for track in rows(payload, "tracks") if not track["is_derived"]) == events
-    assert sum(box["n_merged"] for box in boxes) == sum(track["n_events"] for track in rows(payload, "tracks"))
+    assert sum(box["n_merged"] for box in boxes) == sum(
+        track["n_events"] for track in rows(payload, "tracks")
+    )
 
 
 def with_extras(samples: list[tuple[int, float]]) -> Trace:
-    """Two threads, one of them async; a counter of two series (the second one empty), an arrow that the file draws."""
+    """Two threads, one of them async; a counter of two series (the second one empty), an arrow that the file
+    draws.
+    """
     trace = drawing("main  [a ][b ]\nloads [c ]\nloads   [d ]")
     name = {text: trace.strings.find(text) for text in ("main", "loads", "a", "b")}
     return replace(
         trace,
         line_kinds=table_from_rows(schema.LINE_KINDS, [(1, schema.ASYNC)]),
-        counters=table_from_rows(schema.COUNTERS, [(0, name["main"], name[series], 0, n) for series, n in (("a", len(samples)), ("b", 0))]),
+        counters=table_from_rows(
+            schema.COUNTERS,
+            [(0, name["main"], name[series], 0, n) for series, n in (("a", len(samples)), ("b", 0))],
+        ),
         samples=_samples(samples),
         flows=table_from_rows(schema.FLOWS, [(0, 3, name["a"], name["loads"])]),
     )
 
 
 def _samples(samples: list[tuple[int, float]]) -> Table:
-    return Table(schema.SAMPLES, {"time_ps": np.array([s[0] for s in samples], np.int64), "value": np.array([s[1] for s in samples])})
+    return Table(
+        schema.SAMPLES,
+        {"time_ps": np.array([s[0] for s in samples], np.int64), "value": np.array([s[1] for s in samples])},
+    )
 
 
 def test_counters_async_events_and_arrows_of_a_file() -> None:
     trace = with_extras([(0, 1.0), (5_000_000, 4.0), (9_000_000, 2.5)])
     payload = ask(trace, flows=True)
     tracks = {track["name"]: track for track in rows(payload, "tracks")}
-    assert {name: track["kind"] for name, track in tracks.items()} == {"main": "thread", "loads": "async", "main: a": "counter"}
+    assert {name: track["kind"] for name, track in tracks.items()} == {
+        "main": "thread",
+        "loads": "async",
+        "main: a": "counter",
+    }
     counter = tracks["main: a"]
-    assert (counter["track"], counter["n_events"], counter["n_depths"], counter["max_value"]) == (2, 3, 1, 4.0)
+    assert (counter["track"], counter["n_events"], counter["n_depths"], counter["max_value"]) == (
+        2,
+        3,
+        1,
+        4.0,
+    )
     assert [(row["track"], row["time_ps"], row["value"]) for row in rows(payload, "counters")] == [
         (2, 0, 1.0), (2, 5_000_000, 4.0), (2, 9_000_000, 2.5)
     ]  # fmt: skip
@@ -436,9 +581,14 @@ def test_counters_async_events_and_arrows_of_a_file() -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(
-    st.lists(st.tuples(st.integers(0, 300), st.integers(-9, 9)), max_size=200), st.integers(0, 200), st.integers(1, 200), st.integers(1, 60)
+    st.lists(st.tuples(st.integers(0, 300), st.integers(-9, 9)), max_size=200),
+    st.integers(0, 200),
+    st.integers(1, 200),
+    st.integers(1, 60),
 )
-def test_thinned_counters_keep_what_can_be_seen(samples: list[tuple[int, int]], begin: int, length: int, width: int) -> None:
+def test_thinned_counters_keep_what_can_be_seen(
+    samples: list[tuple[int, int]], begin: int, length: int, width: int
+) -> None:
     samples = sorted(dict(samples).items())
     trace = with_extras([(time, float(value)) for time, value in samples])
     payload = ask(trace, start_ps=begin, end_ps=begin + length, width_px=width)
@@ -453,7 +603,9 @@ def test_thinned_counters_keep_what_can_be_seen(samples: list[tuple[int, int]], 
         inside = range(begin + 2 * place * pixel, min(begin + 2 * (place + 1) * pixel, begin + length))
         values = [value for time, value in samples if time in inside]
         kept = [value for time, value in found if time in inside]
-        assert (min(values), max(values), values[-1]) == (min(kept), max(kept), kept[-1]) if values else not kept
+        assert (
+            (min(values), max(values), values[-1]) == (min(kept), max(kept), kept[-1]) if values else not kept
+        )
 
 
 def test_an_operation_of_a_tpu_tells_the_program_around_it() -> None:

@@ -1,6 +1,8 @@
-"""What the trace viewer draws beside plain events: arrows of the stat `flow`, counters of XSpaces, and lines that it adds itself.
+"""What the trace viewer draws beside plain events: arrows of the stat `flow`, counters of XSpaces, and lines
+that it adds itself.
 
-Each on a hand-made trace with an obvious answer, then on a real one, held against what xprof 2.24.2 draws of it.
+Each on a hand-made trace with an obvious answer, then on a real one, held against what xprof 2.24.2 draws of
+it.
 """
 
 from __future__ import annotations
@@ -68,8 +70,11 @@ def flowing() -> Trace:
 def test_the_stat_flow_draws_arrows_from_the_latest_event_that_leads_out() -> None:
     payload = ask(flowing(), flows=True)
     names = {row["event"]: row["name"] for row in rows(payload, "boxes")}
-    arrows = [(names[row["from_event"]], names[row["to_event"]], row["kind"]) for row in rows(payload, "flows")]
-    # `early` begins before anything leads to it, as on a device whose clock lags: the arrow is there all the same.
+    arrows = [
+        (names[row["from_event"]], names[row["to_event"]], row["kind"]) for row in rows(payload, "flows")
+    ]
+    # `early` begins before anything leads to it, as on a device whose clock lags: the arrow is there all the
+    # same.
     assert Counter(arrows) == {
         ("make", "pass", "PjRt"): 1,
         ("pass", "use", "PjRt"): 2,
@@ -80,19 +85,28 @@ def test_the_stat_flow_draws_arrows_from_the_latest_event_that_leads_out() -> No
 def test_neighbours_by_flow_stand_in_the_details_both_ways() -> None:
     events = {row["name"]: row["event"] for row in rows(ask(flowing()), "boxes")}
     found = rows(ask(flowing(), event=events["pass"]), "flows")
-    assert [(row["direction"], row["name"]) for row in found] == [("in", "make"), ("out", "use"), ("out", "use")]
+    assert [(row["direction"], row["name"]) for row in found] == [
+        ("in", "make"),
+        ("out", "use"),
+        ("out", "use"),
+    ]
     assert rows(ask(flowing(), event=events["alone"]), "flows") == []
 
 
 def test_an_arrow_that_is_told_twice_is_drawn_once() -> None:
-    stats = {"launch": {"correlation_id": 3, "flow": flow(1, OUT, 9)}, "kernel": {"correlation_id": 3, "flow": flow(1, IN, 9)}}
+    stats = {
+        "launch": {"correlation_id": 3, "flow": flow(1, OUT, 9)},
+        "kernel": {"correlation_id": 3, "flow": flow(1, IN, 9)},
+    }
     trace = drawing("main  [launch]\n/device:GPU:0:\nStream #1(Compute)      [kernel]", stats)
     (arrow,) = rows(ask(trace, flows=True), "flows")
     assert arrow["kind"] == "GPU launch"
 
 
 def read_counters() -> bytes:
-    """A TPU with an operation and a line of performance counters: one read twice, one read once, one without a number."""
+    """A TPU with an operation and a line of performance counters: one read twice, one read once, one without
+    a number.
+    """
     space = xspace_class()()
     plane = PlaneWriter(space, "/device:TPU:0")
     plane.event(plane.line("XLA Ops", 1, 1000), "fusion.1", 0, 8 * PS_PER_US, {})
@@ -112,14 +126,21 @@ def test_performance_counters_are_no_events(decode: Any) -> None:
     payload = ask(trace)
     tracks = [(track["name"], track["kind"], track["n_events"]) for track in rows(payload, "tracks")]
     assert tracks == [("XLA Ops", "hlo_ops", 1), ("CYCLES", "counter", 2)]
-    assert [(row["time_ps"], row["value"]) for row in rows(payload, "counters")] == [(0, 7.0), (4 * PS_PER_US, 12.0)]
+    assert [(row["time_ps"], row["value"]) for row in rows(payload, "counters")] == [
+        (0, 7.0),
+        (4 * PS_PER_US, 12.0),
+    ]
     told = " ".join(item.message for item in payload.diagnostics)
     assert "1 performance counters were read only once" in told
     assert "1 samples of counters have no number" in told
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.sampled_from([IN, OUT, IN_AND_OUT])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 30), st.sampled_from([IN, OUT, IN_AND_OUT])), max_size=12
+    )
+)
 def test_arrows_of_random_flows_are_those_of_a_plain_loop(points: list[tuple[int, int, int]]) -> None:
     trace = _points(points)
     order = {OUT: 0, IN_AND_OUT: 1, IN: 2}
@@ -142,14 +163,30 @@ def _points(points: list[tuple[int, int, int]]) -> Trace:
     space = xspace_class()()
     plane = PlaneWriter(space, "/host:CPU")
     for i, (number, time, direction) in enumerate(points):
-        plane.event(plane.line(f"thread {i}", i + 1, 0), f"event {i}", time * PS, PS, {"flow": flow(number, direction)})
+        plane.event(
+            plane.line(f"thread {i}", i + 1, 0),
+            f"event {i}",
+            time * PS,
+            PS,
+            {"flow": flow(number, direction)},
+        )
     return native(space.SerializeToString() or b"\x12\x00")
 
 
 # Arrows that xprof 2.24.2's trace viewer draws (events with `flow_in`) by kind.
 PEER_ARROWS = {
-    "tracelens_mi300_jax/plugins/profile/jax08_gemm": {"PjRt": 60, "PjRt call": 42, "thread pool": 30, "kernel launch": 54},
-    "xprof_tpu_inference_2_old/plugins/profile/run": {"context": 64, "PjRt": 425, "TFRT TPU runtime": 872, "TPU launch": 828},
+    "tracelens_mi300_jax/plugins/profile/jax08_gemm": {
+        "PjRt": 60,
+        "PjRt call": 42,
+        "thread pool": 30,
+        "kernel launch": 54,
+    },
+    "xprof_tpu_inference_2_old/plugins/profile/run": {
+        "context": 64,
+        "PjRt": 425,
+        "TFRT TPU runtime": 872,
+        "TPU launch": 828,
+    },
 }
 
 
@@ -172,7 +209,9 @@ def test_launch_and_kernel_of_a_real_gpu_lead_to_each_other() -> None:
     host = session.hosts[0]
     trace = session.trace(host)
     owner, value = trace.event_stats.ints("correlation_id")
-    on_device = np.array([name.startswith("/device:GPU") for name in trace.plane_names])[trace.lines["plane"][trace.event_line[owner]]]
+    on_device = np.array([name.startswith("/device:GPU") for name in trace.plane_names])[
+        trace.lines["plane"][trace.event_line[owner]]
+    ]
     kernel = int(owner[on_device][200])
     (into,) = rows(TOOL.run(session, [host], {"event": kernel}), "flows")
     assert (into["direction"], into["kind"]) == ("in", "kernel launch")
@@ -185,15 +224,35 @@ def test_launch_and_kernel_of_a_real_gpu_lead_to_each_other() -> None:
 
 
 def sampled() -> bytes:
-    """A GPU with a kernel and a line of samples: one counter of one value, one of two, one event without a number."""
+    """A GPU with a kernel and a line of samples: one counter of one value, one of two, one event without a
+    number.
+    """
     space = xspace_class()()
     plane = PlaneWriter(space, "/device:GPU:0")
-    plane.event(plane.line("Stream #1(Compute)", 1, 1000), "kernel", 0, 8 * PS_PER_US, {"correlation_id": 5, "kernel_details": "x"})
+    plane.event(
+        plane.line("Stream #1(Compute)", 1, 1000),
+        "kernel",
+        0,
+        8 * PS_PER_US,
+        {"correlation_id": 5, "kernel_details": "x"},
+    )
     line = plane.line("_counters_", 2, 1000)
     for i, value in enumerate((10.0, 55.5, 20.0)):
-        plane.event(line, "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", i * 2 * PS_PER_US, 0, {"sm_active": value})
+        plane.event(
+            line,
+            "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+            i * 2 * PS_PER_US,
+            0,
+            {"sm_active": value},
+        )
         plane.event(line, "Memory traffic (GB/s)", i * 2 * PS_PER_US, 0, {"read": i, "written": 2 * i + 1})
-    plane.event(line, "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 7 * PS_PER_US, 0, {"sm_active": float("nan")})
+    plane.event(
+        line,
+        "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+        7 * PS_PER_US,
+        0,
+        {"sm_active": float("nan")},
+    )
     data: bytes = space.SerializeToString()
     return data
 
@@ -204,7 +263,10 @@ def test_a_line_of_samples_becomes_counters(decode: Any) -> None:
     assert trace.n_events == 1
     payload = ask(trace)
     tracks = [track for track in rows(payload, "tracks") if track["kind"] == "counter"]
-    told = {track["name"]: (track["n_events"], track["min_value"], track["max_value"], track["unit"]) for track in tracks}
+    told = {
+        track["name"]: (track["n_events"], track["min_value"], track["max_value"], track["unit"])
+        for track in tracks
+    }
     assert told == {
         "sm__cycles_active.avg.pct_of_peak_sustained_elapsed": (3, 10.0, 55.5, "%"),
         "Memory traffic (GB/s): read": (3, 0.0, 2.0, "GB/s"),
@@ -220,7 +282,13 @@ def test_a_line_of_samples_becomes_counters(decode: Any) -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=200), st.integers(0, 300), st.integers(1, 300), st.integers(1, 40), st.randoms())
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=200),
+    st.integers(0, 300),
+    st.integers(1, 300),
+    st.integers(1, 40),
+    st.randoms(),
+)
 def test_of_two_pixels_the_lowest_and_the_highest_value_are_kept(
     times: list[int], start: int, length: int, pixel: int, random: Any
 ) -> None:
@@ -232,7 +300,9 @@ def test_of_two_pixels_the_lowest_and_the_highest_value_are_kept(
     assert set(pairs) <= set(zip(times, values, strict=True))
     assert len(pairs) <= 3 * (length // (2 * pixel) + 2)
     before = [value for time, value in zip(times, values, strict=True) if time <= start]
-    inside = [(time, value) for time, value in zip(times, values, strict=True) if start <= time < start + length]
+    inside = [
+        (time, value) for time, value in zip(times, values, strict=True) if start <= time < start + length
+    ]
     for bucket in {(time - start) // (2 * pixel) for time, _ in inside}:
         here = [value for time, value in inside if (time - start) // (2 * pixel) == bucket]
         told = [value for time, value in pairs if time >= start and (time - start) // (2 * pixel) == bucket]
@@ -246,17 +316,29 @@ def _counter(times: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> T
 
     trace = drawing("main [a]")
     counters = table_from_rows(schema.COUNTERS, [(0, trace.strings.find("a"), -1, 0, len(times))])
-    return replace(trace, counters=counters, samples=Table(schema.SAMPLES, {"time_ps": times.astype(np.int64), "value": values}))
+    return replace(
+        trace,
+        counters=counters,
+        samples=Table(schema.SAMPLES, {"time_ps": times.astype(np.int64), "value": values}),
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "unit"),
     [
-        ("SM Active (%)", "%"), ("dram__bytes_read.sum.per_second", "bytes_per_s"), ("Bytes In Use", "bytes"), ("Power (W)", "W"),
-        ("Wavefronts Launched (Count)", ""), ("ctr[0xbeef]", ""), ("sm__warps_active.avg.pct_of_peak", "%"), ("occupancy", ""),
-        ("Free [MiB]", "MiB"), ("specpct_", ""), ("counter[b]", ""),
+        ("SM Active (%)", "%"),
+        ("dram__bytes_read.sum.per_second", "bytes_per_s"),
+        ("Bytes In Use", "bytes"),
+        ("Power (W)", "W"),
+        ("Wavefronts Launched (Count)", ""),
+        ("ctr[0xbeef]", ""),
+        ("sm__warps_active.avg.pct_of_peak", "%"),
+        ("occupancy", ""),
+        ("Free [MiB]", "MiB"),
+        ("specpct_", ""),
+        ("counter[b]", ""),
     ],
-)  # fmt: skip
+)
 def test_a_counters_name_tells_its_unit(name: str, unit: str) -> None:
     assert counter_unit(name) == unit
 
@@ -282,7 +364,11 @@ def launched() -> Trace:
 
 def line_named(payload: Any, name: str) -> list[dict[str, Any]]:
     tracks = {track["track"]: track for track in rows(payload, "tracks") if track["name"] == name}
-    return [{**box, "section": tracks[box["track"]]["section"]} for box in rows(payload, "boxes") if box["track"] in tracks]
+    return [
+        {**box, "section": tracks[box["track"]]["section"]}
+        for box in rows(payload, "boxes")
+        if box["track"] in tracks
+    ]
 
 
 def test_launches_of_a_step_are_summed_up_by_device() -> None:
@@ -311,38 +397,70 @@ def test_launches_of_a_real_step_are_those_of_its_kernels() -> None:
     session = real("xprof_gpu_multi_worker/plugins/profile/GPU-multi-worker")
     host = session.hosts[0]
     boxes = line_named(TOOL.run(session, [host], {}), "Launch Stats")
-    assert [(box["section"], box["name"]) for box in boxes] == [("GPU:4", "Launch Stats for 0"), ("GPU:6", "Launch Stats for 0")]
+    assert [(box["section"], box["name"]) for box in boxes] == [
+        ("GPU:4", "Launch Stats for 0"),
+        ("GPU:6", "Launch Stats for 0"),
+    ]
     for box in boxes:
-        told = {row["name"]: row["value"] for row in rows(TOOL.run(session, [host], {"event": box["event"]}), "arguments")}
-        kernels = [event for event, kind in zip(*_kernels_of_step(session.trace(host), f"/device:{box['section']}"), strict=True) if kind]
+        told = {
+            row["name"]: row["value"]
+            for row in rows(TOOL.run(session, [host], {"event": box["event"]}), "arguments")
+        }
+        kernels = [
+            event
+            for event, kind in zip(
+                *_kernels_of_step(session.trace(host), f"/device:{box['section']}"), strict=True
+            )
+            if kind
+        ]
         assert told["num_launches"] == str(len(kernels)) == "671"
 
 
 def _kernels_of_step(trace: Trace, plane: str) -> tuple[list[int], list[bool]]:
-    """Events of a device's streams that have a host event with their correlation id, and whether that is in a step."""
+    """Events of a device's streams that have a host event with their correlation id, and whether that is in a
+    step.
+    """
     owner, value = trace.event_stats.ints("correlation_id")
     group = dict(zip(*(column.tolist() for column in trace.event_stats.ints("group_id")), strict=True))
     plane_of = [trace.plane_names[i] for i in trace.lines["plane"][trace.event_line[owner]].tolist()]
-    launch = {key: event for event, key, name in zip(owner.tolist(), value.tolist(), plane_of, strict=True) if name == "/host:CPU"}
-    here = [(e, k) for e, k, name in zip(owner.tolist(), value.tolist(), plane_of, strict=True) if name == plane and k in launch]
+    launch = {
+        key: event
+        for event, key, name in zip(owner.tolist(), value.tolist(), plane_of, strict=True)
+        if name == "/host:CPU"
+    }
+    here = [
+        (e, k)
+        for e, k, name in zip(owner.tolist(), value.tolist(), plane_of, strict=True)
+        if name == plane and k in launch
+    ]
     return [event for event, _ in here], [launch[key] in group for _, key in here]
 
 
 def offloading() -> Trace:
-    """One core: transfers 5 (twice, at once with 0) and one whose start lies before the capture; `copy-start.9` stays on the device."""
+    """One core: transfers 5 (twice, at once with 0) and one whose start lies before the capture;
+    `copy-start.9` stays on the device.
+    """
     space = xspace_class()()
     plane = PlaneWriter(space, "/device:TPU:0")
     host = "= (f32[8]{0:S(5)}, f32[8]{0}) copy-start(...)"
     for name in ("copy-start.5", "copy-done.5", "dynamic-slice-start", "dynamic-slice-done", "copy-done.7"):
-        size: dict[str, Any] = {"raw_bytes_accessed": 4096} if "done" in name else {"shape_with_layout": "f32[8]{0:S(5)}"}
+        size: dict[str, Any] = (
+            {"raw_bytes_accessed": 4096} if "done" in name else {"shape_with_layout": "f32[8]{0:S(5)}"}
+        )
         plane.metadata(f"%{name} {host}", size, name)
     plane.metadata("%copy-start.9 = (f32[8]{0})", {}, "copy-start.9")
     modules, ops = plane.line("XLA Modules", 1, 1000), plane.line("XLA Ops", 2, 1000)
     plane.event(modules, "jit_step", 0, 100 * PS_PER_US)
     for name, start, duration in (
-        ("copy-done.7", 0, 4), ("copy-start.5", 5, 1), ("dynamic-slice-start", 6, 0), ("copy-start.9", 8, 2), ("copy-done.5", 20, 5),
-        ("dynamic-slice-done", 25, 1), ("copy-start.5", 40, 1), ("copy-done.5", 50, 50),
-    ):  # fmt: skip
+        ("copy-done.7", 0, 4),
+        ("copy-start.5", 5, 1),
+        ("dynamic-slice-start", 6, 0),
+        ("copy-start.9", 8, 2),
+        ("copy-done.5", 20, 5),
+        ("dynamic-slice-done", 25, 1),
+        ("copy-start.5", 40, 1),
+        ("copy-done.5", 50, 50),
+    ):
         text = "%copy-start.9 = (f32[8]{0})" if name == "copy-start.9" else f"%{name} {host}"
         plane.event(ops, text, start * PS_PER_US, duration * PS_PER_US)
     return native(space.SerializeToString())
@@ -351,21 +469,34 @@ def offloading() -> Trace:
 def test_transfers_to_the_hosts_memory_span_from_start_to_done() -> None:
     payload = ask(offloading())
     boxes = line_named(payload, "Host Offload Ops")
-    assert [(box["name"], box["start_ps"] // PS_PER_US, box["duration_ps"] // PS_PER_US, box["depth"]) for box in boxes] == [
+    assert [
+        (box["name"], box["start_ps"] // PS_PER_US, box["duration_ps"] // PS_PER_US, box["depth"])
+        for box in boxes
+    ] == [
         ("offload-copy.5", 5, 20, 0),
         ("offload-copy.5", 40, 60, 0),
         ("offload-dynamic-slice.0", 6, 20, 1),
     ]
-    told = {row["name"]: row["value"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")}
+    told = {
+        row["name"]: row["value"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")
+    }
     names = [row["name"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")]
     assert len(names) == len(set(names))  # those of the start are not told twice
-    assert (told["shape_with_layout"], told["raw_bytes_accessed"], told["waited_for_us"]) == ("f32[8]{0:S(5)}", "4096", "5.000")
+    assert (told["shape_with_layout"], told["raw_bytes_accessed"], told["waited_for_us"]) == (
+        "f32[8]{0:S(5)}",
+        "4096",
+        "5.000",
+    )
 
 
 def test_stretches_of_a_program_without_an_operation_are_its_overhead() -> None:
     boxes = line_named(ask(offloading()), "XLA Overhead")
-    assert [(box["name"], box["start_ps"] // PS_PER_US, (box["start_ps"] + box["duration_ps"]) // PS_PER_US) for box in boxes] == [
-        ("no operation of jit_step", start, end) for start, end in ((4, 5), (6, 8), (10, 20), (26, 40), (41, 50))
+    assert [
+        (box["name"], box["start_ps"] // PS_PER_US, (box["start_ps"] + box["duration_ps"]) // PS_PER_US)
+        for box in boxes
+    ] == [
+        ("no operation of jit_step", start, end)
+        for start, end in ((4, 5), (6, 8), (10, 20), (26, 40), (41, 50))
     ]
 
 
@@ -374,16 +505,20 @@ def test_transfers_and_gaps_of_a_real_tpu() -> None:
     session = real("xprof_tpu_inference_2_old/plugins/profile/run")
     payload = TOOL.run(session, None, {"width_px": 20_000})
     sizes = {(track["section"], track["name"]): track["n_events"] for track in rows(payload, "tracks")}
-    # xprof 2.24.2 draws the same 2,400 transfers, on four lines a core (the times of all but one agree to the nanosecond).
+    # xprof 2.24.2 draws the same 2,400 transfers, on four lines a core (the times of all but one agree to the
+    # nanosecond).
     assert [sizes[f"TPU:{core}", "Host Offload Ops"] for core in range(4)] == [600] * 4
-    # Cores that came first to a collective waited for the last one before their first operation: 341 ms on core 2.
+    # Cores that came first to a collective waited for the last one before their first operation: 341 ms on
+    # core 2.
     longest = max(line_named(payload, "XLA Overhead"), key=lambda box: box["duration_ps"])
     assert (longest["section"], longest["name"].partition("(")[0]) == ("TPU:2", "no operation of jit__psum")
     assert longest["duration_ps"] == 340_977_878_672
 
 
 def test_a_line_that_the_file_has_is_not_made_again() -> None:
-    trace = drawing("/device:TPU:0:\nXLA Modules [jit_step       ]\nXLA Ops [a]    [b]\nXLA Overhead      <own>")
+    trace = drawing(
+        "/device:TPU:0:\nXLA Modules [jit_step       ]\nXLA Ops [a]    [b]\nXLA Overhead      <own>"
+    )
     assert [box["name"] for box in line_named(ask(trace), "XLA Overhead")] == ["own"]
 
 

@@ -1,4 +1,6 @@
-"""The trace viewer's payload on a demo run: no event is lost, zooming makes boxes exact, details agree with the boxes."""
+"""The trace viewer's payload on a demo run: no event is lost, zooming makes boxes exact, details agree with
+the boxes.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_asked_for_one_track_it_sends_one(session: Session) -> None:
 
 def test_details_of_an_event_agree_with_its_box_and_its_ancestors_contain_it(session: Session) -> None:
     payload = window(session)
-    exact = np.flatnonzero((column(payload, "boxes", "n_merged") == 1) & (column(payload, "boxes", "depth") >= 2))
+    exact = np.flatnonzero(
+        (column(payload, "boxes", "n_merged") == 1) & (column(payload, "boxes", "depth") >= 2)
+    )
     box = int(exact[len(exact) // 2])
     details = window(session, event=int(column(payload, "boxes", "event")[box]))
     for name in ("start_ps", "duration_ps", "track", "depth"):
@@ -86,7 +90,9 @@ def test_details_of_an_event_agree_with_its_box_and_its_ancestors_contain_it(ses
     assert 0 <= (details.scalars["self_time_ps"].value or 0) <= duration
 
 
-@pytest.mark.parametrize("params", [{"start_ps": 5, "end_ps": 5}, {"width_px": 0}, {"tracks": "a"}, {"start_ps": "soon"}])
+@pytest.mark.parametrize(
+    "params", [{"start_ps": 5, "end_ps": 5}, {"width_px": 0}, {"tracks": "a"}, {"start_ps": "soon"}]
+)
 def test_bad_parameters_are_refused(session: Session, params: dict[str, object]) -> None:
     with pytest.raises(BadParameter):
         window(session, **params)
@@ -123,13 +129,23 @@ def test_links_of_an_operation_lead_to_tools_that_know_it() -> None:
 
 def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) -> None:
     """The tool answers, and its table of operations has a row that the link's filters leave."""
-    filters = {name.removeprefix("f."): value.removeprefix("=") for name, value in params.items() if name.startswith("f.")}
+    filters = {
+        name.removeprefix("f."): value.removeprefix("=")
+        for name, value in params.items()
+        if name.startswith("f.")
+    }
     asked = {name: value for name, value in params.items() if not name.startswith("f.") and name != "hosts"}
     payload = get_tool(tool).run(session, [params["hosts"]], asked)
     assert payload.tool == tool
     if filters:
-        table = next(table for table in payload.tables.values() if set(filters) <= {c.name for c in table.columns})
-        columns = [[(c.strings or [])[code] for code in c.values.tolist()] for c in table.columns if c.name in filters]
+        table = next(
+            table for table in payload.tables.values() if set(filters) <= {c.name for c in table.columns}
+        )
+        columns = [
+            [(c.strings or [])[code] for code in c.values.tolist()]
+            for c in table.columns
+            if c.name in filters
+        ]
         wanted = tuple(filters[c.name] for c in table.columns if c.name in filters)
         assert wanted in set(zip(*columns, strict=True)), (tool, filters)
 
@@ -141,7 +157,8 @@ CORPUS = os.environ.get("TPUPROF_CORPUS", "")
 @pytest.mark.parametrize(
     ("run", "name", "source"),
     [
-        # JAX tells lines by stack frames of the program; XLA on GPUs with the instruction; libtpu with the event.
+        # JAX tells lines by stack frames of the program; XLA on GPUs with the instruction; libtpu with the
+        # event.
         ("own_jax_cpu/plugins/profile/mlp", "broadcast_maximum_fusion", ".py:8"),
         ("tracelens_mi300_jax/plugins/profile/jax08_gemm", "wrapped_broadcast", "generate_gemm_trace.py:34"),
         ("xprof_tpu_inference_2_old/plugins/profile/run", "broadcast.2", "host_offload_stress_test.py:37"),
@@ -175,12 +192,25 @@ def test_links_of_real_events_lead_to_what_they_name(run: str, kinds: tuple[str,
     kind_column = next(c for c in payload.tables["tracks"].columns if c.name == "kind")
     kind_of = [(kind_column.strings or [])[code] for code in kind_column.values.tolist()]
     for kind in kinds:
-        lines = [track for track, found in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True) if found == kind]
+        lines = [
+            track
+            for track, found in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True)
+            if found == kind
+        ]
         boxes = np.flatnonzero(column(payload, "boxes", "track") == lines[-1 if kind == "stream" else 0])
-        details = TOOL.run(session, [host], {"event": int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]])})
+        details = TOOL.run(
+            session, [host], {"event": int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]])}
+        )
         tool, params = (c for c in details.tables["links"].columns if c.name != "text")
-        links = list(zip(*([(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)), strict=True))
+        links = list(
+            zip(
+                *([(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)),
+                strict=True,
+            )
+        )
         assert links, kind
         for name, given in links:
-            with contextlib.suppress(ToolUnavailable):  # the page does not show a link to a tool that has nothing to show
+            with contextlib.suppress(
+                ToolUnavailable
+            ):  # the page does not show a link to a tool that has nothing to show
                 assert_leads_somewhere(session, name, json.loads(given))

@@ -1,4 +1,6 @@
-"""Work that the trace does not state is unknown, never 0; what it states under another name counts. The same on all pages."""
+"""Work that the trace does not state is unknown, never 0; what it states under another name counts. The same
+on all pages.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def op(symbol: int, category: str, **work: int) -> Stats:
     return {"program_id": 7, "symbol_id": symbol, "hlo_category": category, **work}
 
 
-# As an exported trace.json has it: `model_flops` and no `flops`; a Pallas kernel of which the compiler knows nothing; one with neither.
+# As an exported trace.json has it: `model_flops` and no `flops`; a Pallas kernel of which the compiler knows
+# nothing; one with neither.
 EXPORTED = {
     "dot.1": op(1, "convolution fusion", model_flops=4_000_000, bytes_accessed=2_000),
     "copy.2": op(2, "data formatting", model_flops=0, bytes_accessed=9_000),
@@ -62,10 +65,18 @@ def test_model_flops_stand_in_for_missing_flops_on_every_page() -> None:
 def test_rates_of_the_whole_agree_between_pages() -> None:
     found = session(peaks={"peak_teraflops_per_second": 10.0, "peak_hbm_bw_gigabytes_per_second": 10.0})
     span, busy = 31e-6, 10e-6
-    assert roofline_model.TOOL.run(found, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(4_000_000 / span)
-    assert overview_page.TOOL.run(found, None, {}).scalars["flops_fraction"].value == pytest.approx(4_000_000 / span / 10e12)
-    assert op_profile.TOOL.run(found, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(4_000_000 / busy)
-    assert overview_page.TOOL.run(found, None, {}).scalars["hbm_bandwidth_fraction"].value == pytest.approx(11_500 / span / 10e9)
+    assert roofline_model.TOOL.run(found, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(
+        4_000_000 / span
+    )
+    assert overview_page.TOOL.run(found, None, {}).scalars["flops_fraction"].value == pytest.approx(
+        4_000_000 / span / 10e12
+    )
+    assert op_profile.TOOL.run(found, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(
+        4_000_000 / busy
+    )
+    assert overview_page.TOOL.run(found, None, {}).scalars["hbm_bandwidth_fraction"].value == pytest.approx(
+        11_500 / span / 10e9
+    )
 
 
 def test_without_any_costs_rates_are_unknown_and_not_zero() -> None:
@@ -78,14 +89,20 @@ def test_without_any_costs_rates_are_unknown_and_not_zero() -> None:
 
 
 def test_custom_calls_without_counts_are_named_with_what_helps() -> None:
-    told = [one for one in hlo_stats.TOOL.run(session(), None, {}).diagnostics if "no FLOP or byte counts in trace or HLO" in one.message]
+    told = [
+        one
+        for one in hlo_stats.TOOL.run(session(), None, {}).diagnostics
+        if "no FLOP or byte counts in trace or HLO" in one.message
+    ]
     assert len(told) == 1
     assert "1 operation (20.0 % of the operations' time) has" in told[0].message
     assert "cost_estimate" in told[0].remedy
 
 
 def test_the_program_s_row_is_the_sum_of_its_operations() -> None:
-    """Also where an operation's bytes are stated but its work is not known: a call of unknown work adds nothing."""
+    """Also where an operation's bytes are stated but its work is not known: a call of unknown work adds
+    nothing.
+    """
     metadata = {**EXPORTED, "ffi.5": op(5, "custom-call", flops=0, bytes_accessed=0)}
     payload = roofline_model.TOOL.run(session(metadata), None, {})
     programs, ops = cells(payload, "programs"), cells(payload)
@@ -96,6 +113,9 @@ def test_the_program_s_row_is_the_sum_of_its_operations() -> None:
 def test_tile_table_and_chart_have_one_intensity() -> None:
     payload = roofline_model.TOOL.run(session(), None, {})
     programs = cells(payload, "programs")
-    assert payload.scalars["intensity_flops_per_byte"].value == programs["operational_intensity_flops_per_byte"][0]
+    assert (
+        payload.scalars["intensity_flops_per_byte"].value
+        == programs["operational_intensity_flops_per_byte"][0]
+    )
     assert programs["operational_intensity_flops_per_byte"] == programs["hbm_flops_per_byte"]
     assert "HBM" in payload.scalars["intensity_flops_per_byte"].note

@@ -1,4 +1,6 @@
-"""Hosts whose files are damaged, cut off, empty, gone or never came: every tool shows the others and names them."""
+"""Hosts whose files are damaged, cut off, empty, gone or never came: every tool shows the others and names
+them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def write(folder: Path, hosts: dict[str, bytes]) -> Path:
 
 
 def run_for(tool: Tool, candidates: list[bytes], folder: Path) -> tuple[Path, bytes, bool]:
-    """A run of two good hosts that have something to show for the tool, what a host's file is, and whether there is such a one."""
+    """A run of two good hosts that have something to show for the tool, what a host's file is, and whether
+    there is such a one.
+    """
     for i, data in enumerate(candidates):
         run = write(folder / str(i), {"good-a": data, "good-b": data})
         if tool.availability(Session(str(run), cache=False)):
@@ -56,10 +60,17 @@ def told(payload: Payload) -> str:
 
 @pytest.mark.parametrize("name", TOOL_NAMES)
 @pytest.mark.parametrize("damage", ["empty", "junk", "cut off at once", "is a page"])
-def test_every_tool_shows_the_others_and_names_the_one_that_is_bad(name: str, damage: str, candidates: list[bytes], tmp_path: Path) -> None:
+def test_every_tool_shows_the_others_and_names_the_one_that_is_bad(
+    name: str, damage: str, candidates: list[bytes], tmp_path: Path
+) -> None:
     tool = get_tool(name)
     run, data, has_something = run_for(tool, candidates, tmp_path)
-    bad = {"empty": b"", "junk": b"\xff" * 500, "cut off at once": data[:5], "is a page": b"<html>Not found</html>"}[damage]
+    bad = {
+        "empty": b"",
+        "junk": b"\xff" * 500,
+        "cut off at once": data[:5],
+        "is a page": b"<html>Not found</html>",
+    }[damage]
     (run / "a-bad.xplane.pb").write_bytes(bad)
     session = Session(str(run), cache=False)
     if not has_something:
@@ -78,7 +89,9 @@ def test_every_tool_shows_the_others_and_names_the_one_that_is_bad(name: str, da
 
 
 @pytest.mark.parametrize("name", TOOL_NAMES)
-def test_every_tool_tells_of_a_host_that_is_there_in_part(name: str, candidates: list[bytes], tmp_path: Path) -> None:
+def test_every_tool_tells_of_a_host_that_is_there_in_part(
+    name: str, candidates: list[bytes], tmp_path: Path
+) -> None:
     tool = get_tool(name)
     run, data, has_something = run_for(tool, candidates, tmp_path)
     if not has_something:
@@ -110,12 +123,16 @@ def test_every_tool_names_hosts_that_are_gone(name: str, candidates: list[bytes]
 
 @pytest.mark.parametrize("word", ["ALL_HOSTS", "all"])
 @pytest.mark.parametrize("name", TOOL_NAMES)
-def test_every_tool_takes_all_hosts_by_a_word(name: str, word: str, candidates: list[bytes], tmp_path: Path) -> None:
+def test_every_tool_takes_all_hosts_by_a_word(
+    name: str, word: str, candidates: list[bytes], tmp_path: Path
+) -> None:
     tool = get_tool(name)
     run, _, has_something = run_for(tool, candidates, tmp_path)
     session = Session(str(run), cache=False)
     if has_something:
-        assert tool.run(session, [word], {}).hosts == (session.hosts if tool.hosts == "many" else session.hosts[:1])
+        assert tool.run(session, [word], {}).hosts == (
+            session.hosts if tool.hosts == "many" else session.hosts[:1]
+        )
 
 
 def test_a_file_that_becomes_whole_is_read_again(tmp_path: Path) -> None:
@@ -184,7 +201,9 @@ def test_a_missing_host_is_named_where_all_are_asked_for(tmp_path: Path) -> None
 def test_the_menu_offers_what_readable_hosts_have(tmp_path: Path) -> None:
     from werkzeug.test import Client
 
-    folder = write(tmp_path / "log" / "plugins" / "profile" / "run", {"a": b"\xff" * 9, "b": kernels_xspace()})
+    folder = write(
+        tmp_path / "log" / "plugins" / "profile" / "run", {"a": b"\xff" * 9, "b": kernels_xspace()}
+    )
     apps = Routes(Logdirs.of(str(tmp_path / "log"), ""), "profile").apps()
     answer = Client(apps["/tools"]).get("/tools", query_string={"run": "run"}).json
     assert answer
@@ -200,8 +219,12 @@ def test_a_trace_file_is_made_of_the_hosts_that_can_be_read(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in TOOLS if tool.hosts == "one"])
-def test_a_page_of_one_host_names_others_that_are_known_to_be_bad(name: str, candidates: list[bytes], tmp_path: Path) -> None:
-    """An empty file is known at once, a damaged one when any page has tried to read it; nothing is read to find out."""
+def test_a_page_of_one_host_names_others_that_are_known_to_be_bad(
+    name: str, candidates: list[bytes], tmp_path: Path
+) -> None:
+    """An empty file is known at once, a damaged one when any page has tried to read it; nothing is read to
+    find out.
+    """
     tool = get_tool(name)
     run, _, has_something = run_for(tool, candidates, tmp_path)
     if not has_something:

@@ -1,4 +1,6 @@
-"""What pages say in the light of the diagnosis: its first finding where that is their subject, else what limits the job."""
+"""What pages say in the light of the diagnosis: its first finding where that is their subject, else what
+limits the job.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 from tests.tools.drawn_session import session_of
 
 MS = 10**9
-OWN = Verdict("unknown", "`dot` takes the most time.", "compute", ("It is a fact.",), (NextStep("See it", "trace_viewer"),))
+OWN = Verdict(
+    "unknown",
+    "`dot` takes the most time.",
+    "compute",
+    ("It is a fact.",),
+    (NextStep("See it", "trace_viewer"),),
+)
 
 
 def compiling() -> Trace:
@@ -59,7 +67,15 @@ def said(tool: str, session: Session) -> Verdict:
 def finding(cause: Cause, share: float, culprit: Culprit = NOBODY, base: str = "of the mean step") -> Finding:
     sentence = f"{cause.label} costs {share:.0%}."
     return Finding(
-        cause, sentence, share * MS, share, "That is why.", culprit, base=base, gain_ps=(0.5 * share * MS, share * MS), fix="Do it."
+        cause,
+        sentence,
+        share * MS,
+        share,
+        "That is why.",
+        culprit,
+        base=base,
+        gain_ps=(0.5 * share * MS, share * MS),
+        fix="Do it.",
     )
 
 
@@ -78,7 +94,9 @@ def test_pages_of_a_job_that_compiles_name_that_and_lead_to_the_overview(tool: s
         "Highly compilation-bound: compiling `grow` in 2 of 2 steps takes 13.0 µs (54.2 %)"
     )
     verdict = said(tool, session)
-    assert verdict.text.endswith(". What limits this job is compilation of `grow`, 54.2 % of the mean step: see the overview.")
+    assert verdict.text.endswith(
+        ". What limits this job is compilation of `grow`, 54.2 % of the mean step: see the overview."
+    )
     assert verdict.next[0] == NextStep("See what limits this job", "overview_page")
 
 
@@ -107,9 +125,15 @@ def test_without_steps_there_is_nothing_to_say() -> None:
 
 def test_hosts_that_were_captured_at_other_times_have_no_limit_in_common(tmp_path: Path) -> None:
     days = 148 * 86_400 * 10**9
-    jobs = [GpuJob(Parts(0.99 - share, collective=share), step_ps=int(MS + MS * share), start_ns=10**15) for share in (0.3, 0.06)]
+    jobs = [
+        GpuJob(Parts(0.99 - share, collective=share), step_ps=int(MS + MS * share), start_ns=10**15)
+        for share in (0.3, 0.06)
+    ]
     for name, gap in (("at_once", 0), ("apart", days)):
-        files = {f"h{i}": gpu_xspace(replace(job, start_ns=job.start_ns + i * gap), f"h{i}") for i, job in enumerate(jobs)}
+        files = {
+            f"h{i}": gpu_xspace(replace(job, start_ns=job.start_ns + i * gap), f"h{i}")
+            for i, job in enumerate(jobs)
+        }
         session = Session(str(write_run(tmp_path / name, files)), cache=False)
         assert (limits_of(session, session.hosts) is None) == bool(gap)
         assert limits_of(session, ["h0"]) is not None
@@ -127,7 +151,11 @@ def test_the_first_answer_of_a_large_run_does_not_wait_and_says_so(monkeypatch: 
     assert whole.verdict is not None
     assert "What limits this job is waiting for data in `make_batch`" in whole.verdict.text
     assert tool.run(session, None, {}, waits=False).verdict == whole.verdict
-    assert get_tool("trace_viewer").run(Session(session.info.path, cache=False), None, {}, waits=False).is_diagnosed
+    assert (
+        get_tool("trace_viewer")
+        .run(Session(session.info.path, cache=False), None, {}, waits=False)
+        .is_diagnosed
+    )
 
 
 def test_a_verdict_does_not_depend_on_what_was_opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +169,9 @@ def test_a_verdict_does_not_depend_on_what_was_opened_before(monkeypatch: pytest
     assert said("input_pipeline_analyzer", after_overview).text == overview.text
 
 
-def test_a_damaged_host_keeps_no_page_from_waiting_for_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_host_keeps_no_page_from_waiting_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
     whole = next(demo_runs()["jax_train"].glob("*.xplane.pb")).read_bytes()
     session = Session(str(write_run(tmp_path, {"a": whole, "b": b"\x0a\xff"})), cache=False)
@@ -189,7 +219,11 @@ def test_what_a_page_is_about(tool: str, top: Finding, kind: str, is_about: bool
     assert verdict is not None
     if is_about:
         assert (verdict.level, verdict.text) == ("bad", f"The verdict: {top.sentence} {OWN.text}")
-        assert verdict.details == ("That is why.", "Expected gain: 200 µs to 400 µs per step.", "It is a fact.")
+        assert verdict.details == (
+            "That is why.",
+            "Expected gain: 200 µs to 400 µs per step.",
+            "It is a fact.",
+        )
         assert [step.tool for step in verdict.next] == ["trace_viewer", "overview_page"]
     else:
         assert (verdict.level, verdict.text) == ("unknown", f"{OWN.text} {limit_sentence(top)}")
@@ -207,11 +241,26 @@ def test_a_small_cost_elsewhere_is_no_limit() -> None:
 @pytest.mark.parametrize(
     ("top", "words"),
     [
-        (finding(Cause.COMPILATION, 0.634, Culprit("program", "step")), "compilation of `step`, 63.4 % of the mean step"),
-        (finding(Cause.PYTHON, 0.3, function("update")), "Python in `update` (mine.py:40), 30.0 % of the mean step"),
-        (finding(Cause.PYTHON, 0.3, Culprit("annotation", "prepare")), "time in `prepare`, 30.0 % of the mean step"),
-        (finding(Cause.INPUT, 0.3, Culprit("stage", "Map"), "of w1's mean step"), "waiting for data, 30.0 % of w1's mean step"),
-        (finding(Cause.INPUT, 0.3, Culprit("host", "w1"), "of w1's mean step"), "the slow host `w1`, 30.0 % of w1's mean step"),
+        (
+            finding(Cause.COMPILATION, 0.634, Culprit("program", "step")),
+            "compilation of `step`, 63.4 % of the mean step",
+        ),
+        (
+            finding(Cause.PYTHON, 0.3, function("update")),
+            "Python in `update` (mine.py:40), 30.0 % of the mean step",
+        ),
+        (
+            finding(Cause.PYTHON, 0.3, Culprit("annotation", "prepare")),
+            "time in `prepare`, 30.0 % of the mean step",
+        ),
+        (
+            finding(Cause.INPUT, 0.3, Culprit("stage", "Map"), "of w1's mean step"),
+            "waiting for data, 30.0 % of w1's mean step",
+        ),
+        (
+            finding(Cause.INPUT, 0.3, Culprit("host", "w1"), "of w1's mean step"),
+            "the slow host `w1`, 30.0 % of w1's mean step",
+        ),
         (finding(Cause.UNRECORDED, 0.3), "time that was not recorded, 30.0 % of the mean step"),
     ],
 )
@@ -229,7 +278,10 @@ def test_the_share_of_the_input_is_the_diagnosis_s() -> None:
     assert input_share(limits(waits)) == ("bad", "The verdict: Input costs 25%.")
     assert input_share(limits(compiles, waits)) == ("bad", "Input costs 25%.")
     assert input_share(limits(compiles, replace(waits, share=0.1))) == ("warn", "Input costs 25%.")
-    assert input_share(limits(compiles, input_ps=0.012 * MS)) == ("good", "Input takes 12.0 µs (1.20 %) of each step.")
+    assert input_share(limits(compiles, input_ps=0.012 * MS)) == (
+        "good",
+        "Input takes 12.0 µs (1.20 %) of each step.",
+    )
     assert input_share(limits(compiles)) == ("good", "No waiting for data was traced.")
 
 
@@ -238,12 +290,18 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
     possibly = by_causes(Judged("warn", "other", ""), no_steps(), unseen)
     assert (possibly.level, possibly.category) == ("warn", "other")
     assert possibly.text == (
-        "Possibly input-bound: input takes 10.0 µs (1.00 %) of each step, but 400 µs (40.0 %) of the mean step was not recorded, "
-        "which may also be time spent waiting for data."
+        "Possibly input-bound: input takes 10.0 µs (1.00 %) of each step, but 400 µs (40.0 %) of the mean "
+        "step was not recorded, which may also be time spent waiting for data."
     )
     # Each step's fetch was traced: what was not recorded is none.
-    assert by_causes(Judged("good", "input", ""), no_steps(), unseen).text == "Input takes 10.0 µs (1.00 %) of each step."
-    assert by_causes(Judged("warn", "other", ""), no_steps(), limits(finding(Cause.PERIODIC, 0.4))).level == "good"
+    assert (
+        by_causes(Judged("good", "input", ""), no_steps(), unseen).text
+        == "Input takes 10.0 µs (1.00 %) of each step."
+    )
+    assert (
+        by_causes(Judged("warn", "other", ""), no_steps(), limits(finding(Cause.PERIODIC, 0.4))).level
+        == "good"
+    )
 
 
 def test_numbers_by_kind_of_time_are_told_apart() -> None:

@@ -62,12 +62,17 @@ def test_the_difference_is_named_where_it_is_another_than_the_finding() -> None:
 
 def test_a_step_like_the_others_says_so() -> None:
     found = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="train 4")
-    assert found.text.startswith("Step train 4 took 28.0 µs, about as long as the median of 28.0 µs. Highly input-bound: the step waits")
+    assert found.text.startswith(
+        "Step train 4 took 28.0 µs, about as long as the median of 28.0 µs. Highly input-bound: the step "
+        "waits"
+    )
 
 
 def test_the_only_step_has_no_median() -> None:
     only = drawing("main [train          ]\nmain   <Mul         >", {"train": [{"_r": 1, "step_num": 4}]})
-    assert diagnosis(session_of(only), step="4").text.startswith("Step train 4 took 17.0 µs and is the only one. ")
+    assert diagnosis(session_of(only), step="4").text.startswith(
+        "Step train 4 took 17.0 µs and is the only one. "
+    )
 
 
 def test_a_step_that_some_hosts_have_names_them() -> None:
@@ -90,7 +95,9 @@ def test_the_overview_of_one_step(jax_train: Session) -> None:
     assert every.verdict.next[1].tool == "overview_page"
     assert every.verdict.next[1].params == {"step": "train 13"}
     assert every.verdict.next[1].text == "See why step train 13 took 71.1 % longer than the median of 7.20 ms"
-    assert one.verdict.text.startswith("Step train 13 took 12.3 ms, 71.1 % longer than the median of 7.20 ms; ")
+    assert one.verdict.text.startswith(
+        "Step train 13 took 12.3 ms, 71.1 % longer than the median of 7.20 ms; "
+    )
     assert one.verdict.next[1].text == "Look at step train 13 in the trace viewer"
     assert one.verdict.next[1].params == every.verdict.next[2].params
     assert one.tables["causes"].note == "every moment has one cause; of one step"

@@ -19,10 +19,16 @@ N, SLOW = 40, 23
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """40 hosts in lockstep: host 23 computes through each step, the others wait for it in a collective for 30, 31 or 32 % of it."""
-    jobs = {f"h{i:02d}": GpuJob(Parts(0.68 - 0.01 * (i % 3), collective=0.3 + 0.01 * (i % 3))) for i in range(N)}
+    """40 hosts in lockstep: host 23 computes through each step, the others wait for it in a collective for
+    30, 31 or 32 % of it.
+    """
+    jobs = {
+        f"h{i:02d}": GpuJob(Parts(0.68 - 0.01 * (i % 3), collective=0.3 + 0.01 * (i % 3))) for i in range(N)
+    }
     jobs[f"h{SLOW}"] = replace(jobs["h00"], parts=Parts(0.97, collective=0.01))
-    return write_run(tmp_path_factory.mktemp("many"), {host: gpu_xspace(job, host) for host, job in jobs.items()})
+    return write_run(
+        tmp_path_factory.mktemp("many"), {host: gpu_xspace(job, host) for host, job in jobs.items()}
+    )
 
 
 def test_the_slowest_are_among_those_that_are_read(run: Path) -> None:

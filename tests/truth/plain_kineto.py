@@ -1,4 +1,5 @@
-"""What a Kineto file says, counted in the plainest way: Python's JSON parser, lists and loops, and nothing of this project.
+"""What a Kineto file says, counted in the plainest way: Python's JSON parser, lists and loops, and nothing of
+this project.
 
 `python plain_kineto.py FILE…` prints the counts of files; tests compare pages with them.
 """
@@ -34,12 +35,16 @@ def events_of(path: Path) -> list[Event]:
 
 def is_kernel(event: Event) -> bool:
     """Whether an event is a kernel of a device."""
-    return event.get("cat") in KERNELS or (event.get("cat") == "mtia_ccp_events" and event["name"] not in MTIA_OTHERS)
+    return event.get("cat") in KERNELS or (
+        event.get("cat") == "mtia_ccp_events" and event["name"] not in MTIA_OTHERS
+    )
 
 
 def is_operator(event: Event) -> bool:
     """Whether an event is an operator of the framework."""
-    return event.get("cat") in OPERATORS and not event["name"].startswith(("ProfilerStep#", "ProfilerStep*", "enumerate(DataLoader)#"))
+    return event.get("cat") in OPERATORS and not event["name"].startswith(
+        ("ProfilerStep#", "ProfilerStep*", "enumerate(DataLoader)#")
+    )
 
 
 def end(event: Event) -> float:
@@ -81,7 +86,11 @@ def kernel_operators(events: list[Event]) -> list[tuple[Event, str]]:
     """Each kernel with the operation that launched it."""
     kernels = [event for event in events if is_kernel(event)]
     operators = [event for event in events if is_operator(event)]
-    launches = [event for event in events if event.get("cat") in LAUNCHES and event.get("args", {}).get("correlation", 0) > 0]
+    launches = [
+        event
+        for event in events
+        if event.get("cat") in LAUNCHES and event.get("args", {}).get("correlation", 0) > 0
+    ]
     of_id: dict[int, list[Event]] = defaultdict(list)
     for launch in launches:
         of_id[launch["args"]["correlation"]].append(launch)
@@ -90,7 +99,13 @@ def kernel_operators(events: list[Event]) -> list[tuple[Event, str]]:
     for kernel in kernels:
         made = of_id.get(kernel.get("args", {}).get("correlation", 0), [])
         before = [launch for launch in made if float(launch["ts"]) <= float(kernel["ts"])]
-        launch = max(before, key=lambda e: float(e["ts"])) if before else min(made, key=lambda e: float(e["ts"])) if made else None
+        launch = (
+            max(before, key=lambda e: float(e["ts"]))
+            if before
+            else min(made, key=lambda e: float(e["ts"]))
+            if made
+            else None
+        )
         op = inside.get(id(launch)) if launch else None
         name = operator_name(op) if op else ""
         if launch and re.match(r"(cuda|hip|cu)GraphLaunch", launch["name"]):
@@ -122,11 +137,17 @@ def within(spans: Spans, window: tuple[float, float]) -> Spans:
 
 
 def step_facts(events: list[Event]) -> dict[str, dict[str, float]]:
-    """Of each step of the host: duration, time in which a device is busy, and in which the step waits for input; in µs.
+    """Of each step of the host: duration, time in which a device is busy, and in which the step waits for
+    input; in µs.
 
-    It waits while the data loader fetches or data is copied to the device, and nothing of more importance runs.
+    It waits while the data loader fetches or data is copied to the device, and nothing of more importance
+    runs.
     """
-    markers = [e for e in events if re.match(r"ProfilerStep[#*]\d+$", e["name"]) and e.get("cat") in OPERATORS | {"user_annotation"}]
+    markers = [
+        e
+        for e in events
+        if re.match(r"ProfilerStep[#*]\d+$", e["name"]) and e.get("cat") in OPERATORS | {"user_annotation"}
+    ]
     threads = {thread(marker) for marker in markers}
     on_device = [e for e in events if is_kernel(e) or e.get("cat") in COPIES]
     spans: dict[str, Spans] = defaultdict(list)
@@ -134,8 +155,12 @@ def step_facts(events: list[Event]) -> dict[str, dict[str, float]]:
         name = event["name"].lower()
         kind = "h2d" if re.match(r"memcpy ?htod", name) else "nccl" if name.startswith("nccl") else "compute"
         spans[kind].append((float(event["ts"]), end(event)))
-    fetch = re.compile(r"enumerate\((DataLoader|DataPipe)\)#|.*torch/utils/data/dataloader\.py\(\d+\): __next__$")
-    spans["loader"] = [(float(e["ts"]), end(e)) for e in events if fetch.match(e["name"]) and thread(e) in threads]
+    fetch = re.compile(
+        r"enumerate\((DataLoader|DataPipe)\)#|.*torch/utils/data/dataloader\.py\(\d+\): __next__$"
+    )
+    spans["loader"] = [
+        (float(e["ts"]), end(e)) for e in events if fetch.match(e["name"]) and thread(e) in threads
+    ]
     result = {}
     for marker in markers:
         window = float(marker["ts"]), end(marker)
@@ -145,9 +170,13 @@ def step_facts(events: list[Event]) -> dict[str, dict[str, float]]:
         fetched = length(cut["compute"] + cut["loader"]) - length(cut["compute"])
         copied = every - length(cut["compute"] + cut["nccl"] + cut["loader"])
         result[re.sub(r"[#*]", " ", marker["name"])] = {
-            "duration": window[1] - window[0], "busy": length(cut["compute"] + cut["nccl"] + cut["h2d"]), "input": fetched + copied,
-            "loader": length(cut["loader"]), "kernels": all_but, "start": window[0],
-        }  # fmt: skip
+            "duration": window[1] - window[0],
+            "busy": length(cut["compute"] + cut["nccl"] + cut["h2d"]),
+            "input": fetched + copied,
+            "loader": length(cut["loader"]),
+            "kernels": all_but,
+            "start": window[0],
+        }
     return result
 
 
@@ -161,9 +190,13 @@ def counts(path: Path) -> dict[str, Any]:
         time[op] += float(kernel.get("dur", 0))
         number[op] += 1
     return {
-        "n_kernels": len(attributed), "kernel_us": sum(time.values()), "op_us": dict(time), "op_n": dict(number),
-        "steps": step_facts(events), "has_device": any(is_kernel(e) or e.get("cat") in COPIES for e in events),
-    }  # fmt: skip
+        "n_kernels": len(attributed),
+        "kernel_us": sum(time.values()),
+        "op_us": dict(time),
+        "op_n": dict(number),
+        "steps": step_facts(events),
+        "has_device": any(is_kernel(e) or e.get("cat") in COPIES for e in events),
+    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Programs whose truth is known without this project: run under another interpreter, profiled, and measured from outside.
+"""Programs whose truth is known without this project: run under another interpreter, profiled, and measured
+from outside.
 
-A program is a file in `programs/`. It is run as `python PROGRAM OUT ARGUMENTS…`, profiles itself into the log directory OUT, and writes
-what it measured itself (`time.perf_counter`, `cost_analysis()`, sizes it chose) to `OUT/truth.json`.
+A program is a file in `programs/`. It is run as `python PROGRAM OUT ARGUMENTS…`, profiles itself into the log
+directory OUT, and writes what it measured itself (`time.perf_counter`, `cost_analysis()`, sizes it chose) to
+`OUT/truth.json`.
 """
 
 from __future__ import annotations
@@ -37,8 +39,12 @@ class Truth:
 
 
 @cache
-def profiled(program: str, *arguments: str, packages: tuple[str, ...] = ("jax",), xla_flags: str = "") -> Truth:
-    """Run a program once per test session. Skips the test, saying so, where no interpreter has the packages."""
+def profiled(
+    program: str, *arguments: str, packages: tuple[str, ...] = ("jax",), xla_flags: str = ""
+) -> Truth:
+    """Run a program once per test session. Skips the test, saying so, where no interpreter has
+    the packages.
+    """
     python = python_with(*packages)
     out = Path(tempfile.mkdtemp(prefix=f"truth_{Path(program).stem}_", dir=os.environ.get(_KEEP)))
     environ = {**environment(), **({"XLA_FLAGS": xla_flags} if xla_flags else {})}

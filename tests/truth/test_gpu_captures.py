@@ -1,4 +1,6 @@
-"""PyTorch and JAX on a real H100 (tests/data/gpu), against what the jobs measured of themselves with `time.perf_counter`."""
+"""PyTorch and JAX on a real H100 (tests/data/gpu), against what the jobs measured of themselves with
+`time.perf_counter`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tb_tpuprof.tools.base import Payload
 DATA = Path(__file__).parents[1] / "data" / "gpu"
 RUNS: dict[str, dict[str, Any]] = json.loads((DATA / "index.json").read_text("utf-8"))["runs"]
 PS = 1e12
-JAX_FLOPS = 11 * 2 * 8192 * 4096 * 4096  # four layers forward, four gradients of weights, three of activations
+JAX_FLOPS = (
+    11 * 2 * 8192 * 4096 * 4096
+)  # four layers forward, four gradients of weights, three of activations
 
 
 @cache
@@ -28,7 +32,9 @@ def page(run: str, tool: str) -> Payload:
 
 def column(payload: Payload, table: str, name: str) -> list[Any]:
     found = next(column for column in payload.tables[table].columns if column.name == name)
-    return list(found.values) if found.strings is None else [found.strings[int(code)] for code in found.values]
+    return (
+        list(found.values) if found.strings is None else [found.strings[int(code)] for code in found.values]
+    )
 
 
 def steps(run: str) -> dict[int, float]:
@@ -66,7 +72,9 @@ def test_an_asynchronous_step_lasts_as_long_as_its_program(run: str) -> None:
 
 @pytest.mark.parametrize(("run", "tool"), [(run, "overview_page") for run in RUNS if run != "torch_graph"])
 def test_waiting_for_input_is_what_the_job_measured(run: str, tool: str) -> None:
-    """Without the Python tracer JAX's trace holds no loader: then the wait is said to be possible, not denied."""
+    """Without the Python tracer JAX's trace holds no loader: then the wait is said to be possible, not
+    denied.
+    """
     truth = RUNS[run]
     share = sum(truth["input"][1:-1]) / sum(truth["steps"][1:-1])
     payload = page(run, tool)
@@ -113,20 +121,34 @@ def test_bfloat16_products_are_16_bit_compute() -> None:
 
 
 def test_a_gpu_has_one_peak_whoever_captured_it() -> None:
-    """The H100's data sheet: 989.5 TFLOP/s. Its highest clock, which JAX's file states, would make it 1.07 PFLOP/s."""
+    """The H100's data sheet: 989.5 TFLOP/s. Its highest clock, which JAX's file states, would make it 1.07
+    PFLOP/s.
+    """
     for run in ("jax_sync1", "torch_graph"):
         found = page(run, "overview_page").tables["environment"]
-        texts = dict(zip(column(page(run, "overview_page"), "environment", "name"), found.columns[1].values, strict=True))
+        texts = dict(
+            zip(
+                column(page(run, "overview_page"), "environment", "name"),
+                found.columns[1].values,
+                strict=True,
+            )
+        )
         value = found.columns[1].strings[int(texts["Peak compute per device"])]  # type: ignore[index]
         assert value.startswith("990 TFLOP/s"), run
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run.startswith("jax")])
 def test_no_page_takes_a_command_buffer_for_an_operation(run: str) -> None:
-    """Products are nearly all of the time, on every page that lists operations, with the FLOPs that HLO stats has."""
+    """Products are nearly all of the time, on every page that lists operations, with the FLOPs that HLO stats
+    has.
+    """
     top = column(page(run, "overview_page"), "top_ops", "operation")
     assert "dot_general" in top[0] or "transpose" in top[0]
-    listed = {*top, *column(page(run, "framework_op_stats"), "ops", "operation"), *column(page(run, "kernel_stats"), "kernels", "op")}
+    listed = {
+        *top,
+        *column(page(run, "framework_op_stats"), "ops", "operation"),
+        *column(page(run, "kernel_stats"), "kernels", "op"),
+    }
     listed |= set(column(page(run, "hlo_stats"), "ops", "op"))
     assert not any("command_buffer" in name for name in listed)
     payload = page(run, "framework_op_stats")

@@ -1,8 +1,9 @@
-"""Loops that wait for data, or do not: step time, number of steps and the share of waiting against what the programs measured.
+"""Loops that wait for data, or do not: step time, number of steps and the share of waiting against what the
+programs measured.
 
-Both sides are of one run, so a busy machine moves them together. Steps: all but the first and the last, as the pages show them.
-Tolerances: step time 5 % and 0.2 ms (the program's clock is read outside the steps); shares 5 points, and where a trace shows waiting
-only in part, as said.
+Both sides are of one run, so a busy machine moves them together. Steps: all but the first and the last, as
+the pages show them. Tolerances: step time 5 % and 0.2 ms (the program's clock is read outside the steps);
+shares 5 points, and where a trace shows waiting only in part, as said.
 """
 
 from __future__ import annotations
@@ -114,11 +115,16 @@ def test_a_healthy_jax_loop_is_compute_bound_however_it_is_traced(tracer: int) -
     assert_steps(overview, truth)
     assert overview.verdict is not None
     assert found.verdict is not None
-    # On a busy machine threads wait for a processor, which no trace shows: untraced time, never Python's and never data's.
-    shares = {name: overview.scalars[name].value or 0 for name in ("host_compute_fraction", "other_fraction", "input_fraction")}
+    # On a busy machine threads wait for a processor, which no trace shows: untraced time, never Python's and
+    # never data's.
+    shares = {
+        name: overview.scalars[name].value or 0
+        for name in ("host_compute_fraction", "other_fraction", "input_fraction")
+    }
     assert shares["host_compute_fraction"] + shares["other_fraction"] > 0.98
     assert shares["host_compute_fraction"] > 0.75
-    # Handing over a batch of NumPy is a cost of its own, of some 5 % here, when the Python tracer slows it down.
+    # Handing over a batch of NumPy is a cost of its own, of some 5 % here, when the Python tracer slows it
+    # down.
     calm = ("Compute-bound: ", "Moderately transfer-bound: ")
     assert overview.verdict.text.startswith(calm) == (shares["other_fraction"] < 0.03)
     assert found.verdict.text.startswith("Not input-bound") == (shares["other_fraction"] < 0.03)
@@ -190,7 +196,10 @@ def test_a_loop_over_a_dataset_inside_of_a_function_has_steps() -> None:
     truth = tensorflow("graph", "slow")
     overview, found = pages(truth)
     whole = truth.facts["end"] - truth.facts["begin"]
-    assert overview.scalars["n_steps"].value in (10, 11)  # 12, and the call that finds the end; the first and the last left out
+    assert overview.scalars["n_steps"].value in (
+        10,
+        11,
+    )  # 12, and the call that finds the end; the first and the last left out
     assert overview.scalars["step_time_avg_ps"].value == pytest.approx(whole / 12 * 1e12, rel=0.2)
     share = 0.02 * 12 / whole
     assert overview.scalars["input_fraction"].value == pytest.approx(share, abs=0.1)

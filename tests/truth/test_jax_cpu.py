@@ -1,7 +1,9 @@
-"""JAX on the CPU: operations' times, work, memory, steps and devices against what each program measured of itself.
+"""JAX on the CPU: operations' times, work, memory, steps and devices against what each program measured of
+itself.
 
-Tolerances are those of a loaded machine with two processors: upper bounds are strict (operations that run one after another cannot take
-longer than the wall clock), lower bounds leave room for threads that the operating system wakes late.
+Tolerances are those of a loaded machine with two processors: upper bounds are strict (operations that run one
+after another cannot take longer than the wall clock), lower bounds leave room for threads that the operating
+system wakes late.
 """
 
 from __future__ import annotations
@@ -25,8 +27,19 @@ from tests.truth.runner import Truth, profiled
 PS_PER_S = 1e12
 FOUR_DEVICES = "--xla_force_host_platform_device_count=4"
 # Programs whose operations run one after another, with or without Python frames in the trace.
-ALONE = [("dot", "0"), ("matmul", "0"), ("matmul", "1"), ("conv", "0"), ("cholesky", "1"), ("scan", "0"), ("loop", "0"), ("loop", "1"),
-         ("sort", "0"), ("gather", "0"), ("elementwise", "1")]  # fmt: skip
+ALONE = [
+    ("dot", "0"),
+    ("matmul", "0"),
+    ("matmul", "1"),
+    ("conv", "0"),
+    ("cholesky", "1"),
+    ("scan", "0"),
+    ("loop", "0"),
+    ("loop", "1"),
+    ("sort", "0"),
+    ("gather", "0"),
+    ("elementwise", "1"),
+]
 # Work of ours by that of `cost_analysis()`, which counts a loop's body once: trips of the loop.
 TRIPS = {"dot": 1, "matmul": 1, "conv": 1, "scan": 17, "loop": 23, "sort": 1, "elementwise": 1}
 
@@ -54,7 +67,9 @@ def by_step(trace: Trace, found: Steps) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("program", "python_tracing"), ALONE)
-def test_operations_that_run_one_after_another_add_up_to_the_wall_time(program: str, python_tracing: str) -> None:
+def test_operations_that_run_one_after_another_add_up_to_the_wall_time(
+    program: str, python_tracing: str
+) -> None:
     truth = run(program, python_tracing)
     trace = trace_of(truth)
     found = steps(trace)
@@ -114,12 +129,18 @@ def test_an_operation_of_the_entry_runs_once_per_execution(program: str, python_
 @pytest.mark.parametrize("program", ["matmul", "conv", "scan", "sort"])
 def test_memory_is_that_of_the_memory_analysis(program: str) -> None:
     truth = run(program)
-    scalars = get_tool("memory_viewer").run(truth.session(), None, {"program": f"jit_{_function(truth)}"}).scalars
+    scalars = (
+        get_tool("memory_viewer").run(truth.session(), None, {"program": f"jit_{_function(truth)}"}).scalars
+    )
     found = {key: scalars[name].value for key, name in MEMORY.items()}
     assert found == {key: truth.facts[key] for key in MEMORY}
 
 
-MEMORY = {"arguments": "parameter_bytes", "outputs": "output_bytes", "temporaries": "temporary_allocated_bytes"}
+MEMORY = {
+    "arguments": "parameter_bytes",
+    "outputs": "output_bytes",
+    "temporaries": "temporary_allocated_bytes",
+}
 
 
 def _function(truth: Truth) -> str:
@@ -129,7 +150,8 @@ def _function(truth: Truth) -> str:
 
 
 @pytest.mark.parametrize(
-    ("program", "python_tracing", "devices"), [("matmul", "0", 1), ("cholesky", "1", 1), ("psum", "0", 4), ("psum", "1", 4)]
+    ("program", "python_tracing", "devices"),
+    [("matmul", "0", 1), ("cholesky", "1", 1), ("psum", "0", 4), ("psum", "1", 4)],
 )
 def test_steps_take_what_the_program_s_clock_says(program: str, python_tracing: str, devices: int) -> None:
     truth = run(program, python_tracing, devices)
@@ -142,10 +164,13 @@ def test_steps_take_what_the_program_s_clock_says(program: str, python_tracing: 
 
 
 @pytest.mark.parametrize(
-    ("program", "python_tracing", "devices"), [("cholesky", "0", 1), ("cholesky", "1", 1), ("psum", "0", 4), ("psum", "1", 4)]
+    ("program", "python_tracing", "devices"),
+    [("cholesky", "0", 1), ("cholesky", "1", 1), ("psum", "0", 4), ("psum", "1", 4)],
 )
 def test_what_operations_cover_is_not_untraced(program: str, python_tracing: str, devices: int) -> None:
-    """The truth is a union over all threads, counted from the file's bytes: at most what it leaves of the steps can be untraced."""
+    """The truth is a union over all threads, counted from the file's bytes: at most what it leaves of the
+    steps can be untraced.
+    """
     truth = run(program, python_tracing, devices)
     found = steps(trace_of(truth))
     ran = _covered_s(truth, numbers(found))
@@ -215,9 +240,15 @@ def test_all_pages_read_the_same_times(program: str, devices: int) -> None:
     assert {name: int(host.self_ps[i]) for i, name in enumerate(host.name) if name in expected} == expected
     session = truth.session()
     for tool in ("hlo_stats", "roofline_model"):
-        columns = {column.name: column for column in get_tool(tool).run(session, None, {}).tables["ops"].columns}
+        columns = {
+            column.name: column for column in get_tool(tool).run(session, None, {}).tables["ops"].columns
+        }
         names = columns["op"]
-        texts = [names.strings[code] for code in names.values.tolist()] if names.strings is not None else names.values.tolist()
+        texts = (
+            [names.strings[code] for code in names.values.tolist()]
+            if names.strings is not None
+            else names.values.tolist()
+        )
         assert dict(zip(texts, columns["total_self_time_ps"].values.tolist(), strict=True)) == expected
         assert "operations' time" in columns["self_fraction"].description
         assert columns["self_fraction"].values.sum() == pytest.approx(1)

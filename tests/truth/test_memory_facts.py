@@ -15,7 +15,11 @@ WORD = 64  # XLA:CPU aligns what it allocates
 def shown(truth: Truth, name: str) -> dict[str, Any]:
     """Scalars of the memory viewer for one of the programs."""
     session = truth.session()
-    (title,) = [program.title for program in session.outline(session.hosts[0]).programs if program.name == f"jit_{name}"]
+    (title,) = [
+        program.title
+        for program in session.outline(session.hosts[0]).programs
+        if program.name == f"jit_{name}"
+    ]
     payload = memory_viewer.TOOL.run(session, None, {"program": title})
     return {key: scalar.value for key, scalar in payload.scalars.items()}
 
@@ -29,7 +33,11 @@ def test_kinds_of_memory_are_those_that_xla_states(name: str) -> None:
     assert found["output_bytes"] == stated["results"] - stated["shared"]
     assert found["temporary_allocated_bytes"] == pytest.approx(stated["temporaries"], abs=WORD)
     in_all = stated["parameters"] + found["output_bytes"] + stated["temporaries"]
-    assert found["parameter_bytes"] + found["temporary_bytes"] <= found["peak_bytes"] <= in_all + found["constant_bytes"] + WORD
+    assert (
+        found["parameter_bytes"] + found["temporary_bytes"]
+        <= found["peak_bytes"]
+        <= in_all + found["constant_bytes"] + WORD
+    )
 
 
 def test_a_result_in_a_donated_parameter_s_memory_is_no_second_buffer() -> None:

@@ -1,4 +1,6 @@
-"""Framework operations of TensorFlow on a CPU against loops timed from outside: in functions of their own, and run eagerly."""
+"""Framework operations of TensorFlow on a CPU against loops timed from outside: in functions of their own,
+and run eagerly.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from tb_tpuprof.tools import framework_op_stats
 from tests.conformance.live_devices import table
 from tests.truth.runner import profiled
 
-# Of a call the operation is most, but Python, dispatch and the copy of the result are in it, too. The fastest call counts: on a busy
-# machine a loop's time between its operations has no bound.
+# Of a call the operation is most, but Python, dispatch and the copy of the result are in it, too. The fastest
+# call counts: on a busy machine a loop's time between its operations has no bound.
 LEAST = 0.5
 
 
@@ -28,7 +30,9 @@ def test_operations_ran_as_often_and_as_long_as_their_loops(mode: str, shown: st
     for name, fact in facts.items():
         row = found[name]
         assert (row["n_occurrences"], row["eager"]) == (fact["times"], shown), name
-        assert LEAST * fact["fastest_call_s"] * fact["times"] < row["total_time_ps"] / 1e12 <= fact["seconds"], name
+        assert (
+            LEAST * fact["fastest_call_s"] * fact["times"] < row["total_time_ps"] / 1e12 <= fact["seconds"]
+        ), name
         assert row["total_self_time_ps"] == row["total_time_ps"], name
     by_loop = sorted(facts, key=lambda name: -float(facts[name]["seconds"]))
     assert sorted(facts, key=lambda name: -found[name]["total_time_ps"]) == by_loop
@@ -37,6 +41,10 @@ def test_operations_ran_as_often_and_as_long_as_their_loops(mode: str, shown: st
 
 def test_types_are_those_of_the_operations() -> None:
     _, found = operations("eager")
-    assert {name: row["type"] for name, row in found.items()} == {"MatMul": "MatMul", "Softmax": "Softmax", "Relu": "Relu"}
+    assert {name: row["type"] for name, row in found.items()} == {
+        "MatMul": "MatMul",
+        "Softmax": "Softmax",
+        "Relu": "Relu",
+    }
     _, found = operations("function")
     assert {str(row["type"]).removeprefix("_Mkl") for row in found.values()} == {"MatMul"}

@@ -1,9 +1,11 @@
-"""Our answers on random tf.data pipelines against what was planted and measured: the stage named, the verdict, the estimated gain.
+"""Our answers on random tf.data pipelines against what was planted and measured: the stage named, the
+verdict, the estimated gain.
 
     python -m tests.truth.tf_data_evaluation [--seed N] [--cases N] [--keep FOLDER]
 
-Runs two sets: the one that the model's margin was set on (its seed is fixed), and one of a fresh seed, which the model has never seen.
-Prints both tables. A run whose unprofiled repeats differ by more than 10 % was not quiet: it is counted, and left out.
+Runs two sets: the one that the model's margin was set on (its seed is fixed), and one of a fresh seed, which
+the model has never seen. Prints both tables. A run whose unprofiled repeats differ by more than 10 % was not
+quiet: it is counted, and left out.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ _S_PER_CASE = 60
 
 @dataclass(frozen=True)
 class Answer:
-    """What was planted in a case, and what we say of it. `error`: of the estimate's middle, as a share of the measured time."""
+    """What was planted in a case, and what we say of it. `error`: of the estimate's middle, as a share of the
+    measured time.
+    """
 
     name: str
     is_quiet: bool
@@ -57,8 +61,17 @@ class Answer:
 def generated(out: Path, seed: int, cases: int, name: str = "") -> list[dict[str, Any]]:
     """Run the program; what it planted and measured, case by case."""
     out.mkdir(parents=True, exist_ok=True)
-    command = [python_with("tensorflow"), str(PROGRAM), str(out), str(seed), str(cases), *([name] if name else [])]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=_S_PER_CASE * cases, check=False)
+    command = [
+        python_with("tensorflow"),
+        str(PROGRAM),
+        str(out),
+        str(seed),
+        str(cases),
+        *([name] if name else []),
+    ]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=_S_PER_CASE * cases, check=False
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-4000:])
     found: list[dict[str, Any]] = json.loads((out / "truth.json").read_text("utf-8"))
@@ -84,7 +97,9 @@ def answer(out: Path, case: Mapping[str, Any]) -> Answer:
         refused, error, is_inside, text = _gain(trace, pipeline, case)
     told_text = "—" if told is None else f"{told:.0%}"
     text = f"waits {share:.0%}, told {told_text}; {text}"
-    return Answer(case["name"], _is_quiet(case), is_named, has_verdict, is_flagged, refused, error, is_inside, text)
+    return Answer(
+        case["name"], _is_quiet(case), is_named, has_verdict, is_flagged, refused, error, is_inside, text
+    )
 
 
 def _names(pipeline: Pipeline, stage: str) -> bool:
@@ -103,7 +118,9 @@ def _is_quiet(case: Mapping[str, Any]) -> bool:
     return all(not times or max(times) <= min(times) * (1 + _QUIET) for times in repeats)
 
 
-def _gain(trace: Any, pipeline: Pipeline, case: Mapping[str, Any]) -> tuple[str, float | None, bool | None, str]:
+def _gain(
+    trace: Any, pipeline: Pipeline, case: Mapping[str, Any]
+) -> tuple[str, float | None, bool | None, str]:
     """Why there is no estimate; or the error of its middle and whether the measured step lies within it."""
     first, *others = what_if(trace, pipeline)
     if first.kind == "none":
@@ -147,9 +164,11 @@ def evaluated(out: Path, seed: int, cases: int) -> list[Answer]:
     found = [answer(out, case) for case in generated(out, seed, cases)]
     for one in found:
         bad = {
-            "NOT QUIET": not one.is_quiet, "WRONG STAGE": one.is_named is False, "WRONG VERDICT": not one.has_verdict,
+            "NOT QUIET": not one.is_quiet,
+            "WRONG STAGE": one.is_named is False,
+            "WRONG VERDICT": not one.has_verdict,
             "OUTSIDE": one.is_inside is False,
-        }  # fmt: skip
+        }
         marks = " ".join(mark for mark, is_bad in bad.items() if is_bad)
         print(f"  {one.name:40}{one.text} {marks}", flush=True)
     return found

@@ -1,7 +1,8 @@
-"""When an operation of XLA:CPU has ended at the latest: before the first operation starts that needs its result, and before its run ends.
+"""When an operation of XLA:CPU has ended at the latest: before the first operation starts that needs its
+result, and before its run ends.
 
-XLA starts an operation once all that it reads is there. So the end of `dot` is at most the start of `tanh(dot)`; of an operation in a
-loop, at most the start of its next iteration.
+XLA starts an operation once all that it reads is there. So the end of `dot` is at most the start of
+`tanh(dot)`; of an operation in a loop, at most the start of its next iteration.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _MOST_STEPS = 32  # instructions without events between two that have some (bitc
 class Structure:
     """What the HLO says of the operations that were traced (rows of `hlo_links`).
 
-    `producer` → `consumer`: the latter reads the former's value, directly or through instructions that run nothing. `container`: the
-    operation that runs an operation's computation, -1: the entry computation, or unknown. `computation`: a number of the operation's
-    computation (-1 unknown), `is_entry` whether that is a program's entry. `runs_once_at_a_time`: no two runs of it can overlap in one
-    execution, as one place alone calls it.
+    `producer` → `consumer`: the latter reads the former's value, directly or through instructions that run
+    nothing. `container`: the operation that runs an operation's computation, -1: the entry computation, or
+    unknown. `computation`: a number of the operation's computation (-1 unknown), `is_entry` whether that is a
+    program's entry. `runs_once_at_a_time`: no two runs of it can overlap in one execution, as one place alone
+    calls it.
     """
 
     producer: Int64s
@@ -66,7 +68,14 @@ def structure(trace: Trace, links: HloLinks, used: Int64s) -> Structure:
         producers.append(op_at[made])
         consumers.append(op_at[read])
     none = np.empty(0, np.int64)
-    return Structure(np.concatenate([none, *producers]), np.concatenate([none, *consumers]), container, computation, is_entry, single)
+    return Structure(
+        np.concatenate([none, *producers]),
+        np.concatenate([none, *consumers]),
+        container,
+        computation,
+        is_entry,
+        single,
+    )
 
 
 def _computation_of(module: HloModule) -> Int64s:
@@ -78,7 +87,9 @@ def _computation_of(module: HloModule) -> Int64s:
 
 
 def _around(module: HloModule, is_traced: npt.NDArray[np.bool_]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    """For each computation the innermost traced instruction that runs it (-1: none, or several could), and whether one place alone does."""
+    """For each computation the innermost traced instruction that runs it (-1: none, or several could), and
+    whether one place alone does.
+    """
     n = len(module.computations)
     callers, of = module.callers, _computation_of(module)
     alone = callers.counts <= 1
@@ -102,7 +113,9 @@ def _around(module: HloModule, is_traced: npt.NDArray[np.bool_]) -> tuple[Int64s
 
 
 def _reads(operands: Ragged, rows: Int64s, is_traced: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
-    """Pairs (producer, consumer) of traced instructions. Instructions without events that read one value hand it on; tuples do not."""
+    """Pairs (producer, consumer) of traced instructions. Instructions without events that read one value hand
+    it on; tuples do not.
+    """
     consumer = np.repeat(rows, operands.counts[rows])
     first = operands.offsets[rows]
     count = operands.counts[rows]
@@ -132,7 +145,8 @@ def latest_end(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> In
         order = np.lexsort((ops.start_ps[rows], key))
         rows, key = rows[order], key[order]
         start = ops.start_ps[rows]
-        # The next launch of the same operation in the same execution: the next iteration, or the second thunk of one instruction.
+        # The next launch of the same operation in the same execution: the next iteration, or the second thunk
+        # of one instruction.
         again = np.flatnonzero((key[1:] == key[:-1]) & found.runs_once_at_a_time[ops.op[rows[1:]]])
         np.minimum.at(latest, rows[again], start[again + 1])
         _bound_by_readers(ops, found, n_ops, (rows, key, start), latest)
@@ -141,7 +155,9 @@ def latest_end(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> In
 
 
 def _concerned(ops: CpuEvents, found: Structure, open_: npt.NDArray[np.bool_], n_ops: int) -> Int64s:
-    """Launches of the operations that are asked about and of those that read them, in executions with any such."""
+    """Launches of the operations that are asked about and of those that read them, in executions with any
+    such.
+    """
     executions, wanted = np.zeros(ops.n_executions, np.bool_), np.zeros(n_ops, np.bool_)
     executions[ops.execution[open_]] = True
     wanted[ops.op[open_]] = True
@@ -151,8 +167,12 @@ def _concerned(ops: CpuEvents, found: Structure, open_: npt.NDArray[np.bool_], n
     return rows
 
 
-def _bound_by_readers(ops: CpuEvents, found: Structure, n_ops: int, launches: tuple[Int64s, Int64s, Int64s], latest: Int64s) -> None:
-    """Lower `latest` to the start of the first reader that starts after the launch. `launches`: rows, keys, starts by (key, start)."""
+def _bound_by_readers(
+    ops: CpuEvents, found: Structure, n_ops: int, launches: tuple[Int64s, Int64s, Int64s], latest: Int64s
+) -> None:
+    """Lower `latest` to the start of the first reader that starts after the launch. `launches`: rows, keys,
+    starts by (key, start).
+    """
     rows, key, start = launches
     pairs = np.flatnonzero(found.runs_once_at_a_time[found.producer])
     producer, consumer = found.producer[pairs], found.consumer[pairs]
@@ -163,7 +183,8 @@ def _bound_by_readers(ops: CpuEvents, found: Structure, n_ops: int, launches: tu
     at = np.repeat(first - np.append(0, np.cumsum(count)[:-1]), count) + np.arange(int(count.sum()))
     of = np.repeat(np.arange(len(rows)), count)
     wanted = ops.execution[rows[of]] * n_ops + consumer[at]
-    # The place behind (wanted, start of the producer) among the launches by (key, start): ranks of both in one sort.
+    # The place behind (wanted, start of the producer) among the launches by (key, start): ranks of both in
+    # one sort.
     keys = np.concatenate((key, wanted))
     times = np.concatenate((start, start[of]))
     is_question = np.repeat([0, 1], [len(key), len(wanted)])
@@ -188,7 +209,9 @@ def _end_of_runs(trace: Trace, ops: CpuEvents) -> Int64s:
     runs, devices = first_ints(trace, "run_id"), first_ints(trace, "device_ordinal")
     sample = np.zeros(ops.n_executions, np.int64)  # a launch of each execution
     sample[ops.execution[ops.execution >= 0]] = np.flatnonzero(ops.execution >= 0)
-    own, theirs = (mix(values_at(rows, *runs, none), values_at(rows, *devices, 0)) for rows in (ops.event[sample], waits))
+    own, theirs = (
+        mix(values_at(rows, *runs, none), values_at(rows, *devices, 0)) for rows in (ops.event[sample], waits)
+    )
     distinct, code = distinct_codes(np.concatenate((own, theirs)))
     end = np.full(len(distinct), NEVER, np.int64)
     stop = trace.events["start_ps"][waits] + trace.events["duration_ps"][waits]

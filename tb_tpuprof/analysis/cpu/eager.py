@@ -4,8 +4,8 @@
       EagerLocalExecute: MatMul     ├───────────────────────┤      dispatch; names the operation
         EagerKernelExecute                 ├───────────────┤       its kernel: the execution
 
-On CPUs TensorFlow traces no event `MatMul:MatMul` inside. `EagerExecute` with `is_func` 1 calls a function, whose operations are traced
-by themselves.
+On CPUs TensorFlow traces no event `MatMul:MatMul` inside. `EagerExecute` with `is_func` 1 calls a function,
+whose operations are traced by themselves.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _FUNCTIONS = tuple(f"{DISPATCH}__{kind}_" for kind in ("inference", "forward", "
 
 
 def eager_runs(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Events (ascending) that execute an operation eagerly, and the metadata row of the dispatch that names it (after `DISPATCH`).
+    """Events (ascending) that execute an operation eagerly, and the metadata row of the dispatch that names
+    it (after `DISPATCH`).
 
-    It is the kernel's event, in asynchronous execution of another thread; the dispatch where that is not known. Calls of functions are
-    left out.
+    It is the kernel's event, in asynchronous execution of another thread; the dispatch where that is not
+    known. Calls of functions are left out.
     """
     dispatch = named_like(trace, DISPATCH) & np.isin(trace.metadata["plane"], planes(trace).hosts)
     if not dispatch.any():
@@ -50,14 +51,19 @@ def eager_runs(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64
     return rows[run[named]], metadata[named].astype(np.int64)
 
 
-def _queued(trace: Trace, rows: npt.NDArray[np.intp], waiting: npt.NDArray[np.intp], kernels: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Of dispatches that only queue their operation the kernel that another thread ran for it, as indices into `rows`.
+def _queued(
+    trace: Trace, rows: npt.NDArray[np.intp], waiting: npt.NDArray[np.intp], kernels: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """Of dispatches that only queue their operation the kernel that another thread ran for it, as indices
+    into `rows`.
 
-    A thread's queue is first in, first out. Where several threads dispatch or run, or the capture cut some off, nobody knows which
-    kernel is whose: then it is the dispatch itself.
+    A thread's queue is first in, first out. Where several threads dispatch or run, or the capture cut some
+    off, nobody knows which kernel is whose: then it is the dispatch itself.
     """
     start, line = trace.events["start_ps"][rows], trace.event_line[rows]
-    one_queue = len(waiting) == len(kernels) and len(np.unique(line[waiting])) == len(np.unique(line[kernels])) == 1
+    one_queue = (
+        len(waiting) == len(kernels) and len(np.unique(line[waiting])) == len(np.unique(line[kernels])) == 1
+    )
     return kernels if one_queue and bool((start[kernels] >= start[waiting]).all()) else waiting
 
 

@@ -1,4 +1,6 @@
-"""What a trace records of XLA:CPU: the events that launch operations, the marks of their ends, and which execution each belongs to."""
+"""What a trace records of XLA:CPU: the events that launch operations, the marks of their ends, and which
+execution each belongs to.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,11 @@ WAITS_FOR_THE_END = "ThunkExecutor::Execute (wait for completion)"
 class CpuEvents:
     """Events that launch an operation of XLA:CPU, ascending by row. Times in ps.
 
-    `text`: the string that the event calls its operation by; `op`: that operation's row in `hlo_links`, -1 where the trace names no
-    program. `execution`: which execution of a program on which device it belongs to (a number from 0 on, -1 unknown: the trace has no
-    `run_id`). `device`: its ordinal. `start_ps`, `stop_ps`: of the event, which covers only what the launching thread did.
-    `marked_ps`: when somebody noticed that the operation had ended (its mark `end: …`, tied by `_p` = `_c`), NEVER without a mark.
+    `text`: the string that the event calls its operation by; `op`: that operation's row in `hlo_links`, -1
+    where the trace names no program. `execution`: which execution of a program on which device it belongs to
+    (a number from 0 on, -1 unknown: the trace has no `run_id`). `device`: its ordinal. `start_ps`, `stop_ps`:
+    of the event, which covers only what the launching thread did. `marked_ps`: when somebody noticed that the
+    operation had ended (its mark `end: …`, tied by `_p` = `_c`), NEVER without a mark.
     """
 
     event: Rows

@@ -1,8 +1,9 @@
-"""The runs of XLA:CPU's operations: from when to when each ran, what of that was its own, and how long threads worked on it.
+"""The runs of XLA:CPU's operations: from when to when each ran, what of that was its own, and how long
+threads worked on it.
 
-The one source of times of XLA:CPU's operations. XLA splits a dot, a convolution or a fusion over its thread pool; the event of the
-operation covers only the share of the thread that launched it, and the mark of its end is set when somebody notices, which can be
-after the whole rest of the program:
+The one source of times of XLA:CPU's operations. XLA splits a dot, a convolution or a fusion over its thread
+pool; the event of the operation covers only the share of the thread that launched it, and the mark of its end
+is set when somebody notices, which can be after the whole rest of the program:
 
     launcher   ├─dot──┤  ├───────── waits ─────────┤          event too short
     pool         ├─task──┬─tanh──┬─dot.1────┬──┤              mark too late (▲)
@@ -10,9 +11,9 @@ after the whole rest of the program:
                          └ real end: the task of dot is over, and tanh, which reads it, starts
 
 So the end of a run is
-    the end of its last task, where all tasks are traced; of its children, where it runs other operations (while, call);
-    else its event's end where nothing else is known of it, but
-    never after its mark, the start of an operation that reads its result, its next launch, or the end of the program's run.
+    the end of its last task, where all tasks are traced; of its children, where it runs other operations
+    (while, call); else its event's end where nothing else is known of it, but never after its mark, the start
+    of an operation that reads its result, its next launch, or the end of the program's run.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ _DEEPEST = 64  # loops in loops
 class CpuRuns:
     """One row per run of an operation, in order of launch events. Times in ps.
 
-    `event`: its (first) launch; `text`, `op`, `device`: as in CpuEvents. `elapsed_ps`: from launch to end; `self_ps`: without the time in
-    which operations that it runs were running; `thread_ps`: time that all threads together worked on it, -1 where not all is traced.
-    `span_ps`: from the first launch to the last end, summed over devices; `n_devices` of them.
+    `event`: its (first) launch; `text`, `op`, `device`: as in CpuEvents. `elapsed_ps`: from launch to end;
+    `self_ps`: without the time in which operations that it runs were running; `thread_ps`: time that all
+    threads together worked on it, -1 where not all is traced. `span_ps`: from the first launch to the last
+    end, summed over devices; `n_devices` of them.
     """
 
     event: Rows
@@ -82,7 +84,9 @@ def cpu_runs(trace: Trace) -> CpuRuns:
 
 
 def _tells_threads(ops: CpuEvents, work: PoolWork) -> bool:
-    """Whether the trace says which threads took part: an XLA that marks ends records tasks too, and some of these were seen to run."""
+    """Whether the trace says which threads took part: an XLA that marks ends records tasks too, and some of
+    these were seen to run.
+    """
     n_tasks = int(work.n_tasks.sum())
     return bool((ops.marked_ps < NEVER).any()) and (n_tasks == 0 or int(work.n_lost.sum()) < n_tasks)
 
@@ -90,10 +94,15 @@ def _tells_threads(ops: CpuEvents, work: PoolWork) -> bool:
 def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
     """The launch of the operation that runs each one's computation (while, call), -1 for none.
 
-    By the HLO, the latest such launch in the same execution; where no HLO tells, the launch around it on its thread.
+    By the HLO, the latest such launch in the same execution; where no HLO tells, the launch around it on its
+    thread.
     """
     parent = np.full(len(ops), -1, np.int64)
-    unknown = (ops.op < 0) | (found.computation[ops.op] < 0) if len(found.computation) else np.ones(len(ops), np.bool_)
+    unknown = (
+        (ops.op < 0) | (found.computation[ops.op] < 0)
+        if len(found.computation)
+        else np.ones(len(ops), np.bool_)
+    )
     if unknown.any():
         parent[unknown] = nest_rows(trace, ops.event)[0][unknown]
     asks = np.flatnonzero(~unknown & (ops.execution >= 0))
@@ -119,7 +128,9 @@ def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int6
 
 
 def _latest_before(ops: CpuEvents, launched: Int64s, place: Int64s, asks: Int64s, wanted: Int64s) -> Int64s:
-    """Of the launches with the wanted place the last one that starts before each asking launch, -1 for none."""
+    """Of the launches with the wanted place the last one that starts before each asking launch,
+    -1 for none.
+    """
     keys = np.concatenate((place, wanted))
     is_question = np.repeat([0, 1], [len(launched), len(asks)])
     order = np.lexsort((is_question, np.concatenate((ops.start_ps[launched], ops.start_ps[asks])), keys))
@@ -147,7 +158,9 @@ def _ends(ops: CpuEvents, work: PoolWork, latest: Int64s, parent: Int64s) -> Int
     return np.maximum(end, ops.start_ps)
 
 
-def _ends_elsewhere(ops: CpuEvents, work: PoolWork, has_children: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _ends_elsewhere(
+    ops: CpuEvents, work: PoolWork, has_children: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """Operations that run others have no tasks of their own, nor have those that wait for another device."""
     is_marked = (ops.marked_ps < NEVER) & (ops.marked_ps > ops.stop_ps)
     found: npt.NDArray[np.bool_] = (work.n_tasks == 0) & ~has_children & is_marked
@@ -179,10 +192,11 @@ def _covered(start: Int64s, end: Int64s, parent: Int64s) -> Int64s:
 
 
 def _run_numbers(ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
-    """Number of the run that each launch belongs to: XLA can make several thunks of one instruction (a sort: a copy and a sort).
+    """Number of the run that each launch belongs to: XLA can make several thunks of one instruction (a sort:
+    a copy and a sort).
 
-    An instruction of the entry computation runs once per execution. Others run as often as their computation; an operation that was
-    launched k times as often as the rarest one of its computation has k thunks.
+    An instruction of the entry computation runs once per execution. Others run as often as their computation;
+    an operation that was launched k times as often as the rarest one of its computation has k thunks.
     """
     number = np.arange(len(ops))
     known = np.flatnonzero((ops.op >= 0) & (ops.execution >= 0))
@@ -197,7 +211,9 @@ def _run_numbers(ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
     if int(count.max()) == 1:
         return number
     execution, of_code = np.divmod(codes, n_ops)
-    place, of_place = np.unique(execution * (int(found.computation.max()) + 1) + found.computation[of_code], return_inverse=True)
+    place, of_place = np.unique(
+        execution * (int(found.computation.max()) + 1) + found.computation[of_code], return_inverse=True
+    )
     rarest = np.full(len(place), NEVER, np.int64)
     np.minimum.at(rarest, of_place, count)
     runs = np.where(found.is_entry[of_code], 1, rarest[of_place])

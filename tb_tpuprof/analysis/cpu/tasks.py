@@ -1,10 +1,14 @@
-"""Work that XLA:CPU's operations hand to the thread pool: which operation each task belongs to, when it ended, how long threads worked.
+"""Work that XLA:CPU's operations hand to the thread pool: which operation each task belongs to, when it
+ended, how long threads worked.
 
 launcher   ├─dot──┬─────┤              an operation records tasks (`ThreadpoolListener::Record`, id `_p`),
-pool                └▶├─task──┬──┤     threads run them as regions (`StartRegion`, `_c`), and these record further tasks
+pool                └▶├─task──┬──┤     threads run them as regions (`StartRegion`, `_c`), and these record
+further tasks
 pool                          └▶├─task─┬─ next operation ─ … ┤
-                                       ▲ a task ends where the continuation of the program begins inside it: whoever
-                                         finishes an operation last goes on with the next one on the same thread
+                                       ▲ a task ends where the continuation of the program begins inside it:
+                                       whoever
+                                         finishes an operation last goes on with the next one on the same
+                                         thread
 """
 
 from __future__ import annotations
@@ -32,10 +36,11 @@ _MOST_HOPS = 64  # of doublings: chains of 2^64 tasks
 
 @dataclass(frozen=True)
 class PoolWork:
-    """Per launch. `end_ps`: when the last of its tasks ended, 0 without tasks. `thread_ps`: time that threads worked on it.
+    """Per launch. `end_ps`: when the last of its tasks ended, 0 without tasks. `thread_ps`: time that threads
+    worked on it.
 
-    `n_tasks`: tasks that it handed to the pool; `n_lost`: those that no thread was seen to start. (All threads were busy until the
-    operation had ended, or the capture.)
+    `n_tasks`: tasks that it handed to the pool; `n_lost`: those that no thread was seen to start. (All
+    threads were busy until the operation had ended, or the capture.)
     """
 
     end_ps: Int64s
@@ -153,7 +158,11 @@ def _resolved(owner: Int64s, above: Int64s) -> Int64s:
 
 
 def _summed(
-    ops: CpuEvents, nested: _Nested, tasks: Int64s, own_end: Int64s, owners: tuple[Int64s, Int64s, npt.NDArray[np.bool_]]
+    ops: CpuEvents,
+    nested: _Nested,
+    tasks: Int64s,
+    own_end: Int64s,
+    owners: tuple[Int64s, Int64s, npt.NDArray[np.bool_]],
 ) -> PoolWork:
     """Add up the tasks of each launch."""
     task_owner, record_owner, lost = owners

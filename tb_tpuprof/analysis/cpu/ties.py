@@ -1,8 +1,9 @@
-"""XLA:CPU on several devices: the call that executes a program → the operations that its devices ran on the pool's threads.
+"""XLA:CPU on several devices: the call that executes a program → the operations that its devices ran on the
+pool's threads.
 
-The call on the step's thread (`CommonPjRtLoadedExecutable::Execute`) and each operation name the same `run_id`. The tasks between
-them are not all traced, and those that are can mislead: a run waits for the one before it, so that a task of one step begins the
-next step's work.
+The call on the step's thread (`CommonPjRtLoadedExecutable::Execute`) and each operation name the same
+`run_id`. The tasks between them are not all traced, and those that are can mislead: a run waits for the one
+before it, so that a task of one step begins the next step's work.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from tb_tpuprof.trace.trace import Trace
 
 
 def run_ties(trace: Trace) -> npt.NDArray[np.int64]:
-    """Pairs (call, what ran): events of one `run_id`; the call is the one of them that lies in no other and starts first.
+    """Pairs (call, what ran): events of one `run_id`; the call is the one of them that lies in no other and
+    starts first.
 
-    None where there is an accelerator, whose launches are tied otherwise. What lies inside another event of its run is left out: it
-    belongs to whom that one belongs.
+    None where there is an accelerator, whose launches are tied otherwise. What lies inside another event of
+    its run is left out: it belongs to whom that one belongs.
     """
     rows, run = first_ints(trace, "run_id")
     if planes(trace).has_device or not len(rows):
@@ -36,6 +38,8 @@ def run_ties(trace: Trace) -> npt.NDArray[np.int64]:
     call = rows[is_first][np.cumsum(is_first) - 1]
     names_op = np.zeros(trace.n_events, np.bool_)
     names_op[marked(trace.event_stats.texts("hlo_op").owner, trace.n_events)] = True
-    kept = ~is_first & ~names_op[call]  # where the call itself was not traced, operations do not cause one another
+    kept = (
+        ~is_first & ~names_op[call]
+    )  # where the call itself was not traced, operations do not cause one another
     pairs: npt.NDArray[np.int64] = np.column_stack((call, rows))[kept]
     return pairs

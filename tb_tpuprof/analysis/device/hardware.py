@@ -21,17 +21,28 @@ _GIGA = 1e9
 _IN_TRACE = "the trace"
 _SAME_RATE = 0.02  # more than rounding
 _COMPUTED = "multiprocessors × operations per cycle × clock"
-_NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopper", 10: "Blackwell", 11: "Blackwell", 12: "Blackwell"}
+_NVIDIA_FAMILIES = {
+    2: "Fermi",
+    3: "Kepler",
+    5: "Maxwell",
+    6: "Pascal",
+    9: "Hopper",
+    10: "Blackwell",
+    11: "Blackwell",
+    12: "Blackwell",
+}
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is on-chip memory.
+    """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is
+    on-chip memory.
 
-    Where peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data sheet, where the trace
-    contradicts it; the trace; what multiprocessors and clock give (GPU); the data sheet. `model`: the exact model, where name, memory
-    or clock tell it. `n_chips`: of TPUs whose trace tells which cores share a chip, else 0. `n_replicas` of `n_partitions` devices
-    each: how the program that runs on most devices, of all hosts, is spread over them; 0 if not known.
+    Where peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data
+    sheet, where the trace contradicts it; the trace; what multiprocessors and clock give (GPU); the data
+    sheet. `model`: the exact model, where name, memory or clock tell it. `n_chips`: of TPUs whose trace tells
+    which cores share a chip, else 0. `n_replicas` of `n_partitions` devices each: how the program that runs
+    on most devices, of all hosts, is spread over them; 0 if not known.
     """
 
     kind: str
@@ -51,10 +62,16 @@ class Hardware:
     def peak_source(self) -> str:
         """Where the peaks come from, as one text; empty where none is known."""
         compute, memory = self.peak_sources
-        return f"compute: {compute}; memory: {memory}" if compute and memory and compute != memory else compute or memory
+        return (
+            f"compute: {compute}; memory: {memory}"
+            if compute and memory and compute != memory
+            else compute or memory
+        )
 
     def nearest_limit(self, flops_per_s: float, bytes_per_s: float) -> tuple[str, float]:
-        """The resource that an operation uses closest to its peak, and its share of that; `Unknown`, 0 where nothing is known."""
+        """The resource that an operation uses closest to its peak, and its share of that; `Unknown`, 0 where
+        nothing is known.
+        """
         used = [
             ("Compute", flops_per_s, self.peak_flops_per_s),
             ("HBM", bytes_per_s, self.peak_hbm_bytes_per_s),
@@ -105,11 +122,15 @@ def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
     return Hardware("TPU", device, len(cores), flops, hbm, shared, 0, source, n_chips, *replicas(trace))
 
 
-def _with_tables(names: tuple[str, ...], stated: tuple[float, float], computed_flops: float) -> tuple[float, float, tuple[str, str]]:
-    """Peak FLOP rate, peak memory bandwidth, and where they come from. `names`: what the device is called, the exact model first.
+def _with_tables(
+    names: tuple[str, ...], stated: tuple[float, float], computed_flops: float
+) -> tuple[float, float, tuple[str, str]]:
+    """Peak FLOP rate, peak memory bandwidth, and where they come from. `names`: what the device is called,
+    the exact model first.
 
-    A rate computed from units and clock gives way to the data sheet of a known model where they differ: a GPU's highest clock can be
-    above the one that its data sheet goes by, and a file of another format, which states no clock, has the data sheet's.
+    A rate computed from units and clock gives way to the data sheet of a known model where they differ: a
+    GPU's highest clock can be above the one that its data sheet goes by, and a file of another format, which
+    states no clock, has the data sheet's.
     """
     own = next((entry for name in names if (entry := peaks.of_user(name))), None)
     sheet = next((entry for name in names if (entry := peaks.data_sheet(name))), None)
@@ -123,7 +144,11 @@ def _with_tables(names: tuple[str, ...], stated: tuple[float, float], computed_f
             found[i], sources[i] = of_sheet, f"data sheet {sheet.source} ({wrong})"
         elif stated[i]:
             found[i], sources[i] = stated[i], _IN_TRACE
-        elif i == 0 and computed_flops and not (names[0] and of_sheet and abs(computed_flops / of_sheet - 1) > _SAME_RATE):
+        elif (
+            i == 0
+            and computed_flops
+            and not (names[0] and of_sheet and abs(computed_flops / of_sheet - 1) > _SAME_RATE)
+        ):
             found[i], sources[i] = computed_flops, _COMPUTED
         elif sheet:
             found[i], sources[i] = of_sheet, f"data sheet {sheet.source}"
@@ -132,7 +157,9 @@ def _with_tables(names: tuple[str, ...], stated: tuple[float, float], computed_f
 
 @once
 def chip_of_plane(trace: Trace) -> dict[int, int]:
-    """For each TPU plane that has a `core_details` stat (a CoreDetails message) the chip within the host, its field 4."""
+    """For each TPU plane that has a `core_details` stat (a CoreDetails message) the chip within the host, its
+    field 4.
+    """
     spans = trace.plane_stats.spans("core_details")
     return {plane: number_field(trace.source.read(position, size), 4) for plane, position, size in spans}
 
@@ -152,17 +179,28 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
         shared = cycles * (256 if major > 2 else 128)
     is_model = bool(re.search(r"[A-Za-z]", written)) and not written.startswith("gfx")
     device = written if is_model else name
-    stated = _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12, _plane_number(trace, plane, "memory_bandwidth")
+    stated = (
+        _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12,
+        _plane_number(trace, plane, "memory_bandwidth"),
+    )
     memory_bytes = int(_plane_number(trace, plane, "memory_size"))
     if vendor == "AMD" and not is_model:
-        n_units, clock_khz = int(_plane_number(trace, plane, "core_count")), _plane_number(trace, plane, "clock_rate")
+        n_units, clock_khz = (
+            int(_plane_number(trace, plane, "core_count")),
+            _plane_number(trace, plane, "clock_rate"),
+        )
         model = peaks.amd_model(gfx, memory_bytes, n_units, clock_khz)
     else:
         model = written if is_model else ""
     flops, hbm, source = _with_tables((model, device), stated, cycles * per_cycle)
     if device.endswith("gfx942") and not model:
-        source = (source[0], f"{source[1]}; gfx942 is taken for an MI300X, as the trace does not state its memory")
-    return Hardware("GPU", device, len(gpus), flops, hbm, shared, memory_bytes, source, 0, *replicas(trace), model)
+        source = (
+            source[0],
+            f"{source[1]}; gfx942 is taken for an MI300X, as the trace does not state its memory",
+        )
+    return Hardware(
+        "GPU", device, len(gpus), flops, hbm, shared, memory_bytes, source, 0, *replicas(trace), model
+    )
 
 
 def _nvidia_name(major: int, minor: int) -> str:

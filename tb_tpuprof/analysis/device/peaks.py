@@ -1,7 +1,9 @@
-"""Peak rates of accelerators from public data sheets: used where a trace states none or contradicts them. The user's own file wins.
+"""Peak rates of accelerators from public data sheets: used where a trace states none or contradicts them. The
+user's own file wins.
 
-Rates are dense (no sparsity), of 16-bit operands on matrix units, and of one *device*: what the trace shows as one plane. A chip
-of TPU v2, v3 and 7x shows as two devices, each with half of the chip's rates; on v4 and v5p the two cores act as one.
+Rates are dense (no sparsity), of 16-bit operands on matrix units, and of one *device*: what the trace shows
+as one plane. A chip of TPU v2, v3 and 7x shows as two devices, each with half of the chip's rates; on v4 and
+v5p the two cores act as one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _GB = 1e9
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peak rates of one device, 0 where unknown. `pattern`: a regular expression that its name matches somewhere, in any case."""
+    """Peak rates of one device, 0 where unknown. `pattern`: a regular expression that its name matches
+    somewhere, in any case.
+    """
 
     pattern: str
     flops_per_s: float
@@ -33,15 +37,27 @@ DEVICES = (
     Peaks(r"TPU ?v6", 918e12, 1638 * _GB, f"{_CLOUD}v6e"),
     Peaks(r"TPU ?v5 ?(e|lite)", 197e12, 819 * _GB, f"{_CLOUD}v5e"),
     Peaks(r"TPU ?v5", 459e12, 2765 * _GB, f"{_CLOUD}v5p"),
-    Peaks(r"TPU ?v4 ?(i|lite)", 138e12, 614 * _GB, "Jouppi et al., ISCA 2021, doi:10.1109/ISCA52012.2021.00010"),
+    Peaks(
+        r"TPU ?v4 ?(i|lite)", 138e12, 614 * _GB, "Jouppi et al., ISCA 2021, doi:10.1109/ISCA52012.2021.00010"
+    ),
     Peaks(r"TPU ?v4", 275e12, 1200 * _GB, f"{_CLOUD}v4"),
     Peaks(r"TPU ?v3", 123e12 / 2, 900 * _GB / 2, f"{_CLOUD}v3 (two devices a chip)"),
-    Peaks(r"TPU ?v2", 46e12 / 2, 700 * _GB / 2, "Jouppi et al., CACM 63(7) 2020, doi:10.1145/3360307 (two devices a chip)"),
+    Peaks(
+        r"TPU ?v2",
+        46e12 / 2,
+        700 * _GB / 2,
+        "Jouppi et al., CACM 63(7) 2020, doi:10.1145/3360307 (two devices a chip)",
+    ),
     Peaks(r"\bG?B300", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
     Peaks(r"\bGB200", 2500e12, 8000 * _GB, f"{_NVIDIA}gb200-nvl72/"),
     Peaks(r"\bB200", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
     Peaks(r"\bB100", 1750e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
-    Peaks(r"RTX PRO 6000 Blackwell", 503.8e12, 1792 * _GB, "https://www.nvidia.com/en-us/products/workstations/professional-desktop-gpus/"),
+    Peaks(
+        r"RTX PRO 6000 Blackwell",
+        503.8e12,
+        1792 * _GB,
+        "https://www.nvidia.com/en-us/products/workstations/professional-desktop-gpus/",
+    ),
     Peaks(r"RTX 5090", 419e12, 1792 * _GB, "NVIDIA RTX Blackwell GPU architecture white paper"),
     Peaks(r"\b(H200|GH200)", 989.5e12, 4800 * _GB, f"{_NVIDIA}h200/"),
     Peaks(r"\bH100.*PCIe", 756.5e12, 2000 * _GB, f"{_NVIDIA}h100/"),
@@ -62,18 +78,35 @@ DEVICES = (
     Peaks(r"\bMI300X|gfx942", 1307.4e12, 5300 * _GB, f"{_AMD}mi300/mi300x.html"),
     Peaks(r"\bMI2(50X|50|10)|gfx90a", 191.5e12, 1638 * _GB, f"{_AMD}mi200/mi250x.html (one of two dies)"),
     Peaks(r"\bMI100|gfx908", 184.6e12, 1229 * _GB, f"{_AMD}mi100.html"),
-)  # fmt: skip
+)
 
-_DEVICES = tuple((re.compile(entry.pattern, re.IGNORECASE), entry) for entry in DEVICES)  # not while a page waits
+_DEVICES = tuple(
+    (re.compile(entry.pattern, re.IGNORECASE), entry) for entry in DEVICES
+)  # not while a page waits
 
-# Dense floating-point operations per cycle and multiprocessor, the fastest of fp32 and fp16 on CUDA and tensor cores, by
-# compute capability (NVIDIA's architecture white papers, as OpenXLA's profiler tabulates them up to 10.0). From 10.3 on they
-# follow from the data sheets: rate / (multiprocessors x boost clock), such as 419e12 / (170 x 2.407e9) = 1024 on an RTX 5090.
-# Unknown capabilities count as the nearest older one of the same kind.
+# Dense floating-point operations per cycle and multiprocessor, the fastest of fp32 and fp16 on CUDA and
+# tensor cores, by compute capability (NVIDIA's architecture white papers, as OpenXLA's profiler tabulates
+# them up to 10.0). From 10.3 on they follow from the data sheets: rate / (multiprocessors x boost clock),
+# such as 419e12 / (170 x 2.407e9) = 1024 on an RTX 5090. Unknown capabilities count as the nearest older one
+# of the same kind.
 NVIDIA_FLOPS_PER_CYCLE = (
-    (20, 64), (30, 384), (50, 256), (60, 256), (61, 256), (70, 1024), (75, 1024), (80, 2048), (86, 1024), (89, 1024),
-    (90, 4096), (100, 8192), (103, 8192), (110, 8192), (120, 1024), (121, 1024),
-)  # fmt: skip
+    (20, 64),
+    (30, 384),
+    (50, 256),
+    (60, 256),
+    (61, 256),
+    (70, 1024),
+    (75, 1024),
+    (80, 2048),
+    (86, 1024),
+    (89, 1024),
+    (90, 4096),
+    (100, 8192),
+    (103, 8192),
+    (110, 8192),
+    (120, 1024),
+    (121, 1024),
+)
 # The same for AMD's compute units (CDNA white papers).
 AMD_FLOPS_PER_CYCLE = {"gfx908": 1024, "gfx90a": 1024, "gfx942": 2048, "gfx950": 4096}
 
@@ -84,7 +117,9 @@ _GIB = 2**30
 def nvidia_flops_per_cycle(major: int, minor: int) -> int:
     """Peak operations per cycle of one multiprocessor; unknown generations count as the nearest older one."""
     capability = major * 10 + minor
-    return max(((known, rate) for known, rate in NVIDIA_FLOPS_PER_CYCLE if known <= capability), default=(0, 0))[1]
+    return max(
+        ((known, rate) for known, rate in NVIDIA_FLOPS_PER_CYCLE if known <= capability), default=(0, 0)
+    )[1]
 
 
 def data_sheet(device: str) -> Peaks | None:
@@ -95,14 +130,16 @@ def data_sheet(device: str) -> Peaks | None:
 def contradicts(stated: float, sheet: float) -> bool:
     """Whether a rate that a trace states is not that of the data sheet, nor that of a variant of the model.
 
-    ROCm's tracer counts two transfers per memory clock, but HBM3 and HBM3E make four: MI300X: stated 2 × 1.3 GHz × 8192 bit = 2.66 TB/s,
-    in truth 5.3; gfx950: 4.1 and 8.0.
+    ROCm's tracer counts two transfers per memory clock, but HBM3 and HBM3E make four: MI300X: stated 2 × 1.3
+    GHz × 8192 bit = 2.66 TB/s, in truth 5.3; gfx950: 4.1 and 8.0.
     """
     return bool(stated and sheet) and not sheet / _CONTRADICTS < stated < sheet * _CONTRADICTS
 
 
 def amd_model(gfx: str, memory_bytes: int, n_multiprocessors: int, clock_khz: float) -> str:
-    """The model among those of one architecture, by its memory, compute units and clock; empty where that does not tell."""
+    """The model among those of one architecture, by its memory, compute units and clock; empty where that
+    does not tell.
+    """
     if gfx == "gfx942":
         if not memory_bytes and not n_multiprocessors:
             return ""
@@ -144,7 +181,11 @@ def _entry(name: str, values: dict[str, object], path: str) -> Peaks:
     if unknown:
         raise ValueError(f"`{name}` has the unknown field `{min(unknown)}`")
     rates = [values.get(key, 0) for key in ("flops_per_s", "hbm_bytes_per_s")]
-    numbers = [float(rate) for rate in rates if isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0]
+    numbers = [
+        float(rate)
+        for rate in rates
+        if isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0
+    ]
     if len(numbers) < len(rates):
         raise ValueError(f"the rates of `{name}` must be numbers of 0 or more")
     return Peaks(re.escape(name), numbers[0], numbers[1], path)

@@ -1,4 +1,5 @@
 """Why a step is slow: every moment of a step has one cause, and causes with a culprit become findings.
 
-pieces of steps ── parts ──▶ time by cause and culprit ── rules ──▶ findings ── diagnose ──▶ ranked, adding up to the step
+pieces of steps ── parts ──▶ time by cause and culprit ── rules ──▶ findings ── diagnose ──▶ ranked, adding up
+to the step
 """

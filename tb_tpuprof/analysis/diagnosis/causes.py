@@ -6,7 +6,9 @@ from enum import Enum
 
 
 class Cause(str, Enum):
-    """One cause for every moment. COMPUTE is what a step is for; UNRECORDED is time that the trace says nothing of."""
+    """One cause for every moment. COMPUTE is what a step is for; UNRECORDED is time that the trace says
+    nothing of.
+    """
 
     COMPILATION = "compilation"
     INPUT = "input"

@@ -1,7 +1,8 @@
-"""What a host's accelerators show of their own work: how near operations come to the peaks, what only moves data or waits, and who talks.
+"""What a host's accelerators show of their own work: how near operations come to the peaks, what only moves
+data or waits, and who talks.
 
-Operations are summed over all devices and the whole trace; a step's part is their share of the devices' busy time in it, so that no
-operation takes more of a step than the devices were busy in it.
+Operations are summed over all devices and the whole trace; a step's part is their share of the devices' busy
+time in it, so that no operation takes more of a step than the devices were busy in it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,14 @@ _COMPUTES = (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)
 _DEBUG = re.compile(r"debug[-_ ]?print|debug[-_]callback", re.IGNORECASE)
 _RUNTIME = re.compile(r"(?:cuda|hip|cu)[A-Z]")
 _REMAT = re.compile(r"\.remat\d*\b")
-_COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast")
+_COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "all-to-all",
+    "reduce-scatter",
+    "collective-permute",
+    "collective-broadcast",
+)
 
 
 @once
@@ -53,11 +61,21 @@ def device_evidence(trace: Trace) -> DeviceEvidence | None:
     kind = planes(trace).hardware
     if kind not in ("GPU", "TPU") or not len(steps):
         return None
-    idle = (TimeClass.UNKNOWN, *CATEGORIES["host_python"], *CATEGORIES["host_wait"], *CATEGORIES["input"], *CATEGORIES["compilation"])
+    idle = (
+        TimeClass.UNKNOWN,
+        *CATEGORIES["host_python"],
+        *CATEGORIES["host_wait"],
+        *CATEGORIES["input"],
+        *CATEGORIES["compilation"],
+    )
     busy = float(steps.duration_ps.mean()) - float(steps.class_ps[:, list(idle)].sum(axis=1).mean())
     compute = float(steps.class_ps[:, [*CATEGORIES["device_compute"]]].sum(axis=1).mean())
     compiled = hlo_ops(trace)
-    return _of_tpu(trace, compiled, busy, compute) if kind == "TPU" else _of_gpu(trace, compiled, steps, busy, compute)
+    return (
+        _of_tpu(trace, compiled, busy, compute)
+        if kind == "TPU"
+        else _of_gpu(trace, compiled, steps, busy, compute)
+    )
 
 
 def _of_tpu(trace: Trace, ops: HloOps, busy: float, compute: float) -> DeviceEvidence:
@@ -73,12 +91,24 @@ def _of_tpu(trace: Trace, ops: HloOps, busy: float, compute: float) -> DeviceEvi
         return _group(ops, mask & counted, scale)
 
     return DeviceEvidence(
-        trace.plane_names[planes(trace).tensor_cores[0]] if planes(trace).tensor_cores else "", busy, compute, 0.0, flops, hbm, sources, 0,
-        _ops(trace, ops, scale), (),
-        group(category.is_in(_FORMATTING)), group(_matching(ops, _REMAT)), group(ops.is_waiting & ~category.is_in(("infeed", "outfeed"))),
-        group(_matching(ops, _BARRIER)), group(_matching(ops, _DEBUG)), Group(sparse, 1 if sparse else 0, "", sparse),
+        trace.plane_names[planes(trace).tensor_cores[0]] if planes(trace).tensor_cores else "",
+        busy,
+        compute,
+        0.0,
+        flops,
+        hbm,
+        sources,
+        0,
+        _ops(trace, ops, scale),
+        (),
+        group(category.is_in(_FORMATTING)),
+        group(_matching(ops, _REMAT)),
+        group(ops.is_waiting & ~category.is_in(("infeed", "outfeed"))),
+        group(_matching(ops, _BARRIER)),
+        group(_matching(ops, _DEBUG)),
+        Group(sparse, 1 if sparse else 0, "", sparse),
         group(category.is_in([text for text in category.strings if text.startswith(_COLLECTIVES)])),
-    )  # fmt: skip
+    )
 
 
 def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float) -> DeviceEvidence:
@@ -92,18 +122,29 @@ def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float
     is_half = np.array([is_half_precision(name) for name in found.name], np.bool_)
     wide = found.is_eligible & ~found.uses_tensor_cores & ~is_half
     return DeviceEvidence(
-        hardware(trace).device, busy, compute, _kernels_per_step(found, steps, trace), flops, hbm, sources, _multiprocessors(trace),
-        _ops(trace, ops, scale) if named else (), _kernel_uses(found, scale), moves,
+        hardware(trace).device,
+        busy,
+        compute,
+        _kernels_per_step(found, steps, trace),
+        flops,
+        hbm,
+        sources,
+        _multiprocessors(trace),
+        _ops(trace, ops, scale) if named else (),
+        _kernel_uses(found, scale),
+        moves,
         _group(ops, _matching(ops, _REMAT), scale) if named else Group(),
         collectives=_of_kernels(found, is_collective, float(steps.category_ps("device_collectives").mean())),
         exchanges=_exchanges(trace, steps),
         runtime_calls=_runtime_calls(trace),
         wide=_of_kernels(found, wide, float(found.total_ps[wide].sum()) * scale),
-    )  # fmt: skip
+    )
 
 
 def _fractions(trace: Trace, ops: HloOps) -> tuple[float, float, tuple[str, str]]:
-    """Shares of the peaks of compute and HBM that all operations together reach, and where the peaks come from."""
+    """Shares of the peaks of compute and HBM that all operations together reach, and where the peaks come
+    from.
+    """
     peaks = roofs(trace)
     seconds = ops.busy_ps / 1e12
     counted = ~ops.is_container & ~ops.is_sparse
@@ -111,7 +152,9 @@ def _fractions(trace: Trace, ops: HloOps) -> tuple[float, float, tuple[str, str]
     moved = float(ops.work.space_bytes[0][counted & ops.work.knows_bytes].sum())
     top = peaks.bytes_per_s[0]
     return (
-        min(flops / seconds / peaks.flops_per_s, 1.0) if seconds and peaks.flops_per_s and flops else math.nan,
+        min(flops / seconds / peaks.flops_per_s, 1.0)
+        if seconds and peaks.flops_per_s and flops
+        else math.nan,
         min(moved / seconds / top, 1.0) if seconds and top and moved else math.nan,
         peaks.short_sources,
     )
@@ -120,7 +163,9 @@ def _fractions(trace: Trace, ops: HloOps) -> tuple[float, float, tuple[str, str]
 def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
     """The longest operations that compute, with what they reach."""
     speed = rates(ops.work, ops.work_ps, roofs(trace))
-    exchanges = ops.category.is_in([text for text in ops.category.strings if category_class(text) not in _COMPUTES])
+    exchanges = ops.category.is_in(
+        [text for text in ops.category.strings if category_class(text) not in _COMPUTES]
+    )
     counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting & ~exchanges
     rows = [row for row in ops.by_self_time.tolist() if counted[row] and ops.self_ps[row]][:_N_OPS]
     side = unit_side(hardware(trace).device, planes(trace).hardware or "")
@@ -129,13 +174,24 @@ def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
         each = float(ops.time_ps[row]) / max(int(ops.n_occurrences[row]), 1)
         text, fill = _padding(trace, ops, row, side) if side else ("", math.nan)
         long = each >= _LONG_PS
-        efficiency = float(speed.efficiency[row]) if long and ops.work.knows_flops[row] and ops.work.knows_bytes[row] else math.nan
+        efficiency = (
+            float(speed.efficiency[row])
+            if long and ops.work.knows_flops[row] and ops.work.knows_bytes[row]
+            else math.nan
+        )
         result.append(
             DeviceOp(
-                ops.name[row], ops.category[row], float(ops.self_ps[row]) * scale, each, float(speed.flops_fraction[row]),
-                float(speed.space_fraction[0][row]), min(efficiency, 1.0), text, fill,
+                ops.name[row],
+                ops.category[row],
+                float(ops.self_ps[row]) * scale,
+                each,
+                float(speed.flops_fraction[row]),
+                float(speed.space_fraction[0][row]),
+                min(efficiency, 1.0),
+                text,
+                fill,
             )
-        )  # fmt: skip
+        )
     return tuple(result)
 
 
@@ -149,7 +205,9 @@ def _padding(trace: Trace, ops: HloOps, row: int, side: int) -> tuple[str, float
 
 def _matching(ops: HloOps, pattern: re.Pattern[str]) -> Bools:
     names, categories = (
-        np.array([bool(pattern.search(text)) for text in column.strings], np.bool_)[column.codes] if len(column) else np.zeros(0, np.bool_)
+        np.array([bool(pattern.search(text)) for text in column.strings], np.bool_)[column.codes]
+        if len(column)
+        else np.zeros(0, np.bool_)
         for column in (ops.name, ops.category)
     )
     return names | categories
@@ -160,7 +218,9 @@ def _group(ops: HloOps, mask: Bools, scale: float) -> Group:
     if not len(rows):
         return Group()
     top = int(rows[ops.self_ps[rows].argmax()])
-    return Group(float(ops.self_ps[rows].sum()) * scale, len(rows), ops.name[top], float(ops.self_ps[top]) * scale)
+    return Group(
+        float(ops.self_ps[rows].sum()) * scale, len(rows), ops.name[top], float(ops.self_ps[top]) * scale
+    )
 
 
 def _moves(trace: Trace, compute: float) -> Group:
@@ -171,7 +231,12 @@ def _moves(trace: Trace, compute: float) -> Group:
         return Group()
     top = max(rows, key=lambda row: int(metrics.self_ps[row]))
     share = compute / metrics.busy_ps
-    return Group(float(metrics.self_ps[rows].sum()) * share, len(rows), metrics.name[top], float(metrics.self_ps[top]) * share)
+    return Group(
+        float(metrics.self_ps[rows].sum()) * share,
+        len(rows),
+        metrics.name[top],
+        float(metrics.self_ps[top]) * share,
+    )
 
 
 def _of_kernels(found: Kernels, mask: Bools, time: float) -> Group:
@@ -194,10 +259,14 @@ def _kernel_uses(found: Kernels, scale: float) -> tuple[KernelUse, ...]:
         if not is_collective_kernel(found.name[row]):
             result.append(
                 KernelUse(
-                    short_name(found.name[row]), found.op[row], float(found.total_ps[row]) * scale, each, launch.occupancy,
+                    short_name(found.name[row]),
+                    found.op[row],
+                    float(found.total_ps[row]) * scale,
+                    each,
+                    launch.occupancy,
                     _n_blocks(launch.grid),
                 )
-            )  # fmt: skip
+            )
     return tuple(result)
 
 
@@ -208,7 +277,11 @@ def _n_blocks(grid: str) -> int:
 
 def _multiprocessors(trace: Trace) -> int:
     found = trace.plane_stats.floats("core_count")
-    values = [float(value) for owner, value in zip(found.owner, found.value, strict=True) if owner in planes(trace).gpus]
+    values = [
+        float(value)
+        for owner, value in zip(found.owner, found.value, strict=True)
+        if owner in planes(trace).gpus
+    ]
     return int(values[0]) if values and np.isfinite(values[0]) else 0
 
 
@@ -222,7 +295,9 @@ def _kernels_per_step(found: Kernels, steps: Steps, trace: Trace) -> float:
 
 
 def _exchanges(trace: Trace, steps: Steps) -> tuple[Exchange, ...]:
-    """Collectives in the steps by kind and group, as PyTorch's file states them; those that take longest first."""
+    """Collectives in the steps by kind and group, as PyTorch's file states them; those that take longest
+    first.
+    """
     told = trace.event_stats.texts("comm_kind")
     start = trace.events["start_ps"][told.owner]
     order = np.argsort(steps.start_ps, kind="stable")
@@ -234,10 +309,18 @@ def _exchanges(trace: Trace, steps: Steps) -> tuple[Exchange, ...]:
     size = dict(zip(sizes.owner.tolist(), sizes.value.tolist(), strict=True))
     found: dict[tuple[str, str, int], list[int]] = {}
     for row, kind in zip(told.owner[inside].tolist(), told.value[inside].tolist(), strict=True):
-        key = trace.strings.get(int(kind)), trace.strings.get(int(group[row])) if row in group else "", int(size.get(row, 0))
+        key = (
+            trace.strings.get(int(kind)),
+            trace.strings.get(int(group[row])) if row in group else "",
+            int(size.get(row, 0)),
+        )
         found.setdefault(key, []).append(int(trace.events["duration_ps"][row]))
     whole = max(sum(sum(times) for times in found.values()), 1)
-    result = [Exchange(*key, len(times) / len(steps), sum(times) / whole) for key, times in found.items() if key[0] != UNKNOWN_KIND]
+    result = [
+        Exchange(*key, len(times) / len(steps), sum(times) / whole)
+        for key, times in found.items()
+        if key[0] != UNKNOWN_KIND
+    ]
     return tuple(sorted(result, key=lambda one: -one.share))
 
 

@@ -25,7 +25,9 @@ _LEAST = 0.15  # of the union, for a device to take part
 
 @once
 def device_turns(trace: Trace) -> Int64s:
-    """Time of each step in which devices work that could work while another does, if neither needs the other's result; else zeros."""
+    """Time of each step in which devices work that could work while another does, if neither needs the
+    other's result; else zeros.
+    """
     found = steps(trace)
     none = np.zeros(len(found), np.int64)
     spans = _spans(trace)
@@ -36,7 +38,9 @@ def device_turns(trace: Trace) -> Int64s:
     for start, stop in spans:
         covered = union_cover(start, stop)
         busy.append(covered(end) - covered(begin))
-    covered = union_cover(np.concatenate([start for start, _ in spans]), np.concatenate([stop for _, stop in spans]))
+    covered = union_cover(
+        np.concatenate([start for start, _ in spans]), np.concatenate([stop for _, stop in spans])
+    )
     union: Int64s = covered(end) - covered(begin)
     whole = int(union.sum())
     taking_part = [mine for mine in busy if int(mine.sum()) > _LEAST * whole]
@@ -50,7 +54,10 @@ def _spans(trace: Trace) -> list[tuple[Int64s, Int64s]]:
     """Starts and ends of what each device ran."""
     runs = cpu_runs(trace)
     if len(runs):
-        return [(runs.start_ps[runs.device == one], runs.end_ps[runs.device == one]) for one in np.unique(runs.device).tolist()]
+        return [
+            (runs.start_ps[runs.device == one], runs.end_ps[runs.device == one])
+            for one in np.unique(runs.device).tolist()
+        ]
     found = []
     for plane in planes(trace).gpus:
         rows = stream_events(trace, plane)

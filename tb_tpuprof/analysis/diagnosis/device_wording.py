@@ -23,5 +23,9 @@ def most(group: Group) -> str:
 
 def peak_evidence(device: DeviceEvidence) -> tuple[Evidence, ...]:
     """Where the peaks come from."""
-    told = [f"{what}: {source}" for what, source in zip(("compute", "memory"), device.sources, strict=True) if source]
+    told = [
+        f"{what}: {source}"
+        for what, source in zip(("compute", "memory"), device.sources, strict=True)
+        if source
+    ]
     return (Evidence(f"Peaks of {device.device or 'the device'}: {'; '.join(told)}."),) if told else ()

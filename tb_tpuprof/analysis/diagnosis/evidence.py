@@ -1,4 +1,6 @@
-"""What a host's trace shows of its steps, beyond how long each cause took: what rules weigh. Small and plain, so that it can be kept."""
+"""What a host's trace shows of its steps, beyond how long each cause took: what rules weigh. Small and plain,
+so that it can be kept.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ def host_evidence(trace: Trace) -> HostEvidence:
     kept, periods = without_periodic(every, calls, steps.duration_ps)
     turns = device_turns(trace)
     kept = in_turns(kept, turns, syncs)
-    # Of steps from call to call nothing says whether what follows a wait is still the same step, unless several of them are one.
+    # Of steps from call to call nothing says whether what follows a wait is still the same step, unless
+    # several of them are one.
     if steps.source != "program" or n_phases(trace) > 1:
         kept = behind_waits(kept, syncs, planes(trace).has_device)
     computed = _time_ps(kept, Cause.COMPUTE)
@@ -80,13 +83,32 @@ def host_evidence(trace: Trace) -> HostEvidence:
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
     return HostEvidence(
-        host=trace.info.host, kind=planes(trace).hardware or "CPU", software=software(trace), source=steps.source, how=steps.how,
-        names=steps.name, start_ps=steps.start_ps, duration_ps=steps.duration_ps, parts=kept, periods=periods, calls=calls, syncs=syncs,
-        gaps=between, beside=beside, warming=warming(trace),
+        host=trace.info.host,
+        kind=planes(trace).hardware or "CPU",
+        software=software(trace),
+        source=steps.source,
+        how=steps.how,
+        names=steps.name,
+        start_ps=steps.start_ps,
+        duration_ps=steps.duration_ps,
+        parts=kept,
+        periods=periods,
+        calls=calls,
+        syncs=syncs,
+        gaps=between,
+        beside=beside,
+        warming=warming(trace),
         top_op=(metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None,
-        is_detailed=step_pieces(trace)[1] is not None, turns_ps=turns, device=device_evidence(trace), pools=busy,
-        stage=_stage(trace, kept), copies=copying, ahead=ahead, stages=python_stages_beside(trace), tiny_ps=tiny_ps,
-    )  # fmt: skip
+        is_detailed=step_pieces(trace)[1] is not None,
+        turns_ps=turns,
+        device=device_evidence(trace),
+        pools=busy,
+        stage=_stage(trace, kept),
+        copies=copying,
+        ahead=ahead,
+        stages=python_stages_beside(trace),
+        tiny_ps=tiny_ps,
+    )
 
 
 def _stage(trace: Trace, parts: Sequence[Part]) -> str:

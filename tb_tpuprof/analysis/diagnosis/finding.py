@@ -1,4 +1,6 @@
-"""What a diagnosis says: the cause with its culprit, its share of the step, the evidence, the gain and the fix."""
+"""What a diagnosis says: the cause with its culprit, its share of the step, the evidence, the gain and the
+fix.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Something that the trace shows, in words, and where on the timeline. Times in ps on the host's clock; -1: nowhere in particular."""
+    """Something that the trace shows, in words, and where on the timeline. Times in ps on the host's clock;
+    -1: nowhere in particular.
+    """
 
     text: str
     host: str = ""
@@ -44,8 +48,8 @@ class Evidence:
 class Finding:
     """One cause of lost time. Times in ps per step, means over the steps; `share` is of the mean step.
 
-    `gain_ps`: between how much and how much shorter the step would be without the cause, None where no model says.
-    `capture_option`: what to capture with, where this trace cannot show the culprit.
+    `gain_ps`: between how much and how much shorter the step would be without the cause, None where no model
+    says. `capture_option`: what to capture with, where this trace cannot show the culprit.
     """
 
     cause: Cause
@@ -87,8 +91,8 @@ class CauseTime:
 class Diagnosis:
     """The answer: a sentence, findings by gain, and what the step's time goes into.
 
-    `is_detailed`: made of the events of the steps' own threads, or its first finding names a culprit; else only the classes of the steps'
-    time are known. `note`: of which hosts it is, where it is not of all.
+    `is_detailed`: made of the events of the steps' own threads, or its first finding names a culprit; else
+    only the classes of the steps' time are known. `note`: of which hosts it is, where it is not of all.
     """
 
     level: Level
@@ -103,7 +107,11 @@ class Diagnosis:
     @property
     def top(self) -> Finding | None:
         """The finding that the sentence speaks of; None where the run is healthy."""
-        return next((one for one in self.findings if one.cause != Cause.WARM_UP), None) if self.level != "good" else None
+        return (
+            next((one for one in self.findings if one.cause != Cause.WARM_UP), None)
+            if self.level != "good"
+            else None
+        )
 
     @property
     def category(self) -> str:
@@ -112,10 +120,17 @@ class Diagnosis:
 
 
 _CATEGORIES = {
-    Cause.COMPILATION: "compilation", Cause.INPUT: "input", Cause.PYTHON: "host_python", Cause.SYNCHRONIZATION: "host_wait",
-    Cause.CALLBACKS: "host_python", Cause.DISPATCH: "kernel_launch", Cause.PERIODIC: "host_python", Cause.TRANSFERS: "input",
-    Cause.COMMUNICATION: "device_collectives", Cause.CONTENTION: "host_wait",
-}  # fmt: skip
+    Cause.COMPILATION: "compilation",
+    Cause.INPUT: "input",
+    Cause.PYTHON: "host_python",
+    Cause.SYNCHRONIZATION: "host_wait",
+    Cause.CALLBACKS: "host_python",
+    Cause.DISPATCH: "kernel_launch",
+    Cause.PERIODIC: "host_python",
+    Cause.TRANSFERS: "input",
+    Cause.COMMUNICATION: "device_collectives",
+    Cause.CONTENTION: "host_wait",
+}
 
 
 def shares(times: Sequence[tuple[Cause, float]], step_ps: float) -> tuple[CauseTime, ...]:

@@ -1,4 +1,6 @@
-"""Time whose cause is something else than what ran in it: it moves from its own cause to that one, so that causes still add up."""
+"""Time whose cause is something else than what ran in it: it moves from its own cause to that one, so that
+causes still add up.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +23,50 @@ _TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait"
 _LEAST = 0.03  # of the step
 
 
-def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync], has_accelerator: bool = False) -> tuple[Part, ...]:
-    """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while something computes.
+def behind_waits(
+    parts: Sequence[Part], syncs: Sequence[Sync], has_accelerator: bool = False
+) -> tuple[Part, ...]:
+    """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while
+    something computes.
 
-    Behind a step's only wait it is what the host does by itself, unless the step dispatches more then, or an accelerator idles meanwhile.
+    Behind a step's only wait it is what the host does by itself, unless the step dispatches more then, or an
+    accelerator idles meanwhile.
     """
     for sync in _by_culprit(syncs)[:1]:
-        after = sync.after_ps if has_accelerator or sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
+        after = (
+            sync.after_ps if has_accelerator or sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
+        )
         lost = np.minimum(after, sync.computed_ps)
         whole = sum(int(part.time_ps.sum()) for part in parts)
         if sync.per_step.mean() < _PER_STEP or int(lost.sum()) < _LEAST * whole:
             continue
-        return _moved(parts, lost, (Cause.PYTHON, Cause.UNRECORDED), Cause.SYNCHRONIZATION, sync.culprit, sync.call)
+        return _moved(
+            parts, lost, (Cause.PYTHON, Cause.UNRECORDED), Cause.SYNCHRONIZATION, sync.culprit, sync.call
+        )
     return tuple(parts)
 
 
 def _by_culprit(syncs: Sequence[Sync]) -> list[Sync]:
-    """Waits of one function put together, whatever shows each of them; those first behind which most time is lost."""
+    """Waits of one function put together, whatever shows each of them; those first behind which most time is
+    lost.
+    """
     groups: dict[Culprit, list[Sync]] = {}
     for sync in syncs:
         groups.setdefault(sync.culprit, []).append(sync)
     found = []
     for same in groups.values():
         per_step, after, before = (
-            np.sum([getattr(one, name) for one in same], axis=0) for name in ("per_step", "after_ps", "before_dispatch_ps")
+            np.sum([getattr(one, name) for one in same], axis=0)
+            for name in ("per_step", "after_ps", "before_dispatch_ps")
         )
         found.append(replace(same[0], per_step=per_step, after_ps=after, before_dispatch_ps=before))
     return sorted(found, key=lambda one: -int(one.after_ps.sum()))
 
 
 def from_producers(parts: Sequence[Part], beside: Sequence[Beside]) -> tuple[Part, ...]:
-    """What a step waits for in a queue is input where another Python thread hands things over: that thread's function is the culprit."""
+    """What a step waits for in a queue is input where another Python thread hands things over: that thread's
+    function is the culprit.
+    """
     producer = next((one for one in beside if one.hands_over and one.culprit.name), None)
     if producer is None:
         return tuple(parts)
@@ -76,13 +91,19 @@ def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> 
 def beside_threads(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
     """What computing loses to a busy thread that takes processors away is that thread's."""
     worst = busy_thread(beside)
-    return _slowed(parts, pools.lost(worst.running), Cause.CONTENTION, worst.culprit) if worst else tuple(parts)
+    return (
+        _slowed(parts, pools.lost(worst.running), Cause.CONTENTION, worst.culprit) if worst else tuple(parts)
+    )
 
 
 def beside_producers(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
     """What computing loses to a thread that makes the steps' data on the same processors is input."""
     producer = next((one for one in beside if one.hands_over and one.culprit.name), None)
-    return _slowed(parts, pools.lost(producer.running), Cause.INPUT, producer.culprit) if producer else tuple(parts)
+    return (
+        _slowed(parts, pools.lost(producer.running), Cause.INPUT, producer.culprit)
+        if producer
+        else tuple(parts)
+    )
 
 
 def beside_own_python(parts: Sequence[Part], own: Beside | None, pools: Pools) -> tuple[Part, ...]:
@@ -91,13 +112,19 @@ def beside_own_python(parts: Sequence[Part], own: Beside | None, pools: Pools) -
 
 
 def beside_copies(parts: Sequence[Part], copies: float, pools: Pools) -> tuple[Part, ...]:
-    """What computing loses to copies that run beside it on the same processors is the transfers'. `copies`: how many run at once."""
-    longest = max((part for part in parts if part.cause == Cause.TRANSFERS), key=lambda part: part.mean_ps, default=None)
+    """What computing loses to copies that run beside it on the same processors is the transfers'. `copies`:
+    how many run at once.
+    """
+    longest = max(
+        (part for part in parts if part.cause == Cause.TRANSFERS), key=lambda part: part.mean_ps, default=None
+    )
     culprit, call = (longest.culprit, longest.call) if longest else (Culprit(), "")
     return _slowed(parts, pools.lost(copies), Cause.TRANSFERS, culprit, call)
 
 
-def _slowed(parts: Sequence[Part], lost: float, to: Cause, culprit: Culprit, call: str = "") -> tuple[Part, ...]:
+def _slowed(
+    parts: Sequence[Part], lost: float, to: Cause, culprit: Culprit, call: str = ""
+) -> tuple[Part, ...]:
     """Parts with a share of the computing given to another cause."""
     times = [part.time_ps for part in parts if part.cause == Cause.COMPUTE]
     if not times or not lost:
@@ -111,26 +138,43 @@ def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:
         return tuple(parts)
     calls = next((part for part in parts if part.cause == Cause.DISPATCH), None)
     who = (calls.caller if calls.caller.name else calls.culprit) if calls else Culprit()
-    moved = _moved(parts, tiny.computed_ps, (Cause.COMPUTE,), Cause.DISPATCH, who, calls.call if calls else "")
+    moved = _moved(
+        parts, tiny.computed_ps, (Cause.COMPUTE,), Cause.DISPATCH, who, calls.call if calls else ""
+    )
     return tuple(
-        replace(part, cause=Cause.DISPATCH) if part.cause == Cause.TRANSFERS and part.call in tiny.names else part for part in moved
+        replace(part, cause=Cause.DISPATCH)
+        if part.cause == Cause.TRANSFERS and part.call in tiny.names
+        else part
+        for part in moved
     )
 
 
-def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], short_ps: Int64s, calls: Calls) -> tuple[Part, ...]:
-    """What is not recorded between many calls is what the framework's Python does for each of them. `short_ps`: in short gaps."""
+def between_calls(
+    parts: Sequence[Part], gaps: Sequence[Gap], short_ps: Int64s, calls: Calls
+) -> tuple[Part, ...]:
+    """What is not recorded between many calls is what the framework's Python does for each of them.
+    `short_ps`: in short gaps.
+    """
     if max(calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)) < MANY:
         return tuple(parts)
-    named: Int64s = np.sum([gap.time_ps for gap in gaps if _is_between(gap)], axis=0) + np.zeros_like(short_ps)
+    named: Int64s = np.sum([gap.time_ps for gap in gaps if _is_between(gap)], axis=0) + np.zeros_like(
+        short_ps
+    )
     return _moved(parts, np.maximum(named, short_ps), (Cause.UNRECORDED,), Cause.DISPATCH, Culprit(), "")
 
 
 def _is_between(gap: Gap) -> bool:
-    return bool(gap.before) and gap.after.startswith(("PjitFunction(", "EagerExecute", "TFE_", "aten::", "cudaLaunch", "hipLaunch"))
+    return bool(gap.before) and gap.after.startswith(
+        ("PjitFunction(", "EagerExecute", "TFE_", "aten::", "cudaLaunch", "hipLaunch")
+    )
 
 
-def _moved(parts: Sequence[Part], lost: Int64s, causes: tuple[Cause, ...], to: Cause, culprit: Culprit, call: str) -> tuple[Part, ...]:
-    """Parts with up to `lost` of each step taken from those of some causes, the largest first, and given to another."""
+def _moved(
+    parts: Sequence[Part], lost: Int64s, causes: tuple[Cause, ...], to: Cause, culprit: Culprit, call: str
+) -> tuple[Part, ...]:
+    """Parts with up to `lost` of each step taken from those of some causes, the largest first, and given to
+    another.
+    """
     left = lost.copy()
     result = []
     for part in parts:

@@ -1,4 +1,5 @@
-"""Whose code an event is: the user's, a library's, a framework's or the runtime's, and which cause its name reveals by itself.
+"""Whose code an event is: the user's, a library's, a framework's or the runtime's, and which cause its name
+reveals by itself.
 
 train.py main            user         frames in files that no known library has
   trainer.py fit         framework    JAX, TensorFlow, Keras
@@ -30,7 +31,9 @@ CAUSES = (None, *Cause)  # by number; 0 is none
 
 
 class Origin(IntEnum):
-    """Whose an event is. COMMON: a file name that libraries and users have; it is the library's inside of a library's frame."""
+    """Whose an event is. COMMON: a file name that libraries and users have; it is the library's inside of a
+    library's frame.
+    """
 
     RUNTIME = 0
     ANNOTATION = 1
@@ -43,8 +46,8 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True)
 class Names:
-    """By metadata row: whose it is, the place in CAUSES of the cause that it claims (0 for none), how strongly, and whether it is an
-    operation's own event.
+    """By metadata row: whose it is, the place in CAUSES of the cause that it claims (0 for none), how
+    strongly, and whether it is an operation's own event.
     """
 
     origin: npt.NDArray[np.uint8]
@@ -58,7 +61,11 @@ def origin_of(frame: Frame) -> Origin:
     if not frame.file:
         return Origin.BUILTIN
     if "site-packages/" in frame.file or "dist-packages/" in frame.file or frame.file.startswith("torch/"):
-        return Origin.FRAMEWORK if re.search(r"(?:^|packages/)(?:torch|jax|tensorflow|keras)/", frame.file) else Origin.LIBRARY
+        return (
+            Origin.FRAMEWORK
+            if re.search(r"(?:^|packages/)(?:torch|jax|tensorflow|keras)/", frame.file)
+            else Origin.LIBRARY
+        )
     if re.search(r"(?:^|/)lib(?:64)?/python\d", frame.file):
         return Origin.LIBRARY
     lists = library_files()
@@ -83,7 +90,13 @@ def names(trace: Trace) -> Names:
     for row, text in enumerate(metadata_names(trace)):
         frame = frame_of(text)
         if frame:
-            origin[row] = Origin.FRAMEWORK if is_framework(text) else Origin.LIBRARY if is_library(text) else origin_of(frame)
+            origin[row] = (
+                Origin.FRAMEWORK
+                if is_framework(text)
+                else Origin.LIBRARY
+                if is_library(text)
+                else origin_of(frame)
+            )
         elif text == "ProfilerStep":
             origin[row] = Origin.ANNOTATION
         claimed = claim_of(text)

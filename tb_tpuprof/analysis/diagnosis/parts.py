@@ -1,7 +1,8 @@
 """Each moment of each step: its one cause, and the culprit by name.
 
-A refinement of the steps' own classes (`steps/pieces.py`): the times of one class add up to that class's time, so the page's breakdown and
-the diagnosis cannot contradict each other. On a step's own thread the innermost event's ancestors decide:
+A refinement of the steps' own classes (`steps/pieces.py`): the times of one class add up to that class's
+time, so the page's breakdown and the diagnosis cannot contradict each other. On a step's own thread the
+innermost event's ancestors decide:
 
     train (step)
       train.py update          user       its own time: Python, culprit `update`
@@ -23,7 +24,13 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.diagnosis.records import Part
 from tb_tpuprof.analysis.events.handed_over import handed_over
-from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of, innermost, nearest, parents_within
+from tb_tpuprof.analysis.events.line_contexts import (
+    LineContexts,
+    contexts_of,
+    innermost,
+    nearest,
+    parents_within,
+)
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
@@ -60,7 +67,15 @@ BY_CLASS = {
 }
 _OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
 # Within a class, what counts where several threads do different things.
-_ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.TRANSFERS, Cause.COMPUTE, Cause.CALLBACKS)
+_ORDER = (
+    Cause.PYTHON,
+    Cause.DISPATCH,
+    Cause.SYNCHRONIZATION,
+    Cause.COMPILATION,
+    Cause.TRANSFERS,
+    Cause.COMPUTE,
+    Cause.CALLBACKS,
+)
 _MOST = 200
 _OF_A_PROGRAM = -2
 _OPENS_FUNCTION = re.compile(r"tf\.function-graph_building$|\$polymorphic_function\.py:\d+ _call$")
@@ -86,7 +101,9 @@ def _by_class(steps: Steps) -> tuple[Part, ...]:
 
 @dataclass(frozen=True)
 class Told:
-    """By piece: its cause's place in CAUSES, and the metadata rows of its culprit, of the user's function that calls it and of the call."""
+    """By piece: its cause's place in CAUSES, and the metadata rows of its culprit, of the user's function
+    that calls it and of the call.
+    """
 
     cause: npt.NDArray[np.uint8]
     culprit: Int64s
@@ -101,7 +118,9 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     told = told_of(trace, outline)
     order = {cause: place for place, cause in enumerate(_ORDER)}
     rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
-    keys: Int64s = np.column_stack((outline.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
+    keys: Int64s = np.column_stack(
+        (outline.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call)
+    )
     unique, number = _distinct(keys)
     spans = steps.start_ps, steps.start_ps + steps.duration_ps
     if len(unique) > _MOST:
@@ -115,18 +134,29 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
             count, first, last = longest[:, at].tolist()
             found.append(
                 Part(
-                    CAUSES[cause] or Cause.UNRECORDED, TimeClass(klass), _culprit(trace, culprit), _culprit(trace, caller),
-                    _call(trace, call), mine, count, first, last,
+                    CAUSES[cause] or Cause.UNRECORDED,
+                    TimeClass(klass),
+                    _culprit(trace, culprit),
+                    _culprit(trace, caller),
+                    _call(trace, call),
+                    mine,
+                    count,
+                    first,
+                    last,
                 )
-            )  # fmt: skip
+            )
     return tuple(sorted(found, key=lambda part: -part.mean_ps))
 
 
 def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
-    """Work of other threads cut where copies between host and device begin and end in it, which then have pieces of their own."""
+    """Work of other threads cut where copies between host and device begin and end in it, which then have
+    pieces of their own.
+    """
     is_copy = names(trace).claim == _NUMBER[Cause.TRANSFERS]
     rows = np.flatnonzero(is_copy[trace.events["metadata"]])
-    rows = rows[~np.isin(trace.event_line[rows], own_lines(trace, pieces)) & (trace.events["duration_ps"][rows] > 0)]
+    rows = rows[
+        ~np.isin(trace.event_line[rows], own_lines(trace, pieces)) & (trace.events["duration_ps"][rows] > 0)
+    ]
     rows = rows[~are_inside(trace, rows, is_copy)]
     found = [pieces]
     for line in np.unique(trace.event_line[rows]).tolist():
@@ -135,7 +165,11 @@ def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
         end = start + trace.events["duration_ps"][copies]
         rest = np.append(0, end), np.append(start, np.iinfo(np.int64).max)
         every = found.pop()
-        mine = (every.named < 0) & (trace.event_line[every.event] == line) & ~is_copy[trace.events["metadata"][every.event]]
+        mine = (
+            (every.named < 0)
+            & (trace.event_line[every.event] == line)
+            & ~is_copy[trace.events["metadata"][every.event]]
+        )
         cut = every.take(np.flatnonzero(mine))
         found.append(replace(every.take(np.flatnonzero(~mine)), own=every.own))
         for spans, event in (((start, end), copies), (rest, None)):
@@ -148,7 +182,9 @@ def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
 
 
 def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator[Pieces]:
-    """Python that programs call back on a pool's threads, where the steps count only that something computed."""
+    """Python that programs call back on a pool's threads, where the steps count only that
+    something computed.
+    """
     is_callback = names(trace).claim == _NUMBER[Cause.CALLBACKS]
     if not is_callback.any():
         return
@@ -164,15 +200,25 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
         chosen = np.zeros(len(parent), np.bool_)
         chosen[rows[(rows >= of_line.start) & (rows < of_line.stop)] - of_line.start] = True
         inside = (nearest(parent, chosen) >= 0)[owner]
-        # Each moment keeps the class that the steps give it, so that the times of a class still add up to the class's.
+        # Each moment keeps the class that the steps give it, so that the times of a class still add up to the
+        # class's.
         for klass in _OPEN_TO_CLAIMS:
-            mine = (outline.klass == klass) & ((outline.named >= 0) | (trace.event_line[outline.event] == line))
+            mine = (outline.klass == klass) & (
+                (outline.named >= 0) | (trace.event_line[outline.event] == line)
+            )
             some = pieces.spread(np.where(mine, 0, -1))
             some = some.take(np.argsort(some.start, kind="stable"))
             counted = Windows(some.step, some.start, some.end, steps.how) if klass else windows
             which, at, begin, stop = clipped(start[inside], end[inside], counted)
             event = owner[inside][which].astype(np.int64) + of_line.start
-            yield Pieces(begin, stop, np.full(len(which), klass, np.uint8), counted.group[at], np.full(len(which), -1, np.int64), event)
+            yield Pieces(
+                begin,
+                stop,
+                np.full(len(which), klass, np.uint8),
+                counted.group[at],
+                np.full(len(which), -1, np.int64),
+                event,
+            )
 
 
 def own_lines(trace: Trace, pieces: Pieces) -> Int64s:
@@ -183,7 +229,9 @@ def own_lines(trace: Trace, pieces: Pieces) -> Int64s:
 
 
 def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
-    """As np.unique of rows with their inverse, many times faster: rows become one number where they fit into 63 bits."""
+    """As np.unique of rows with their inverse, many times faster: rows become one number where they fit into
+    63 bits.
+    """
     low = keys.min(axis=0) if len(keys) else np.zeros(keys.shape[1], np.int64)
     sizes = (keys.max(axis=0) - low + 1).tolist() if len(keys) else [1] * keys.shape[1]
     code: Int64s = np.zeros(len(keys), np.int64)
@@ -198,8 +246,12 @@ def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
     return keys[first], inverse.reshape(-1)
 
 
-def _fewer(unique: Int64s, number: Int64s, pieces: Pieces, spans: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s]:
-    """Small parts without their names, so that there are no more than can be charged at once; and which of them each row is now."""
+def _fewer(
+    unique: Int64s, number: Int64s, pieces: Pieces, spans: tuple[Int64s, Int64s]
+) -> tuple[Int64s, Int64s]:
+    """Small parts without their names, so that there are no more than can be charged at once; and which of
+    them each row is now.
+    """
     total = np.zeros(len(unique))
     for first in range(0, len(unique), _MOST):
         mine = (number >= first) & (number < first + _MOST)
@@ -224,7 +276,9 @@ def _culprit(trace: Trace, row: int) -> Culprit:
         return Culprit("operation", text)
     program = program_of(text)
     return (
-        Culprit("program", program) if program else Culprit("annotation" if names(trace).origin[row] == Origin.ANNOTATION else "call", text)
+        Culprit("program", program)
+        if program
+        else Culprit("annotation" if names(trace).origin[row] == Origin.ANNOTATION else "call", text)
     )
 
 
@@ -242,7 +296,9 @@ def _call(trace: Trace, row: int) -> str:
 
 
 def told_of(trace: Trace, pieces: Pieces) -> Told:
-    """Each row by the events around it: on the steps' own threads by all of them, elsewhere by those up to the counted one."""
+    """Each row by the events around it: on the steps' own threads by all of them, elsewhere by those up to
+    the counted one.
+    """
     n = len(pieces)
     found = Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
     by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
@@ -264,7 +320,8 @@ def told_of(trace: Trace, pieces: Pieces) -> Told:
 
 
 def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
-    """The steps' threads' last call of a program before each piece of other threads, or before it was handed to them: what they do it for.
+    """The steps' threads' last call of a program before each piece of other threads, or before it was handed
+    to them: what they do it for.
 
     -1 for none.
     """
@@ -281,7 +338,9 @@ def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
 
 
 def _asked_by(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
-    """The user's function that asked for the work of each piece, on a step's thread and outside of programs; -1 for none."""
+    """The user's function that asked for the work of each piece, on a step's thread and outside of programs;
+    -1 for none.
+    """
     result = np.full(len(rows), -1, np.int64)
     moment = handed_over(trace, pieces.event[rows], result)
     metadata, parent = trace.events["metadata"], parents(trace)
@@ -322,15 +381,23 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     is_own = pieces.named[mine] >= 0
     computing = plain & (klass == TimeClass.HOST_COMPUTE) & is_own
     cause[computing & (op[at] < 0) & ~_is_operation(trace, metadata[at])] = _NUMBER[Cause.DISPATCH]
-    library = plain & (klass == TimeClass.HOST_PYTHON) & is_call[at] & (origin[np.maximum(entry[at], 0)] == Origin.FRAMEWORK)
+    library = (
+        plain
+        & (klass == TimeClass.HOST_PYTHON)
+        & is_call[at]
+        & (origin[np.maximum(entry[at], 0)] == Origin.FRAMEWORK)
+    )
     cause[library] = _NUMBER[Cause.DISPATCH]
     # While a device is idle the host computes nothing of the model: it is on its way to the next launch.
-    cause[(pieces.klass[mine] == TimeClass.UNKNOWN) & (cause == _NUMBER[Cause.COMPUTE])] = _NUMBER[Cause.DISPATCH]
+    cause[(pieces.klass[mine] == TimeClass.UNKNOWN) & (cause == _NUMBER[Cause.COMPUTE])] = _NUMBER[
+        Cause.DISPATCH
+    ]
     found.cause[mine] = cause
     users, calls = user[at], np.where(is_call[at], entry[at], -1)
     row = np.where(users >= 0, metadata[np.maximum(users, 0)], -1)
     named = pieces.named[mine]
-    # The user's function is the culprit of its own time and of what it calls in libraries; what a cause has of its own goes first.
+    # The user's function is the culprit of its own time and of what it calls in libraries; what a cause has
+    # of its own goes first.
     culprit = np.where(row >= 0, row, named)
     by_named = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (named >= 0)
     # A framework's function that hands over data is not whose loop it is.
@@ -357,7 +424,9 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
 
 
 def origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """Whose each event is: a frame of a common file name is the library's where its caller is one, else the user's."""
+    """Whose each event is: a frame of a common file name is the library's where its caller is one, else the
+    user's.
+    """
     result: npt.NDArray[np.uint8] = origin.copy()
     common = origin == Origin.COMMON
     if common.any():
@@ -369,14 +438,22 @@ def origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt
 
 
 def _is_entry(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Whether each event is a call that the user's code makes itself: the outermost one of a library, of the runtime or built in."""
+    """Whether each event is a call that the user's code makes itself: the outermost one of a library, of the
+    runtime or built in.
+    """
     above = np.where(parent >= 0, origin[np.maximum(parent, 0)], Origin.USER)
-    result: npt.NDArray[np.bool_] = (origin != Origin.USER) & ((above == Origin.USER) | (above == Origin.ANNOTATION))
+    result: npt.NDArray[np.bool_] = (origin != Origin.USER) & (
+        (above == Origin.USER) | (above == Origin.ANNOTATION)
+    )
     return result
 
 
-def _strongest(claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The event around each that claims it most strongly, of equally strong ones the innermost; -1 for none."""
+def _strongest(
+    claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """The event around each that claims it most strongly, of equally strong ones the innermost;
+    -1 for none.
+    """
     result = np.full(len(parent), -1, np.int32)
     for level in sorted(set(strength[claim > 0].tolist())):
         found = nearest(parent, (claim > 0) & (strength == level))
@@ -385,15 +462,27 @@ def _strongest(claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], pa
 
 
 def _are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
-    """Whether frames have no names of their own (`<genexpr>`, `<listcomp>`, `<lambda>`): whoever is around them is called so."""
+    """Whether frames have no names of their own (`<genexpr>`, `<listcomp>`, `<lambda>`): whoever is around
+    them is called so.
+    """
     frames = (frame_of(metadata_names(trace)[row]) for row in metadata.tolist())
-    return np.array([frame is not None and frame.function.startswith("<") and frame.function != "<module>" for frame in frames], np.bool_)
+    return np.array(
+        [
+            frame is not None and frame.function.startswith("<") and frame.function != "<module>"
+            for frame in frames
+        ],
+        np.bool_,
+    )
 
 
 def _is_function(trace: Trace, of: LineContexts) -> npt.NDArray[np.bool_]:
-    """Whether contexts are calls of a tf.function, under its name: right inside of them it is traced or looked up."""
+    """Whether contexts are calls of a tf.function, under its name: right inside of them it is traced or
+    looked up.
+    """
     names = metadata_names(trace)
-    opens = np.array([_OPENS_FUNCTION.match(names[row]) is not None for row in of.metadata.tolist()], np.bool_)
+    opens = np.array(
+        [_OPENS_FUNCTION.match(names[row]) is not None for row in of.metadata.tolist()], np.bool_
+    )
     result = np.zeros(len(of), np.bool_)
     around = of.above[np.flatnonzero(opens)]
     around = around[around >= 0]
@@ -404,7 +493,9 @@ def _is_function(trace: Trace, of: LineContexts) -> npt.NDArray[np.bool_]:
 def _is_program(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     used = np.unique(metadata)
     is_program = np.zeros(len(trace.metadata), np.bool_)
-    is_program[[row for row in used.tolist() if program_of(trace.strings.get(int(trace.metadata["name"][row])))]] = True
+    is_program[
+        [row for row in used.tolist() if program_of(trace.strings.get(int(trace.metadata["name"][row])))]
+    ] = True
     return is_program[metadata]
 
 

@@ -27,7 +27,9 @@ _CLEAR = 5.0  # times the usual deviation
 _NONE = 0.02  # of the median step: as good as nothing
 
 
-def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> tuple[tuple[Part, ...], tuple[Period, ...]]:
+def without_periodic(
+    parts: Sequence[Part], calls: Calls, duration_ps: Int64s
+) -> tuple[tuple[Part, ...], tuple[Period, ...]]:
     """Parts without what is periodic in them (that becomes PERIODIC parts), and the periods."""
     n = len(duration_ps)
     if n < _FEW_STEPS:
@@ -55,21 +57,33 @@ def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -
                 _programs(calls, at, n) if key[0] == Cause.COMPUTE else (),
             )
         )  # fmt: skip
-    return tuple(part for part in kept if part.time_ps.any()), tuple(sorted(periods, key=lambda period: -period.mean_ps))
+    return tuple(part for part in kept if part.time_ps.any()), tuple(
+        sorted(periods, key=lambda period: -period.mean_ps)
+    )
 
 
-def _found(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> tuple[dict[Key, list[Part]], dict[Key, Int64s], dict[Key, High]]:
+def _found(
+    parts: Sequence[Part], calls: Calls, duration_ps: Int64s
+) -> tuple[dict[Key, list[Part]], dict[Key, Int64s], dict[Key, High]]:
     """Parts that are looked at as one, their times together, and where these are high."""
     usual = float(np.median(duration_ps))
     groups: dict[Key, list[Part]] = {}
     for part in parts:
         groups.setdefault(_key(part), []).append(part)
-    totals: dict[Key, Int64s] = {key: np.sum([part.time_ps for part in mine], axis=0) for key, mine in groups.items()}
-    return groups, totals, {key: found for key, total in totals.items() if (found := _of_part(key[0], total, usual, calls))}
+    totals: dict[Key, Int64s] = {
+        key: np.sum([part.time_ps for part in mine], axis=0) for key, mine in groups.items()
+    }
+    return (
+        groups,
+        totals,
+        {key: found for key, total in totals.items() if (found := _of_part(key[0], total, usual, calls))},
+    )
 
 
 def _of_part(cause: Cause, time: Int64s, usual: float, calls: Calls) -> High | None:
-    """The spikes of a part; computing varies by itself, so that it needs a program that these steps alone call, or three spikes."""
+    """The spikes of a part; computing varies by itself, so that it needs a program that these steps alone
+    call, or three spikes.
+    """
     found = _spikes(time, usual)
     if cause != Cause.COMPUTE:
         return found
@@ -94,7 +108,9 @@ def _distance(at: npt.NDArray[np.intp], n: int) -> int:
 
 
 def _are_phases(every: int, found: Sequence[High]) -> bool:
-    """Whether each of `every` successive steps has periodic work of its own: then these steps are phases of one, and none is special."""
+    """Whether each of `every` successive steps has periodic work of its own: then these steps are phases of
+    one, and none is special.
+    """
     return len({int(at[0]) % every for at, period in found if period == every}) == every
 
 
@@ -104,11 +120,15 @@ def _key(part: Part) -> Key:
 
 
 def _spikes(time: Int64s, usual: float) -> High | None:
-    """(steps, period) in which a part takes much longer, at equal distances; None where there are none such."""
+    """(steps, period) in which a part takes much longer, at equal distances; None where there are
+    none such.
+    """
     # The lower of two in the middle: where every second step is long, the usual one is short.
     middle = float(np.percentile(time, 50, method="lower"))
     deviation = float(np.percentile(np.abs(time - middle), 50, method="lower"))
-    is_rare = middle <= _NONE * usual  # most steps do nothing of it: how long the others take need not be alike
+    is_rare = (
+        middle <= _NONE * usual
+    )  # most steps do nothing of it: how long the others take need not be alike
     least = _NONE * usual if is_rare else max(_LEAST_STEP * usual, _CLEAR * deviation)
     # Where something small comes now and then as well, only what is large is looked at.
     for bound in (least, max(least, _LARGE * float((time - middle).max()))):
@@ -127,4 +147,6 @@ def _spikes(time: Int64s, usual: float) -> High | None:
 def _programs(calls: Calls, at: npt.NDArray[np.intp], n: int) -> tuple[str, ...]:
     """Programs that these steps alone call."""
     others = np.setdiff1d(np.arange(n), at)
-    return tuple(call.name for call in calls.of(PROGRAM) if call.per_step[at].all() and not call.per_step[others].any())
+    return tuple(
+        call.name for call in calls.of(PROGRAM) if call.per_step[at].all() and not call.per_step[others].any()
+    )

@@ -1,7 +1,8 @@
-"""How many processors the thread pools of a host's program use while it computes: what a busy thread beside them takes away.
+"""How many processors the thread pools of a host's program use while it computes: what a busy thread beside
+them takes away.
 
-A pool that computes has a thread for each processor: XLA's and TensorFlow's are made so. The trace does not say how many processors
-there are otherwise.
+A pool that computes has a thread for each processor: XLA's and TensorFlow's are made so. The trace does not
+say how many processors there are otherwise.
 """
 
 from __future__ import annotations

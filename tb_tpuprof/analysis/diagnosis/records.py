@@ -23,10 +23,11 @@ COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVIC
 
 @dataclass(frozen=True)
 class Part:
-    """Time of one cause and culprit in each step. `call`: the library's or runtime's function that the culprit is in, empty for none.
+    """Time of one cause and culprit in each step. `call`: the library's or runtime's function that the
+    culprit is in, empty for none.
 
-    `caller`: the user's function that called for it, where the culprit is none itself. `n`: of its stretches of time.
-    `first_ps`, `last_ps`: its longest stretch, for the timeline.
+    `caller`: the user's function that called for it, where the culprit is none itself. `n`: of its stretches
+    of time. `first_ps`, `last_ps`: its longest stretch, for the timeline.
     """
 
     cause: Cause
@@ -47,9 +48,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Sync:
-    """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which nothing computed;
-    `before_dispatch_ps`: as far as the step dispatches more work then; `computed_ps`: the time in which something did. `first_ps`,
-    `last_ps`: one call, for the timeline.
+    """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which
+    nothing computed; `before_dispatch_ps`: as far as the step dispatches more work then; `computed_ps`: the
+    time in which something did. `first_ps`, `last_ps`: one call, for the timeline.
     """
 
     call: str
@@ -65,9 +66,12 @@ class Sync:
         """The same of one step."""
         at = slice(number, number + 1)
         return replace(
-            self, per_step=self.per_step[at], after_ps=self.after_ps[at], before_dispatch_ps=self.before_dispatch_ps[at],
+            self,
+            per_step=self.per_step[at],
+            after_ps=self.after_ps[at],
+            before_dispatch_ps=self.before_dispatch_ps[at],
             computed_ps=self.computed_ps[at],
-        )  # fmt: skip
+        )
 
 
 _RUNS = 0.3  # of the steps' time
@@ -75,7 +79,8 @@ _RUNS = 0.3  # of the steps' time
 
 @dataclass(frozen=True)
 class Beside:
-    """A thread's share of the steps' time in which its Python runs and in which it waits, and the function that runs most.
+    """A thread's share of the steps' time in which its Python runs and in which it waits, and the function
+    that runs most.
 
     `hands_over`: whether it puts something into a queue, an event or a future: what the steps may wait for.
     """
@@ -89,12 +94,15 @@ class Beside:
 
 def busy_thread(beside: Sequence[Beside]) -> Beside | None:
     """The busiest thread that runs Python for much of the time and hands nothing over."""
-    return next((one for one in beside if one.running >= _RUNS and not one.hands_over and one.culprit.name), None)
+    return next(
+        (one for one in beside if one.running >= _RUNS and not one.hands_over and one.culprit.name), None
+    )
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Unrecorded time between two things: names of what ends before and begins after it, empty at the step's own start and end.
+    """Unrecorded time between two things: names of what ends before and begins after it, empty at the step's
+    own start and end.
 
     `time_ps`: in each step; `first_ps`, `last_ps`: its longest.
     """
@@ -121,7 +129,9 @@ class Gap:
 
 @dataclass(frozen=True)
 class Period:
-    """Periodic work of one culprit: `every` n-th step takes `excess_ps` more. `was`: what the time would be without its period."""
+    """Periodic work of one culprit: `every` n-th step takes `excess_ps` more. `was`: what the time would be
+    without its period.
+    """
 
     culprit: Culprit
     call: str
@@ -165,12 +175,19 @@ class Calls:
 
     def of_step(self, number: int) -> Calls:
         """Those of one of the steps alone."""
-        return Calls(tuple(replace(call, per_step=call.per_step[number : number + 1]) for call in self.all if call.per_step[number]))
+        return Calls(
+            tuple(
+                replace(call, per_step=call.per_step[number : number + 1])
+                for call in self.all
+                if call.per_step[number]
+            )
+        )
 
 
 @dataclass(frozen=True)
 class Warming:
-    """A first step, left out of the shown ones, that took long: how long, the median of the others, and what it did most of that.
+    """A first step, left out of the shown ones, that took long: how long, the median of the others, and what
+    it did most of that.
 
     Without a name: compiling before the first step begins.
     """
@@ -185,13 +202,17 @@ class Warming:
 
 @dataclass(frozen=True)
 class Pools:
-    """`n`: threads of the pool that computes. `active`: how many threads of pools work at once, the mean over the steps."""
+    """`n`: threads of the pool that computes. `active`: how many threads of pools work at once, the mean over
+    the steps.
+    """
 
     n: int
     active: float
 
     def lost(self, running: float) -> float:
-        """Share of computing that is lost to threads that run beside it, when each runnable thread gets as much of the processors."""
+        """Share of computing that is lost to threads that run beside it, when each runnable thread gets as
+        much of the processors.
+        """
         runnable = min(self.active, self.n) + running
         return max(0.0, 1.0 - self.n / runnable) if self.n and runnable else 0.0
 
@@ -201,7 +222,9 @@ NO_POOLS = Pools(0, 0.0)
 
 @dataclass(frozen=True)
 class DeviceOp:
-    """An operation in a step: its time, and how much of the peaks it reaches; NaN where its work or the peak is not known."""
+    """An operation in a step: its time, and how much of the peaks it reaches; NaN where its work or the peak
+    is not known.
+    """
 
     name: str
     category: str
@@ -221,7 +244,9 @@ class DeviceOp:
 
 @dataclass(frozen=True)
 class Group:
-    """Operations of one purpose: their time in a step, how many kinds there are, and the longest one with its own time."""
+    """Operations of one purpose: their time in a step, how many kinds there are, and the longest one with its
+    own time.
+    """
 
     time_ps: float = 0.0
     n: int = 0
@@ -231,7 +256,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Collectives of one kind among the devices of one group: their share of all collectives' time, how many per step, how many devices."""
+    """Collectives of one kind among the devices of one group: their share of all collectives' time, how many
+    per step, how many devices.
+    """
 
     kind: str
     group: str
@@ -250,8 +277,8 @@ class Exchange:
 
 @dataclass(frozen=True)
 class KernelUse:
-    """A GPU's kernel in a step. `occupancy`: share of a multiprocessor's threads that it can hold, NaN unknown; `n_blocks`: of its grid, 0
-    unknown.
+    """A GPU's kernel in a step. `occupancy`: share of a multiprocessor's threads that it can hold, NaN
+    unknown; `n_blocks`: of its grid, 0 unknown.
     """
 
     name: str
@@ -264,11 +291,13 @@ class KernelUse:
 
 @dataclass(frozen=True)
 class DeviceEvidence:
-    """One host's devices. Times in ps per step; `hbm_fraction` and `flops_fraction`: of the peaks while the devices compute, NaN unknown.
+    """One host's devices. Times in ps per step; `hbm_fraction` and `flops_fraction`: of the peaks while the
+    devices compute, NaN unknown.
 
-    `moves` data from one layout to another, `remat` computes again, `waits` for asynchronous operations, at a `barrier`, for `debug`
-    output, for `sparse` cores; `collectives` exchange data; `wide` products of matrices in 32 bits use no tensor cores.
-    `runtime_calls`: of CUDA or HIP in which the host is while devices are idle, longest first. `sources`: where the peaks come from.
+    `moves` data from one layout to another, `remat` computes again, `waits` for asynchronous operations, at a
+    `barrier`, for `debug` output, for `sparse` cores; `collectives` exchange data; `wide` products of
+    matrices in 32 bits use no tensor cores. `runtime_calls`: of CUDA or HIP in which the host is while
+    devices are idle, longest first. `sources`: where the peaks come from.
     """
 
     device: str
@@ -294,19 +323,22 @@ class DeviceEvidence:
 
     def of_one_step(self) -> DeviceEvidence:
         """What holds of a single step as well: operations' times are known of all steps together alone."""
-        return DeviceEvidence(self.device, 0.0, 0.0, self.n_kernels, sources=self.sources, exchanges=self.exchanges)
+        return DeviceEvidence(
+            self.device, 0.0, 0.0, self.n_kernels, sources=self.sources, exchanges=self.exchanges
+        )
 
 
 @dataclass(frozen=True)
 class HostEvidence:
-    """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic work apart in `periods`.
+    """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic
+    work apart in `periods`.
 
-    `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations' time.
-    `device`: what accelerators do. `stage`: of tf.data, that the steps wait for; empty where they wait for none.
-    `copies`: how many copies to the device run at once beside the computing.
-    `ahead`: the function in which the steps' own thread runs Python while the computing needs its processor.
-    `stages`: how many Python functions of tf.data run at once beside the steps.
-    `tiny_ps`: what programs too small for a call compute per step, which counts as dispatch.
+    `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations'
+    time. `device`: what accelerators do. `stage`: of tf.data, that the steps wait for; empty where they wait
+    for none. `copies`: how many copies to the device run at once beside the computing. `ahead`: the function
+    in which the steps' own thread runs Python while the computing needs its processor. `stages`: how many
+    Python functions of tf.data run at once beside the steps. `tiny_ps`: what programs too small for a call
+    compute per step, which counts as dispatch.
     """
 
     host: str
@@ -357,12 +389,21 @@ class HostEvidence:
         """The same of one of the steps alone, by its place."""
         at = slice(number, number + 1)
         return replace(
-            self, turns_ps=self.turns_ps[at], names=self.names[at],
-            start_ps=self.start_ps[at], duration_ps=self.duration_ps[at], periods=(), warming=None,
-            parts=tuple(replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()),
-            syncs=tuple(sync.of_step(number) for sync in self.syncs), gaps=tuple(gap.of_step(number) for gap in self.gaps),
-            calls=self.calls.of_step(number), device=self.device.of_one_step() if self.device else None,
-        )  # fmt: skip
+            self,
+            turns_ps=self.turns_ps[at],
+            names=self.names[at],
+            start_ps=self.start_ps[at],
+            duration_ps=self.duration_ps[at],
+            periods=(),
+            warming=None,
+            parts=tuple(
+                replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()
+            ),
+            syncs=tuple(sync.of_step(number) for sync in self.syncs),
+            gaps=tuple(gap.of_step(number) for gap in self.gaps),
+            calls=self.calls.of_step(number),
+            device=self.device.of_one_step() if self.device else None,
+        )
 
 
 def _time_ps(parts: Sequence[Part], cause: Cause) -> float:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Claim:
     """Events whose whole name matches `pattern` make the time inside of them their cause's.
 
-    Of several around a moment the strongest counts: a callback (4) inside of an operation, a compilation (3) inside of a loader.
+    Of several around a moment the strongest counts: a callback (4) inside of an operation, a compilation (3)
+    inside of a loader.
     """
 
     pattern: str

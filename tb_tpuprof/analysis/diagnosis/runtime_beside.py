@@ -28,14 +28,17 @@ _STAGES = re.compile(r"\w*PyFunc\b.*")
 
 @once
 def copies_beside(trace: Trace) -> float:
-    """How many copies to the device run at once while XLA:CPU computes, on threads other than the steps': the mean over that time."""
+    """How many copies to the device run at once while XLA:CPU computes, on threads other than the steps': the
+    mean over that time.
+    """
     runs = cpu_runs(trace)
     return _beside(trace, _COPIES, runs.start_ps, runs.end_ps)
 
 
 @once
 def python_stages_beside(trace: Trace) -> float:
-    """How many Python functions of tf.data run at once on threads other than the steps': the mean over the steps.
+    """How many Python functions of tf.data run at once on threads other than the steps': the mean over the
+    steps.
 
     Whether they compute or sleep is not recorded.
     """

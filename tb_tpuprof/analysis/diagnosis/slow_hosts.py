@@ -1,4 +1,5 @@
-"""Hosts that the others wait for: what each host's step takes of its own, without exchanging data with the others.
+"""Hosts that the others wait for: what each host's step takes of its own, without exchanging data with the
+others.
 
 worker-0   ■■■■■■■■■■■■■■■■□□□□□□□□   own work, then waiting in the all-reduce
 worker-1   ■■■■■■■■■■■■■■■■□□□□□□□□
@@ -24,10 +25,17 @@ _FAR = 3.5  # the modified z-score beyond which a value is an outlier (Iglewicz 
 _LEAST_MAD = 0.01  # of the median
 _LEAST_GAIN = 0.01  # of the step: with a second host that is as slow nothing is gained
 _LONGER = {
-    Cause.COMPUTE: "computing", Cause.INPUT: "waiting for data", Cause.PYTHON: "Python", Cause.UNRECORDED: "idling",
-    Cause.DISPATCH: "dispatching", Cause.COMPILATION: "compiling", Cause.TRANSFERS: "copying between host and device",
-    Cause.SYNCHRONIZATION: "waiting for its devices", Cause.CALLBACKS: "callbacks", Cause.PERIODIC: "work of every n-th step",
-}  # fmt: skip
+    Cause.COMPUTE: "computing",
+    Cause.INPUT: "waiting for data",
+    Cause.PYTHON: "Python",
+    Cause.UNRECORDED: "idling",
+    Cause.DISPATCH: "dispatching",
+    Cause.COMPILATION: "compiling",
+    Cause.TRANSFERS: "copying between host and device",
+    Cause.SYNCHRONIZATION: "waiting for its devices",
+    Cause.CALLBACKS: "callbacks",
+    Cause.PERIODIC: "work of every n-th step",
+}
 
 
 def slow_hosts(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]]) -> list[Finding]:
@@ -50,7 +58,9 @@ def _own(host: HostEvidence, names: Sequence[str]) -> Floats:
     for part in host.parts:
         if part.cause == Cause.COMMUNICATION:
             exchanged = exchanged + part.time_ps
-    rows = {name: row for row, name in reversed(list(enumerate(host.names)))}  # of several steps of a name the first
+    rows = {
+        name: row for row, name in reversed(list(enumerate(host.names)))
+    }  # of several steps of a name the first
     at = [rows[name] for name in names]
     result: Floats = (host.duration_ps - exchanged)[at]
     return result
@@ -66,7 +76,13 @@ def _outliers(own: Floats) -> dict[int, tuple[float, float]]:
     return {int(unit): (float(own[unit] - middle), float(own[unit])) for unit in far.tolist()}
 
 
-def _finding(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]], unit: int, excess: float, common: Sequence[str]) -> Finding:
+def _finding(
+    hosts: Sequence[HostEvidence],
+    found: Sequence[Sequence[Finding]],
+    unit: int,
+    excess: float,
+    common: Sequence[str],
+) -> Finding:
     host, others = hosts[unit], [one for i, one in enumerate(hosts) if i != unit]
     more = {
         cause: host.time_ps(cause) - float(np.median([one.time_ps(cause) for one in others]))
@@ -82,11 +98,13 @@ def _finding(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]], 
     is_slow = "holds the other hosts up" if exchanges else "is slower than the other hosts"
     return Finding(
         cause,
-        f"`{host.host}` {is_slow}: its own work takes {format_time(excess)} ({format_fraction(host.share(excess))}) longer per step than "
-        f"theirs{what}.",
+        f"`{host.host}` {is_slow}: its own work takes {format_time(excess)} "
+        f"({format_fraction(host.share(excess))}) longer per step than theirs{what}.",
         excess,
         host.share(excess),
-        f"On `{host.host}`: {own.sentence}" if own else "Hosts that train together wait for the slowest one in each exchange of data.",
+        f"On `{host.host}`: {own.sentence}"
+        if own
+        else "Hosts that train together wait for the slowest one in each exchange of data.",
         Culprit("host", host.host),
         host.host,
         base=f"of {host.host}'s mean step",
@@ -95,6 +113,11 @@ def _finding(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]], 
         if own and own.fix
         else "Compare this host with another: its data, its share of the work, its clocks, other jobs on it.",
         snippet=own.snippet if own else "",
-        evidence=(Evidence(f"Compared over {len(common):,} steps that all hosts have, without time in collectives.", host.host),),
+        evidence=(
+            Evidence(
+                f"Compared over {len(common):,} steps that all hosts have, without time in collectives.",
+                host.host,
+            ),
+        ),
         confidence="medium",
     )

@@ -1,4 +1,6 @@
-"""How often each step calls what: compiled programs, eager operations, functions, compilations. Counts that a cause can cite."""
+"""How often each step calls what: compiled programs, eager operations, functions, compilations. Counts that a
+cause can cite.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 MANY = 8  # calls per step that are many
 PROGRAM, EAGER, COMPILE, LAUNCH = "program", "eager", "compile", "launch"
-_CALLS = re.compile(r"PjitFunction\((?P<program>.*)\)|EagerLocalExecute: (?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)")
+_CALLS = re.compile(
+    r"PjitFunction\((?P<program>.*)\)|EagerLocalExecute: "
+    r"(?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)"
+)
 _INFERENCE = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
 
 
@@ -43,7 +48,11 @@ def step_calls(trace: Trace) -> Calls:
     metadata = trace.events["metadata"]
     # PjitFunction is written twice, one inside the other; compilers call one another.
     twice = (above >= 0) & np.array(
-        [labels[a] == labels[b] for a, b in zip(metadata[above].tolist(), metadata[rows].tolist(), strict=True)], np.bool_
+        [
+            labels[a] == labels[b]
+            for a, b in zip(metadata[above].tolist(), metadata[rows].tolist(), strict=True)
+        ],
+        np.bool_,
     )
     is_compile = np.array([label[0] == COMPILE for label in labels], np.bool_)
     rows = rows[~twice & ~(is_compile[metadata[rows]] & are_inside(trace, rows, is_compile))]
@@ -51,10 +60,21 @@ def step_calls(trace: Trace) -> Calls:
     rows, at = rows[at >= 0], at[at >= 0]
     counts: dict[tuple[str, str], Int64s] = {}
     for row in np.unique(metadata[rows]).tolist():
-        label = (COMPILE, _compiled(trace, rows[metadata[rows] == row], names)) if labels[row][0] == COMPILE else labels[row]
+        label = (
+            (COMPILE, _compiled(trace, rows[metadata[rows] == row], names))
+            if labels[row][0] == COMPILE
+            else labels[row]
+        )
         mine = np.bincount(at[metadata[rows] == row], minlength=len(found_steps)).astype(np.int64)
         counts[label] = counts.get(label, 0) + mine
-    return Calls(tuple(sorted((Call(*label, count) for label, count in counts.items()), key=lambda call: (-call.mean, call.name))))
+    return Calls(
+        tuple(
+            sorted(
+                (Call(*label, count) for label, count in counts.items()),
+                key=lambda call: (-call.mean, call.name),
+            )
+        )
+    )
 
 
 def _label(name: str) -> tuple[str, str]:
@@ -68,7 +88,9 @@ def _label(name: str) -> tuple[str, str]:
 
 
 def _compiled(trace: Trace, rows: Rows, names: Sequence[str]) -> str:
-    """What the first of some compilations compiles: the program or function around it, else the compiler's own name."""
+    """What the first of some compilations compiles: the program or function around it, else the compiler's
+    own name.
+    """
     parent = parents(trace)
     at = int(rows[0])
     own: str = names[trace.events["metadata"][at]]

@@ -1,11 +1,13 @@
-"""Calls that wait for the device in the middle of a step, and the host's work after them that could run beside the device.
+"""Calls that wait for the device in the middle of a step, and the host's work after them that could run
+beside the device.
 
     thread   │dispatch│ float(loss): waits ──────────┤ Python ─────────┤
     device    ■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■   (nothing to do)
 
-A wait that no event is written for (`block_until_ready` of JAX) shows as Python that does nothing while the device computes, and goes
-on when it is done. Without the wait the Python would run while the device computes: up to the shorter of the two is lost. Whose work
-follows in the same function call or step annotation; a wait at the end of a step loses nothing that the step itself shows.
+A wait that no event is written for (`block_until_ready` of JAX) shows as Python that does nothing while the
+device computes, and goes on when it is done. Without the wait the Python would run while the device computes:
+up to the shorter of the two is lost. Whose work follows in the same function call or step annotation; a wait
+at the end of a step loses nothing that the step itself shows.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
     is_sync = known.claim == CAUSES.index(Cause.SYNCHRONIZATION)
     outline = pieces.outline()
     computing = np.isin(outline.klass, COMPUTES) & (outline.named < 0)
-    own_ops = (outline.klass == TimeClass.HOST_COMPUTE) & (outline.named >= 0) & known.is_op[trace.events["metadata"][outline.event]]
+    own_ops = (
+        (outline.klass == TimeClass.HOST_COMPUTE)
+        & (outline.named >= 0)
+        & known.is_op[trace.events["metadata"][outline.event]]
+    )
     computed_by = pieces.spread(np.where(computing | own_ops, 0, -1))
     busy = union_cover(computed_by.start, computed_by.end)
     found: dict[tuple[str, Culprit], list[tuple[int, int, int, int, int]]] = {}
@@ -67,18 +73,31 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
     return tuple(sorted(result, key=lambda sync: (-int(sync.after_ps.sum()), -int(sync.per_step.sum()))))
 
 
-def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int, int]], n: int, computed: Int64s) -> Sync:
+def _sync(
+    key: tuple[str, Culprit], table: list[tuple[int, int, int, int, int]], n: int, computed: Int64s
+) -> Sync:
     step, begin, end, free, followed = (np.array(column, np.int64) for column in zip(*table, strict=True))
-    after, before = (np.bincount(step, weights=times, minlength=n).astype(np.int64) for times in (free, followed))
+    after, before = (
+        np.bincount(step, weights=times, minlength=n).astype(np.int64) for times in (free, followed)
+    )
     longest = int((end - begin).argmax())
-    return Sync(*key, np.bincount(step, minlength=n).astype(np.int64), after, before, computed, int(begin[longest]), int(end[longest]))
+    return Sync(
+        *key,
+        np.bincount(step, minlength=n).astype(np.int64),
+        after,
+        before,
+        computed,
+        int(begin[longest]),
+        int(end[longest]),
+    )
 
 
 def _on_line(
     trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
 ) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int, bool]]:
-    """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches again, whether the step does
-    so at all) of a thread's waits."""
+    """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches
+    again, whether the step does so at all) of a thread's waits.
+    """
     of = line_contexts(trace, line)
     begin, last = of.start, of.start + of.duration
     outer = nearest(of.above, is_sync[of.metadata])
@@ -88,10 +107,14 @@ def _on_line(
     known = np.concatenate((table, _silent(trace, of, outer >= 0, windows, busy)), axis=1)
     event, start, end = np.concatenate((known, _awaited(trace, of, windows, busy, np.sort(known[2]))), axis=1)
     step = step_at(windows, start)
-    waited = end - start >= _SHORT * np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 0)
+    waited = end - start >= _SHORT * np.where(
+        step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 0
+    )
     event, start, end, step = event[waited], start[waited], end[waited], step[waited]
     user = nearest(of.above, origins(names_of(trace).origin[of.metadata], of.above) == Origin.USER)
-    dispatches = np.sort(np.concatenate((begin[np.flatnonzero(_is_dispatch(trace)[of.metadata][of.context])], start)))
+    dispatches = np.sort(
+        np.concatenate((begin[np.flatnonzero(_is_dispatch(trace)[of.metadata][of.context])], start))
+    )
     has_gpu = bool(planes(trace).gpus)
     for at in np.flatnonzero(step >= 0).tolist():
         row = int(event[at])
@@ -113,31 +136,44 @@ def _on_line(
 
 
 def _within(of: LineContexts, event: int, chosen: npt.NDArray[np.int32]) -> int:
-    """The event around another (itself included) whose context is the `chosen` one of the other's; -1 for none."""
+    """The event around another (itself included) whose context is the `chosen` one of the other's; -1 for
+    none.
+    """
     context = int(chosen[of.context[event]])
     while context >= 0 and int(of.context[event]) != context:
         event = int(of.parent[event])
     return event if context >= 0 else -1
 
 
-def _silent(trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered) -> Int64s:
-    """Stretches of frames without events of their own that end when the computing of others does: [(innermost event, start, end), …]."""
-    code = np.where((names_of(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1).astype(np.int32)
+def _silent(
+    trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered
+) -> Int64s:
+    """Stretches of frames without events of their own that end when the computing of others does: [(innermost
+    event, start, end), …].
+    """
+    code = np.where(
+        (names_of(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1
+    ).astype(np.int32)
     found = [np.empty((3, 0), np.int64)]
     for rows in apart(windows.start, windows.end):
         spans = windows.start[rows], windows.end[rows]
         least = int((spans[1] - spans[0]).min() * _LONG) if len(rows) else 0
-        start, end, at, event, _last = stretches(of.start, of.duration, of.parent, (of.context, code), spans, least)
-        found.append(np.array([event, start, end])[:, _are_silent((start, end), (spans[1] - spans[0])[at], busy)])
+        start, end, at, event, _last = stretches(
+            of.start, of.duration, of.parent, (of.context, code), spans, least
+        )
+        found.append(
+            np.array([event, start, end])[:, _are_silent((start, end), (spans[1] - spans[0])[at], busy)]
+        )
     result: Int64s = np.concatenate(found, axis=1)
     return result
 
 
 def _awaited(trace: Trace, of: LineContexts, windows: Windows, busy: Covered, known: Int64s) -> Int64s:
-    """Stretches without calls that end, when the computing of others does, with a look at the result: the same where no frame is traced.
+    """Stretches without calls that end, when the computing of others does, with a look at the result: the
+    same where no frame is traced.
 
-    A thread that waits for a result of JAX writes no event until it has it; then it writes a short one (`…Buffer::Await`). `known`: when
-    other waits end, ascending.
+    A thread that waits for a result of JAX writes no event until it has it; then it writes a short one
+    (`…Buffer::Await`). `known`: when other waits end, ascending.
     """
     names = metadata_names(trace)
     contexts = of.metadata.tolist()
@@ -161,10 +197,14 @@ def _awaited(trace: Trace, of: LineContexts, windows: Windows, busy: Covered, kn
 
 
 def _are_silent(span: tuple[Int64s, Int64s], length: Int64s, busy: Covered) -> npt.NDArray[np.bool_]:
-    """Whether others compute during a long stretch, and stop when it ends. `length`: of the step that each is in."""
+    """Whether others compute during a long stretch, and stop when it ends. `length`: of the step that each is
+    in.
+    """
     start, end = span
     near = (length * _NEAR).astype(np.int64)
-    chosen: npt.NDArray[np.bool_] = (end - start >= _LONG * length) & (busy(end) - busy(start) >= _COVERED * (end - start))
+    chosen: npt.NDArray[np.bool_] = (end - start >= _LONG * length) & (
+        busy(end) - busy(start) >= _COVERED * (end - start)
+    )
     chosen &= (busy(end) - busy(end - near) >= 0.3 * near) & (busy(end + near) - busy(end) <= 0.3 * near)
     return chosen
 
@@ -173,7 +213,9 @@ def _is_dispatch(trace: Trace) -> npt.NDArray[np.bool_]:
     result = np.zeros(len(trace.metadata), np.bool_)
     for row, name in enumerate(trace.metadata["name"].tolist()):
         text = trace.strings.get(name)
-        result[row] = text.startswith(("PjitFunction(", "EagerExecute", "FunctionRun", "cudaLaunch", "hipLaunch"))
+        result[row] = text.startswith(
+            ("PjitFunction(", "EagerExecute", "FunctionRun", "cudaLaunch", "hipLaunch")
+        )
     return result
 
 

@@ -1,4 +1,6 @@
-"""Python threads beside the one that runs the steps: how much each runs, where, and whether it makes what the steps wait for."""
+"""Python threads beside the one that runs the steps: how much each runs, where, and whether it makes what the
+steps wait for.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,18 @@ from tb_tpuprof.native import rows_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-_HANDS_OVER = ("put", "put_nowait", "_put", "send", "send_bytes", "notify", "notify_all", "set", "set_result", "append")
+_HANDS_OVER = (
+    "put",
+    "put_nowait",
+    "_put",
+    "send",
+    "send_bytes",
+    "notify",
+    "notify_all",
+    "set",
+    "set_result",
+    "append",
+)
 
 
 @once
@@ -34,18 +47,26 @@ def threads_beside(trace: Trace) -> tuple[Beside, ...]:
         return ()
     own = set(own_lines(trace, pieces).tolist())
     is_frame = np.array([frame_of(name) is not None for name in metadata_names(trace)], np.bool_)
-    with_frames = marked(trace.event_line[rows_of(trace.events["metadata"], is_frame.view(np.uint8))], len(trace.lines))
+    with_frames = marked(
+        trace.event_line[rows_of(trace.events["metadata"], is_frame.view(np.uint8))], len(trace.lines)
+    )
     on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
-    lines = [line for line in with_frames.tolist() if line not in own and on_host[line] and not _is_pool(trace, line)]
+    lines = [
+        line
+        for line in with_frames.tolist()
+        if line not in own and on_host[line] and not _is_pool(trace, line)
+    ]
     found = [_beside(trace, line, steps.start_ps, steps.start_ps + steps.duration_ps) for line in lines]
     return tuple(sorted((one for one in found if one), key=lambda one: -one.running))
 
 
 @once
 def ahead_of_device(trace: Trace) -> Beside | None:
-    """The steps' own thread where it only dispatches: its user's Python runs while XLA:CPU computes, on a processor that this needs.
+    """The steps' own thread where it only dispatches: its user's Python runs while XLA:CPU computes, on a
+    processor that this needs.
 
-    `running` is a share of the computing time. None where steps wait for what they dispatch, and without Python frames.
+    `running` is a share of the computing time. None where steps wait for what they dispatch, and without
+    Python frames.
     """
     steps, pieces = step_pieces(trace)
     runs = cpu_runs(trace)
@@ -57,7 +78,9 @@ def ahead_of_device(trace: Trace) -> Beside | None:
 
 
 class _Line:
-    """A thread as stretches of its innermost events (`begin`, `stop`, `owner`), with what its events are: in waits, the user's own."""
+    """A thread as stretches of its innermost events (`begin`, `stop`, `owner`), with what its events are: in
+    waits, the user's own.
+    """
 
     def __init__(self, trace: Trace, line: int) -> None:
         rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
@@ -74,19 +97,27 @@ def _longest(trace: Trace, metadata: npt.NDArray[np.integer], time: Int64s) -> t
     """The function that takes most of some times, and how much; none where what takes most is no function."""
     total = np.bincount(metadata, weights=time)
     frame = frame_of(trace.strings.get(int(trace.metadata["name"][int(total.argmax())])))
-    return Culprit("function", frame.function, frame.file, frame.line) if frame else Culprit(), int(total.max())
+    return Culprit("function", frame.function, frame.file, frame.line) if frame else Culprit(), int(
+        total.max()
+    )
 
 
 def _users_python(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | None:
-    """The user's function that itself runs longest in some time, and its share, not one that calls programs: it may wait in the call."""
+    """The user's function that itself runs longest in some time, and its share, not one that calls programs:
+    it may wait in the call.
+    """
     of = _Line(trace, line)
-    is_call = np.array([name.startswith("PjitFunction(") for name in metadata_names(trace)], np.bool_)[of.metadata]
+    is_call = np.array([name.startswith("PjitFunction(") for name in metadata_names(trace)], np.bool_)[
+        of.metadata
+    ]
     callers = np.unique(of.metadata[of.user[is_call & (of.user >= 0)]])
     runs = of.is_users[of.owner] & ~of.waits[of.owner] & ~np.isin(of.metadata[of.owner], callers)
     if not runs.any():
         return None
     computed = union_cover(start, end)
-    culprit, time_ps = _longest(trace, of.metadata[of.owner[runs]], (computed(of.stop) - computed(of.begin))[runs])
+    culprit, time_ps = _longest(
+        trace, of.metadata[of.owner[runs]], (computed(of.stop) - computed(of.begin))[runs]
+    )
     whole = int(computed(end.max(keepdims=True))[0])
     return Beside(of.name, culprit, time_ps / whole, 0.0, False) if culprit.name and whole else None
 

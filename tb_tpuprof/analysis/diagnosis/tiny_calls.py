@@ -1,8 +1,10 @@
-"""Calls of programs that are too small: the host's part of each takes as long as the device's, so that what they compute hardly counts.
+"""Calls of programs that are too small: the host's part of each takes as long as the device's, so that what
+they compute hardly counts.
 
 thread   │g│g│g│g│g│g│g│g│    │step│
 device     ■ ■ ■ ■ ■ ■ ■ ■         ■■■■■■■■■■
-burst    ├───────────────┤                       all of it is the price of many calls: as one program it would be nearly nothing
+burst    ├───────────────┤                       all of it is the price of many calls: as one program it would
+be nearly nothing
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ _PAUSE = 2  # calls long: what follows later is no longer of the same burst
 
 @dataclass(frozen=True)
 class TinyCalls:
-    """`names`: of the programs and operations. `computed_ps`: of each step within bursts of their calls, as far as no larger program
-    computes.
+    """`names`: of the programs and operations. `computed_ps`: of each step within bursts of their calls, as
+    far as no larger program computes.
     """
 
     names: frozenset[str]
@@ -77,7 +79,10 @@ def tiny_calls(trace: Trace) -> TinyCalls:
 
 def _calls(trace: Trace, pieces: Pieces) -> Rows:
     """Calls of programs and eager operations on the steps' threads, those inside of others left out."""
-    is_call = np.array([name.startswith(("PjitFunction(", "EagerLocalExecute: ")) for name in metadata_names(trace)], np.bool_)
+    is_call = np.array(
+        [name.startswith(("PjitFunction(", "EagerLocalExecute: ")) for name in metadata_names(trace)],
+        np.bool_,
+    )
     rows = np.flatnonzero(is_call[trace.events["metadata"]])
     rows = rows[np.isin(trace.event_line[rows], own_lines(trace, pieces))]
     return rows[~are_inside(trace, rows, is_call)]
@@ -95,7 +100,11 @@ def _tiny(trace: Trace, rows: Rows, n_steps: int) -> npt.NDArray[np.bool_]:
         call = total[row] / count[row]
         name = metadata_names(trace)[row]
         is_program = bool(program_of(name))
-        result[row] = computed.get(program_of(name), 0.0) <= max(_TINY_PS, _TIMES * call) if is_program else call <= _TINY_PS
+        result[row] = (
+            computed.get(program_of(name), 0.0) <= max(_TINY_PS, _TIMES * call)
+            if is_program
+            else call <= _TINY_PS
+        )
     return result
 
 
@@ -141,7 +150,11 @@ def _larger(trace: Trace, tiny: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
     """Starts and ends of executions of all other programs."""
     called = {program_of(metadata_names(trace)[row]) for row in np.flatnonzero(tiny).tolist()}
     number, start, end = _executions(trace)
-    small = [one for one in np.unique(number).tolist() if (program := trace.programs.get(one)) and _function(program.title) in called]
+    small = [
+        one
+        for one in np.unique(number).tolist()
+        if (program := trace.programs.get(one)) and _function(program.title) in called
+    ]
     kept = ~np.isin(number, small)
     return start[kept], end[kept]
 

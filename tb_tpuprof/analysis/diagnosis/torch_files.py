@@ -1,4 +1,6 @@
-"""Whose a frame of PyTorch's tracer is, by its folder in `site-packages` (`torch/nn/modules/linear.py(124): forward`)."""
+"""Whose a frame of PyTorch's tracer is, by its folder in `site-packages` (`torch/nn/modules/linear.py(124):
+forward`).
+"""
 
 from __future__ import annotations
 

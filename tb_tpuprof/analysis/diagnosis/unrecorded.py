@@ -1,4 +1,6 @@
-"""Time that a trace says nothing of: where in the step it lies, by what the step's thread did before and after."""
+"""Time that a trace says nothing of: where in the step it lies, by what the step's thread did before and
+after.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,15 @@ def gaps(trace: Trace) -> tuple[Gap, ...]:
 
 @once
 def short_gaps(trace: Trace) -> Int64s:
-    """Unrecorded time of each step between two things that follow one another closely: where calls are many, the price of each."""
+    """Unrecorded time of each step between two things that follow one another closely: where calls are many,
+    the price of each.
+    """
     _pieces, table = _every(trace)
     length = table.end - table.begin
     short = (length <= _SHORT_PS) & (table.before >= 0) & (table.after >= 0)
-    return np.bincount(table.step[short], weights=length[short], minlength=len(step_pieces(trace)[0])).astype(np.int64)
+    return np.bincount(table.step[short], weights=length[short], minlength=len(step_pieces(trace)[0])).astype(
+        np.int64
+    )
 
 
 @once
@@ -62,14 +68,28 @@ def _every(trace: Trace) -> tuple[Pieces, _Gaps]:
     step, start = pieces.step[order], pieces.start[order]
     # When all that began before has ended, step by step.
     overlap = (steps.start_ps[1:] < (steps.start_ps + steps.duration_ps)[:-1]).any()
-    offset = step * (int(steps.duration_ps.max()) + 1) - steps.start_ps[step] if overlap else np.zeros(len(step), np.int64)
+    offset = (
+        step * (int(steps.duration_ps.max()) + 1) - steps.start_ps[step]
+        if overlap
+        else np.zeros(len(step), np.int64)
+    )
     reached = np.maximum.accumulate(pieces.end[order] + offset) - offset
-    until = order[np.maximum.accumulate(np.where(pieces.end[order] == reached, np.arange(len(order)), 0))]  # what ends then
+    until = order[
+        np.maximum.accumulate(np.where(pieces.end[order] == reached, np.arange(len(order)), 0))
+    ]  # what ends then
     first = np.append(True, step[1:] != step[:-1])
     last = np.append(step[1:] != step[:-1], True)
     opens = np.where(first, steps.start_ps[step], np.append(0, reached[:-1]))
     found = [(opens, start, np.where(first, -1, np.append(-1, until[:-1])), order, step)]
-    found.append((reached[last], (steps.start_ps + steps.duration_ps)[step[last]], until[last], np.full(int(last.sum()), -1), step[last]))
+    found.append(
+        (
+            reached[last],
+            (steps.start_ps + steps.duration_ps)[step[last]],
+            until[last],
+            np.full(int(last.sum()), -1),
+            step[last],
+        )
+    )
     every = _Gaps(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
     return pieces, _Gaps(*(column[every.end > every.begin] for column in every))
 
@@ -82,7 +102,10 @@ def _by_place(trace: Trace, pieces: Pieces, table: _Gaps, n_steps: int) -> tuple
     total = np.bincount(place, weights=end - begin, minlength=len(first))
     by_name: dict[tuple[str, str], list[int]] = {}
     for one in np.argsort(-total, kind="stable")[:_MOST_CODES].tolist():
-        key = _name(trace, pieces, int(before[first[one]]), pieces.last), _name(trace, pieces, int(after[first[one]]), pieces.event)
+        key = (
+            _name(trace, pieces, int(before[first[one]]), pieces.last),
+            _name(trace, pieces, int(after[first[one]]), pieces.event),
+        )
         by_name.setdefault(key, []).append(one)
     longest = sorted(by_name.items(), key=lambda pair: -float(total[pair[1]].sum()))[:_MOST]
     found = []

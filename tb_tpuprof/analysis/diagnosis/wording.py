@@ -28,10 +28,12 @@ def fix_for(fixes: Mapping[str, Fix], evidence: HostEvidence) -> Fix:
 
 
 def gain(evidence: HostEvidence, time_ps: float, least: float, most: float) -> tuple[float, float]:
-    """Between how much and how much a step is shorter without a cause, given factors of the cause's time; never more than the step.
+    """Between how much and how much a step is shorter without a cause, given factors of the cause's time;
+    never more than the step.
 
-    More than the time itself can go: what a cause brings with it (cold caches, a sleeping processor, its own set-up) has other names in the
-    trace. The factors are those of jobs that ran with and without their cause (`make exam`).
+    More than the time itself can go: what a cause brings with it (cold caches, a sleeping processor, its own
+    set-up) has other names in the trace. The factors are those of jobs that ran with and without their cause
+    (`make exam`).
     """
     return min(least * time_ps, evidence.step_ps), min(most * time_ps, evidence.step_ps)
 
@@ -44,7 +46,8 @@ def time_and_share(evidence: HostEvidence, time_ps: float) -> str:
 def python_option(evidence: HostEvidence) -> str:
     """How to capture Python's calls, empty where they were.
 
-    TensorFlow records Python's calls for captures from outside alone: seen with 2.21, where a profile that the program starts has none.
+    TensorFlow records Python's calls for captures from outside alone: seen with 2.21, where a profile that
+    the program starts has none.
     """
     if evidence.software.has_python:
         return ""
@@ -54,10 +57,16 @@ def python_option(evidence: HostEvidence) -> str:
 
 
 def by_culprit(parts: Sequence[Part]) -> list[tuple[Culprit, list[Part]]]:
-    """Parts under the user's function that is to blame, longest first: the culprit itself, or whoever calls it where it is no function."""
+    """Parts under the user's function that is to blame, longest first: the culprit itself, or whoever calls
+    it where it is no function.
+    """
     found: dict[Culprit, list[Part]] = {}
     for part in parts:
-        culprit = part.caller if part.culprit.kind not in ("function", "annotation") and part.caller.name else part.culprit
+        culprit = (
+            part.caller
+            if part.culprit.kind not in ("function", "annotation") and part.caller.name
+            else part.culprit
+        )
         found.setdefault(culprit, []).append(part)
     return sorted(found.items(), key=lambda pair: -total(pair[1]))
 

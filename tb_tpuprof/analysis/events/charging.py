@@ -13,12 +13,19 @@ Int64s = npt.NDArray[np.int64]
 
 
 def charge(
-    start: Int64s, end: Int64s, klass: npt.NDArray[np.uint8], step: npt.NDArray[np.int64], windows: tuple[Int64s, Int64s], n_classes: int
+    start: Int64s,
+    end: Int64s,
+    klass: npt.NDArray[np.uint8],
+    step: npt.NDArray[np.int64],
+    windows: tuple[Int64s, Int64s],
+    n_classes: int,
 ) -> Int64s:
-    """Time of each class in each step, in ps, as an array [n_steps, n_classes]; class 0 gets what nothing covers.
+    """Time of each class in each step, in ps, as an array [n_steps, n_classes]; class 0 gets what nothing
+    covers.
 
-    Each event lies in the step `step[i]` and is clipped to that step's window (starts, ends). At any moment only the active
-    class with the highest number is charged, however many events are active; so the classes of a step sum up to its window.
+    Each event lies in the step `step[i]` and is clipped to that step's window (starts, ends). At any moment
+    only the active class with the highest number is charged, however many events are active; so the classes
+    of a step sum up to its window.
 
         window      ├──────────────────────┤
         class 2           ■■■■■

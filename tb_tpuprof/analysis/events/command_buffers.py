@@ -1,13 +1,15 @@
 """Kernels that XLA launched in a command buffer (a CUDA or HIP graph) → the HLO instructions that they ran.
 
-XLA:GPU records runs of successive instructions into one graph. The profiler then names the graph alone (`hlo_op` is
-`command_buffer_1`) and no instruction. But the graph runs the program's schedule in order, and XLA names kernels after instructions:
+XLA:GPU records runs of successive instructions into one graph. The profiler then names the graph alone
+(`hlo_op` is `command_buffer_1`) and no instruction. But the graph runs the program's schedule in order, and
+XLA names kernels after instructions:
 
     schedule   custom-call.1          gemm_fusion_dot.11   copy.3       wrapped_subtract.2
     kernels    Memset, nvjet_…        gemm_fusion_dot_11   MemcpyD2D    wrapped_subtract_3
 
-A fusion's kernel has its name but for the number, since equal fusions share a kernel; a library's kernels, and the memset before
-them, belong to the custom call whose turn it is. What does not fit the schedule in exactly one way stays with the graph as a whole.
+A fusion's kernel has its name but for the number, since equal fusions share a kernel; a library's kernels,
+and the memset before them, belong to the custom call whose turn it is. What does not fit the schedule in
+exactly one way stays with the graph as a whole.
 """
 
 from __future__ import annotations
@@ -31,12 +33,15 @@ GRAPH_PREFIX = "command_buffer"
 _FUSION, _CALL, _COPY = "fusion", "custom-call", "copy"
 _NUMBER = re.compile(r"([._]\d+)+$")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
-_MAX_TRIES = 4_000_000  # kernels of a graph x instructions of a program: what is larger is matched from the schedule's start alone
+# Kernels of a graph x instructions of a program: what is larger is matched from the schedule's start alone
+_MAX_TRIES = 4_000_000
 
 
 @dataclass(frozen=True)
 class GraphKernels:
-    """`events` (ascending) ran in command buffers; `instruction`: row in the module of program `program`, -1 where that is not known."""
+    """`events` (ascending) ran in command buffers; `instruction`: row in the module of program `program`, -1
+    where that is not known.
+    """
 
     events: Rows
     program: Rows
@@ -68,13 +73,19 @@ def graph_kernels(trace: Trace) -> GraphKernels:
 
 
 def _in_graphs(trace: Trace) -> tuple[Rows, Rows, Rows, Rows]:
-    """Events of command buffers (ascending), their program, the text that names the graph, and a number for each launch of it."""
-    rows, string = named_events(trace) if planes(trace).gpus else (np.empty(0, np.intp), np.empty(0, np.int64))
+    """Events of command buffers (ascending), their program, the text that names the graph, and a number for
+    each launch of it.
+    """
+    rows, string = (
+        named_events(trace) if planes(trace).gpus else (np.empty(0, np.intp), np.empty(0, np.int64))
+    )
     used = np.flatnonzero(np.bincount(string)) if len(string) else string
     names = [i for i in used.tolist() if trace.strings[i].startswith(GRAPH_PREFIX)]
     mine = np.flatnonzero(np.isin(string, names)) if names else np.empty(0, np.intp)
     rows, string = rows[mine], string[mine]
-    program, launch = (values_at(rows, *first_ints(trace, key), -1) for key in ("program_id", "correlation_id"))
+    program, launch = (
+        values_at(rows, *first_ints(trace, key), -1) for key in ("program_id", "correlation_id")
+    )
     known = (program >= 0) & (launch >= 0)
     rows, string, program, launch = rows[known], string[known], program[known], launch[known]
     return rows, program, string, mix(launch, trace.lines["plane"][trace.event_line[rows]].astype(np.int64))
@@ -94,7 +105,9 @@ def _base(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Slot:
-    """An instruction of the schedule that launches kernels or copies: fusions by name, library calls, copies."""
+    """An instruction of the schedule that launches kernels or copies: fusions by name, library
+    calls, copies.
+    """
 
     row: int
     kind: str
@@ -129,10 +142,13 @@ def _of_program(trace: Trace, events: Rows, launch: Rows, slots: list[_Slot]) ->
 
 
 def _alike(name: Rows, bounds: Rows) -> list[Rows]:
-    """Launches with the same sequence of names: for each such sequence the places of its events, int64[launches, length]."""
+    """Launches with the same sequence of names: for each such sequence the places of its events,
+    int64[launches, length].
+    """
     sizes = np.diff(bounds)
     at = np.arange(len(name)) - np.repeat(bounds[:-1], sizes)
-    # A polynomial of the names, by launch: equal sequences have equal sums (and others only by an accident of 1 in 2^64).
+    # A polynomial of the names, by launch: equal sequences have equal sums (and others only by an accident of
+    # 1 in 2^64).
     with np.errstate(over="ignore"):
         terms = mix(mix(name, at), name * np.int64(0x9E3779B1) + at)
         total = np.add.reduceat(terms * (terms | 1), bounds[:-1])
@@ -145,7 +161,8 @@ def _alike(name: Rows, bounds: Rows) -> list[Rows]:
 
 
 def match(kernels: list[str], slots: list[_Slot]) -> list[int]:
-    """The instruction row of each kernel of one launch, in order; empty where they fit the schedule nowhere, or in several ways.
+    """The instruction row of each kernel of one launch, in order; empty where they fit the schedule nowhere,
+    or in several ways.
 
     A graph is a run of the schedule that may begin anywhere in it.
     """
@@ -164,7 +181,9 @@ def match(kernels: list[str], slots: list[_Slot]) -> list[int]:
 
 
 def _match_from(words: list[str], slots: list[_Slot], begin: int, bases: set[str]) -> list[int] | None:
-    """As `match`, with the schedule from slot `begin` on; empty where that does not fit, None where it fits in several ways."""
+    """As `match`, with the schedule from slot `begin` on; empty where that does not fit, None where it fits
+    in several ways.
+    """
     found: list[int] = []
     at, i = begin, 0
     while i < len(words):
@@ -188,9 +207,11 @@ def _match_from(words: list[str], slots: list[_Slot], begin: int, bases: set[str
 
 
 def _between(words: list[str], slots: list[_Slot], is_last: bool) -> list[int] | None:
-    """Rows of the kernels between two fusions, -1 for memsets and for copies of no slot; empty and None as in `_match_from`.
+    """Rows of the kernels between two fusions, -1 for memsets and for copies of no slot; empty and None as in
+    `_match_from`.
 
-    One call may launch several kernels; of several calls each must have launched one. A graph may end before the last calls.
+    One call may launch several kernels; of several calls each must have launched one. A graph may end before
+    the last calls.
     """
     calls = [slot.row for slot in slots if slot.kind == _CALL]
     copies = [slot.row for slot in slots if slot.kind == _COPY]

@@ -24,7 +24,9 @@ _CATEGORY_SHIFT = 58
 
 @dataclass(frozen=True)
 class FlowArrows:
-    """Arrows from event to event, and the number of each one's category: a context type, as `analysis.links.CONTEXTS` names them."""
+    """Arrows from event to event, and the number of each one's category: a context type, as
+    `analysis.links.CONTEXTS` names them.
+    """
 
     source: Int64s
     target: Int64s
@@ -32,7 +34,8 @@ class FlowArrows:
 
 
 def flow_arrows(trace: Trace) -> FlowArrows:
-    """Arrows of the stat `flow`. Where no `out` of an id begins before an `in`, as clocks of devices may lag, its first one counts.
+    """Arrows of the stat `flow`. Where no `out` of an id begins before an `in`, as clocks of devices may lag,
+    its first one counts.
 
     A point without a partner (such as an asynchronous operation that has an id for itself) gives none.
     """

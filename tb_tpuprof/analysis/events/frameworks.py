@@ -21,14 +21,27 @@ from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.native import joined
 from tb_tpuprof.trace.trace import Trace
 
-JAX, TENSORFLOW, PYTORCH, SERVING, REACTANT, UNKNOWN = "JAX", "TensorFlow", "PyTorch", "TensorFlow Serving", "Reactant", "unknown"
+JAX, TENSORFLOW, PYTORCH, SERVING, REACTANT, UNKNOWN = (
+    "JAX",
+    "TensorFlow",
+    "PyTorch",
+    "TensorFlow Serving",
+    "Reactant",
+    "unknown",
+)
 _STATS = ("tf_op", "hlo_module", "hlo_op")
-_PYTORCH_NAMES = rb"aten::\w|ProfilerStep[#*]\d|autograd::engine|torch::|c10d::|torchvision::|DistributedDataParallel|Optimizer\.\w"
-# Names that only one framework leaves, each at the start of a name. In the order in which they win: JAX's and PyTorch's own names
-# decide before TensorFlow's, whose runtime and tf.data serve both of them.
+_PYTORCH_NAMES = (
+    rb"aten::\w|ProfilerStep[#*]\d|autograd::engine|torch::|c10d::|torchvision::|"
+    rb"DistributedDataParallel|Optimizer\.\w"
+)
+# Names that only one framework leaves, each at the start of a name. In the order in which they win: JAX's and
+# PyTorch's own names decide before TensorFlow's, whose runtime and tf.data serve both of them.
 _MARKS = (
     (SERVING, rb"\n(?:BatchingSessionRun|ProcessBatch:|TFServing)"),
-    (JAX, rb"\n(?:PjitFunction\(|jit\(|pjit\(|pmap\(|jit__?\w*(?:\(\d+\))?(?=\n|:)|np\.asarray\(jax\.Array\))"),
+    (
+        JAX,
+        rb"\n(?:PjitFunction\(|jit\(|pjit\(|pmap\(|jit__?\w*(?:\(\d+\))?(?=\n|:)|np\.asarray\(jax\.Array\))",
+    ),
     (PYTORCH, rb"\n(?:" + _PYTORCH_NAMES + rb"|SyncTensorsGraph|XLATensor|aten__\w)"),
     (REACTANT, rb"\nreactant_"),
     (PYTORCH, rb"\n(?:void )?(?:at::native::|triton_(?:poi|red|per|tem)_)"),  # kernels alone
@@ -46,7 +59,8 @@ _AMD = re.compile(rb"\n(?:hip[A-Z]\w+|__amd_rocclr|\w*rccl)")
 
 @dataclass(frozen=True)
 class Software:
-    """`framework`: one of the names above. `uses_tf_data`: tf.data's stages were traced. `has_python`: Python's calls were traced.
+    """`framework`: one of the names above. `uses_tf_data`: tf.data's stages were traced. `has_python`:
+    Python's calls were traced.
 
     `is_amd`: the host calls HIP, so its GPUs are AMD's, whatever their planes say.
     """
@@ -67,12 +81,16 @@ class Software:
 
 @once
 def software(trace: Trace) -> Software:
-    """The framework of one host's job, from the names of its events, operations and programs, and the stats of its planes."""
+    """The framework of one host's job, from the names of its events, operations and programs, and the stats
+    of its planes.
+    """
     text = _names(trace)
     framework = next((name for name, pattern in _COMPILED if pattern.search(text)), UNKNOWN)
     if framework == UNKNOWN and trace.plane_stats.has("jax_version"):
         framework = JAX
-    return Software(framework, bool(_TF_DATA.search(text)), bool(_PYTHON.search(text)), bool(_AMD.search(text)))
+    return Software(
+        framework, bool(_TF_DATA.search(text)), bool(_PYTHON.search(text)), bool(_AMD.search(text))
+    )
 
 
 def _names(trace: Trace) -> bytes:
@@ -95,5 +113,8 @@ def sum_software(parts: Sequence[Software]) -> Software:
     known = [part.framework for part in parts if part.framework != UNKNOWN]
     first = max(dict.fromkeys(known), key=known.count, default=UNKNOWN)
     return Software(
-        first, any(part.uses_tf_data for part in parts), any(part.has_python for part in parts), any(part.is_amd for part in parts)
-    )  # fmt: skip
+        first,
+        any(part.uses_tf_data for part in parts),
+        any(part.has_python for part in parts),
+        any(part.is_amd for part in parts),
+    )

@@ -1,7 +1,8 @@
 """Events of compiled operations → the HLO instructions that they ran.
 
-An event is linked by its stats `program_id` and `hlo_op` (GPU, CPU: a path of calls `a::b::c` or `a/b`, whose last part is the
-instruction), or by the same of its metadata with the display name for `hlo_op` (TPU's lines of XLA ops).
+An event is linked by its stats `program_id` and `hlo_op` (GPU, CPU: a path of calls `a::b::c` or `a/b`, whose
+last part is the instruction), or by the same of its metadata with the display name for `hlo_op` (TPU's lines
+of XLA ops).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LinkedOp:
-    """An operation that events name: its program, its instruction's name and row (-1 where no HLO in the trace tells of it)."""
+    """An operation that events name: its program, its instruction's name and row (-1 where no HLO in the
+    trace tells of it).
+    """
 
     program_id: int
     name: str
@@ -38,8 +41,9 @@ class LinkedOp:
 class HloLinks:
     """`events` (ascending) are those that name an operation, `op` which of the operations each one is of.
 
-    A row per operation: `program` its id, `string` what events call it (of `strings`), `instruction` its row in the program's module, -1
-    where no HLO in the trace tells of it. `unreadable` says for each program whose HLO is damaged or cannot be reached why.
+    A row per operation: `program` its id, `string` what events call it (of `strings`), `instruction` its row
+    in the program's module, -1 where no HLO in the trace tells of it. `unreadable` says for each program
+    whose HLO is damaged or cannot be reached why.
     """
 
     program: Rows
@@ -54,7 +58,9 @@ class HloLinks:
         return len(self.program)
 
     def named(self, program: int, name: str) -> Rows:
-        """The operations of a program that name an instruction: several where it was called in several ways."""
+        """The operations of a program that name an instruction: several where it was called in
+        several ways.
+        """
         mine = np.flatnonzero(self.program == program)
         texts = self.strings.take(self.string[mine])
         return mine[[text.endswith(name) and _name(_path(text)) == name for text in texts]] if texts else mine
@@ -64,7 +70,10 @@ class HloLinks:
         """The operations one by one."""
         columns = (column.tolist() for column in (self.program, self.instruction))
         paths = [_path(text) for text in self.strings.take(self.string)]
-        return tuple(LinkedOp(program, _name(path), row, path) for program, row, path in zip(*columns, paths, strict=True))
+        return tuple(
+            LinkedOp(program, _name(path), row, path)
+            for program, row, path in zip(*columns, paths, strict=True)
+        )
 
     @cached_property
     def n_unknown(self) -> int:
@@ -78,7 +87,10 @@ def hlo_links(trace: Trace) -> HloLinks:
     events, program, string = _named_by_event(trace)
     more = _named_by_metadata(trace)
     fresh = ~np.isin(more[0], events)
-    events, program, string = (np.concatenate((own, other[fresh])) for own, other in zip((events, program, string), more, strict=True))
+    events, program, string = (
+        np.concatenate((own, other[fresh]))
+        for own, other in zip((events, program, string), more, strict=True)
+    )
     order = np.argsort(events, kind="stable")
     numbers, code = distinct_codes(program[order])
     strings = hlo_op_texts(trace).strings
@@ -114,12 +126,18 @@ def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
 
 
 def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:
-    """Events whose metadata has a `program_id` and a display name and is of an instruction (it has a `symbol_id` or an `hlo_op`)."""
+    """Events whose metadata has a `program_id` and a display name and is of an instruction (it has a
+    `symbol_id` or an `hlo_op`).
+    """
     n = len(trace.metadata)
     sparse = trace.metadata_stats.ints("program_id")
     program = values_at(np.arange(n), *_first(sparse.owner, sparse.value.astype(np.int64)), -1)
     op = trace.metadata_stats.dense_texts("hlo_op", n).astype(np.int64)
-    op = np.where((op < 0) & (trace.metadata_stats.dense_ints("symbol_id", n, 0) != 0), trace.metadata["display_name"], op)
+    op = np.where(
+        (op < 0) & (trace.metadata_stats.dense_ints("symbol_id", n, 0) != 0),
+        trace.metadata["display_name"],
+        op,
+    )
     has = np.zeros(n, np.bool_)
     has[marked(sparse.owner, n)] = True
     chosen = has & (op >= 0)
@@ -129,7 +147,9 @@ def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:
     rows = rows_of(trace.events["metadata"], chosen.view(np.uint8))
     metadata = trace.events["metadata"][rows]
     texts = trace.event_stats.texts("hlo_op")
-    own = values_at(rows, *_first(texts.owner, texts.value.astype(np.int64)), -1)  # an async pair's events name the half that ran
+    own = values_at(
+        rows, *_first(texts.owner, texts.value.astype(np.int64)), -1
+    )  # an async pair's events name the half that ran
     return rows.astype(np.int64), program[metadata], np.where(own >= 0, own, op[metadata])
 
 

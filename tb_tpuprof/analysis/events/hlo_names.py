@@ -1,4 +1,6 @@
-"""Framework names of a compiler's instructions, and over how many devices programs are spread: from the HLO that a trace carries."""
+"""Framework names of a compiler's instructions, and over how many devices programs are spread: from the HLO
+that a trace carries.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,11 @@ class Instructions:
 
 
 def replicas(trace: Trace) -> tuple[int, int]:
-    """Replicas, and devices in each, of the program that runs on most devices; (0, 0) where no program in the trace tells.
+    """Replicas, and devices in each, of the program that runs on most devices; (0, 0) where no program in the
+    trace tells.
 
-    HloModuleProto.device_assignment (15) → replica_count (1), computation_count (2: partitions, the devices of a replica).
+    HloModuleProto.device_assignment (15) → replica_count (1), computation_count (2: partitions, the devices
+    of a replica).
     """
     found = [(0, 0)]
     for key in _STATS:
@@ -61,6 +65,8 @@ def replicas(trace: Trace) -> tuple[int, int]:
 
 def _assignment(message: bytes) -> tuple[int, int]:
     data = np.frombuffer(message, np.uint8)
-    values, sizes, _, _ = spans(data, np.zeros(1, np.int64), np.array([len(data)], np.int64), np.array((1, 2), np.int64))
+    values, sizes, _, _ = spans(
+        data, np.zeros(1, np.int64), np.array([len(data)], np.int64), np.array((1, 2), np.int64)
+    )
     replicas, partitions = np.where(sizes > 0, 0, values)[0].tolist()
     return replicas, partitions

@@ -1,4 +1,6 @@
-"""Which HLO operation each event names: the stat `hlo_op`, and inside of command buffers the instruction that the kernel ran."""
+"""Which HLO operation each event names: the stat `hlo_op`, and inside of command buffers the instruction that
+the kernel ran.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class OpTexts:
-    """`owner` (ascending) are the events that name an operation, `text` how: an id of `strings`, which begin with the trace's own.
+    """`owner` (ascending) are the events that name an operation, `text` how: an id of `strings`, which begin
+    with the trace's own.
 
-    A kernel of a command buffer is named `command_buffer_1::fusion.3`, a path whose last part is the instruction.
+    A kernel of a command buffer is named `command_buffer_1::fusion.3`, a path whose last part is the
+    instruction.
     """
 
     strings: Strings
@@ -34,7 +38,9 @@ class OpTexts:
 
 @once
 def hlo_op_texts(trace: Trace) -> OpTexts:
-    """The operations that events name by themselves; those that only metadata names (TPU) are in `hlo_links`."""
+    """The operations that events name by themselves; those that only metadata names (TPU) are in
+    `hlo_links`.
+    """
     owner, text = named_events(trace)
     graphs = graph_kernels(trace)
     known = np.flatnonzero(graphs.instruction >= 0)

@@ -25,7 +25,9 @@ _TRANSFER = re.compile(r"(copy|dynamic-slice|dynamic-update-slice)-(start|done)"
 
 @dataclass(frozen=True)
 class Transfers:
-    """Spans from a start's begin to its done's end, by time. `start` and `done` are their events, `name` a code into `names`."""
+    """Spans from a start's begin to its done's end, by time. `start` and `done` are their events, `name` a
+    code into `names`.
+    """
 
     start_ps: Int64s
     end_ps: Int64s
@@ -36,8 +38,8 @@ class Transfers:
 
 
 def host_transfers(trace: Trace, plane: int) -> Transfers:
-    """Transfers of one core. Starts and dones of one name are matched first come, first served; a done without a start, or a start
-    without a done, as the capture's ends leave them, is none.
+    """Transfers of one core. Starts and dones of one name are matched first come, first served; a done
+    without a start, or a start without a done, as the capture's ends leave them, is none.
     """
     code_of, is_start, names = _operations(trace, plane)
     parts = [np.empty((3, 0), np.int64)]
@@ -45,18 +47,28 @@ def host_transfers(trace: Trace, plane: int) -> Transfers:
         span = line_events(trace, line)
         metadata = trace.events["metadata"][span]
         at = np.flatnonzero(code_of[metadata] >= 0)
-        at = at[np.lexsort((~is_start[metadata[at]], trace.events["start_ps"][at + span.start]))]  # a start may take no time at all
+        at = at[
+            np.lexsort((~is_start[metadata[at]], trace.events["start_ps"][at + span.start]))
+        ]  # a start may take no time at all
         codes = code_of[metadata[at]]
-        parts += [matched(at[codes == code] + span.start, is_start[metadata[at[codes == code]]], code) for code in range(len(names))]
+        parts += [
+            matched(at[codes == code] + span.start, is_start[metadata[at[codes == code]]], code)
+            for code in range(len(names))
+        ]
     start, done, name = np.concatenate(parts, axis=1)
-    begin, end = trace.events["start_ps"][start], trace.events["start_ps"][done] + trace.events["duration_ps"][done]
+    begin, end = (
+        trace.events["start_ps"][start],
+        trace.events["start_ps"][done] + trace.events["duration_ps"][done],
+    )
     order = np.lexsort((-end, begin))
     return Transfers(begin[order], end[order], start[order], done[order], name[order], names)
 
 
 @once
 def of_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Strings that name the host's memory: found in all of them at once, as programs may have 100,000 operations."""
+    """Strings that name the host's memory: found in all of them at once, as programs may have 100,000
+    operations.
+    """
     at = np.array([match.start() for match in _HOST_MEMORY.finditer(trace.strings.blob.data)], np.int64)
     found = np.zeros(len(trace.strings), np.bool_)
     found[np.searchsorted(trace.strings.offsets, at, side="right") - 1] = True
@@ -64,7 +76,9 @@ def of_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def _operations(trace: Trace, plane: int) -> tuple[Int64s, npt.NDArray[np.bool_], tuple[str, ...]]:
-    """For each row of `metadata` the code of its transfer's name (-1: it is none's) and whether it begins it; and the names."""
+    """For each row of `metadata` the code of its transfer's name (-1: it is none's) and whether it begins it;
+    and the names.
+    """
     code_of = np.full(len(trace.metadata), -1, np.int64)
     is_start = np.zeros(len(trace.metadata), np.bool_)
     names: dict[str, int] = {}
@@ -85,11 +99,14 @@ def _transfer_name(found: re.Match[str]) -> str:
 
 
 def matched(events: Int64s, is_start: npt.NDArray[np.bool_], code: int) -> Int64s:
-    """int64[3, n]: start, done, code of one name's `events`, which are in time order: first come, first served.
+    """int64[3, n]: start, done, code of one name's `events`, which are in time order: first come, first
+    served.
 
     A done that finds no start waiting takes none away from those that follow.
     """
-    surplus = np.cumsum(np.where(is_start, -1, 1))  # dones less starts: where it reaches a new height above zero, a start was missing
+    surplus = np.cumsum(
+        np.where(is_start, -1, 1)
+    )  # dones less starts: where it reaches a new height above zero, a start was missing
     highest = np.maximum.accumulate(np.maximum(surplus, 0))
     before = np.concatenate((np.zeros(1, np.int64), highest))[: len(events)]
     dones = events[~is_start & (highest == before)]

@@ -1,7 +1,8 @@
-"""Names of GPU kernels and of the operations that launch them: which library a kernel is of, whether it runs on matrix units.
+"""Names of GPU kernels and of the operations that launch them: which library a kernel is of, whether it runs
+on matrix units.
 
-Looked at once per distinct name, whatever host it is from. Names are what NVIDIA's and AMD's libraries and the compilers give
-their kernels; nothing else in a trace tells which units a kernel ran on.
+Looked at once per distinct name, whatever host it is from. Names are what NVIDIA's and AMD's libraries and
+the compilers give their kernels; nothing else in a trace tells which units a kernel ran on.
 """
 
 from __future__ import annotations
@@ -15,31 +16,58 @@ OTHER = "Other"
 # First match wins: what a kernel is built of (cub, cutlass) comes after who built it.
 _LIBRARIES: tuple[tuple[str, str], ...] = (
     ("NCCL / RCCL", r"nccl|rccl|msccl|nvshmem"),
-    ("FBGEMM", r"fbgemm|split_embedding_|permute_pooled_embs|bounds_check_indices_kernel|linearize_index_kernel|recat_copy_async"),
-    ("Flash attention", r"flash_?(fwd|bwd|attn|attention)|fmha|\bAttentionKernel|sm90_.*attention|aiter::|flashinfer::|"
-     r"^(attn_fwd|bwd_kernel_(dk_dv|dq|fuse))"),
+    (
+        "FBGEMM",
+        r"fbgemm|split_embedding_|permute_pooled_embs|bounds_check_indices_kernel|linearize_index_kernel|recat_copy_async",
+    ),
+    (
+        "Flash attention",
+        r"flash_?(fwd|bwd|attn|attention)|fmha|\bAttentionKernel|sm90_.*attention|aiter::|flashinfer::|"
+        r"^(attn_fwd|bwd_kernel_(dk_dv|dq|fuse))",
+    ),
     ("rocBLAS / Tensile", r"^Cijk_|^Custom_Cijk_|tensile|rocblas|hipblaslt"),
     ("Composable Kernel", r"\bck(_tile)?::|_ZN2ck|xdlops|gridwise_|^kernel_(batched_)?gemm_.*xdl"),
-    ("MIOpen", r"miopen|Im[23]d2Col|Col2Im[23]d|igemm_(fwd|bwd|wrw)_|Sp3AsmConv|naive_conv_|BatchNormFwd|BatchNormBwd|^gfx9\w*conv|"
-     r"SubTensorOpWith|^batched_transpose_\d+x\d+"),
-    ("PyTorch native", r"\bat::(native|cuda|\()|\bat_cuda_detail|\bc10::|\btorch::|vectorized_elementwise_kernel|\bmulti_tensor_apply|"
-     r"\bsoftmax_warp_(forward|backward)|\bcunn_|\bvoid at::"),
+    (
+        "MIOpen",
+        r"miopen|Im[23]d2Col|Col2Im[23]d|igemm_(fwd|bwd|wrw)_|Sp3AsmConv|naive_conv_|BatchNormFwd|BatchNormBwd|^gfx9\w*conv|"
+        r"SubTensorOpWith|^batched_transpose_\d+x\d+",
+    ),
+    (
+        "PyTorch native",
+        r"\bat::(native|cuda|\()|\bat_cuda_detail|\bc10::|\btorch::|vectorized_elementwise_kernel|\bmulti_tensor_apply|"
+        r"\bsoftmax_warp_(forward|backward)|\bcunn_|\bvoid at::",
+    ),
     ("TensorFlow / Eigen", r"tensorflow::|Eigen::"),
-    ("Triton", r"triton|gemm_fusion_|_0d1(d\d)*|^matmul_kernel|^_(attn_fwd|attn_bwd|layer_norm|fwd_kernel|bwd_kernel|"
-     r"fwd_grouped_kernel)_?|^(fused_moe_kernel|kernel_unified_attention|kernel_paged_attention)"),
-    ("cuDNN", r"cudnn|xmma_(sparse_)?(conv|fprop|dgrad|wgrad|implicit|warp_specialized_implicit)|implicit_convolve|convolve_|"
-     r"_(fprop|dgrad|wgrad)_|winograd|^bn_(fw|bw)_|conv2d_c1_k1|\bfft[123]d_(r2c|c2r)_\d|\bflip_filter|"
-     r"pointwise_mult_and_sum_complex|RNN_blockPersist|LSTM_elementWise|nchwToNhwc|nhwcToNchw"),
+    (
+        "Triton",
+        r"triton|gemm_fusion_|_0d1(d\d)*|^matmul_kernel|^_(attn_fwd|attn_bwd|layer_norm|fwd_kernel|bwd_kernel|"
+        r"fwd_grouped_kernel)_?|^(fused_moe_kernel|kernel_unified_attention|kernel_paged_attention)",
+    ),
+    (
+        "cuDNN",
+        r"cudnn|xmma_(sparse_)?(conv|fprop|dgrad|wgrad|implicit|warp_specialized_implicit)|implicit_convolve|convolve_|"
+        r"_(fprop|dgrad|wgrad)_|winograd|^bn_(fw|bw)_|conv2d_c1_k1|\bfft[123]d_(r2c|c2r)_\d|\bflip_filter|"
+        r"pointwise_mult_and_sum_complex|RNN_blockPersist|LSTM_elementWise|nchwToNhwc|nhwcToNchw",
+    ),
     ("cutlass", r"cutlass|cute::"),
-    ("cuBLAS", r"cublas|nvjet|xmma_(sparse_)?gemm|^(maxwell|pascal|volta|turing|ampere|hopper|sm\d+)_.*(gemm|16816|1688|884)|gemv|gemmSN|"
-     r"gemmk1|sgemm_largek|splitKreduce|splitK_|\bgemm_kernel|^dot_kernel|^reduce_1Block|trsm|^void gemm"),
+    (
+        "cuBLAS",
+        r"cublas|nvjet|xmma_(sparse_)?gemm|^(maxwell|pascal|volta|turing|ampere|hopper|sm\d+)_.*(gemm|16816|1688|884)|gemv|gemmSN|"
+        r"gemmk1|sgemm_largek|splitKreduce|splitK_|\bgemm_kernel|^dot_kernel|^reduce_1Block|trsm|^void gemm",
+    ),
     ("cuFFT / rocFFT", r"cufft|_fft|^fft|rocfft|\bregular_fft|vector_fft"),
     ("CUB / Thrust", r"\bcub::|thrust::|rocprim::|hipcub"),
     ("GPU runtime", r"__amd_rocclr_|^Memset|^Memcpy|hipMem"),
-    (XLA, r"fusion|^wrapped_|^(input|loop|concatenate|transpose|copy|scatter|reduce|sort|iota|broadcast|convert)(_[\w.]*)?(\.kd)?$|\bxla::|"
-     r"redzone_checker|RepeatBufferKernel"),
-)  # fmt: skip
-_PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE if name != "Composable Kernel" else 0)) for name, pattern in _LIBRARIES)
+    (
+        XLA,
+        r"fusion|^wrapped_|^(input|loop|concatenate|transpose|copy|scatter|reduce|sort|iota|broadcast|convert)(_[\w.]*)?(\.kd)?$|\bxla::|"
+        r"redzone_checker|RepeatBufferKernel",
+    ),
+)
+_PATTERNS = tuple(
+    (name, re.compile(pattern, re.IGNORECASE if name != "Composable Kernel" else 0))
+    for name, pattern in _LIBRARIES
+)
 
 # Instructions and tiles in the names of kernels for matrix units, by generation.
 _TENSOR_CORE = re.compile(
@@ -61,9 +89,11 @@ _TENSOR_CORE = re.compile(
         )
     ),
     re.IGNORECASE,
-)  # fmt: skip
+)
 # What says of itself that it multiplies on the ordinary units.
-_ORDINARY = re.compile(r"_ffma_|simt|_sgemm_(?!.*tf32)|_dgemm_(?!.*dmma)|flash_\w*(combine|dot_do_o|convert_dq)", re.IGNORECASE)
+_ORDINARY = re.compile(
+    r"_ffma_|simt|_sgemm_(?!.*tf32)|_dgemm_(?!.*dmma)|flash_\w*(combine|dot_do_o|convert_dq)", re.IGNORECASE
+)
 
 # Operations (their last name, without number) that matrix units can do.
 _ELIGIBLE = re.compile(
@@ -74,7 +104,8 @@ _ELIGIBLE = re.compile(
     r"|_scaled_mm|_scaled_dot_product_\w+attention\w*|_flash_attention\w*|einsum)$"
     r"|^(cublas|cudnn-conv|custom-call-gemm|triton_gemm|gemm_fusion_dot)"
 )
-# Types in the names of kernels. cuBLAS calls its kernels nvjet_<operands, accumulator, result>: t is bfloat16, h is fp16, q is fp8.
+# Types in the names of kernels. cuBLAS calls its kernels nvjet_<operands, accumulator, result>: t is
+# bfloat16, h is fp16, q is fp8.
 _HALF = re.compile(r"half|fp16|bf16|bfloat16|nvjet_(sm\d+_)?[thq]|fp8|float8|e4m3|e5m2", re.IGNORECASE)
 _KEPT_NAMES = 16_384
 _LINE = 80
@@ -84,7 +115,9 @@ _NUMBER = re.compile(r"([._]\d+)+$")
 
 @lru_cache(_KEPT_NAMES)
 def library_of(kernel: str, is_compiled: bool = False) -> str:
-    """The library a kernel is of. `is_compiled`: the trace ties it to an HLO instruction, so that an unknown name is XLA's own."""
+    """The library a kernel is of. `is_compiled`: the trace ties it to an HLO instruction, so that an unknown
+    name is XLA's own.
+    """
     for name, pattern in _PATTERNS:
         if pattern.search(kernel, 0, _LONGEST):
             return name
@@ -94,11 +127,15 @@ def library_of(kernel: str, is_compiled: bool = False) -> str:
 @lru_cache(_KEPT_NAMES)
 def uses_tensor_cores(kernel: str) -> bool:
     """Whether a kernel's name tells of tensor cores (NVIDIA) or matrix cores (AMD)."""
-    return _TENSOR_CORE.search(kernel, 0, _LONGEST) is not None and _ORDINARY.search(kernel, 0, _LONGEST) is None
+    return (
+        _TENSOR_CORE.search(kernel, 0, _LONGEST) is not None and _ORDINARY.search(kernel, 0, _LONGEST) is None
+    )
 
 
 def is_half_precision(text: str) -> bool:
-    """Whether a kernel's name, or the shape of its tensor in words, says that it computes in 16 bits or fewer."""
+    """Whether a kernel's name, or the shape of its tensor in words, says that it computes in 16 bits or
+    fewer.
+    """
     return _HALF.search(text, 0, _LONGEST) is not None
 
 

@@ -1,4 +1,6 @@
-"""One line's events by their contexts: events that have events of the same names around them, of which a line has few."""
+"""One line's events by their contexts: events that have events of the same names around them, of which a line
+has few.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ Rows = npt.NDArray[np.intp]
 class LineContexts:
     """`rows`: the line's events. `parent`: of each among them; `context`: of each.
 
-    By context: `first`, one of its events; `above`, the context around it (-1 for none), which comes before it; `metadata`, its name's row.
+    By context: `first`, one of its events; `above`, the context around it (-1 for none), which comes before
+    it; `metadata`, its name's row.
     """
 
     rows: slice
@@ -37,7 +40,9 @@ class LineContexts:
 
 
 def line_contexts(trace: Trace, line: int, mark: npt.NDArray[np.uint16] | None = None) -> LineContexts:
-    """The contexts of a line. `mark`: of each of its events; those with other marks are in contexts of their own."""
+    """The contexts of a line. `mark`: of each of its events; those with other marks are in contexts of their
+    own.
+    """
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     parent = parents_within(trace, rows)
     metadata = trace.events["metadata"][rows]
@@ -68,13 +73,21 @@ def contexts_of(trace: Trace, events: Int64s) -> LineContexts:
     context, first = contexts(within, trace.events["metadata"][kept])
     rows = slice(int(kept[0]), int(kept[-1]) + 1) if len(kept) else slice(0, 0)
     return LineContexts(
-        rows, trace.events["start_ps"][kept], trace.events["duration_ps"][kept], within, context[np.searchsorted(kept, events)],
-        kept[first].astype(np.int32), _above(within, context, first), metadata[first],
-    )  # fmt: skip
+        rows,
+        trace.events["start_ps"][kept],
+        trace.events["duration_ps"][kept],
+        within,
+        context[np.searchsorted(kept, events)],
+        kept[first].astype(np.int32),
+        _above(within, context, first),
+        metadata[first],
+    )
 
 
 def innermost(trace: Trace, rows: slice, parent: Int32s) -> tuple[Int64s, Int64s, Rows]:
-    """Stretches between any two starts and ends of a line's events, each with the innermost event that is on, of those in `rows`."""
+    """Stretches between any two starts and ends of a line's events, each with the innermost event that is on,
+    of those in `rows`.
+    """
     each = np.arange(len(parent), dtype=np.int32)
     everywhere = np.array([0]), np.array([np.iinfo(np.int64).max])
     start, end, _window, event, _last = stretches(
@@ -92,10 +105,16 @@ def parents_within(trace: Trace, rows: slice) -> Int32s:
 
 def _above(parent: Int32s, context: Int32s, first: Int32s) -> Int32s:
     around = parent[first]
-    return np.where(around >= 0, context[np.maximum(around, 0)], -1).astype(np.int32) if len(context) else around.astype(np.int32)
+    return (
+        np.where(around >= 0, context[np.maximum(around, 0)], -1).astype(np.int32)
+        if len(context)
+        else around.astype(np.int32)
+    )
 
 
 def nearest(parent: Int32s, chosen: npt.NDArray[np.bool_]) -> Int32s:
     """The innermost chosen one around each, itself included; -1 where there is none."""
-    found: Int32s = flood(parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32))
+    found: Int32s = flood(
+        parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32)
+    )
     return found

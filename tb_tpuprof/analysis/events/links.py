@@ -1,6 +1,7 @@
 """Ties between events of different threads and devices: who scheduled, launched or fed whom.
 
-A tie is (group of producers) → (group of consumers) under one key: every consumer is a child of every producer.
+A tie is (group of producers) → (group of consumers) under one key: every consumer is a child of every
+producer.
 """
 
 from __future__ import annotations
@@ -14,18 +15,45 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.names import MEMCPY, UNKNOWN, parse_op
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import Keys, Rows, distinct, events_named, events_with, first_ints, metadata_named, mix, values_at
+from tb_tpuprof.analysis.events.stat_rows import (
+    Keys,
+    Rows,
+    distinct,
+    events_named,
+    events_with,
+    first_ints,
+    metadata_named,
+    mix,
+    values_at,
+)
 from tb_tpuprof.native import match
 from tb_tpuprof.trace.trace import Trace
 
 # What `match` finds.
-Matched = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], int]
+Matched = tuple[
+    npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], int
+]
 # What context types (`_pt`, `_ct`) are called, by number.
 CONTEXTS = (
-    "context", "context", "TF executor", "TFRT executor", "batch scheduler", "PjRt", "adaptive batch", "TFRT TPU runtime",
-    "TPU embedding", "GPU launch", "batcher", "TPU stream", "TPU launch", "Pathways executor", "PjRt call", "thread pool",
-    "JAX serving", "SparseCore offload",
-)  # fmt: skip
+    "context",
+    "context",
+    "TF executor",
+    "TFRT executor",
+    "batch scheduler",
+    "PjRt",
+    "adaptive batch",
+    "TFRT TPU runtime",
+    "TPU embedding",
+    "GPU launch",
+    "batcher",
+    "TPU stream",
+    "TPU launch",
+    "Pathways executor",
+    "PjRt call",
+    "thread pool",
+    "JAX serving",
+    "SparseCore offload",
+)
 _RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
 _MOST_TYPES = 63  # context types are small numbers
 _CROWD = 64  # with this many on both sides an id says nothing any more
@@ -54,7 +82,9 @@ class Ties:
 
 
 def ties(trace: Trace) -> Ties:
-    """All ties of a trace: contexts (`_pt`/`_p` → `_ct`/`_c`), executor → iterator, kernel launch → kernel, TPU launch → module."""
+    """All ties of a trace: contexts (`_pt`/`_p` → `_ct`/`_c`), executor → iterator, kernel launch → kernel,
+    TPU launch → module.
+    """
     parts = [(kind, part) for kind, part in _all(trace) if len(part[0]) and len(part[2])]
     kinds: list[tuple[int, str]] = []
     columns: list[list[npt.NDArray[np.int32]]] = [[], [], [], []]
@@ -67,7 +97,10 @@ def ties(trace: Trace) -> Ties:
         columns[2].append(_at(consumer, to_at))
         columns[3].append(to_hub + np.int32(n_hubs) if n_hubs else to_hub)
         n_hubs += n_here
-    joined = [column[0] if len(column) == 1 else np.concatenate([np.empty(0, np.int32), *column]) for column in columns]
+    joined = [
+        column[0] if len(column) == 1 else np.concatenate([np.empty(0, np.int32), *column])
+        for column in columns
+    ]
     return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs, tuple(kinds))
 
 
@@ -87,7 +120,9 @@ def _all(trace: Trace) -> Iterator[tuple[str, Part]]:
 
 
 def matched(made: Keys, used: Keys) -> Matched:
-    """Which producers and consumers have a counterpart, and the hub of each (see `native.match`); a crowd of 64 on both sides is none."""
+    """Which producers and consumers have a counterpart, and the hub of each (see `native.match`); a crowd of
+    64 on both sides is none.
+    """
     found: Matched | None = match(made, used, _CROWD)
     if found is None:  # scattered keys: their ranks lie close together
         keys = distinct(np.concatenate((made, used)))
@@ -98,7 +133,9 @@ def matched(made: Keys, used: Keys) -> Matched:
 
 def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
     """Producers and consumers by context type (`_pt`, `_ct`) and id (`_p`, `_c`); one part per type."""
-    (producer, made_type, made), (consumer, used_type, used) = (_typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c")))
+    (producer, made_type, made), (consumer, used_type, used) = (
+        _typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c"))
+    )
     if not len(made) or not len(used):
         return
     known = made_type
@@ -108,8 +145,12 @@ def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
         of_made, of_used = made_type == kind, used_type == kind
         if of_used.any():
             name = context_name(kind)
-            by_producer = _with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made])))
-            by_consumer = _with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used])))
+            by_producer = _with_process(
+                trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made]))
+            )
+            by_consumer = _with_process(
+                trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used]))
+            )
             yield name, (*by_producer, *by_consumer)
 
 
@@ -153,7 +194,9 @@ def _executor_to_iterators(trace: Trace) -> Part:
 
 @once
 def launch_to_kernel(trace: Trace) -> Part:
-    """A host event with a `correlation_id` launches the device event with the same; framework operations launch nothing."""
+    """A host event with a `correlation_id` launches the device event with the same; framework operations
+    launch nothing.
+    """
     rows, ids = first_ints(trace, "correlation_id")
     if not len(rows):
         none = np.empty(0, np.intp), np.empty(0, np.int64)
@@ -164,14 +207,19 @@ def launch_to_kernel(trace: Trace) -> Part:
     if not len(launch):
         return np.empty(0, np.intp), np.empty(0, np.int64), rows, ids
     metadata = trace.events["metadata"][rows[launch]]
-    named = {row: parse_op(trace.strings[trace.metadata["name"][row]]).category for row in np.unique(metadata).tolist()}
+    named = {
+        row: parse_op(trace.strings[trace.metadata["name"][row]]).category
+        for row in np.unique(metadata).tolist()
+    }
     known = np.array([row for row, category in named.items() if category not in (UNKNOWN, MEMCPY)], np.int64)
     launch = launch[~np.isin(metadata, known)]
     return *_latest(rows[launch], ids[launch]), rows[~on_host], ids[~on_host]
 
 
 def _tpu_launches(trace: Trace) -> Iterator[Part]:
-    """Enqueueing a program on the host → its module on the TPU and its call-backs, by device, queue, run and core type."""
+    """Enqueueing a program on the host → its module on the TPU and its call-backs, by device, queue, run and
+    core type.
+    """
     cores = planes(trace).tensor_cores
     rows, _ = events_with(trace, "queue_id", "run_id")
     if not cores or not len(rows):

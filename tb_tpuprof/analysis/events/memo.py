@@ -1,7 +1,8 @@
-"""Analyses build on one another: a function marked `once` is computed once per Trace and kept as long as the Trace.
+"""Analyses build on one another: a function marked `once` is computed once per Trace and kept as long as the
+Trace.
 
-What does not build on one another runs side by side: `together` for analyses, `shares` for the lines of a trace. NumPy and the
-native loops let go of the interpreter's lock, so threads are enough.
+What does not build on one another runs side by side: `together` for analyses, `shares` for the lines of a
+trace. NumPy and the native loops let go of the interpreter's lock, so threads are enough.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def once(function: Callable[[Trace], T]) -> Callable[[Trace], T]:
 
 
 def together(trace: Trace, *functions: Callable[[Trace], Any]) -> None:
-    """Compute analyses that are marked `once` ahead of their use, side by side where the trace is large enough."""
+    """Compute analyses that are marked `once` ahead of their use, side by side where the trace is large
+    enough.
+    """
     if trace.n_events >= _FEW_EVENTS:
         beside(trace.n_events, *(partial(function, trace) for function in functions))
 
@@ -55,12 +58,14 @@ def beside(n_events: int, *jobs: Callable[[], object]) -> None:
 
 
 def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -> list[T]:
-    """Give each processor a run of consecutive lines with about equally many events; `work` takes the first line and the one after
-    the last. Returns what it returned, run by run.
+    """Give each processor a run of consecutive lines with about equally many events; `work` takes the first
+    line and the one after the last. Returns what it returned, run by run.
     """
     n_events, n_lines = int(line_offsets[-1]), len(line_offsets) - 1
     n = min(threads.n_threads(), n_lines) if n_events >= _FEW_EVENTS else 1
     if n < 2:
         return [work(0, n_lines)]
     cuts = np.searchsorted(line_offsets, [n_events * i // n for i in range(1, n)]).tolist()
-    return threads.done(partial(work, first, end) for first, end in zip([0, *cuts], [*cuts, n_lines], strict=True))
+    return threads.done(
+        partial(work, first, end) for first, end in zip([0, *cuts], [*cuts, n_lines], strict=True)
+    )

@@ -1,4 +1,6 @@
-"""Names of events and operations: what framework, operation and type a name stands for. Looked at once per distinct name."""
+"""Names of events and operations: what framework, operation and type a name stands for. Looked at once per
+distinct name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ _TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
 _GRAPH_LAUNCH = re.compile(r"((cuda|hip|cu)GraphLaunch)\w*( in .*)?", re.DOTALL)
-_FETCH = re.compile(r"enumerate\((DataLoader|DataPipe)\)#.*|.*\btorch(data)?/.*(data_?loader|datapipe)\w*\.py\(\d+\): __next__", re.DOTALL)
+_FETCH = re.compile(
+    r"enumerate\((DataLoader|DataPipe)\)#.*|.*\btorch(data)?/.*(data_?loader|datapipe)\w*\.py\(\d+\): "
+    r"__next__",
+    re.DOTALL,
+)
 _COLLECTIVE = re.compile(r"\w+ \(record_param_comms\)")
 _PYTORCH_NAMESPACES = ("aten::", "c10d::", "torch::", "prim::", "quantized::", "fbgemm::", "torchvision::")
 _NUMBER_SUFFIX = re.compile(r"_[+-]?\d+$")
@@ -36,11 +42,11 @@ class Op:
 def parse_op(full_name: str) -> Op:
     """The operation that a traced name such as `scope/name:Type` stands for.
 
-    Without a colon it is a copy between memories or unknown. `Iterator::…` and
-    `ReduceIterator::…` (a loop over a dataset inside of a function) are stages of a tf.data pipeline. A capitalised
-    type is TensorFlow's, a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's
-    last part without its number. An operator of PyTorch is called by its namespace (`aten::mm`); what follows is its type.
-    The launch of a CUDA or HIP graph (`cudaGraphLaunch in my::operator`) is of that type.
+    Without a colon it is a copy between memories or unknown. `Iterator::…` and `ReduceIterator::…` (a loop
+    over a dataset inside of a function) are stages of a tf.data pipeline. A capitalised type is TensorFlow's,
+    a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's last
+    part without its number. An operator of PyTorch is called by its namespace (`aten::mm`); what follows is
+    its type. The launch of a CUDA or HIP graph (`cudaGraphLaunch in my::operator`) is of that type.
     """
     graph = _GRAPH_LAUNCH.fullmatch(full_name)
     if graph:
@@ -66,7 +72,9 @@ def parse_op(full_name: str) -> Op:
 
 
 def hlo_op_type(hlo_op: str) -> str:
-    """The kind of an HLO instruction from its name: `dot.12` → `dot`, `loop_add_fusion.3.clone` → `loop_add_fusion`."""
+    """The kind of an HLO instruction from its name: `dot.12` → `dot`, `loop_add_fusion.3.clone` →
+    `loop_add_fusion`.
+    """
     return _HLO_SUFFIX.sub("", hlo_op) or hlo_op
 
 
@@ -79,7 +87,9 @@ def _memcpy_kind(name: str) -> str:
 
 
 def is_fetch(name: str) -> bool:
-    """Whether a host event fetches a batch from PyTorch's data loader: as PyTorch names it, or the frame of its Python tracer."""
+    """Whether a host event fetches a batch from PyTorch's data loader: as PyTorch names it, or the frame of
+    its Python tracer.
+    """
     return _FETCH.fullmatch(name) is not None
 
 

@@ -1,4 +1,6 @@
-"""Events of a line as a forest: which event contains which, and the spans that thread pools mark by a start and a stop."""
+"""Events of a line as a forest: which event contains which, and the spans that thread pools mark by a start
+and a stop.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _REGION_STOP = "ThreadpoolListener::StopRegion"
 
 @dataclass(frozen=True)
 class Regions:
-    """Work that a thread pool runs between two marks. `event`: the start marks (ascending); `end_ps`: when each region ends."""
+    """Work that a thread pool runs between two marks. `event`: the start marks (ascending); `end_ps`: when
+    each region ends.
+    """
 
     event: npt.NDArray[np.intp]
     end_ps: npt.NDArray[np.int64]
@@ -29,10 +33,11 @@ def regions(trace: Trace) -> Regions:
     """Match each start mark with the last stop mark before the next start on its line.
 
     marks     ▏start        ▏stop        ▏start   ▏start
-    region    ├─────────────┤            ├────────┤├── … all that lies inside belongs to whoever scheduled the region
+    region    ├─────────────┤            ├────────┤├── … all that lies inside belongs to whoever scheduled the
+    region
 
-    XLA writes a stop when the thread runs next, so that a thread's last region often has none: such a region ends where the line's next
-    one begins, and the last one with the line's last event.
+    XLA writes a stop when the thread runs next, so that a thread's last region often has none: such a region
+    ends where the line's next one begins, and the last one with the line's last event.
     """
     marks = events_named(trace, (_REGION_START, _REGION_STOP))
     is_start = metadata_named(trace, (_REGION_START,))[trace.events["metadata"][marks]]
@@ -42,7 +47,8 @@ def regions(trace: Trace) -> Regions:
         return Regions(np.empty(0, np.intp), np.empty(0, np.int64))
     line = trace.lines_at(start_rows)
     line_end = trace.line_offsets[line + 1]
-    # The last mark before the next start and on the same line: a stop, or the start itself where no stop followed.
+    # The last mark before the next start and on the same line: a stop, or the start itself where no stop
+    # followed.
     last = np.minimum(np.append(at[1:], len(marks)), np.searchsorted(marks, line_end)) - 1
     end = trace.events["start_ps"][marks[last]]
     open_ = np.flatnonzero(last == at)
@@ -52,9 +58,14 @@ def regions(trace: Trace) -> Regions:
 
 
 def _open_ends(
-    trace: Trace, first: npt.NDArray[np.intp], following: npt.NDArray[np.intp], line_end: npt.NDArray[np.int64]
+    trace: Trace,
+    first: npt.NDArray[np.intp],
+    following: npt.NDArray[np.intp],
+    line_end: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
-    """Ends of regions without a stop, of which `following` are the next starts and `line_end` the rows after their lines' last events."""
+    """Ends of regions without a stop, of which `following` are the next starts and `line_end` the rows after
+    their lines' last events.
+    """
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
     follows = following < line_end
     ends: npt.NDArray[np.int64] = start[first]
@@ -81,7 +92,9 @@ def event_ends(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64
 
 @once
 def parents(trace: Trace) -> npt.NDArray[np.int32]:
-    """The event that directly contains each event on its line, -1 if none. Asynchronous events (stat `_a`) take no part."""
+    """The event that directly contains each event on its line, -1 if none. Asynchronous events (stat `_a`)
+    take no part.
+    """
     take = None
     flags = trace.event_stats.ints("_a")
     if len(flags.owner):
@@ -96,7 +109,9 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
     return parent
 
 
-def are_inside(trace: Trace, rows: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def are_inside(
+    trace: Trace, rows: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """Whether an event of a chosen metadata row is around each event, itself not counted."""
     parent, metadata = parents(trace), trace.events["metadata"]
     at = parent[rows]
@@ -108,7 +123,9 @@ def are_inside(trace: Trace, rows: npt.NDArray[np.intp], chosen: npt.NDArray[np.
     return found
 
 
-def nest_rows(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def nest_rows(
+    trace: Trace, rows: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Nest a subset of events among themselves: (parent as an index into `rows`, self time in ps)."""
     start, end = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     end += start

@@ -1,4 +1,6 @@
-"""Planes and lines by role: which hold host threads, which devices, and which lines a viewer derived from others."""
+"""Planes and lines by role: which hold host threads, which devices, and which lines a viewer derived from
+others.
+"""
 
 from __future__ import annotations
 

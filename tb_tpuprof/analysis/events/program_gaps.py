@@ -1,4 +1,5 @@
-"""Programs and the operations that ran in them → the stretches in which a device had a program to run but ran no operation.
+"""Programs and the operations that ran in them → the stretches in which a device had a program to run but ran
+no operation.
 
 XLA Modules     ├──────────────── jit_step ────────────────┤
 XLA Ops           ├fusion.1┤├add┤          ├all-reduce┤
@@ -28,7 +29,9 @@ class Gaps:
 
 
 def gaps_within(trace: Trace, programs: tuple[Int64s, Int64s], operations: npt.NDArray[np.integer]) -> Gaps:
-    """Gaps of MIN_GAP_PS and more between `operations` (rows of `events` by start) within programs (starts and ends, by start)."""
+    """Gaps of MIN_GAP_PS and more between `operations` (rows of `events` by start) within programs (starts
+    and ends, by start).
+    """
     starts, ends = programs
     op_start = trace.events["start_ps"][operations]
     op_end = np.maximum.accumulate(op_start + trace.events["duration_ps"][operations])

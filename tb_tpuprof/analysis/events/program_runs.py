@@ -1,9 +1,11 @@
-"""XLA:CPU on one device: the call that dispatches a program → when the program's run on the thread pool ended.
+"""XLA:CPU on one device: the call that dispatches a program → when the program's run on the thread pool
+ended.
 
     thread   │call 1│call 2│call 3│
     pool        ├ run 71 ──────┤├ run 72 ──────┤├ run 73 ──────┤
 
-Calls and runs share no number there, and each program numbers its runs from a base of its own, but runs start in the order of their calls.
+Calls and runs share no number there, and each program numbers its runs from a base of its own, but runs start
+in the order of their calls.
 """
 
 from __future__ import annotations
@@ -15,14 +17,18 @@ from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes, events_named, first_ints
 from tb_tpuprof.trace.trace import Trace
 
-_CALLS = tuple(f"{name}::ExecuteHelperOnSingleDevice" for name in ("CommonPjRtLoadedExecutable", "PjRtCpuLoadedExecutable"))
+_CALLS = tuple(
+    f"{name}::ExecuteHelperOnSingleDevice"
+    for name in ("CommonPjRtLoadedExecutable", "PjRtCpuLoadedExecutable")
+)
 
 
 def run_ends(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Calls and when the run of each ended, in ps; none where calls name their run (several devices), or where no call was traced.
+    """Calls and when the run of each ended, in ps; none where calls name their run (several devices), or
+    where no call was traced.
 
-    Of more runs than calls the last count: the others were called before the capture began. Of more calls the first: the runs of
-    the others began after it.
+    Of more runs than calls the last count: the others were called before the capture began. Of more calls the
+    first: the runs of the others began after it.
     """
     none = np.empty(0, np.intp), np.empty(0, np.int64)
     calls = events_named(trace, _CALLS)

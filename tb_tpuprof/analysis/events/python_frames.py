@@ -1,7 +1,8 @@
-"""Names on a Python thread: frames of the Python tracer, the user's annotations, and which of them wait or hand over data.
+"""Names on a Python thread: frames of the Python tracer, the user's annotations, and which of them wait or
+hand over data.
 
-Frames are called `$train.py:15 batches` (the file, the line at which the function is defined, the function) or `$time sleep` (a module
-and a function written in C); PyTorch's tracer calls them `train.py(15): batches`.
+Frames are called `$train.py:15 batches` (the file, the line at which the function is defined, the function)
+or `$time sleep` (a module and a function written in C); PyTorch's tracer calls them `train.py(15): batches`.
 """
 
 from __future__ import annotations
@@ -23,36 +24,43 @@ _TORCH_FRAME = re.compile(r"(?P<file>[^():]+\.pyx?)\((?P<line>\d+)\): (?P<functi
 _TORCH_BUILTIN = re.compile(r"<built-in (?:method|function) (?P<function>\w+)\b.*>")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-# Functions that return only when something else has happened. `get` and `read` alone are dictionaries and text more often than not,
-# but then they take no time.
+# Functions that return only when something else has happened. `get` and `read` alone are dictionaries and
+# text more often than not, but then they take no time.
 _WAITS = _set(
-    "sleep wait wait_for acquire poll epoll select join recv recv_into recvfrom recvmsg accept read readinto readline result "
+    "sleep wait wait_for acquire poll epoll select join recv recv_into recvfrom recvmsg accept read readinto "
+    "readline result "
     "get block_until_ready synchronize sched_yield TFE_ExecutorWaitForAllPendingNodes"
 )
-_LIBRARY_WAITS = _set("threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize")
+_LIBRARY_WAITS = _set(
+    "threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize"
+)
 _LIBRARY = _LIBRARY_WAITS | frozenset(("contextlib", "_bootstrap", "functools", "profiler"))
-# What says that a function or annotation hands over data, and what says that it is the step itself however it goes on.
+# What says that a function or annotation hands over data, and what says that it is the step itself however it
+# goes on.
 _DATA_WORDS = _set(
-    "load loader loading loaded dataloader data dataset datasets next batch batches input inputs fetch read reader reading "
-    "prefetch generator gen feed feeder pipeline iterator sample samples examples records decode augment preprocess tokenize "
-    "shard"
+    "load loader loading loaded dataloader data dataset datasets next batch batches input inputs fetch read "
+    "reader reading prefetch generator gen feed feeder pipeline iterator sample samples examples records "
+    "decode augment preprocess tokenize shard"
 )
 _STEP_WORDS = _set(
-    "train training test eval evaluate validate step update loss forward backward grad gradient apply norm on fit predict "
+    "train training test eval evaluate validate step update loss forward backward grad gradient apply norm "
+    "on fit predict "
     "model main run parallel loop epoch device init compile optimizer save checkpoint log write"
 )
 _LOADER_FILES = _set("dataloader iterator_ops data_loader dataset_iterator lazy_dataset grain_pool")
 _RUNTIME = re.compile(
     r"PjitFunction\(|TFE_|Eager[A-Z]|FunctionRun|SessionRun|RunGraph|Xla|XLA|P[jJ][rR][tT]|Execut|ParseArguments|DevicePut|"
-    r"Handle (?:inputs|outputs|input)|Wait for |Allocate|Build buffer|Make(?:Output|Iterator)|Memory(?:All|Deall)|Mem[cC]py|[DH]2[DH] |"
+    r"Handle (?:inputs|outputs|input)|Wait for |Allocate|Build buffer|"
+    r"Make(?:Output|Iterator)|Memory(?:All|Deall)|Mem[cC]py|[DH]2[DH] |"
     r"ValidateInput|(?:Prefetch|Parallel)\w*(?:Consume|Produce)|np\.asarray|ArrayImpl|shard_args|batched_device_put|cpp_pjit|"
-    r"convert_to_tensor|tf\.constant|RecordUsage|ThenExecute|RemoteCall|Resolve constant|Codegen|LoadProgram|hip[A-Z]|cu[A-Z]|cuda|"
-    r"end: |Infeed|Outfeed|TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|Acquire semaphore|"
-    r"Release semaphore|PCIe|MapDma|Linearize|Delinearize"
+    r"convert_to_tensor|tf\.constant|RecordUsage|ThenExecute|RemoteCall|Resolve constant|"
+    r"Codegen|LoadProgram|hip[A-Z]|cu[A-Z]|cuda|"
+    r"end: |Infeed|Outfeed|TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|"
+    r"Acquire semaphore|Release semaphore|PCIe|MapDma|Linearize|Delinearize"
 )
 _COMPILE = re.compile(
-    r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule|lower_sharding_computation|tf\.function-graph_building)|\w*Compiler::(?!BufferFrom)|"
-    r"\w+::Compile"
+    r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule|lower_sharding_computation|"
+    r"tf\.function-graph_building)|\w*Compiler::(?!BufferFrom)|\w+::Compile"
 )
 
 
@@ -69,7 +77,9 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of the Python tracer: `file` and `line` of the function's definition, empty and 0 where it is written in C."""
+    """A frame of the Python tracer: `file` and `line` of the function's definition, empty and 0 where it is
+    written in C.
+    """
 
     function: str
     file: str = ""
@@ -108,7 +118,9 @@ def frame_of(name: str) -> Frame | None:
 
 
 def _says_data(name: str) -> bool:
-    """Whether a name speaks of handing over data, and not of a step: `load_batch`, `NextBatch`, but not `train_on_batch`."""
+    """Whether a name speaks of handing over data, and not of a step: `load_batch`, `NextBatch`, but not
+    `train_on_batch`.
+    """
     words = {word.lower() for word in _WORDS.findall(name)}
     return bool(words & _DATA_WORDS) and not words & _STEP_WORDS
 
@@ -127,7 +139,8 @@ def kind_of(name: str) -> Kind:
         return Kind.WAIT
     if frame.function == "__next__" or (frame.stem in _LOADER_FILES and not frame.function.startswith("_")):
         return Kind.LOADER
-    # A framework's `read_variable_op` and `batch_all_reduce` are no input: of its functions those of its data files alone are.
+    # A framework's `read_variable_op` and `batch_all_reduce` are no input: of its functions those of its data
+    # files alone are.
     is_framework = frame.stem in library_files()["framework"] and not _says_data(frame.stem)
     if frame.is_users and not is_framework and _says_data(frame.function):
         return Kind.LOADER

@@ -27,7 +27,8 @@ def first_ints(trace: Trace, key: str) -> tuple[Rows, Keys]:
 def events_with(trace: Trace, *keys: str) -> tuple[Rows, Keys]:
     """Events that have all of the integer stats, and one number that stands for their values together.
 
-    Two events have the same number when all their values are equal (and else only by an accident of 1 in 2^64).
+    Two events have the same number when all their values are equal (and else only by an accident of 1 in
+    2^64).
     """
     owner, combined = first_ints(trace, keys[0])
     for key in keys[1:]:
@@ -41,7 +42,9 @@ def events_with(trace: Trace, *keys: str) -> tuple[Rows, Keys]:
 
 
 def distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Distinct values, ascending. For many values that are mostly distinct this beats np.unique's hashing several times."""
+    """Distinct values, ascending. For many values that are mostly distinct this beats np.unique's hashing
+    several times.
+    """
     ordered = np.sort(values)
     first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     kept: npt.NDArray[np.int64] = ordered[first]
@@ -72,7 +75,12 @@ def values_at(rows: npt.NDArray[np.integer], owner: Rows, value: Keys, missing: 
     """The value of each row, `missing` where it has none. `owner` ascends."""
     if len(owner) == len(rows) and np.array_equal(owner, rows):
         return value.astype(np.int64)
-    known: Keys = look_up(np.ascontiguousarray(owner, np.int32), np.ascontiguousarray(value, np.int64), np.ascontiguousarray(rows), missing)
+    known: Keys = look_up(
+        np.ascontiguousarray(owner, np.int32),
+        np.ascontiguousarray(value, np.int64),
+        np.ascontiguousarray(rows),
+        missing,
+    )
     return known
 
 
@@ -92,5 +100,7 @@ def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt
 def events_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.intp]:
     """Events called by one of the names, ascending."""
     wanted = metadata_named(trace, names)
-    rows: npt.NDArray[np.intp] = rows_of(trace.events["metadata"], wanted.view(np.uint8)) if wanted.any() else np.empty(0, np.intp)
+    rows: npt.NDArray[np.intp] = (
+        rows_of(trace.events["metadata"], wanted.view(np.uint8)) if wanted.any() else np.empty(0, np.intp)
+    )
     return rows

@@ -1,7 +1,9 @@
-"""A graph's scopes, some of them open -> what is drawn: boxes of closed scopes, operations of open ones, and the edges between them.
+"""A graph's scopes, some of them open -> what is drawn: boxes of closed scopes, operations of open ones, and
+the edges between them.
 
-open: (graph), train          drawn:   [init]   ┌ train ────────────┐      an edge from any operation of `init` to one of
-train/dense/… train/Relu               [init] ─►│ [dense] ─► Relu   │      `train/dense` is drawn from box to box
+open: (graph), train          drawn:   [init]   ┌ train ────────────┐      an edge from any operation of
+`init` to one of train/dense/… train/Relu               [init] ─►│ [dense] ─► Relu   │      `train/dense` is
+drawn from box to box
                                                 └───────────────────┘
 """
 
@@ -25,11 +27,12 @@ _OPEN_BY_ITSELF = 40
 
 @dataclass(frozen=True)
 class Drawing:
-    """A row per item, frames before what is in them. `kind`: row of KINDS; `frame`: the open scope that it is in, -1 at the top.
+    """A row per item, frames before what is in them. `kind`: row of KINDS; `frame`: the open scope that it is
+    in, -1 at the top.
 
-    `scope` is the row of Scopes, `node` that of the graph, -1 for others; `rest` are the children beyond the limit together.
-    `counts` [n, statuses] of the operations. `edges` (from, to, operations' edges in it) between items, `calls` the same from who calls
-    a function. `n_cut` edges are left out.
+    `scope` is the row of Scopes, `node` that of the graph, -1 for others; `rest` are the children beyond the
+    limit together. `counts` [n, statuses] of the operations. `edges` (from, to, operations' edges in it)
+    between items, `calls` the same from who calls a function. `n_cut` edges are left out.
     """
 
     kind: Ints
@@ -46,11 +49,14 @@ class Drawing:
         return len(self.kind)
 
 
-def drawing(found: Compatibility, tree: Scopes, toggled: Iterable[int] = (), told: Mapping[int, bool] | None = None) -> Drawing:
-    """The drawing with scopes open that lead to incompatible operations; `toggled` ones are the other way round, `told` ones as told.
+def drawing(
+    found: Compatibility, tree: Scopes, toggled: Iterable[int] = (), told: Mapping[int, bool] | None = None
+) -> Drawing:
+    """The drawing with scopes open that lead to incompatible operations; `toggled` ones are the other way
+    round, `told` ones as told.
 
-    Of an open scope at most MAX_CHILDREN are drawn one by one, incompatible ones and large ones first; where MAX_ITEMS are drawn no
-    further scope opens.
+    Of an open scope at most MAX_CHILDREN are drawn one by one, incompatible ones and large ones first; where
+    MAX_ITEMS are drawn no further scope opens.
     """
     layout = _Layout(found, tree, set(toggled), told or {})
     layout.fill()
@@ -60,7 +66,9 @@ def drawing(found: Compatibility, tree: Scopes, toggled: Iterable[int] = (), tol
 class _Layout:
     """Items as they are placed, scope by scope from the top."""
 
-    def __init__(self, found: Compatibility, tree: Scopes, toggled: set[int], told: Mapping[int, bool]) -> None:
+    def __init__(
+        self, found: Compatibility, tree: Scopes, toggled: set[int], told: Mapping[int, bool]
+    ) -> None:
         self.found, self.tree, self.toggled, self.told = found, tree, toggled, told
         n = len(tree.name)
         by_parent = np.argsort(tree.parent, kind="stable")
@@ -73,8 +81,12 @@ class _Layout:
         self.node: list[int] = []
         self.is_open: list[bool] = []
         self.counts: list[Ints] = []
-        self.of_scope = np.full(n, -1, np.int64)  # the item that stands for a closed scope, or for one left out
-        self.of_node = np.full(len(found.graph), -1, np.int64)  # the item of a node that is drawn, or left out with others
+        self.of_scope = np.full(
+            n, -1, np.int64
+        )  # the item that stands for a closed scope, or for one left out
+        self.of_node = np.full(
+            len(found.graph), -1, np.int64
+        )  # the item of a node that is drawn, or left out with others
 
     def children(self, scope: int) -> tuple[Ints, Ints]:
         """Rows of the scopes right below, and of the operations right in it."""
@@ -96,7 +108,9 @@ class _Layout:
             waiting = [(self.scope[item], item) for item in self._opened(next_level)]
 
     def _opened(self, candidates: list[tuple[int, int]]) -> list[int]:
-        """Of scopes just placed those that open: by themselves while items are few, or as toggled or told, while there is room."""
+        """Of scopes just placed those that open: by themselves while items are few, or as toggled or told,
+        while there is room.
+        """
         opened = []
         n_items = len(self.kind)
         for scope, item in candidates:
@@ -127,8 +141,13 @@ class _Layout:
                 self.of_node[node] = self._add(OPERATION, frame, scope, node, counts)
         left = order[MAX_CHILDREN:]
         if len(left):
-            rest_scopes, rest_nodes = scopes[left[left < len(scopes)]], nodes[left[left >= len(scopes)] - len(scopes)]
-            counts = self.tree.counts[rest_scopes].sum(0) + np.bincount(self.found.status[rest_nodes], minlength=len(STATUSES))
+            rest_scopes, rest_nodes = (
+                scopes[left[left < len(scopes)]],
+                nodes[left[left >= len(scopes)] - len(scopes)],
+            )
+            counts = self.tree.counts[rest_scopes].sum(0) + np.bincount(
+                self.found.status[rest_nodes], minlength=len(STATUSES)
+            )
             item = self._add(REST, frame, scope, -1, counts)
             self.of_scope[rest_scopes] = item
             self.of_node[rest_nodes] = item
@@ -148,15 +167,21 @@ class _Layout:
         stands = self._stands()
         graph = self.found.graph
         index = {
-            name: row for row, (name, path) in enumerate(zip(self.tree.function, self.tree.path, strict=True)) if name and name == path
+            name: row
+            for row, (name, path) in enumerate(zip(self.tree.function, self.tree.path, strict=True))
+            if name and name == path
         }
         of_function = np.array([self._of_whole(index.get(name, -1)) for name in graph.functions], np.int64)
         edges, n_cut = self._joined(stands[graph.edges[:, 0]], stands[graph.edges[:, 1]])
         callee = of_function[graph.calls[:, 1]] if len(of_function) else np.empty(0, np.int64)
         calls, n_more = self._joined(stands[graph.calls[:, 0]], callee)
         counts = np.array(self.counts, np.int64).reshape(len(self.kind), len(STATUSES))
-        kind, frame, scope, node = (np.array(values, np.int64) for values in (self.kind, self.frame, self.scope, self.node))
-        return Drawing(kind, frame, scope, node, np.array(self.is_open, np.bool_), counts, edges, calls, n_cut + n_more)
+        kind, frame, scope, node = (
+            np.array(values, np.int64) for values in (self.kind, self.frame, self.scope, self.node)
+        )
+        return Drawing(
+            kind, frame, scope, node, np.array(self.is_open, np.bool_), counts, edges, calls, n_cut + n_more
+        )
 
     def _stands(self) -> Ints:
         """The item that stands for each node of the graph."""
@@ -179,7 +204,9 @@ class _Layout:
         return -1
 
     def _joined(self, start: Ints, end: Ints) -> tuple[Ints, int]:
-        """Distinct pairs of different items with how many edges each stands for, the thickest first; and how many pairs are left out."""
+        """Distinct pairs of different items with how many edges each stands for, the thickest first; and how
+        many pairs are left out.
+        """
         drawn = (start >= 0) & (end >= 0) & (start != end)
         n = max(len(self.kind), 1)
         pairs, counts = np.unique(start[drawn] * n + end[drawn], return_counts=True)

@@ -1,4 +1,6 @@
-"""Statuses of a graph's operations -> a tree of its name scopes and functions, each with how many of its operations have which status."""
+"""Statuses of a graph's operations -> a tree of its name scopes and functions, each with how many of its
+operations have which status.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Scopes:
-    """A row per scope, parents before their children; `counts` [n, statuses] include what lies below. Row 0 is the whole graph.
+    """A row per scope, parents before their children; `counts` [n, statuses] include what lies below. Row 0
+    is the whole graph.
 
-    `of_node` is the row of the scope that each node of the graph counts in. `function` is the function's name that a scope lies in,
-    empty in the graph itself. `n_merged` scopes were too many or too deep: their operations count in the nearest scope that is there.
+    `of_node` is the row of the scope that each node of the graph counts in. `function` is the function's name
+    that a scope lies in, empty in the graph itself. `n_merged` scopes were too many or too deep: their
+    operations count in the nearest scope that is there.
     """
 
     name: tuple[str, ...]
@@ -58,17 +62,21 @@ def scopes(found: Compatibility) -> Scopes:
     """The tree. Of siblings those with the most incompatible operations come first, then by size."""
     graph = found.graph
     n_scopes = max(len(graph.scope.strings), 1)
-    keys, which = np.unique((graph.function.astype(np.int64) + 1) * n_scopes + graph.scope.codes, return_inverse=True)
-    own = np.bincount(which.reshape(-1) * len(STATUSES) + found.status, minlength=len(keys) * len(STATUSES)).reshape(
-        len(keys), len(STATUSES)
+    keys, which = np.unique(
+        (graph.function.astype(np.int64) + 1) * n_scopes + graph.scope.codes, return_inverse=True
     )
+    own = np.bincount(
+        which.reshape(-1) * len(STATUSES) + found.status, minlength=len(keys) * len(STATUSES)
+    ).reshape(len(keys), len(STATUSES))
     tree = _Tree([GRAPH], [GRAPH], [""], [-1], [{}])
     rows, n_merged = np.zeros(len(keys), np.int64), 0
     # What matters most gets its place first.
     order = np.lexsort((np.arange(len(keys)), -own.sum(1), -own[:, INVALID]))
     for at in order.tolist():
         function, scope = divmod(int(keys[at]), n_scopes)
-        rows[at], is_whole = _row(tree, graph.functions[function - 1] if function else "", graph.scope.strings[scope])
+        rows[at], is_whole = _row(
+            tree, graph.functions[function - 1] if function else "", graph.scope.strings[scope]
+        )
         n_merged += not is_whole
     counts = np.zeros((len(tree.name), len(STATUSES)), np.int64)
     np.add.at(counts, rows, own)
@@ -78,7 +86,9 @@ def scopes(found: Compatibility) -> Scopes:
 
 
 def _row(tree: _Tree, function: str, scope: str) -> tuple[int, bool]:
-    """The row of a scope, or of the nearest above it that there is room for; whether it is the scope itself."""
+    """The row of a scope, or of the nearest above it that there is room for; whether it is the
+    scope itself.
+    """
     row = 0
     if function:
         for name, path in ((FUNCTIONS, FUNCTIONS), (function, function)):
@@ -104,10 +114,14 @@ def _sorted(tree: _Tree, counts: Ints, of_node: Ints, n_merged: int) -> Scopes:
         row = waiting.pop()
         place[row] = len(order)
         order.append(row)
-        below = sorted(tree.children[row].values(), key=lambda child: (-invalid[child], -sizes[child], tree.name[child]))
+        below = sorted(
+            tree.children[row].values(), key=lambda child: (-invalid[child], -sizes[child], tree.name[child])
+        )
         waiting += reversed(below)
     parent = np.array([place.get(tree.parent[row], -1) for row in order], np.int64)
-    name, path, function = (tuple(column[row] for row in order) for column in (tree.name, tree.path, tree.function))
+    name, path, function = (
+        tuple(column[row] for row in order) for column in (tree.name, tree.path, tree.function)
+    )
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     return Scopes(name, path, function, parent, counts[order], places[of_node], n_merged)

@@ -1,4 +1,6 @@
-"""An operation that a TPU cannot run, and why -> what to do about it: what kind of operation it is, and the change that helps its kind."""
+"""An operation that a TPU cannot run, and why -> what to do about it: what kind of operation it is, and the
+change that helps its kind.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.graphs.tpu_compatibility import REFERENCE
 
-_OUTSIDE = "`tf.compat.v1.tpu.outside_compilation` runs it on the host, at the price of a transfer in each step"
+_OUTSIDE = (
+    "`tf.compat.v1.tpu.outside_compilation` runs it on the host, at the price of a transfer in each step"
+)
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,8 @@ _BY_NAME = tuple(
         (
             "Python code",
             r"^(Eager)?PyFunc",
-            "Move `tf.py_function` and `tf.numpy_function` into the input pipeline (`Dataset.map`), or write them with "
-            f"TensorFlow operations. What must stay: {_OUTSIDE}.",
+            "Move `tf.py_function` and `tf.numpy_function` into the input pipeline (`Dataset.map`), or "
+            f"write them with TensorFlow operations. What must stay: {_OUTSIDE}.",
         ),
         (
             "summary",
@@ -36,18 +40,20 @@ _BY_NAME = tuple(
         (
             "printing",
             r"^(Print|PrintV2|StringFormat|LogicalPrint|Timestamp)$",
-            "Return the value and print it outside of `strategy.run`, or use `tf.config.set_soft_device_placement(True)`, "
-            "which moves printing to the host by itself.",
+            "Return the value and print it outside of `strategy.run`, or use "
+            "`tf.config.set_soft_device_placement(True)`, which moves printing to the host by itself.",
         ),
         (
             "lookup table",
             r"HashTable|LookupTable|InitializeTable|^AnonymousMutable",
-            "Look words up in the input pipeline: call `StringLookup`, `TextVectorization` or the table in `Dataset.map` and feed the ids.",
+            "Look words up in the input pipeline: call `StringLookup`, `TextVectorization` or the table in "
+            "`Dataset.map` and feed the ids.",
         ),
         (
             "decoding",
             r"^(Decode|Encode|ParseExample|ParseSingle|ParseSequence|ParseTensor|ExtractJpeg|ExtractGlimpse)",
-            "Decode and parse in the input pipeline (`Dataset.map(…, num_parallel_calls=tf.data.AUTOTUNE)`) and feed tensors of numbers.",
+            "Decode and parse in the input pipeline (`Dataset.map(…, num_parallel_calls=tf.data.AUTOTUNE)`) "
+            "and feed tensors of numbers.",
         ),
         (
             "file",
@@ -58,8 +64,8 @@ _BY_NAME = tuple(
             "string",
             r"^(AsString|StringTo|StringJoin|StringLower|StringUpper|StringSplit|StringStrip|StringLength|StringN|Substr|"
             r"Regex|StaticRegex|Unicode|ReduceJoin|UnsortedSegmentJoin|SentencepieceOp|Base64|Fingerprint)|^(String|Text).*",
-            "TPUs hold no text: work on strings in the input pipeline (`Dataset.map`) and feed ids or bytes as integers. What"
-            f" must stay: {_OUTSIDE}.",
+            "TPUs hold no text: work on strings in the input pipeline (`Dataset.map`) and feed ids or bytes "
+            f"as integers. What must stay: {_OUTSIDE}.",
         ),
         (
             "sparse tensor",
@@ -70,32 +76,35 @@ _BY_NAME = tuple(
         (
             "ragged tensor",
             r"Ragged",
-            "Give it a fixed size before the device: `RaggedTensor.to_tensor(shape=…)` in the input pipeline, with a mask.",
+            "Give it a fixed size before the device: `RaggedTensor.to_tensor(shape=…)` in the input "
+            "pipeline, with a mask.",
         ),
         (
             "shape by data",
             r"^(Unique.*|NonMaxSuppression.*|.*BooleanMask|Where.*|ListDiff|SetSize|DenseToDense.*|CombinedNonMax.*|"
             r"Bincount|CandidateSampler|.*CandidateSampler|EditDistance|CTC.*)$",
             "XLA needs sizes that are known when it compiles: pad to a bound and mask, such as "
-            "`tf.image.non_max_suppression_padded` or `tf.where` with three arguments; else do it on the host.",
+            "`tf.image.non_max_suppression_padded` or `tf.where` with three arguments; else do it on the "
+            "host.",
         ),
         (
             "image resizing",
             r"^(Resize|CropAndResize|QuantizedResize|ImageProjective|DrawBoundingBoxes|SampleDistorted|RandomCrop|"
             r"ScaleAndTranslate)",
-            "`tf.image.resize` has kernels for `bilinear` and `nearest`; do other ways of resizing and cropping in the input pipeline.",
+            "`tf.image.resize` has kernels for `bilinear` and `nearest`; do other ways of resizing and "
+            "cropping in the input pipeline.",
         ),
         (
             "random numbers",
             r"Random|Multinomial|Stateless.*Binomial|Poisson",
-            "Use `tf.random.stateless_uniform` or `stateless_normal`, which have kernels, and transform them; or draw in the "
-            "input pipeline.",
+            "Use `tf.random.stateless_uniform` or `stateless_normal`, which have kernels, and transform "
+            "them; or draw in the input pipeline.",
         ),
         (
             "cuDNN",
             r"[Cc]udnn",
-            "It is for NVIDIA's GPUs only. Build the layer where no GPU is seen, or give Keras' `LSTM` and `GRU` "
-            "`use_cudnn=False`: then it is made of operations that every device has.",
+            "It is for NVIDIA's GPUs only. Build the layer where no GPU is seen, or give Keras' `LSTM` and "
+            "`GRU` `use_cudnn=False`: then it is made of operations that every device has.",
         ),
         (
             "queue or staging",
@@ -106,35 +115,43 @@ _BY_NAME = tuple(
         (
             "communication",
             r"^(_?Send|_?Recv|_HostSend|_HostRecv|Nccl.*|Collective.*|RemoteCall)$",
-            "Leave communication to `tf.distribute.TPUStrategy`; within a step use `replica_context.all_reduce`.",
+            "Leave communication to `tf.distribute.TPUStrategy`; within a step use "
+            "`replica_context.all_reduce`.",
         ),
         (
             "linear algebra",
             r"^(Lu|Eig|BatchEig|MatrixExponential|MatrixLogarithm|MatrixSquareRoot|MatrixDeterminant|LogMatrixDeterminant|"
             r"MatrixSolveLs|BandedTriangularSolve|SelfAdjointEig|BatchSvd|BatchCholesky.*|BatchMatrix.*)$",
-            "`Cholesky`, `Qr`, `SelfAdjointEigV2`, `MatrixSolve` and `MatrixTriangularSolve` have kernels: a determinant "
-            "follows from `Qr` or `Cholesky`. What must stay goes to the host.",
+            "`Cholesky`, `Qr`, `SelfAdjointEigV2`, `MatrixSolve` and `MatrixTriangularSolve` have kernels: "
+            "a determinant follows from `Qr` or `Cholesky`. What must stay goes to the host.",
         ),
         (
             "variable of TensorFlow 1",
             r"^(Variable|VariableV2|TemporaryVariable|IsVariableInitialized|Assign|AssignAdd|AssignSub|Apply.*|Scatter(Add|"
             r"Sub|Mul|Div|Min|Max|Update|NdAdd|NdSub|NdUpdate)|Ref.*|CountUpTo)$",
-            "Use resource variables: `tf.compat.v1.enable_resource_variables()`, or `get_variable(…, use_resource=True)`, or "
-            "`tf.Variable` of TensorFlow 2.",
+            "Use resource variables: `tf.compat.v1.enable_resource_variables()`, or `get_variable(…, "
+            "use_resource=True)`, or `tf.Variable` of TensorFlow 2.",
         ),
         (
             "quantised",
             r"^Quantiz|^Requantiz|^Dequantiz",
-            "Train and run in bfloat16, or quantise with the `UniformQuantize…` operations, which have kernels.",
+            "Train and run in bfloat16, or quantise with the `UniformQuantize…` operations, which have "
+            "kernels.",
         ),
     )
 )
 _REFERENCE = next(advice for _, advice in _BY_NAME if advice.kind == "variable of TensorFlow 1")
 _STRING = next(advice for _, advice in _BY_NAME if advice.kind == "string")
 _RESOURCE = Advice(
-    "handle", "The object behind the handle lives on the host (a table, an iterator, a queue): use it in the input pipeline."
+    "handle",
+    "The object behind the handle lives on the host (a table, an iterator, a queue): use it in the input "
+    "pipeline.",
 )
-_OTHER = Advice("other", f"Write it with operations that have a kernel, or move it into the input pipeline. What must stay: {_OUTSIDE}.")
+_OTHER = Advice(
+    "other",
+    "Write it with operations that have a kernel, or move it into the input pipeline. What must stay: "
+    f"{_OUTSIDE}.",
+)
 
 
 def advice(op: str, reason: str) -> Advice:

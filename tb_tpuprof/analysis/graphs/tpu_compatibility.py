@@ -1,8 +1,10 @@
-"""A TensorFlow graph -> which of its operations a TPU can run, which not and why, and which are not for a TPU at all.
+"""A TensorFlow graph -> which of its operations a TPU can run, which not and why, and which are not for a TPU
+at all.
 
-The list of operations and types with a kernel stands in `tpu_kernels.py`. What is placed on a CPU or GPU, marked for outside compilation,
-makes input or writes checkpoints, or is called by such nodes only, runs on the host whatever the device: it is not checked. If the
-graph marks its TPU computation (`_tpu_replicate`), what lies outside of it is not checked either; else all is taken to be meant for it.
+The list of operations and types with a kernel stands in `tpu_kernels.py`. What is placed on a CPU or GPU,
+marked for outside compilation, makes input or writes checkpoints, or is called by such nodes only, runs on
+the host whatever the device: it is not checked. If the graph marks its TPU computation (`_tpu_replicate`),
+what lies outside of it is not checked either; else all is taken to be meant for it.
 """
 
 from __future__ import annotations
@@ -18,20 +20,27 @@ from tb_tpuprof.trace.graph import Graph
 
 VALID, INVALID, NOT_CHECKED = 0, 1, 2
 STATUSES = ("valid", "incompatible", "not checked")
-# Gone before XLA compiles: inputs, handles of variables, loops and branches of TensorFlow 1, what TPU computations are made of.
+# Gone before XLA compiles: inputs, handles of variables, loops and branches of TensorFlow 1, what TPU
+# computations are made of.
 _RESOLVED = frozenset(
-    "Placeholder PlaceholderV2 VarHandleOp _VarHandlesOp _ReadVariablesOp Switch Merge Enter Exit NextIteration LoopCond "  # noqa: SIM905
-    "TPUReplicateMetadata TPUReplicatedInput TPUReplicatedOutput TPUPartitionedInput TPUPartitionedInputV2 TPUPartitionedOutput "
-    "TPUPartitionedOutputV2 TPUPartitionedCall TPUReplicate TPUCompile TPUExecute TPUExecuteAndUpdateVariables TPUCompilationResult "
-    "TPUOrdinalSelector TPUEmbeddingActivations ConfigureDistributedTPU ShutdownDistributedTPU _TPUReplicate _TPUCompile _TPUExecute "
+    "Placeholder PlaceholderV2 VarHandleOp _VarHandlesOp _ReadVariablesOp Switch Merge Enter Exit "  # noqa: SIM905
+    "NextIteration LoopCond "
+    "TPUReplicateMetadata TPUReplicatedInput TPUReplicatedOutput TPUPartitionedInput TPUPartitionedInputV2 "
+    "TPUPartitionedOutput TPUPartitionedOutputV2 TPUPartitionedCall TPUReplicate TPUCompile TPUExecute "
+    "TPUExecuteAndUpdateVariables TPUCompilationResult TPUOrdinalSelector TPUEmbeddingActivations "
+    "ConfigureDistributedTPU ShutdownDistributedTPU _TPUReplicate _TPUCompile _TPUExecute "
     "_RecvTPUEmbeddingActivations _RecvTPUEmbeddingDeduplicationData _SendTPUEmbeddingGradients".split()
 )
 _INPUT = re.compile(
-    r"Dataset(V\d+|Op)?$|Iterator|SeedGenerator|MemoryCache|^Infeed(Enqueue|Prelinearize)|^Prelinearize|^Queue|Queue(V2)?$|^Reader|Reader(V2)?$"
+    r"Dataset(V\d+|Op)?$|Iterator|SeedGenerator|MemoryCache|^Infeed(Enqueue|Prelinearize)|^Prelinearize|"
+    r"^Queue|Queue(V2)?$|^Reader|Reader(V2)?$"
 )
-# What AutoGraph makes of a loop over a dataset: the body is a function of the dataset, but the user's step is in it.
+# What AutoGraph makes of a loop over a dataset: the body is a function of the dataset, but the user's step is
+# in it.
 _LOOP_BODY = re.compile(r"_(scan|reduce)_body_\d+$")
-_CHECKPOINT = re.compile(r"^(Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename|ShardedFilespec)$")
+_CHECKPOINT = re.compile(
+    r"^(Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename|ShardedFilespec)$"
+)
 _CHECKPOINT_FUNCTION = re.compile(r"(^|_)traced_(save|restore)(_|$)")
 _CHECKPOINT_SCOPE = re.compile(r"^save(_\d+)?(/|$)")
 _TABLE_FUNCTION = re.compile(r"^__inference__(creator|initializer|destroyer)_\d+$")
@@ -91,7 +100,11 @@ def compatibility(graph: Graph) -> Compatibility:
     resolved = np.array([op in _RESOLVED for op in ops], np.bool_)
     verdicts.give(~(known | resolved)[graph.op.codes], INVALID, "no kernel for TPUs")
     for number in np.unique(bad_type[bad_type >= 0]).tolist():
-        verdicts.give(bad_type == number, INVALID, REFERENCE if 100 < number < _MAX_TYPES - 1 else f"no kernel for {type_name(number)}")
+        verdicts.give(
+            bad_type == number,
+            INVALID,
+            REFERENCE if 100 < number < _MAX_TYPES - 1 else f"no kernel for {type_name(number)}",
+        )
     verdicts.give(resolved[graph.op.codes], VALID, "resolved before XLA compiles")
     verdicts.give(np.ones(len(graph), np.bool_), VALID, "has a kernel")
     return Compatibility(graph, verdicts.status, verdicts.reason, tuple(verdicts.codes))
@@ -108,16 +121,32 @@ def _place(graph: Graph, verdicts: _Verdicts) -> None:
     """What runs on the host wherever it is called: by its device, its mark, or what it is."""
     kinds = [(_DEVICE.search(device) or ("", ""))[1].upper() for device in graph.device.strings]
     for kind in sorted({kind for kind in kinds if kind and not kind.startswith("TPU")}):
-        verdicts.give(np.array([kind == other for other in kinds], np.bool_)[graph.device.codes], NOT_CHECKED, f"placed on {kind}")
+        verdicts.give(
+            np.array([kind == other for other in kinds], np.bool_)[graph.device.codes],
+            NOT_CHECKED,
+            f"placed on {kind}",
+        )
     verdicts.give(graph.is_outside_compilation, NOT_CHECKED, "outside compilation")
     ops = graph.op.strings
-    verdicts.give(np.array([bool(_INPUT.search(op)) for op in ops], np.bool_)[graph.op.codes], NOT_CHECKED, "makes input, on the host")
+    verdicts.give(
+        np.array([bool(_INPUT.search(op)) for op in ops], np.bool_)[graph.op.codes],
+        NOT_CHECKED,
+        "makes input, on the host",
+    )
     writes = np.array([bool(_CHECKPOINT.search(op)) for op in ops], np.bool_)[graph.op.codes]
-    saver = np.array([bool(_CHECKPOINT_SCOPE.search(scope)) for scope in graph.scope.strings], np.bool_)[graph.scope.codes]
-    functions = np.array([*(bool(_CHECKPOINT_FUNCTION.search(name)) for name in graph.functions), False], np.bool_)[graph.function]
+    saver = np.array([bool(_CHECKPOINT_SCOPE.search(scope)) for scope in graph.scope.strings], np.bool_)[
+        graph.scope.codes
+    ]
+    functions = np.array(
+        [*(bool(_CHECKPOINT_FUNCTION.search(name)) for name in graph.functions), False], np.bool_
+    )[graph.function]
     saver &= (graph.function < 0) & bool(writes.any())
-    verdicts.give(writes | saver | functions | _file_names(graph), NOT_CHECKED, "saves or restores, on the host")
-    tables = np.array([*(bool(_TABLE_FUNCTION.search(name)) for name in graph.functions), False], np.bool_)[graph.function]
+    verdicts.give(
+        writes | saver | functions | _file_names(graph), NOT_CHECKED, "saves or restores, on the host"
+    )
+    tables = np.array([*(bool(_TABLE_FUNCTION.search(name)) for name in graph.functions), False], np.bool_)[
+        graph.function
+    ]
     verdicts.give(tables, NOT_CHECKED, "sets a table up, on the host")
 
 
@@ -125,7 +154,9 @@ def _file_names(graph: Graph) -> Bools:
     """The input of a SavedModel by which it is told where to save."""
     result = np.zeros(len(graph), np.bool_)
     inputs = np.array([op == "Placeholder" for op in graph.op.strings], np.bool_)[graph.op.codes]
-    of_size = np.flatnonzero(inputs & (graph.name_size == len(_FILE_NAME)) & (graph.function < 0))[:_MOST_INPUTS]
+    of_size = np.flatnonzero(inputs & (graph.name_size == len(_FILE_NAME)) & (graph.function < 0))[
+        :_MOST_INPUTS
+    ]
     result[[node for node in of_size.tolist() if graph.name(node) == _FILE_NAME]] = True
     return result
 
@@ -137,7 +168,8 @@ def _reach(graph: Graph, verdicts: _Verdicts) -> None:
     calls = _calls(graph)
     callers = graph.function[calls[:, 0]]
     n = len(graph.functions)
-    # 2: called by the TPU; 1: by code around it, or by nobody; 0: by the host only. The last is the graph itself.
+    # 2: called by the TPU; 1: by code around it, or by nobody; 0: by the host only. The last is the graph
+    # itself.
     level = np.zeros(n + 1, np.int8)
     called = np.zeros(n + 1, np.bool_)
     called[calls[callers != calls[:, 1]][:, 1]] = True
@@ -148,7 +180,9 @@ def _reach(graph: Graph, verdicts: _Verdicts) -> None:
     on_tpu = graph.is_tpu[calls[:, 0]] if is_marked else np.ones(len(calls), np.bool_)
     while True:
         of_caller = level[callers]
-        given = np.where(host_call | (of_caller == 0), 0, np.where((of_caller == 2) | on_tpu, 2, 1)).astype(np.int8)
+        given = np.where(host_call | (of_caller == 0), 0, np.where((of_caller == 2) | on_tpu, 2, 1)).astype(
+            np.int8
+        )
         before = level.copy()
         np.maximum.at(level, calls[:, 1], given)
         if np.array_equal(before, level):
@@ -181,7 +215,9 @@ def _bad_types(graph: Graph) -> Ints:
     for row, code in enumerate(pairs.tolist()):
         op = graph.op.strings[code // len(graph.attributes)]
         place = (
-            "_Arg.T" if op in ("Placeholder", "PlaceholderV2", "VarHandleOp") else f"{op}.{graph.attributes[code % len(graph.attributes)]}"
+            "_Arg.T"
+            if op in ("Placeholder", "PlaceholderV2", "VarHandleOp")
+            else f"{op}.{graph.attributes[code % len(graph.attributes)]}"
         )
         if place in ALLOWED:
             allowed[row] = False

@@ -1,6 +1,8 @@
-"""Bytes that HLO instructions read and write where that is not simply all operands and the result: slices, gathers, fusions.
+"""Bytes that HLO instructions read and write where that is not simply all operands and the result: slices,
+gathers, fusions.
 
-A fusion reads of each parameter what its body uses of it: the slices where it is only sliced, else the whole, once.
+A fusion reads of each parameter what its body uses of it: the slices where it is only sliced, else the whole,
+once.
 """
 
 from __future__ import annotations
@@ -16,16 +18,32 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 # Instructions that move no bytes: values that are there already, and names for parts of them.
-ALWAYS_FREE = frozenset((
-    "parameter", "constant", "get-tuple-element", "bitcast", "after-all", "add-dependency", "domain", "opt-barrier",
-    "async-update", "async-done", "copy-done", "all-reduce-done", "all-gather-done", "collective-permute-done", "send-done", "recv-done",
-))  # fmt: skip
+ALWAYS_FREE = frozenset(
+    (
+        "parameter",
+        "constant",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "add-dependency",
+        "domain",
+        "opt-barrier",
+        "async-update",
+        "async-done",
+        "copy-done",
+        "all-reduce-done",
+        "all-gather-done",
+        "collective-permute-done",
+        "send-done",
+        "recv-done",
+    )
+)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Per instruction: elements and bytes of its result, and the bytes of all its operands. Tuples count as tables of pointers, except
-    in `leaves` and `leaf_elements`, which are sums over their arrays.
+    """Per instruction: elements and bytes of its result, and the bytes of all its operands. Tuples count as
+    tables of pointers, except in `leaves` and `leaf_elements`, which are sums over their arrays.
     """
 
     elements: Floats
@@ -37,9 +55,14 @@ class Sizes:
     @classmethod
     def of(cls, module: HloModule) -> Sizes:
         """Sizes of a module's instructions; each distinct shape is looked at once."""
-        facts = [(s.n_elements, sum(leaf.n_elements for leaf in s.leaves), s.size_bytes, s.array_bytes) for s in module.shapes]
+        facts = [
+            (s.n_elements, sum(leaf.n_elements for leaf in s.leaves), s.size_bytes, s.array_bytes)
+            for s in module.shapes
+        ]
         table = np.array(facts, np.float64).reshape(-1, 4)
-        elements, leaf_elements, output, leaves = (np.ascontiguousarray(table[module.instructions["shape"], i]) for i in range(4))
+        elements, leaf_elements, output, leaves = (
+            np.ascontiguousarray(table[module.instructions["shape"], i]) for i in range(4)
+        )
         values, owner = module.operands.values, module.operands.owner
         known = values >= 0
         operands = np.bincount(owner[known], output[values[known]], module.n_instructions).astype(np.float64)
@@ -92,7 +115,9 @@ def special_bytes(module: HloModule, sizes: Sizes, result: Floats) -> None:
         result[row] = 3 * size_of(out, operands[n + 1 :]).sum() + size_of(out, operands[n : n + 1]).sum()
 
 
-def set_fusion_bytes(module: HloModule, sizes: Sizes, order: list[int], fusions: npt.NDArray[np.intp], result: Floats) -> None:
+def set_fusion_bytes(
+    module: HloModule, sizes: Sizes, order: list[int], fusions: npt.NDArray[np.intp], result: Floats
+) -> None:
     """Set the bytes that fusions read and write in `result`."""
     if not len(fusions):
         return
@@ -105,18 +130,27 @@ def set_fusion_bytes(module: HloModule, sizes: Sizes, order: list[int], fusions:
 
 
 def _written(module: HloModule, sizes: Sizes, rows: Rows, root: Rows) -> Floats:
-    """Bytes that fusions write: the root's result, or the update where the root updates a slice in place; of a tuple each part."""
-    is_tuple = np.array([shape.is_tuple for shape in module.shapes], np.bool_)[module.instructions["shape"][rows]]
+    """Bytes that fusions write: the root's result, or the update where the root updates a slice in place; of
+    a tuple each part.
+    """
+    is_tuple = np.array([shape.is_tuple for shape in module.shapes], np.bool_)[
+        module.instructions["shape"][rows]
+    ]
     in_place = module.has_opcode(("dynamic-update-slice",))
     safe = np.maximum(root, 0)
     update = size_of(sizes.output, operand_rows(module, safe, 1))
     written: Floats = np.where((root >= 0) & in_place[safe], update, sizes.output[rows])
     for i in np.flatnonzero(is_tuple).tolist():
-        parts = module.operands[int(root[i])] if root[i] >= 0 and module.opcode(int(root[i])) == "tuple" else ()
+        parts = (
+            module.operands[int(root[i])] if root[i] >= 0 and module.opcode(int(root[i])) == "tuple" else ()
+        )
         leaves = float(sizes.leaves[rows[i]])
         for part in parts:
             if part >= 0 and in_place[part]:
-                leaves += float(size_of(sizes.output, operand_rows(module, np.array([part], np.int64), 1))[0]) - sizes.output[part]
+                leaves += (
+                    float(size_of(sizes.output, operand_rows(module, np.array([part], np.int64), 1))[0])
+                    - sizes.output[part]
+                )
         written[i] = leaves
     return written
 
@@ -124,7 +158,9 @@ def _written(module: HloModule, sizes: Sizes, rows: Rows, root: Rows) -> Floats:
 class _ParameterReads:
     """What fused computations read of their parameters."""
 
-    def __init__(self, module: HloModule, sizes: Sizes, order: list[int], rows: Rows, body: npt.NDArray[np.int32]) -> None:
+    def __init__(
+        self, module: HloModule, sizes: Sizes, order: list[int], rows: Rows, body: npt.NDArray[np.int32]
+    ) -> None:
         self.module = module
         self.sizes = sizes
         self.rows = rows
@@ -135,7 +171,9 @@ class _ParameterReads:
             rank = np.empty(len(module.computations), np.int64)
             rank[order] = np.arange(len(order))
             inner = np.flatnonzero(nested)
-            for i in inner[np.argsort(rank[module.instructions["computation"][rows[inner]]], kind="stable")].tolist():
+            for i in inner[
+                np.argsort(rank[module.instructions["computation"][rows[inner]]], kind="stable")
+            ].tolist():
                 self._add_nested(int(rows[i]), int(body[i]))
 
     def _direct(self) -> Floats:
@@ -155,19 +193,27 @@ class _ParameterReads:
         whole[used[~part & ~in_place & ~nested]] = True
         roots = self.module.computations["root"].astype(np.int64)
         roots = roots[roots >= 0]
-        whole[roots[module.has_opcode(("parameter",))[roots]]] = True  # nothing in its computation uses it: it is the result
+        whole[roots[module.has_opcode(("parameter",))[roots]]] = (
+            True  # nothing in its computation uses it: it is the result
+        )
         reads[whole] += out[whole]
         return reads
 
     def _add_nested(self, row: int, body: int) -> None:
         module = self.module
-        parameters = {int(module.instructions["parameter_number"][i]): i for i in module.rows_of(body) if module.opcode(i) == "parameter"}
+        parameters = {
+            int(module.instructions["parameter_number"][i]): i
+            for i in module.rows_of(body)
+            if module.opcode(i) == "parameter"
+        }
         for position, operand in enumerate(module.operands[row].tolist()):
             if operand >= 0 and position in parameters:
                 self.reads[operand] += self.reads[parameters[position]]
 
     def of_fusions(self) -> Floats:
-        """Bytes that each fusion reads of all its parameters; a fusion whose body is read by several counts for each."""
+        """Bytes that each fusion reads of all its parameters; a fusion whose body is read by several counts
+        for each.
+        """
         module = self.module
         parameters = np.flatnonzero(module.has_opcode(("parameter",)))
         computation = module.instructions["computation"][parameters]

@@ -6,27 +6,45 @@ import re
 
 from tb_tpuprof.trace.hlo import HloModule
 
-CLASSES = ("matrix", "fusion", "elementwise", "reduction", "data movement", "collective", "control", "input", "custom call")
+CLASSES = (
+    "matrix",
+    "fusion",
+    "elementwise",
+    "reduction",
+    "data movement",
+    "collective",
+    "control",
+    "input",
+    "custom call",
+)
 _BY_OPCODE = {
     "matrix": ("dot convolution ragged-dot scaled-dot cholesky triangular-solve fft",),
     "reduction": ("reduce reduce-window select-and-scatter sort topk map scan",),
     "data movement": (
-        "copy copy-start copy-done transpose reshape dynamic-reshape bitcast slice dynamic-slice dynamic-update-slice gather scatter pad",
+        "copy copy-start copy-done transpose reshape dynamic-reshape bitcast slice dynamic-slice "
+        "dynamic-update-slice gather scatter pad",
         "concatenate broadcast reverse infeed outfeed",
     ),
     "collective": (
-        "all-reduce all-reduce-start all-reduce-done all-gather all-gather-start all-gather-done reduce-scatter all-to-all",
-        "ragged-all-to-all collective-permute collective-permute-start collective-permute-done collective-broadcast",
+        "all-reduce all-reduce-start all-reduce-done all-gather all-gather-start all-gather-done "
+        "reduce-scatter all-to-all",
+        "ragged-all-to-all collective-permute collective-permute-start collective-permute-done "
+        "collective-broadcast",
         "send send-done recv recv-done",
     ),
     "control": (
-        "while conditional call tuple get-tuple-element async-start async-update async-done after-all add-dependency opt-barrier domain",
+        "while conditional call tuple get-tuple-element async-start async-update async-done after-all "
+        "add-dependency opt-barrier domain",
     ),
-    "input": ("parameter constant iota rng rng-bit-generator rng-get-and-update-state partition-id replica-id",),
+    "input": (
+        "parameter constant iota rng rng-bit-generator rng-get-and-update-state partition-id replica-id",
+    ),
     "custom call": ("custom-call",),
     "fusion": ("fusion",),
 }
-_CLASS_OF = {opcode: name for name, opcodes in _BY_OPCODE.items() for line in opcodes for opcode in line.split()}
+_CLASS_OF = {
+    opcode: name for name, opcodes in _BY_OPCODE.items() for line in opcodes for opcode in line.split()
+}
 _MATRIX_CALLS = re.compile(r"gemm|matmul|dot|conv|flash|fmha|attention", re.IGNORECASE)
 _MOST_LOOKED_AT = 2000
 

@@ -5,12 +5,14 @@ The rules are XLA's own (HloCostAnalysis), so that the numbers equal those that 
     elementwise     one flop (or one transcendental) per element of the result
     dot, conv, fft  `analysis/hlo/flops.py`
     reduce, map …   the called computation's work × how often it is applied
-    fusion          flops of its body; bytes of what it reads of its parameters and of its results, not of what is between
+    fusion          flops of its body; bytes of what it reads of its parameters and of its results, not of
+    what is between
     call, while     the body's work; a loop's × its trip count where the compiler has stated one, else once
     conditional     of each quantity the largest of the branches
     custom call     `analysis/hlo/custom_calls.py`
 
-Different from XLA on purpose: loops count all their trips (`loops="once"` does as XLA), and known custom calls count.
+Different from XLA on purpose: loops count all their trips (`loops="once"` does as XLA), and known custom
+calls count.
 """
 
 from __future__ import annotations
@@ -24,30 +26,93 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.bytes import ALWAYS_FREE, Sizes, set_fusion_bytes, special_bytes
 from tb_tpuprof.analysis.hlo.custom_calls import custom_call_cost
-from tb_tpuprof.analysis.hlo.flops import array, cholesky_flops, convolution_flops, dot_flops, fft_flops, sort_flops, triangular_solve_flops
+from tb_tpuprof.analysis.hlo.flops import (
+    array,
+    cholesky_flops,
+    convolution_flops,
+    dot_flops,
+    fft_flops,
+    sort_flops,
+    triangular_solve_flops,
+)
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import DotDims
 from tb_tpuprof.trace.hlo_shape import NO_SHAPE, Shape
 
 Floats = npt.NDArray[np.float64]
 
-TRANSCENDENTAL = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential", "exponential-minus-one", "log",
-    "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh",
-))  # fmt: skip
-ELEMENTWISE = frozenset((
-    "abs", "add", "and", "bitcast-convert", "ceil", "clamp", "compare", "complex", "convert", "count-leading-zeros", "divide", "floor",
-    "imag", "is-finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real", "reduce-precision", "remainder",
-    "round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign",
-    "stochastic-convert", "subtract", "xor",
-))  # fmt: skip
+TRANSCENDENTAL = frozenset(
+    (
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "cosh",
+        "cosine",
+        "erf",
+        "exponential",
+        "exponential-minus-one",
+        "log",
+        "log-plus-one",
+        "logistic",
+        "power",
+        "rsqrt",
+        "sine",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+    )
+)
+ELEMENTWISE = frozenset(
+    (
+        "abs",
+        "add",
+        "and",
+        "bitcast-convert",
+        "ceil",
+        "clamp",
+        "compare",
+        "complex",
+        "convert",
+        "count-leading-zeros",
+        "divide",
+        "floor",
+        "imag",
+        "is-finite",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "popcnt",
+        "real",
+        "reduce-precision",
+        "remainder",
+        "round-nearest-afz",
+        "round-nearest-even",
+        "select",
+        "shift-left",
+        "shift-right-arithmetic",
+        "shift-right-logical",
+        "sign",
+        "stochastic-convert",
+        "subtract",
+        "xor",
+    )
+)
 _TRIPS = re.compile(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})"?')
 
 
 @dataclass(frozen=True)
 class HloCosts:
-    """Per instruction, for one execution of it. `is_known` is False where something in it is not known: a custom call, a loop's trips,
-    a call that leads back to itself. `trips` holds the stated trip counts by instruction.
+    """Per instruction, for one execution of it. `is_known` is False where something in it is not known: a
+    custom call, a loop's trips, a call that leads back to itself. `trips` holds the stated trip counts by
+    instruction.
     """
 
     flops: Floats
@@ -61,15 +126,21 @@ class HloCosts:
 
 
 def module_costs(module: HloModule, loops: str = "trips") -> HloCosts:
-    """Work of all instructions, and of one run of the program. With loops="once" the body of a loop counts once, as XLA has it."""
+    """Work of all instructions, and of one run of the program. With loops="once" the body of a loop counts
+    once, as XLA has it.
+    """
     return _Costs(module, loops == "trips").result()
 
 
 def computation_order(module: HloModule) -> tuple[list[int], set[int]]:
-    """Computations, the called ones before those that call them, and instructions whose call leads back to where it comes from."""
+    """Computations, the called ones before those that call them, and instructions whose call leads back to
+    where it comes from.
+    """
     calls: dict[int, list[tuple[int, int]]] = {}
     computation = module.instructions["computation"][module.calls.owner].tolist()
-    for caller, row, callee in zip(computation, module.calls.owner.tolist(), module.calls.values.tolist(), strict=True):
+    for caller, row, callee in zip(
+        computation, module.calls.owner.tolist(), module.calls.values.tolist(), strict=True
+    ):
         if callee >= 0:
             calls.setdefault(caller, []).append((row, callee))
     order: list[int] = []
@@ -144,12 +215,16 @@ class _Costs:
         """Instructions whose flops follow from shapes and attributes."""
         module = self.module
         formulas: dict[str, Callable[[int], float]] = {
-            "dot": lambda row: dot_flops(self._operand(row, 0), module.shape(row), module.attributes(row).dot or DotDims()),
+            "dot": lambda row: dot_flops(
+                self._operand(row, 0), module.shape(row), module.attributes(row).dot or DotDims()
+            ),
             "convolution": lambda row: convolution_flops(
                 (self._operand(row, 0), self._operand(row, 1), module.shape(row)), module.attributes(row)
             ),
             "fft": lambda row: fft_flops(self._operand(row, 0), module.attributes(row).fft_length),
-            "triangular-solve": lambda row: triangular_solve_flops(self._operand(row, 0), self._operand(row, 1)),
+            "triangular-solve": lambda row: triangular_solve_flops(
+                self._operand(row, 0), self._operand(row, 1)
+            ),
             "cholesky": lambda row: cholesky_flops(self._operand(row, 0)),
             "sort": lambda row: sort_flops(array(self._operand(row, 0))),
             "topk": lambda row: float(self._operand(row, 0).n_elements),
@@ -173,7 +248,9 @@ class _Costs:
         counts = self.module.computations["n_instructions"].tolist()
         callers: dict[int, list[int]] = {}
         rows = np.unique(self.module.calls.owner)
-        for row, computation in zip(rows.tolist(), self.module.instructions["computation"][rows].tolist(), strict=True):
+        for row, computation in zip(
+            rows.tolist(), self.module.instructions["computation"][rows].tolist(), strict=True
+        ):
             callers.setdefault(computation, []).append(row)
         for computation in order:
             for row in callers.get(computation, ()):
@@ -188,7 +265,14 @@ class _Costs:
         called = [int(i) for i in self.module.calls[row] if i >= 0]
         if row in self.cyclic:
             self.is_known[row], called = False, []
-        if not called or opcode in ("custom-call", "sort", "all-reduce", "all-reduce-start", "reduce-scatter", "topk"):
+        if not called or opcode in (
+            "custom-call",
+            "sort",
+            "all-reduce",
+            "all-reduce-start",
+            "reduce-scatter",
+            "topk",
+        ):
             return
         self.is_known[row] &= bool(self.are_known[called].all())
         work = self.totals[called]
@@ -202,7 +286,9 @@ class _Costs:
             self._set(row, work.max(axis=0))
         else:
             times = self._applications(row, opcode, len(called))
-            self.flops[row], self.transcendentals[row] = (work[: len(times), :2] * np.array(times)[:, None]).sum(axis=0)
+            self.flops[row], self.transcendentals[row] = (
+                work[: len(times), :2] * np.array(times)[:, None]
+            ).sum(axis=0)
 
     def _set(self, row: int, work: Floats) -> None:
         self.flops[row], self.transcendentals[row], self.bytes[row] = work

@@ -1,7 +1,8 @@
-"""Work of custom calls that are known by name: matrix products, convolutions and attention of vendors' libraries, Mosaic kernels.
+"""Work of custom calls that are known by name: matrix products, convolutions and attention of vendors'
+libraries, Mosaic kernels.
 
-What a call does stands in its backend configuration (JSON). A call that is not known, or whose configuration does not tell, has
-no flops but is marked as unknown.
+What a call does stands in its backend configuration (JSON). A call that is not known, or whose configuration
+does not tell, has no flops but is marked as unknown.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def _numbers(values: Any) -> tuple[int, ...]:
 
 def _stated(call: Call) -> CallCost | None:
     """A kernel's own estimate (Mosaic, Pallas): `cost_estimate` of the call's configuration."""
-    estimate = _part(call.config, "custom_call_config", "cost_estimate") or _part(call.config, "cost_estimate")
+    estimate = _part(call.config, "custom_call_config", "cost_estimate") or _part(
+        call.config, "cost_estimate"
+    )
     if not estimate:
         return None
     has_bytes = "bytes_accessed" in estimate
@@ -104,13 +107,20 @@ def _stated(call: Call) -> CallCost | None:
 
 
 def _dims(found: dict[str, Any]) -> DotDims:
-    names = ("lhs_contracting_dimensions", "rhs_contracting_dimensions", "lhs_batch_dimensions", "rhs_batch_dimensions")
+    names = (
+        "lhs_contracting_dimensions",
+        "rhs_contracting_dimensions",
+        "lhs_batch_dimensions",
+        "rhs_batch_dimensions",
+    )
     return DotDims(*(_numbers(found.get(name)) for name in names))
 
 
 def _gemm(call: Call) -> CallCost:
     """cuBLAS, rocBLAS, Triton: the dimension numbers of the dot that it was made of."""
-    found = _part(call.config, "gemm_backend_config", "dot_dimension_numbers") or _part(call.config, "dot_dimension_numbers")
+    found = _part(call.config, "gemm_backend_config", "dot_dimension_numbers") or _part(
+        call.config, "dot_dimension_numbers"
+    )
     dims = _dims(found)
     if not dims.lhs_contracting:
         return _square_gemm(call)
@@ -118,7 +128,9 @@ def _gemm(call: Call) -> CallCost:
 
 
 def _square_gemm(call: Call) -> CallCost:
-    """A product without dimension numbers: √(|A| × |B| ÷ |C|) is what is summed over, where A, B and C share their batch."""
+    """A product without dimension numbers: √(|A| × |B| ÷ |C|) is what is summed over, where A, B and C share
+    their batch.
+    """
     a, b, c = (array(shape).n_elements for shape in (call.operand(0), call.operand(1), call.result))
     if not (a and b and c):
         return UNKNOWN
@@ -138,7 +150,9 @@ def _batch(call: Call) -> int:
 
 
 def _convolution(call: Call) -> CallCost:
-    """cuDNN, MIOpen, oneDNN: window and dimension numbers of the call; gradients have the roles of the operands changed."""
+    """cuDNN, MIOpen, oneDNN: window and dimension numbers of the call; gradients have the roles of the
+    operands changed.
+    """
     attributes = call.module.attributes(call.row)
     if attributes.convolution is None:
         return UNKNOWN
@@ -156,7 +170,9 @@ def _convolution(call: Call) -> CallCost:
 
 
 def _attention(call: Call) -> CallCost:
-    """Softmax(QKᵀ)V: two products over the intermediate (batch, heads, queries, keys); five in the backward pass; one exponential each."""
+    """Softmax(QKᵀ)V: two products over the intermediate (batch, heads, queries, keys); five in the backward
+    pass; one exponential each.
+    """
     fmha = _part(call.config, "cudnn_fmha_backend_config") or _part(call.config, "fmha_backend_config")
     sizes = _numbers(_part(fmha, "intermediate_tensor_shape").get("dimensions"))
     depth = at(call.operand(0).dims, len(call.operand(0).dims) - 1)
@@ -201,7 +217,12 @@ def _nothing(_call: Call) -> CallCost:
 _FORMULAS: tuple[tuple[re.Pattern[str], Callable[[Call], CallCost]], ...] = (
     (re.compile(r"fmha|flash_attn|FusedAttention", re.IGNORECASE), _attention),
     (re.compile(r"^__cudnn\$conv|^__onednn\$conv|^__miopen\$conv"), _convolution),
-    (re.compile(r"^__(cublas|cublaslt|rocblas|hipblaslt)\$|^__triton_gemm|^__cutlass\$|(^|_)gemm", re.IGNORECASE), _gemm),
+    (
+        re.compile(
+            r"^__(cublas|cublaslt|rocblas|hipblaslt)\$|^__triton_gemm|^__cutlass\$|(^|_)gemm", re.IGNORECASE
+        ),
+        _gemm,
+    ),
     (re.compile(r"onednn\$matmul|eigen.*matmul|^MatMul", re.IGNORECASE), _square_gemm),
     (re.compile(r"onednn\$softmax", re.IGNORECASE), _per_element(4, 1)),
     (re.compile(r"onednn\$layer_?norm|cudnn\$norm", re.IGNORECASE), _per_element(8, 0)),
@@ -210,6 +231,10 @@ _FORMULAS: tuple[tuple[re.Pattern[str], Callable[[Call], CallCost]], ...] = (
     (re.compile(r"getrf"), _matrix(2 / 3)),
     (re.compile(r"geqrf|orgqr|ungqr"), _matrix(4 / 3)),
     (re.compile(r"trsm|triangular_?solve", re.IGNORECASE), _solve),
-    (re.compile(r"^(Sharding|SPMD\w+|AllocateBuffer|annotate_device_placement|MoveTo\w+|PinTo\w+|CreateBuffer|AssumeGatherIndicesInBound)$"),
-     _nothing),
-)  # fmt: skip
+    (
+        re.compile(
+            r"^(Sharding|SPMD\w+|AllocateBuffer|annotate_device_placement|MoveTo\w+|PinTo\w+|CreateBuffer|AssumeGatherIndicesInBound)$"
+        ),
+        _nothing,
+    ),
+)

@@ -10,9 +10,16 @@ from tb_tpuprof.analysis.hlo.graph import HloGraph, Node
 from tb_tpuprof.trace.hlo import HloModule
 
 _COLORS = {
-    "matrix": "#cfe0f5", "fusion": "#e8def5", "elementwise": "#e3e6ea", "reduction": "#d5efe9", "data movement": "#fbe5cf",
-    "collective": "#eadcf8", "control": "#f3f4f6", "input": "#f6f0cc", "custom call": "#f8dbe6",
-}  # fmt: skip
+    "matrix": "#cfe0f5",
+    "fusion": "#e8def5",
+    "elementwise": "#e3e6ea",
+    "reduction": "#d5efe9",
+    "data movement": "#fbe5cf",
+    "collective": "#eadcf8",
+    "control": "#f3f4f6",
+    "input": "#f6f0cc",
+    "custom call": "#f8dbe6",
+}
 
 
 def dot_text(module: HloModule, graph: HloGraph) -> Iterator[str]:
@@ -33,7 +40,10 @@ def dot_text(module: HloModule, graph: HloGraph) -> Iterator[str]:
         yield from (f"    {_dot_node(module, node, graph.center)}" for node in inner)
         yield "  }"
     for edge in graph.edges:
-        yield f"  n{edge.source} -> n{edge.target} [label={_quoted(module.shape(edge.source).text(with_layout=False)[:80])}];"
+        yield (
+            f"  n{edge.source} -> n{edge.target} "
+            f"[label={_quoted(module.shape(edge.source).text(with_layout=False)[:80])}];"
+        )
     yield "}"
 
 
@@ -64,6 +74,15 @@ def json_text(module: HloModule, graph: HloGraph) -> str:
         }
         for node in graph.nodes
     ]
-    edges = [{"from": module.name(edge.source), "to": module.name(edge.target), "operand": edge.operand} for edge in graph.edges]
-    whole = {"module": module.info.name, "center": module.name(graph.center), "nodes": nodes, "edges": edges, "n_cut": graph.n_cut}
+    edges = [
+        {"from": module.name(edge.source), "to": module.name(edge.target), "operand": edge.operand}
+        for edge in graph.edges
+    ]
+    whole = {
+        "module": module.info.name,
+        "center": module.name(graph.center),
+        "nodes": nodes,
+        "edges": edges,
+        "n_cut": graph.n_cut,
+    }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"

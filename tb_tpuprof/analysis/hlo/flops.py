@@ -1,4 +1,5 @@
-"""Floating point operations of single HLO instructions that are more than one per element: dot, convolution, FFT, solvers.
+"""Floating point operations of single HLO instructions that are more than one per element: dot, convolution,
+FFT, solvers.
 
 A multiply-add counts as two. The formulas are those of XLA's cost analysis, so that numbers can be compared.
 """
@@ -29,15 +30,19 @@ def array(shape: Shape) -> Shape:
 
 
 def dot_flops(lhs: Shape, result: Shape, dims: DotDims) -> float:
-    """2 × elements of the result × Π contracted dimensions. Of a ragged dot (one row of groups is used for each row) the same."""
+    """2 × elements of the result × Π contracted dimensions. Of a ragged dot (one row of groups is used for
+    each row) the same.
+    """
     width = math.prod(at(lhs.dims, dim) for dim in dims.lhs_contracting)
     return float(FMA * array(result).n_elements) * width
 
 
 def convolution_flops(operands: tuple[Shape, Shape, Shape], attributes: Attributes) -> float:
-    """2 × input features per group × output features × batch per group × Π valid positions; operands are input, kernel, output.
+    """2 × input features per group × output features × batch per group × Π valid positions; operands are
+    input, kernel, output.
 
-    A position is valid where the kernel's element meets an element of the input rather than padding or a hole of dilation.
+    A position is valid where the kernel's element meets an element of the input rather than padding or a hole
+    of dilation.
     """
     lhs, _, out = operands
     dims = attributes.convolution or ConvolutionDims()
@@ -63,8 +68,8 @@ def valid_positions(dim: WindowDim, n_in: int, n_out: int) -> int:
     step_outer, step_inner = (dim.window_dilation, stride) if size <= n_out else (stride, dim.window_dilation)
     if outer > _MAX_POSITIONS:
         return size * n_out
-    # For each of the fewer (kernel elements, say) the places of all others are an arithmetic sequence: count those that are inside
-    # and divisible by the dilation of the base.
+    # For each of the fewer (kernel elements, say) the places of all others are an arithmetic sequence: count
+    # those that are inside and divisible by the dilation of the base.
     first = np.arange(outer, dtype=np.int64) * step_outer - low
     return int(_inside(first, step_inner, inner, limit, base).sum())
 
@@ -85,7 +90,9 @@ def _inside(first: npt.NDArray[np.int64], step: int, n: int, limit: int, base: i
     inverse = pow(step // gcd, -1, period) if period > 1 else 0
     k0 = (-(first // gcd) * inverse) % period
     start = low + (k0 - low) % period
-    found: npt.NDArray[np.int64] = np.where((first % gcd == 0) & (start <= high), (high - start) // period + 1, 0)
+    found: npt.NDArray[np.int64] = np.where(
+        (first % gcd == 0) & (start <= high), (high - start) // period + 1, 0
+    )
     return found
 
 

@@ -1,12 +1,15 @@
-"""An HLO module → the part of its graph around one instruction: who makes what it reads, who reads what it makes, so many hops far.
+"""An HLO module → the part of its graph around one instruction: who makes what it reads, who reads what it
+makes, so many hops far.
 
-Edges run from a producer to its consumer. A fusion is one node, or, opened, a frame with its body's instructions; then an edge into
-the fusion ends at those that read the body's parameter, and an edge out of it begins at the body's root:
+Edges run from a producer to its consumer. A fusion is one node, or, opened, a frame with its body's
+instructions; then an edge into the fusion ends at those that read the body's parameter, and an edge out of it
+begins at the body's root:
 
     a ──▶ fusion ──▶ b        a ──▶ ┌ exp ──▶ add ┐ ──▶ b
                                     └─────────────┘
 
-Nodes that very many instructions read (a constant) are shown, but the walk goes on through them only from the middle.
+Nodes that very many instructions read (a constant) are shown, but the walk goes on through them only from the
+middle.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ _MOST_EDGES = 4000
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """How far to go from the middle, how many nodes at most, and which fusions to open: all, or those in `opened`."""
+    """How far to go from the middle, how many nodes at most, and which fusions to open: all, or those in
+    `opened`.
+    """
 
     radius: int = 2
     most_nodes: int = 150
@@ -33,7 +38,8 @@ class GraphOptions:
 
 @dataclass(frozen=True)
 class Node:
-    """An instruction by its row. `frame` is the opened fusion that it is a part of, -1 if none; `is_frame`: an opened fusion itself.
+    """An instruction by its row. `frame` is the opened fusion that it is a part of, -1 if none; `is_frame`:
+    an opened fusion itself.
 
     `n_hidden_operands`, `n_hidden_users`: neighbours that are not shown.
     """
@@ -98,7 +104,9 @@ class _Walk:
         yield from self.module.users[row].tolist()
 
 
-def neighbourhood(module: HloModule, center: int, options: GraphOptions, weight: Callable[[int], float] = lambda _row: 0.0) -> HloGraph:
+def neighbourhood(
+    module: HloModule, center: int, options: GraphOptions, weight: Callable[[int], float] = lambda _row: 0.0
+) -> HloGraph:
     """The graph around an instruction; `weight` says which to keep where there are too many."""
     walk = _Walk(module, options, weight)
     walk.run(center)
@@ -106,7 +114,9 @@ def neighbourhood(module: HloModule, center: int, options: GraphOptions, weight:
     inner = {row: fusion for fusion, rows in frames.items() for row in rows}
     shown = (set(walk.depth) - set(frames)) | set(inner)
     edges, elided = _edges(module, walk.depth, frames, shown)
-    nodes = [_node(module, row, depth, walk.depth, is_frame=row in frames) for row, depth in walk.depth.items()]
+    nodes = [
+        _node(module, row, depth, walk.depth, is_frame=row in frames) for row, depth in walk.depth.items()
+    ]
     nodes += [Node(row, walk.depth[fusion], fusion) for row, fusion in inner.items() if row not in elided]
     return HloGraph(center, tuple(nodes), tuple(edges[:_MOST_EDGES]), walk.n_cut)
 
@@ -131,8 +141,12 @@ def _opened(module: HloModule, walk: _Walk, options: GraphOptions) -> dict[int, 
     return frames
 
 
-def _edges(module: HloModule, depth: dict[int, int], frames: dict[int, range], shown: set[int]) -> tuple[list[Edge], set[int]]:
-    """Edges between what is shown, and parameters of bodies that are left out because their producer is there."""
+def _edges(
+    module: HloModule, depth: dict[int, int], frames: dict[int, range], shown: set[int]
+) -> tuple[list[Edge], set[int]]:
+    """Edges between what is shown, and parameters of bodies that are left out because their producer is
+    there.
+    """
     edges: list[Edge] = []
     elided: set[int] = set()
     for target in depth:
@@ -146,11 +160,19 @@ def _edges(module: HloModule, depth: dict[int, int], frames: dict[int, range], s
             for parameter in _parameters(module, frames[target], operand):
                 elided.add(parameter)
                 users = module.users[parameter].tolist()
-                edges += [Edge(origin, user, module.operands[user].tolist().index(parameter)) for user in users if user in shown]
+                edges += [
+                    Edge(origin, user, module.operands[user].tolist().index(parameter))
+                    for user in users
+                    if user in shown
+                ]
     for rows in frames.values():
         for target in rows:
             operands = module.operands[target].tolist()
-            edges += [Edge(source, target, i) for i, source in enumerate(operands) if source in shown and source not in elided]
+            edges += [
+                Edge(source, target, i)
+                for i, source in enumerate(operands)
+                if source in shown and source not in elided
+            ]
     return edges, elided
 
 
@@ -162,7 +184,11 @@ def _root(module: HloModule, rows: range) -> int:
 def _parameters(module: HloModule, rows: range, number: int) -> list[int]:
     numbers = module.instructions["parameter_number"]
     root = _root(module, rows)
-    return [row for row in rows if module.opcode(row) == "parameter" and int(numbers[row]) == number and row != root]
+    return [
+        row
+        for row in rows
+        if module.opcode(row) == "parameter" and int(numbers[row]) == number and row != root
+    ]
 
 
 def _node(module: HloModule, row: int, depth: int, shown: dict[int, int], is_frame: bool) -> Node:

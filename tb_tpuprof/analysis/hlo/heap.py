@@ -1,10 +1,12 @@
 """A heap simulator's trace → bytes held before each event, the peak, and when each buffer comes and goes.
 
-Buffers that share memory form a group under a *root*, the buffer that was allocated; a group holds its root's size while it has users:
+Buffers that share memory form a group under a *root*, the buffer that was allocated; a group holds its root's
+size while it has users:
 
     event        0        1            2        3         4            5
                  ALLOC a  SHARE b→a    FREE a   FREE b    SHARE c→a    FREE c
-    users of a   1        2            1        0         1            0          memory taken where users go 0 → 1, given back at 1 → 0
+    users of a   1        2            1        0         1            0          memory taken where users go
+    0 → 1, given back at 1 → 0
     bytes before 0        A            A        A         0            A
 """
 
@@ -26,11 +28,12 @@ _MAX_JUMPS = 64
 
 @dataclass(frozen=True, eq=False)
 class Heap:
-    """`held` and `held_unpadded` have a row more than there are events. `peak` is an event, -1 where nothing is ever held.
+    """`held` and `held_unpadded` have a row more than there are events. `peak` is an event, -1 where nothing
+    is ever held.
 
-    `start` and `end` are of each logical buffer (-1: not in the trace): one that was allocated lives until its memory is given back, one
-    that shares another's until it is freed itself.
-    `live` are the buffers that stand for what is held at the peak, in the order in which they came.
+    `start` and `end` are of each logical buffer (-1: not in the trace): one that was allocated lives until
+    its memory is given back, one that shares another's until it is freed itself. `live` are the buffers that
+    stand for what is held at the peak, in the order in which they came.
     """
 
     held: Ints
@@ -44,7 +47,9 @@ class Heap:
 
 
 def simulate(events: Table, rows: slice, size: Ints, unpadded: Ints) -> Heap:
-    """Replay the events `rows` of `events`; `size` and `unpadded` are of each logical buffer. A user that was never there is not freed."""
+    """Replay the events `rows` of `events`; `size` and `unpadded` are of each logical buffer. A user that was
+    never there is not freed.
+    """
     kind, buffer, shared = (events[name][rows] for name in ("kind", "buffer", "shared_with"))
     sharing = np.flatnonzero((kind == SHARE_WITH) & (buffer >= 0) & (shared >= 0))
     root = _roots(buffer[sharing], shared[sharing], len(size))
@@ -57,7 +62,9 @@ def simulate(events: Table, rows: slice, size: Ints, unpadded: Ints) -> Heap:
 
 
 def _roots(buffer: Rows, shared: Rows, n_buffers: int) -> Ints:
-    """For each buffer the one whose memory it uses at last, by which shares with which; itself where that goes round in a circle."""
+    """For each buffer the one whose memory it uses at last, by which shares with which; itself where that
+    goes round in a circle.
+    """
     root = np.arange(n_buffers, dtype=np.int64)
     root[buffer] = shared
     for _ in range(_MAX_JUMPS):

@@ -1,4 +1,6 @@
-"""The memory of a host's programs, each computed when it is first asked for and kept while it is looked at."""
+"""The memory of a host's programs, each computed when it is first asked for and kept while it is
+looked at.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _MOST_BYTES, _MOST_PROGRAMS = 24 * 2**20, 200
 
 @dataclass(frozen=True)
 class ProgramPeak:
-    """The peak of a program's main memory; None where its HLO has no buffer assignment, cannot be read, or was not looked at."""
+    """The peak of a program's main memory; None where its HLO has no buffer assignment, cannot be read, or
+    was not looked at.
+    """
 
     program: Program
     peak_bytes: int | None
@@ -58,11 +62,19 @@ class HloMemories:
         return colors_of(buffers) if buffers else []
 
     def peaks(self) -> tuple[ProgramPeak, ...]:
-        """The peak of each program, in the file's order; unknown for all where there is too much of them to look at each."""
+        """The peak of each program, in the file's order; unknown for all where there is too much of them to
+        look at each.
+        """
         with self._lock:
             if self._peaks is None:
-                is_small = len(self.programs) <= _MOST_PROGRAMS and sum(p.size_bytes for p in self.programs) <= _MOST_BYTES
-                self._peaks = tuple(ProgramPeak(program, self._peak(program) if is_small else None) for program in self.programs)
+                is_small = (
+                    len(self.programs) <= _MOST_PROGRAMS
+                    and sum(p.size_bytes for p in self.programs) <= _MOST_BYTES
+                )
+                self._peaks = tuple(
+                    ProgramPeak(program, self._peak(program) if is_small else None)
+                    for program in self.programs
+                )
             return self._peaks
 
     def largest(self, among: frozenset[str] = frozenset()) -> Program | None:

@@ -1,8 +1,9 @@
-"""A module's buffer assignment → what one memory space holds over program order, its peak, and how long each buffer lives.
+"""A module's buffer assignment → what one memory space holds over program order, its peak, and how long each
+buffer lives.
 
-Memory that is held throughout (parameters, results, constants) is *permanent*. What threads keep to themselves on their stacks is in
-no sum. The rest is packed by the compiler into temporary allocations; the order in which their buffers come and go is a heap
-simulator's trace (`hlo_heap`), whose event i is step i.
+Memory that is held throughout (parameters, results, constants) is *permanent*. What threads keep to
+themselves on their stacks is in no sum. The rest is packed by the compiler into temporary allocations; the
+order in which their buffers come and go is a heap simulator's trace (`hlo_heap`), whose event i is step i.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ _SCOPED = re.compile(rb'"used_scoped_memory_configs":(\[[^\]]{2,4096}\])')
 
 @dataclass(frozen=True, eq=False)
 class SpaceMemory:
-    """One memory space of one module. `size`, `unpadded`, `category`, `allocation`, `offset` have a row per logical buffer.
+    """One memory space of one module. `size`, `unpadded`, `category`, `allocation`, `offset` have a row per
+    logical buffer.
 
     heap                 temporaries over the program's order; permanent memory comes on top
-    live                 buffers at the peak: permanent ones (of each allocation its largest), then temporaries as they came
+    live                 buffers at the peak: permanent ones (of each allocation its largest), then
+    temporaries as they came
     by_category          bytes of permanent allocations of each of CATEGORIES
     allocated_bytes      all allocations: what the program asks of the device
     n_heap_traces        traces of this space; the one of its largest allocation is replayed
@@ -70,7 +73,11 @@ class SpaceMemory:
     @property
     def peak_unpadded_bytes(self) -> int:
         """The same without the padding that layouts cause."""
-        return self.permanent_bytes - self.permanent_padding_bytes + int(self.heap.held_unpadded[self.heap.peak + 1])
+        return (
+            self.permanent_bytes
+            - self.permanent_padding_bytes
+            + int(self.heap.held_unpadded[self.heap.peak + 1])
+        )
 
 
 def colors_of(buffers: BufferAssignment) -> list[int]:
@@ -83,28 +90,45 @@ def space_memory(module: HloModule, color: int) -> SpaceMemory | None:
     buffers = module.buffers
     if buffers is None:
         return None
-    size, bytes_of = _summable(buffers.logical_buffers["size_bytes"]), _summable(buffers.allocations["size_bytes"])
+    size, bytes_of = (
+        _summable(buffers.logical_buffers["size_bytes"]),
+        _summable(buffers.allocations["size_bytes"]),
+    )
     unpadded = _summable(unpadded_sizes(module, buffers))
     kind = allocation_kinds(buffers)
     is_here = (buffers.allocations["color"] == color) & (kind != THREAD_LOCAL)
     permanent = np.flatnonzero(is_here & (kind != TEMPORARY))
     allocation, offset = _places(buffers)
     traces = _traces_of(buffers, color, allocation, kind)
-    heap = simulate(buffers.heap_events, buffers.events_of(traces[0]) if traces else slice(0, 0), size, unpadded)
+    heap = simulate(
+        buffers.heap_events, buffers.events_of(traces[0]) if traces else slice(0, 0), size, unpadded
+    )
     held = _largest_in(buffers, permanent, size)
     by_category = tuple(int(bytes_of[permanent[kind[permanent] == k]].sum()) for k in range(len(CATEGORIES)))
     category = np.full(len(size), -1, np.int64)
     category[allocation >= 0] = kind[allocation[allocation >= 0]]
     return SpaceMemory(
-        color, heap, np.concatenate((held, heap.live)), len(held), by_category, int(bytes_of[is_here].sum()), len(traces),
-        size, unpadded, category, allocation, offset,
-    )  # fmt: skip
+        color,
+        heap,
+        np.concatenate((held, heap.live)),
+        len(held),
+        by_category,
+        int(bytes_of[is_here].sum()),
+        len(traces),
+        size,
+        unpadded,
+        category,
+        allocation,
+        offset,
+    )
 
 
 def allocation_kinds(buffers: BufferAssignment) -> Ints:
     """For each allocation an index into CATEGORIES, the first that holds."""
     table = buffers.allocations
-    conditions = [table[name] for name in ("is_entry_parameter", "is_live_out", "is_thread_local", "is_constant")]
+    conditions = [
+        table[name] for name in ("is_entry_parameter", "is_live_out", "is_thread_local", "is_constant")
+    ]
     kinds: Ints = np.select(conditions, range(4), TEMPORARY).astype(np.int64)
     return kinds
 
@@ -136,12 +160,18 @@ def part_of(shape: Shape, index: tuple[int, ...]) -> Shape:
 
 
 def scoped_vmem(module: HloModule) -> tuple[int, int]:
-    """The most VMEM that one instruction takes for itself while it runs (TPU), and its row; (0, -1) where none says so."""
+    """The most VMEM that one instruction takes for itself while it runs (TPU), and its row; (0, -1) where
+    none says so.
+    """
     best, row = 0, -1
     starts = module.instructions["position"]
     for match in _SCOPED.finditer(module.data.data):
         try:
-            used = sum(int(part["size"]) for part in json.loads(match.group(1)) if int(part.get("memory_space", 0)) == 1)
+            used = sum(
+                int(part["size"])
+                for part in json.loads(match.group(1))
+                if int(part.get("memory_space", 0)) == 1
+            )
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if best < used < 2**62:
@@ -169,8 +199,8 @@ def _places(buffers: BufferAssignment) -> tuple[Ints, Ints]:
 def _traces_of(buffers: BufferAssignment, color: int, allocation: Ints, kind: Ints) -> list[int]:
     """Heap traces of a memory space, that of its largest temporary allocation first.
 
-    A trace belongs to the allocation in which its first buffer lies. Where none is of a temporary allocation, the trace with most
-    events of the space is taken.
+    A trace belongs to the allocation in which its first buffer lies. Where none is of a temporary allocation,
+    the trace with most events of the space is taken.
     """
     traces, events = buffers.heap_traces, buffers.heap_events
     if not len(traces):
@@ -180,7 +210,11 @@ def _traces_of(buffers: BufferAssignment, color: int, allocation: Ints, kind: In
     buffer = np.where(has, events["buffer"][np.where(has, first, 0)] if len(events) else -1, -1)
     where = np.where(buffer >= 0, allocation[buffer] if len(allocation) else -1, -1)
     colors, sizes = buffers.allocations["color"], buffers.allocations["size_bytes"]
-    found = [t for t in np.flatnonzero(where >= 0).tolist() if colors[where[t]] == color and kind[where[t]] == TEMPORARY]
+    found = [
+        t
+        for t in np.flatnonzero(where >= 0).tolist()
+        if colors[where[t]] == color and kind[where[t]] == TEMPORARY
+    ]
     if found:
         return sorted(found, key=lambda t: (-int(sizes[where[t]]), int(where[t])))
     of_color = buffers.logical_buffers["color"] == color
@@ -195,7 +229,9 @@ def _count(buffers: BufferAssignment, trace: int, of_color: npt.NDArray[np.bool_
 
 
 def _largest_in(buffers: BufferAssignment, allocations: Ints, size: Ints) -> Ints:
-    """Of each allocation the largest of its buffers, the first of equals. Allocations without buffers are left out."""
+    """Of each allocation the largest of its buffers, the first of equals. Allocations without buffers are
+    left out.
+    """
     table = buffers.assigned
     keep = np.flatnonzero((table["buffer"] >= 0) & np.isin(table["allocation"], allocations))
     buffer, owner = table["buffer"][keep].astype(np.int64), table["allocation"][keep]

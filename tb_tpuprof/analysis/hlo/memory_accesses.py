@@ -1,4 +1,6 @@
-"""Serialized MemoryAccessBreakdowns (what an operation reads and writes, by memory) → bytes by memory, all messages at once."""
+"""Serialized MemoryAccessBreakdowns (what an operation reads and writes, by memory) → bytes by memory, all
+messages at once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Floats = npt.NDArray[np.float64]
 
 # Memories that an operation moves bytes in. HBM: both ways together; the others by direction.
 SPACES = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
-_ROW = np.full((4, 3), -1, np.int64)  # row of SPACES by memory space (1 HBM, 2 CMEM, 3 VMEM) and operation (1 read, 2 write)
+_ROW = np.full(
+    (4, 3), -1, np.int64
+)  # row of SPACES by memory space (1 HBM, 2 CMEM, 3 VMEM) and operation (1 read, 2 write)
 _ROW[1, :] = 0
 _ROW[2, :] = 1, 1, 2
 _ROW[3, :] = 3, 3, 4

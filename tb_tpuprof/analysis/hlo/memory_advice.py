@@ -1,6 +1,7 @@
 """What fills a memory space at its peak → what to change, with the bytes that it would save, most first.
 
-Each piece of advice names buffers of this module. Savings are upper bounds of one change alone; they do not add up.
+Each piece of advice names buffers of this module. Savings are upper bounds of one change alone; they do not
+add up.
 """
 
 from __future__ import annotations
@@ -52,9 +53,17 @@ def advice(module: HloModule, memory: SpaceMemory) -> tuple[Advice, ...]:
     """Changes that would lower the peak, most first; empty where nothing is held."""
     if not memory.peak_bytes:
         return ()
-    found = [*_padding(module, memory), *_donation(module, memory), *_temporaries(module, memory), *_parameters(memory), *_gaps(memory)]
+    found = [
+        *_padding(module, memory),
+        *_donation(module, memory),
+        *_temporaries(module, memory),
+        *_parameters(memory),
+        *_gaps(memory),
+    ]
     least = _WORTH * memory.peak_bytes
-    return tuple(sorted((item for item in found if item.saves_bytes >= least), key=lambda item: -item.saves_bytes))
+    return tuple(
+        sorted((item for item in found if item.saves_bytes >= least), key=lambda item: -item.saves_bytes)
+    )
 
 
 def padded_dimensions(shape: Shape) -> str:
@@ -73,10 +82,15 @@ def _padding(module: HloModule, memory: SpaceMemory) -> list[Advice]:
             continue
         times = memory.size[row] / max(1, int(memory.unpadded[row]))
         dims = padded_dimensions(shape)
-        why = f": the layout pads {dims}. Make that dimension a multiple, or let a longer one be the innermost." if dims else "."
+        why = (
+            f": the layout pads {dims}. Make that dimension a multiple, or let a longer one be the innermost."
+            if dims
+            else "."
+        )
         found.append(
             Advice(
-                f"`{buffer_name(module, row)}`, `{shape.text(with_layout=False)}`, takes {format_bytes(int(memory.size[row]))} for "
+                f"`{buffer_name(module, row)}`, `{shape.text(with_layout=False)}`, takes "
+                f"{format_bytes(int(memory.size[row]))} for "
                 f"{format_bytes(int(memory.unpadded[row]))} of data ({times:.3g}×){why}",
                 padding,
             )
@@ -124,17 +138,24 @@ def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     if lasting.any():
         top = int(rows[lasting][size[lasting].argmax()])
         text = (
-            f"Recompute instead of keeping: {int(lasting.sum())} temporaries live for over half of the program, the largest "
-            f"{_described(module, memory, top)}. Wrap that part in `jax.checkpoint` (or `tf.recompute_grad`), or run smaller batches."
+            f"Recompute instead of keeping: {int(lasting.sum())} temporaries live for over half of the "
+            f"program, the largest {_described(module, memory, top)}. Wrap that part in `jax.checkpoint` "
+            "(or `tf.recompute_grad`), or run smaller batches."
         )
         found.append(Advice(text, kept))
-    is_f32 = np.array([(shape := buffer_shape(module, int(row))) is not None and shape.element_type == _F32 for row in rows], np.bool_)
+    is_f32 = np.array(
+        [
+            (shape := buffer_shape(module, int(row))) is not None and shape.element_type == _F32
+            for row in rows
+        ],
+        np.bool_,
+    )
     if is_f32.any():
         wide = int(size[is_f32].sum())
         top = int(rows[is_f32][size[is_f32].argmax()])
         text = (
-            f"Compute in bfloat16 where precision allows: temporaries in f32 take {format_bytes(wide)} at the peak, the largest "
-            f"{_described(module, memory, top)}."
+            f"Compute in bfloat16 where precision allows: temporaries in f32 take {format_bytes(wide)} at "
+            f"the peak, the largest {_described(module, memory, top)}."
         )
         found.append(Advice(text, wide // 2))
     return found
@@ -145,7 +166,11 @@ def _described(module: HloModule, memory: SpaceMemory, row: int) -> str:
     shape = buffer_shape(module, row)
     instruction = int(module.buffers.logical_buffers["instruction"][row])
     op_name = module.text("op_name", instruction) if instruction >= 0 else ""
-    parts = [f"`{buffer_name(module, row)}`", f"`{shape.text(with_layout=False)}`" if shape else "", format_bytes(int(memory.size[row]))]
+    parts = [
+        f"`{buffer_name(module, row)}`",
+        f"`{shape.text(with_layout=False)}`" if shape else "",
+        format_bytes(int(memory.size[row])),
+    ]
     return ", ".join(part for part in parts if part) + (f", of `{op_name[:120]}`" if op_name else "")
 
 
@@ -155,7 +180,8 @@ def _parameters(memory: SpaceMemory) -> list[Advice]:
         return []
     share = format_fraction(held / memory.peak_bytes)
     text = (
-        f"Parameters are {share} of the peak: shard weights and optimizer state over more devices (`NamedSharding`, FSDP), keep optimizer "
+        f"Parameters are {share} of the peak: shard weights and optimizer state over more devices "
+        "(`NamedSharding`, FSDP), keep optimizer "
         "state in bfloat16, or move what is rarely used to host memory."
     )
     return [Advice(text, held // 2)]
@@ -166,7 +192,8 @@ def _gaps(memory: SpaceMemory) -> list[Advice]:
     if unused <= 0 or memory.n_heap_traces > 1:
         return []
     text = (
-        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} that are allocated hold nothing at the peak: gaps "
-        "between buffers of different sizes and lives. Fewer large temporaries of nearly the same life pack better."
+        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} that are allocated hold "
+        "nothing at the peak: gaps between buffers of different sizes and lives. Fewer large temporaries of "
+        "nearly the same life pack better."
     )
     return [Advice(text, unused)]

@@ -1,4 +1,6 @@
-"""What layouts and the matrix unit cost: padding of each dimension of a value, and how much of the unit a product of matrices fills."""
+"""What layouts and the matrix unit cost: padding of each dimension of a value, and how much of the unit a
+product of matrices fills.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import ConvolutionDims, DotDims
 from tb_tpuprof.trace.hlo_shape import Shape
 
-# Side of the systolic array by generation. Source: https://cloud.google.com/tpu/docs (system architecture pages).
+# Side of the systolic array by generation. Source: https://cloud.google.com/tpu/docs (system architecture
+# pages).
 _LARGE_UNIT = re.compile(r"TPU ?v?(6|7)", re.IGNORECASE)
 _SUBLANES = 8
 MAX_PRODUCTS = 32
@@ -35,7 +38,9 @@ class PaddedDim:
 
 @dataclass(frozen=True)
 class Product:
-    """A product of matrices [rows × contracted] · [contracted × columns], `batch` times, and what a matrix unit makes of it."""
+    """A product of matrices [rows × contracted] · [contracted × columns], `batch` times, and what a matrix
+    unit makes of it.
+    """
 
     name: str
     batch: int
@@ -54,8 +59,16 @@ class Product:
     @property
     def text(self) -> str:
         """Which dimensions are padded, in words."""
-        named = zip(("rows", "contracted", "columns"), (self.rows, self.contracted, self.columns), self.padded, strict=True)
-        return ", ".join(f"{name} {size} padded to {to}" for name, size, to in named if to > size) or "no padding"
+        named = zip(
+            ("rows", "contracted", "columns"),
+            (self.rows, self.contracted, self.columns),
+            self.padded,
+            strict=True,
+        )
+        return (
+            ", ".join(f"{name} {size} padded to {to}" for name, size, to in named if to > size)
+            or "no padding"
+        )
 
 
 def padded_dims(name: str, shape: Shape) -> list[PaddedDim]:
@@ -78,7 +91,8 @@ def unit_side(device: str, kind: str) -> int:
 
 
 def products(module: HloModule, row: int, side: int) -> list[Product]:
-    """Products of matrices that an instruction does, itself or in the fusion that it is. Convolutions count as products of patches.
+    """Products of matrices that an instruction does, itself or in the fusion that it is. Convolutions count
+    as products of patches.
 
     A unit of side s holds s × s of the second matrix and takes the first one's rows eight at a time.
     """
@@ -91,9 +105,15 @@ def products(module: HloModule, row: int, side: int) -> list[Product]:
             found.append(product)
         if depth < _MAX_DEPTH and module.opcode(current) in ("fusion", "call"):
             for computation in module.calls[current].tolist():
-                inside = [i for i in (module.rows_of(computation) if computation >= 0 else ()) if i not in seen]
+                inside = [
+                    i for i in (module.rows_of(computation) if computation >= 0 else ()) if i not in seen
+                ]
                 seen.update(inside)
-                todo += [(i, depth + 1) for i in inside if module.opcode(i) in ("dot", "convolution", "fusion", "call")]
+                todo += [
+                    (i, depth + 1)
+                    for i in inside
+                    if module.opcode(i) in ("dot", "convolution", "fusion", "call")
+                ]
     return found
 
 
@@ -132,7 +152,9 @@ def _up(size: int, multiple: int) -> int:
 
 
 def dim_roles(module: HloModule, row: int) -> list[dict[int, str]]:
-    """What the dimensions of a dot's result, first and second operand are to it, by number: batch, rows, contracted, columns."""
+    """What the dimensions of a dot's result, first and second operand are to it, by number: batch, rows,
+    contracted, columns.
+    """
     operands = [int(i) for i in module.operands[row]]
     if module.opcode(row) != "dot" or len(operands) < 2 or min(operands[:2]) < 0:
         return []
@@ -143,7 +165,12 @@ def dim_roles(module: HloModule, row: int) -> list[dict[int, str]]:
         (operands[1], dims.rhs_batch, dims.rhs_contracting, "columns"),
     ):
         n = len(array(module.shape(operand)).dims)
-        sides.append({dim: "batch" if dim in batch else "contracted" if dim in contracting else free for dim in range(n)})
+        sides.append(
+            {
+                dim: "batch" if dim in batch else "contracted" if dim in contracting else free
+                for dim in range(n)
+            }
+        )
     batches = ["batch"] * len(dims.lhs_batch)
     rows, columns = ([role for role in side.values() if role in ("rows", "columns")] for side in sides)
     return [dict(enumerate([*batches, *rows, *columns])), *sides]

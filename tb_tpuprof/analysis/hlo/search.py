@@ -15,7 +15,11 @@ def matching_rows(module: HloModule, text: str) -> npt.NDArray[np.int64]:
     in_string = np.array([wanted in string.lower() for string in module.strings.all] or [False], np.bool_)
     in_opcode = np.array([wanted in opcode for opcode in module.opcodes] or [False], np.bool_)
     name, op_name = table["name"], table["op_name"]
-    found = in_opcode[table["opcode"]] | (in_string[name] & (name >= 0)) | (in_string[op_name] & (op_name >= 0))
+    found = (
+        in_opcode[table["opcode"]] | (in_string[name] & (name >= 0)) | (in_string[op_name] & (op_name >= 0))
+    )
     rows = np.flatnonzero(found)
-    begins = np.array([string.lower().startswith(wanted) for string in module.strings.all] or [False], np.bool_)
+    begins = np.array(
+        [string.lower().startswith(wanted) for string in module.strings.all] or [False], np.bool_
+    )
     return np.concatenate((rows[begins[name[rows]]], rows[~begins[name[rows]]])).astype(np.int64)

@@ -1,4 +1,6 @@
-"""Work of HLO operations per occurrence: what the compiler wrote into the trace (TPU), else what the cost model gives (GPU, CPU)."""
+"""Work of HLO operations per occurrence: what the compiler wrote into the trace (TPU), else what the cost
+model gives (GPU, CPU).
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,11 @@ _MISSING = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True)
 class Work:
-    """Per operation: FLOPs, those that the model asks for, bytes in all memories together and in each of SPACES (float64[5, n]).
+    """Per operation: FLOPs, those that the model asks for, bytes in all memories together and in each of
+    SPACES (float64[5, n]).
 
-    `knows_flops` and `knows_bytes` are False where neither trace nor HLO states them (an opaque custom call, a program without HLO in
-    the trace); such numbers are 0, so that they add nothing to a sum.
+    `knows_flops` and `knows_bytes` are False where neither trace nor HLO states them (an opaque custom call,
+    a program without HLO in the trace); such numbers are 0, so that they add nothing to a sum.
     """
 
     flops: Floats
@@ -64,18 +67,24 @@ class Work:
 def join_work(parts: Iterable[Work]) -> Work:
     """Operations one after another."""
     given = list(parts)
-    joined: dict[str, Any] = {key: np.concatenate([getattr(part, key) for part in given], axis=-1) for key in COLUMNS}
+    joined: dict[str, Any] = {
+        key: np.concatenate([getattr(part, key) for part in given], axis=-1) for key in COLUMNS
+    }
     return Work(**joined)
 
 
 def no_work(n: int) -> Work:
     """So many operations of which nothing is known."""
     flops, model_flops, n_bytes = np.zeros((3, n))
-    return Work(flops, model_flops, n_bytes, np.zeros((len(SPACES), n)), np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+    return Work(
+        flops, model_flops, n_bytes, np.zeros((len(SPACES), n)), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    )
 
 
 def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools | None = None) -> Work:
-    """Work by key: sums of what is known, which is known where any of it is. `counted`: the operations that count, else all."""
+    """Work by key: sums of what is known, which is known where any of it is. `counted`: the operations that
+    count, else all.
+    """
     weight = np.ones(len(work.flops)) if counted is None else counted.astype(np.float64)
     flops, bytes_weight = weight * work.knows_flops, weight * work.knows_bytes
 
@@ -91,16 +100,22 @@ def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools
 
 
 def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
-    """Work per occurrence that the stats of metadata rows state: `flops`, `model_flops`, `bytes_accessed`, `memory_access_breakdown`.
+    """Work per occurrence that the stats of metadata rows state: `flops`, `model_flops`, `bytes_accessed`,
+    `memory_access_breakdown`.
 
-    FLOPs and model FLOPs stand in for one another where one of them is missing; where both are, FLOPs are unknown. Without a breakdown
-    all bytes are HBM's. Of a custom call 0 is what the compiler writes for want of knowledge: it is unknown.
+    FLOPs and model FLOPs stand in for one another where one of them is missing; where both are, FLOPs are
+    unknown. Without a breakdown all bytes are HBM's. Of a custom call 0 is what the compiler writes for want
+    of knowledge: it is unknown.
     """
     n = len(trace.metadata)
     stats = trace.metadata_stats
-    stated = {key: stats.dense_ints(key, n, _MISSING)[rows] for key in ("flops", "model_flops", "bytes_accessed")}
+    stated = {
+        key: stats.dense_ints(key, n, _MISSING)[rows] for key in ("flops", "model_flops", "bytes_accessed")
+    }
     has = {key: values != _MISSING for key, values in stated.items()}
-    flops, model_flops, n_bytes = (np.where(has[key], values, 0).astype(np.float64) for key, values in stated.items())
+    flops, model_flops, n_bytes = (
+        np.where(has[key], values, 0).astype(np.float64) for key, values in stated.items()
+    )
     flops = np.where(has["flops"], flops, model_flops)
     model_flops = np.where(model_flops > 0, model_flops, flops)
     is_opaque = _are_opaque(trace, rows)
@@ -134,7 +149,9 @@ _KNOWN: WeakKeyDictionary[HloModule, HloCosts] = WeakKeyDictionary()
 
 
 def _costs_of(module: HloModule) -> HloCosts:
-    """What the instructions of a module cost, computed once and kept as long as the module: for a large one it takes seconds."""
+    """What the instructions of a module cost, computed once and kept as long as the module: for a large one
+    it takes seconds.
+    """
     with _LOCK:
         lock = _LOCKS.setdefault(module, Lock())
     with lock:
@@ -146,8 +163,8 @@ def _costs_of(module: HloModule) -> HloCosts:
 class ProgramCosts:
     """Modules of a trace's programs and what their instructions cost, each looked up once.
 
-    A program whose HLO is not in the trace by its id is looked for by `name`: XLA:CPU counts the ids in its events and those of its
-    HLO apart.
+    A program whose HLO is not in the trace by its id is looked for by `name`: XLA:CPU counts the ids in its
+    events and those of its HLO apart.
     """
 
     def __init__(self, trace: Trace) -> None:

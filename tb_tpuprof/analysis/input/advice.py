@@ -1,4 +1,6 @@
-"""What to change about a job's input: advice for what takes time in this run, named by the calls in the user's code."""
+"""What to change about a job's input: advice for what takes time in this run, named by the calls in the
+user's code.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,23 @@ _COPY_AHEAD = {
 }  # fmt: skip
 _STAGE = re.compile(r"(?:V\d+)?(?:\[\d+\])?$")
 # Stages whose own time is mostly waiting for the threads that they started.
-_WAITING = ("Prefetch", "Root", "Model", "FiniteTake", "FiniteRepeat", "ForeverRepeat", "MaxIntraOpParallelism", "DeviceGenerator")
+_WAITING = (
+    "Prefetch",
+    "Root",
+    "Model",
+    "FiniteTake",
+    "FiniteRepeat",
+    "ForeverRepeat",
+    "MaxIntraOpParallelism",
+    "DeviceGenerator",
+)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to do. `category`: of HOST_CATEGORIES or of CATEGORIES, what it would save; `tool`: where to look, or empty."""
+    """One thing to do. `category`: of HOST_CATEGORIES or of CATEGORIES, what it would save; `tool`: where to
+    look, or empty.
+    """
 
     category: str
     text: str
@@ -42,9 +55,11 @@ class Advice:
 
 
 def stage(name: str) -> str:
-    """The kind of tf.data stage that an iterator's name ends in: `Iterator::Root::Prefetch::BatchV2` → `Batch`.
+    """The kind of tf.data stage that an iterator's name ends in: `Iterator::Root::Prefetch::BatchV2` →
+    `Batch`.
 
-    A `Generator` below a prefetch is not the user's: it fetches from the host's pipeline for a device (`DeviceGenerator`).
+    A `Generator` below a prefetch is not the user's: it fetches from the host's pipeline for a device
+    (`DeviceGenerator`).
     """
     if name.endswith("Prefetch::Generator"):
         return "DeviceGenerator"
@@ -58,7 +73,9 @@ def short(name: str) -> str:
 
 
 def costliest(found: HostInput, category: str) -> str:
-    """The stage of a category with most self time, its instances merged; stages that only wait for others come last. Empty if none."""
+    """The stage of a category with most self time, its instances merged; stages that only wait for others
+    come last. Empty if none.
+    """
     return largest(found, category)[0]
 
 
@@ -84,7 +101,11 @@ def input_advice(found: InputPipeline, level: str, framework: str = "") -> tuple
         text = "A faster input pipeline would not make the steps faster: look at what they compute."
         return (Advice("input", text, "overview_page"),)
     if not found.host_time.total_ps:
-        return (*_copies(found, framework), *_python_loader(found.steps), *_without_operations(level, found.steps, framework))
+        return (
+            *_copies(found, framework),
+            *_python_loader(found.steps),
+            *_without_operations(level, found.steps, framework),
+        )
     total = found.host_time.total_ps
     shares = dict(zip(HOST_CATEGORIES, (time / total for time in found.host_time.time_ps), strict=True))
     result = list(_copies(found, framework))
@@ -103,20 +124,22 @@ def _copies(found: InputPipeline, framework: str) -> tuple[Advice, ...]:
         return ()
     ahead = _COPY_AHEAD.get(framework, _COPY_AHEAD[""])
     text = (
-        f"Copies to the device take {format_fraction(share)} of the steps: send fewer, larger arrays and smaller types (uint8, cast on the "
-        f"device), and copy the next batch during the step ({ahead})."
+        f"Copies to the device take {format_fraction(share)} of the steps: send fewer, larger arrays and "
+        f"smaller types (uint8, cast on the device), and copy the next batch during the step ({ahead})."
     )
     return (Advice("input", text, "trace_viewer"),)
 
 
 def _python_loader(steps: Steps) -> tuple[Advice, ...]:
-    """The function or annotation in which the steps' own thread waits for data, where that costs what makes input a moderate cost."""
+    """The function or annotation in which the steps' own thread waits for data, where that costs what makes
+    input a moderate cost.
+    """
     loader = next((wait for wait in steps.waits if wait.kind == TimeClass.HOST_WAIT_LOADER), None)
     if loader is None or loader.total_ps < THRESHOLDS["input"][0] * int(steps.duration_ps.sum()):
         return ()
     text = (
-        f"{loader.title} holds up the thread of the steps: do its work ahead of time in other threads or processes; if it already "
-        "waits for such workers, add more."
+        f"{loader.title} holds up the thread of the steps: do its work ahead of time in other threads or "
+        "processes; if it already waits for such workers, add more."
     )
     return (Advice("input", text, "trace_viewer"),)
 
@@ -125,7 +148,9 @@ def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advic
     seen = "See on the timeline what the host does between steps"
     option = "with_stack=True" if framework == PYTORCH else "python_tracer_level=1"
     tracer = "" if steps.waits else f"; a Python loader shows with the Python tracer on ({option})"
-    look = Advice("other", f"The trace names no operations of an input pipeline. {seen}{tracer}.", "trace_viewer")
+    look = Advice(
+        "other", f"The trace names no operations of an input pipeline. {seen}{tracer}.", "trace_viewer"
+    )
     if level == "unknown":
         return (look,)
     text = f"Load ahead in other threads or processes: {_LOAD_AHEAD.get(framework, _LOAD_AHEAD[''])}."
@@ -133,43 +158,69 @@ def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advic
 
 
 _PREPROCESSING = {
-    "Map": "`{name}` maps one element at a time: give it `num_parallel_calls=tf.data.AUTOTUNE` (`deterministic=False` if order is free).",
+    "Map": "`{name}` maps one element at a time: give it `num_parallel_calls=tf.data.AUTOTUNE` "
+    "(`deterministic=False` if order is free).",
     "ParallelMap": (
-        "`{name}` is parallel already, so its function is what costs: batch() before map() and work on whole batches, do it offline, "
-        "or let more hosts help with the tf.data service."
+        "`{name}` is parallel already, so its function is what costs: batch() before map() and work on "
+        "whole batches, do it offline, or let more hosts help with the tf.data service."
     ),
-    "MapAndBatch": "`{name}` is parallel already: make its function cheaper, do it offline, or let more hosts help (tf.data service).",
-    "Batch": "`{name}` copies elements into batches: give it `num_parallel_calls=tf.data.AUTOTUNE`, or batch before map().",
-    "PaddedBatch": "`{name}` pads every element on one thread: bucket elements by length (bucket_by_sequence_length), or pad offline.",
-    "ParallelBatch": "`{name}` copies on several threads already: make elements smaller (narrower types), or batch before map().",
-    "Shuffle": "`{name}` waits for its buffer to fill: a smaller buffer_size, or shuffle file names and records offline.",
+    "MapAndBatch": "`{name}` is parallel already: make its function cheaper, do it offline, or let more "
+    "hosts help (tf.data service).",
+    "Batch": "`{name}` copies elements into batches: give it `num_parallel_calls=tf.data.AUTOTUNE`, or batch "
+    "before map().",
+    "PaddedBatch": "`{name}` pads every element on one thread: bucket elements by length "
+    "(bucket_by_sequence_length), or pad offline.",
+    "ParallelBatch": "`{name}` copies on several threads already: make elements smaller (narrower types), or "
+    "batch before map().",
+    "Shuffle": "`{name}` waits for its buffer to fill: a smaller buffer_size, or shuffle file names and "
+    "records offline.",
     "Filter": "`{name}` drops elements after they were made: filter before map(), or offline.",
-    "FlatMap": "`{name}` opens one source after the other: use `interleave(num_parallel_calls=tf.data.AUTOTUNE)` in place of `flat_map()`.",
+    "FlatMap": "`{name}` opens one source after the other: use "
+    "`interleave(num_parallel_calls=tf.data.AUTOTUNE)` in place of `flat_map()`.",
     "Interleave": "`{name}` interleaves in one thread: give it `num_parallel_calls=tf.data.AUTOTUNE`.",
-    "ParallelInterleave": "`{name}` is parallel already: a larger cycle_length, more and smaller files, or faster storage.",
-    "ParseExample": "`{name}` parses records: parse whole batches (parse_example after batch()), store fewer features.",
-    "Generator": "`{name}` runs Python for each element: have it yield batches, or replace from_generator() by files or NumPy arrays.",
+    "ParallelInterleave": "`{name}` is parallel already: a larger cycle_length, more and smaller files, or "
+    "faster storage.",
+    "ParseExample": "`{name}` parses records: parse whole batches (parse_example after batch()), store fewer "
+    "features.",
+    "Generator": "`{name}` runs Python for each element: have it yield batches, or replace from_generator() "
+    "by files or NumPy arrays.",
     "FlatMapGenerator": "`{name}` runs Python for each element: have it yield whole batches.",
     "Cache": "`{name}` is being filled or read: the first pass over a cache is slow, later ones are not.",
 }
 
 
-# Loaders other than tf.data by what their functions are called in a trace: what to change about them, in their own terms.
+# Loaders other than tf.data by what their functions are called in a trace: what to change about them, in
+# their own terms.
 _LOADERS = (
     (
-        ("SourceMapDataset", "MapDataset", "MapIterDataset", "DataLoader.__next__", "PyGrain", "grain", "PrefetchDatasetIterator"),
-        "`{name}` is Grain's: read ahead in more threads (`to_iter_dataset(ReadOptions(num_threads=…, prefetch_buffer_size=…))`), and "
+        (
+            "SourceMapDataset",
+            "MapDataset",
+            "MapIterDataset",
+            "DataLoader.__next__",
+            "PyGrain",
+            "grain",
+            "PrefetchDatasetIterator",
+        ),
+        "`{name}` is Grain's: read ahead in more threads (`to_iter_dataset(ReadOptions(num_threads=…, "
+        "prefetch_buffer_size=…))`), and "
         "transform in other processes (`mp_prefetch(MultiprocessingOptions(num_workers=…))`).",
     ),
     (
-        ("DataLoader", "enumerate(DataLoader)", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"),
-        "`{name}` is PyTorch's: load in other processes (`DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)`), and "
+        (
+            "DataLoader",
+            "enumerate(DataLoader)",
+            "_MultiProcessingDataLoaderIter",
+            "_SingleProcessDataLoaderIter",
+        ),
+        "`{name}` is PyTorch's: load in other processes (`DataLoader(num_workers=…, persistent_workers=True, "
+        "prefetch_factor=…)`), and "
         "set `pin_memory=True` with `.to(device, non_blocking=True)` for a GPU.",
     ),
-)  # fmt: skip
+)
 _PLAIN = (
-    "`{name}` reads in the job's own process: load the next batch in a thread (if it waits for files or the network) or in another process "
-    "(if it computes), while the current step runs."
+    "`{name}` reads in the job's own process: load the next batch in a thread (if it waits for files or the "
+    "network) or in another process (if it computes), while the current step runs."
 )
 
 
@@ -188,26 +239,45 @@ def _of(found: HostInput, category: str) -> Advice:
     tool: Tool = "tf_data_bottleneck_analysis" if uses_data else "trace_viewer"
     if category == "enqueuing":
         what = f"`{name}` hands data" if name else "Data is handed"
-        text = f"{what} to the device: send fewer, larger transfers (one array per batch), and smaller types (uint8, cast on the device)."
+        text = (
+            f"{what} to the device: send fewer, larger transfers (one array per batch), and smaller types "
+            "(uint8, cast on the device)."
+        )
         return Advice(category, text, "trace_viewer")
-    if full_name and "Iterator" not in full_name and category in ("demanded_reads", "advanced_reads", "preprocessing"):
+    if (
+        full_name
+        and "Iterator" not in full_name
+        and category in ("demanded_reads", "advanced_reads", "preprocessing")
+    ):
         return Advice(category, loader_advice(full_name), "trace_viewer")
     if category == "demanded_reads":
-        text = f"`{name}` reads when it is asked: read ahead with `interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` over several files."
+        text = (
+            f"`{name}` reads when it is asked: read ahead with `interleave(…, "
+            "num_parallel_calls=tf.data.AUTOTUNE)` over several files."
+        )
         return Advice(category, text, tool)
     if category == "advanced_reads":
         text = (
-            f"`{name}` reads ahead and is still waited for: more files at a time (a larger cycle_length of interleave()), files of 100 MB "
-            "and more, storage near the host; cache() what fits into memory."
+            f"`{name}` reads ahead and is still waited for: more files at a time (a larger cycle_length of "
+            "interleave()), files of 100 MB and more, storage near the host; cache() what fits into memory."
         )
         return Advice(category, text, tool)
     if category == "other":
-        text = "Between enqueues the host does what no input operation accounts for: see on the timeline what runs in its threads."
+        text = (
+            "Between enqueues the host does what no input operation accounts for: see on the timeline "
+            "what runs in its threads."
+        )
         return Advice(category, text, "trace_viewer")
     if stage(full_name) in _WAITING:
-        text = f"`{name}` waits for stages that the trace does not name: see the pipeline on the host that runs it."
+        text = (
+            f"`{name}` waits for stages that the trace does not name: see the pipeline on the host that "
+            "runs it."
+        )
         return Advice(category, text, tool)
-    default = "`{name}` takes most of the preprocessing: run it in parallel, do it offline, or let more hosts help (tf.data service)."
+    default = (
+        "`{name}` takes most of the preprocessing: run it in parallel, do it offline, or let more "
+        "hosts help (tf.data service)."
+    )
     return Advice(category, _PREPROCESSING.get(stage(full_name), default).format(name=name), tool)
 
 
@@ -217,9 +287,17 @@ def _of_pipeline(found: HostInput) -> list[Advice]:
     stages = {stage(part) for name in names for part in name.split("::")}
     result = []
     if "Prefetch" not in stages and not stages & {"ParallelMap", "MapAndBatch"}:
-        text = "Nothing in the pipeline works ahead: end it with prefetch(tf.data.AUTOTUNE), so that it runs during the step."
+        text = (
+            "Nothing in the pipeline works ahead: end it with prefetch(tf.data.AUTOTUNE), so that it runs "
+            "during the step."
+        )
         result.append(Advice("preprocessing", text, "tf_data_bottleneck_analysis"))
-    if any("Repeat" in part for part in stages) and not any("Cache" in part or part.startswith("Memory") for part in stages):
-        text = "The pipeline repeats its data and recomputes it every epoch: put cache() after the expensive part if that fits into memory."
+    if any("Repeat" in part for part in stages) and not any(
+        "Cache" in part or part.startswith("Memory") for part in stages
+    ):
+        text = (
+            "The pipeline repeats its data and recomputes it every epoch: put cache() after the expensive "
+            "part if that fits into memory."
+        )
         result.append(Advice("preprocessing", text))
     return result

@@ -1,4 +1,6 @@
-"""Where the host's input pipeline spends its time: its operations, sorted into reading, preprocessing and enqueuing."""
+"""Where the host's input pipeline spends its time: its operations, sorted into reading, preprocessing and
+enqueuing.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,16 @@ from tb_tpuprof.trace.trace import Trace
 
 # The kinds of work on the host, as shown.
 HOST_CATEGORIES = ("enqueuing", "preprocessing", "advanced_reads", "demanded_reads", "other")
-WAITING = "waiting"  # a stage that only waits for those below it, which count themselves: no time of the pipeline's
+WAITING = (
+    "waiting"  # a stage that only waits for those below it, which count themselves: no time of the pipeline's
+)
 _ENQUEUE = "InfeedEnqueue"
-_STAGES = {"enqueue": "enqueuing", "read": "demanded_reads", "preprocessing": "preprocessing", "unknown": "other"}
+_STAGES = {
+    "enqueue": "enqueuing",
+    "read": "demanded_reads",
+    "preprocessing": "preprocessing",
+    "unknown": "other",
+}
 _FILE_READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
 _WAITERS = ("Root", "Prefetch")
 _COPIES_TO_DEVICE = "::Prefetch::Generator"  # of a device's pipeline: fetches what the host's makes
@@ -32,8 +41,9 @@ _AHEAD = ("::MemoryReader", "::MemoryWriter", "::Interleave", "::Prefetch", "::P
 class HostInput:
     """The input operations of one host or of several, by name.
 
-    `enqueue_ps` is the time in which a thread enqueued for the infeed, without each thread's last enqueue, and `between_ps`
-    the time from one enqueue's start to the next one's: their ratio is the share of its time that the host enqueues.
+    `enqueue_ps` is the time in which a thread enqueued for the infeed, without each thread's last enqueue,
+    and `between_ps` the time from one enqueue's start to the next one's: their ratio is the share of its time
+    that the host enqueues.
     """
 
     ops: OpMetrics
@@ -54,7 +64,9 @@ class HostInput:
 
 @dataclass(frozen=True)
 class HostTime:
-    """Time of the input pipeline by category, in the order of HOST_CATEGORIES. `enqueue_fraction` is -1 where it is unknown."""
+    """Time of the input pipeline by category, in the order of HOST_CATEGORIES. `enqueue_fraction` is -1 where
+    it is unknown.
+    """
 
     time_ps: tuple[float, ...]
     enqueue_fraction: float
@@ -73,10 +85,11 @@ class HostTime:
 def input_category(name: str, type_: str) -> str:
     """What an operation does for the input: one of HOST_CATEGORIES, or empty if it is no input operation.
 
-    Infeed enqueues and copies to the device enqueue. A tf.data iterator whose last part reads files reads in advance if a
-    cache, an interleave, a prefetch or a parallel map stands above it, else on demand; other iterators preprocess. Stages
-    that state their own category (`_ipl_stage_cat`) are believed. `IteratorGetNext` waits for input, it does not make any.
-    Source: XProf, `op_stats_to_input_pipeline_analysis`.
+    Infeed enqueues and copies to the device enqueue. A tf.data iterator whose last part reads files reads in
+    advance if a cache, an interleave, a prefetch or a parallel map stands above it, else on demand; other
+    iterators preprocess. Stages that state their own category (`_ipl_stage_cat`) are believed.
+    `IteratorGetNext` waits for input, it does not make any. Source: XProf,
+    `op_stats_to_input_pipeline_analysis`.
     """
     if type_.startswith(_ENQUEUE) or type_ == "MemcpyHToD":
         return "enqueuing"
@@ -88,12 +101,16 @@ def input_category(name: str, type_: str) -> str:
 
 
 def _waits(name: str, stages: set[str]) -> bool:
-    """Whether an iterator only waits for others: for the `stages` below it, or, of a device's pipeline, for the host's."""
+    """Whether an iterator only waits for others: for the `stages` below it, or, of a device's pipeline, for
+    the host's.
+    """
     return (name in stages and name.rpartition("::")[2] in _WAITERS) or name.endswith(_COPIES_TO_DEVICE)
 
 
 def merged_stage(name: str) -> str:
-    """An iterator's name without the numbers of those made anew per element: `FlatMap[0]` … `FlatMap[19]` are one stage."""
+    """An iterator's name without the numbers of those made anew per element: `FlatMap[0]` … `FlatMap[19]` are
+    one stage.
+    """
     return _NUMBER.sub("", name) if "Iterator::" in name else name
 
 
@@ -109,22 +126,38 @@ def sum_host_input(parts: Sequence[HostInput]) -> HostInput:
     """Several hosts together: times and occurrences summed by name."""
     if len(parts) == 1:
         return parts[0]
-    return _select(add_up(part.ops for part in parts), sum(p.enqueue_ps for p in parts), sum(p.between_ps for p in parts))
+    return _select(
+        add_up(part.ops for part in parts), sum(p.enqueue_ps for p in parts), sum(p.between_ps for p in parts)
+    )
 
 
 def _select(ops: OpMetrics, enqueue_ps: int, between_ps: int) -> HostInput:
     category = [input_category(name, type_) for name, type_ in zip(ops.name, ops.type, strict=True)]
     stages = {name.rpartition("::")[0] for name, found in zip(ops.name, category, strict=True) if found}
-    # A consumer waits inside of a prefetch while the stages below it work: counted there, it would count twice.
-    category = [WAITING if found and _waits(name, stages) else found for name, found in zip(ops.name, category, strict=True)]
+    # A consumer waits inside of a prefetch while the stages below it work: counted there, it would count
+    # twice.
+    category = [
+        WAITING if found and _waits(name, stages) else found
+        for name, found in zip(ops.name, category, strict=True)
+    ]
     kept = [i for i, found in enumerate(category) if found]
     rows = np.array(kept, np.intp)
-    columns = (getattr(ops, key)[rows] if len(getattr(ops, key)) else getattr(ops, key) for key in ("flops", "model_flops", "n_bytes"))
+    columns = (
+        getattr(ops, key)[rows] if len(getattr(ops, key)) else getattr(ops, key)
+        for key in ("flops", "model_flops", "n_bytes")
+    )
     selected = OpMetrics(
-        tuple(ops.name[i] for i in kept), tuple(ops.type[i] for i in kept), ops.n_occurrences[rows], ops.time_ps[rows],
-        ops.self_ps[rows], ops.is_eager[rows], ops.span_ps, tuple(ops.program[i] for i in kept if ops.program),
-        tuple(ops.provenance[i] for i in kept if ops.provenance), *columns,
-    )  # fmt: skip
+        tuple(ops.name[i] for i in kept),
+        tuple(ops.type[i] for i in kept),
+        ops.n_occurrences[rows],
+        ops.time_ps[rows],
+        ops.self_ps[rows],
+        ops.is_eager[rows],
+        ops.span_ps,
+        tuple(ops.program[i] for i in kept if ops.program),
+        tuple(ops.provenance[i] for i in kept if ops.provenance),
+        *columns,
+    )
     return HostInput(selected, tuple(category[i] for i in kept), enqueue_ps, between_ps)
 
 
@@ -145,12 +178,14 @@ def _enqueues(trace: Trace) -> tuple[int, int]:
 
 
 def host_time(found: HostInput, copy_fraction: float = 0.0) -> HostTime:
-    """Time by category. `copy_fraction`: share of the step time that goes into copies to the device, for want of infeed.
+    """Time by category. `copy_fraction`: share of the step time that goes into copies to the device, for want
+    of infeed.
 
-    Threads read and preprocess side by side and ahead of the step, so their self times say how they compare, not how long
-    the input takes. That comes from the enqueues, which happen once per batch: if the host enqueues for the share r of its
-    time, E in all, it spends E · (1 - r) / r on all else, and reading, preprocessing and other stages share that as their
-    self times do. Where r is unknown or nothing is enqueued, self times are shown as they are.
+    Threads read and preprocess side by side and ahead of the step, so their self times say how they compare,
+    not how long the input takes. That comes from the enqueues, which happen once per batch: if the host
+    enqueues for the share r of its time, E in all, it spends E · (1 - r) / r on all else, and reading,
+    preprocessing and other stages share that as their self times do. Where r is unknown or nothing is
+    enqueued, self times are shown as they are.
     """
     ratio = min(1.0, found.enqueue_ps / found.between_ps) if found.between_ps else min(1.0, copy_fraction)
     raw = [float(found.time_ps(category)) for category in HOST_CATEGORIES]

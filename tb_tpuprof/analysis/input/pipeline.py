@@ -27,7 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class InputPart:
-    """One host's part. `steps` tell waiting for input from idling (see `waiting`), by `moved_ps` per step; `cores` of TPUs only."""
+    """One host's part. `steps` tell waiting for input from idling (see `waiting`), by `moved_ps` per step;
+    `cores` of TPUs only.
+    """
 
     host: str
     kind: str
@@ -61,9 +63,17 @@ def input_part(trace: Trace) -> InputPart:
     together(trace, waiting, op_stats, parents)
     found = waiting(trace)
     return InputPart(
-        trace.info.host, planes(trace).hardware, found.steps, found.moved_ps, core_steps(trace), host_input(trace), op_stats(trace),
-        trace_notices(trace), trace.info.start_ns, groups(trace).has_loop_ops,
-    )  # fmt: skip
+        trace.info.host,
+        planes(trace).hardware,
+        found.steps,
+        found.moved_ps,
+        core_steps(trace),
+        host_input(trace),
+        op_stats(trace),
+        trace_notices(trace),
+        trace.info.start_ns,
+        groups(trace).has_loop_ops,
+    )
 
 
 def copy_fraction(steps: Steps) -> float:
@@ -74,7 +84,9 @@ def copy_fraction(steps: Steps) -> float:
 
 @dataclass(frozen=True)
 class CoreRange:
-    """How the cores of all hosts differ in each step: the least and the largest share that waits for input, and which core's that is."""
+    """How the cores of all hosts differ in each step: the least and the largest share that waits for input,
+    and which core's that is.
+    """
 
     parts: dict[str, Int64s]
     least: Floats
@@ -84,7 +96,9 @@ class CoreRange:
 
 @dataclass(frozen=True)
 class InputPipeline:
-    """The hosts together. `hosts` are sorted by the share of their steps that waits for input, those without steps last."""
+    """The hosts together. `hosts` are sorted by the share of their steps that waits for input, those without
+    steps last.
+    """
 
     common: CommonSteps
     cores: CoreRange | None
@@ -110,17 +124,25 @@ class InputPipeline:
 
 
 def input_pipeline(parts: Sequence[InputPart]) -> InputPipeline:
-    """Align the hosts' steps and put the hosts together. Step times and shares are the hosts' mean; operations are summed."""
+    """Align the hosts' steps and put the hosts together. Step times and shares are the hosts' mean;
+    operations are summed.
+    """
     common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
     found = sum_host_input([part.host_input for part in parts])
-    by_share = sorted(parts, key=lambda part: (not len(part.steps), -part.fraction if len(part.steps) else 0.0))
+    by_share = sorted(
+        parts, key=lambda part: (not len(part.steps), -part.fraction if len(part.steps) else 0.0)
+    )
     time = host_time(found, copy_fraction(common.steps))
     return InputPipeline(common, _core_range(parts, common), found, time, tuple(by_share))
 
 
 def _core_range(parts: Sequence[InputPart], common: CommonSteps) -> CoreRange | None:
     """The cores of those hosts that have the common steps; None where there are no TPU cores."""
-    given = [(part, part.cores, rows) for part, rows in zip(parts, common.rows, strict=True) if part.cores and rows.stop > rows.start]
+    given = [
+        (part, part.cores, rows)
+        for part, rows in zip(parts, common.rows, strict=True)
+        if part.cores and rows.stop > rows.start
+    ]
     if not given or not len(common.steps):
         return None
     names = [f"{part.host}:{core}" for part, cores, _ in given for core in cores.cores]
@@ -128,10 +150,18 @@ def _core_range(parts: Sequence[InputPart], common: CommonSteps) -> CoreRange | 
     means = {}
     for group in ("parts", "sparse"):
         for name in dict.fromkeys(name for _, cores, _ in given for name in getattr(cores, group)):
-            columns = [getattr(cores, group)[name][rows] for _, cores, rows in given if name in getattr(cores, group)]
+            columns = [
+                getattr(cores, group)[name][rows] for _, cores, rows in given if name in getattr(cores, group)
+            ]
             means[name] = np.sum(columns, axis=0) // len(columns)
-    # Means are whole picoseconds: what they lose goes to idle time, so that the parts still sum up to the step.
-    means["tc_idle"] = means["tc_idle"] + common.steps.duration_ps - np.sum([means[name] for name in TC_PARTS], axis=0)
+    # Means are whole picoseconds: what they lose goes to idle time, so that the parts still sum up to the
+    # step.
+    means["tc_idle"] = (
+        means["tc_idle"] + common.steps.duration_ps - np.sum([means[name] for name in TC_PARTS], axis=0)
+    )
     most = share.max(axis=0)
-    worst = tuple(names[i] if high > 0 else "" for i, high in zip(share.argmax(axis=0).tolist(), most.tolist(), strict=True))
+    worst = tuple(
+        names[i] if high > 0 else ""
+        for i, high in zip(share.argmax(axis=0).tolist(), most.tolist(), strict=True)
+    )
     return CoreRange(means, share.min(axis=0), most, worst)

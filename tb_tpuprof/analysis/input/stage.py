@@ -1,4 +1,6 @@
-"""The stage of a host's tf.data pipeline that an input-bound job waits for, and what the best change to it is estimated to gain."""
+"""The stage of a host's tf.data pipeline that an input-bound job waits for, and what the best change to it is
+estimated to gain.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ _TO_DO = ("parallel", "prefetch", "parallel_prefetch")  # kinds of changes that 
 
 @dataclass(frozen=True)
 class SlowStage:
-    """A pipeline's bottleneck. `step_ps`: the estimated step after `change` (from, to), if there is an estimate that is below
-    `now_ps`, the mean step; `note`: its condition; empty texts where there is none."""
+    """A pipeline's bottleneck. `step_ps`: the estimated step after `change` (from, to), if there is an
+    estimate that is below `now_ps`, the mean step; `note`: its condition; empty texts where there is none.
+    """
 
     pipeline: str
     stage: str
@@ -37,14 +40,19 @@ class SlowStage:
         if self.step_ps is None:
             return (first,)
         condition = f"{self.note[0].upper()}{self.note[1:]}: " if self.note else ""
-        what = f"estimated step with {self.change}: {format_time(self.step_ps[0])} to {format_time(self.step_ps[1])}"
+        what = (
+            f"estimated step with {self.change}: {format_time(self.step_ps[0])} to "
+            f"{format_time(self.step_ps[1])}"
+        )
         text = f"{condition}{what} instead of {format_time(self.now_ps)}."
         return first, text[0].upper() + text[1:]
 
 
 @once
 def slow_stage(trace: Trace) -> SlowStage | None:
-    """Of the pipeline that its page opens on: the slowest of a host that feeds its steps. None where no stage takes time."""
+    """Of the pipeline that its page opens on: the slowest of a host that feeds its steps. None where no stage
+    takes time.
+    """
     pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
     stage = pipeline.bottleneck_stage if pipeline else None
     if pipeline is None or stage is None or waiting(trace, pipeline).is_contended:
@@ -55,7 +63,9 @@ def slow_stage(trace: Trace) -> SlowStage | None:
 def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
     """The change that promises most, by the upper end of its interval."""
     mean_ps = float(steps(trace).duration_ps.mean()) if len(steps(trace)) else 0.0
-    estimates = [one for one in what_if(trace, pipeline) if one.kind in _TO_DO and one.step_ps and not one.is_no_gain]
+    estimates = [
+        one for one in what_if(trace, pipeline) if one.kind in _TO_DO and one.step_ps and not one.is_no_gain
+    ]
     best: Estimate | None = min(estimates, key=_upper_ps, default=None)
     if best is None or best.step_ps is None or best.step_ps[1] >= mean_ps:
         return SlowStage(pipeline.name, stage)

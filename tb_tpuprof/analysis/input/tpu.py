@@ -1,4 +1,6 @@
-"""What the TensorCores of one host did in each step, beyond what Steps tells: transfers, collectives, the cores one by one."""
+"""What the TensorCores of one host did in each step, beyond what Steps tells: transfers, collectives, the
+cores one by one.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,16 @@ Floats = npt.NDArray[np.float64]
 
 # The parts of a TPU's step, in the order in which they are stacked. They sum up to the step.
 TC_PARTS = (
-    "tc_compute", "collective_compute", "collective_sync", "device_to_device", "sparse_wait", "tc_infeed", "host_transfer", "tc_outfeed",
+    "tc_compute",
+    "collective_compute",
+    "collective_sync",
+    "device_to_device",
+    "sparse_wait",
+    "tc_infeed",
+    "host_transfer",
+    "tc_outfeed",
     "tc_idle",
-)  # fmt: skip
+)
 SC_PARTS = ("sc_compute", "sc_infeed", "sc_outfeed", "sc_idle")
 _OPS = (OP_LINE, "Sparse Core Ops")
 _INFEED, _HOST_RECV, _HOST_SEND, _SPARSE_WAIT, _COLLECTIVE, _OTHER = range(6)
@@ -39,10 +48,12 @@ _OF_CLASS = {
 
 @dataclass(frozen=True)
 class CoreSteps:
-    """Steps of one host's cores. `parts[name][i]`: time of step i in one of TC_PARTS, the mean over cores but for
-    `tc_infeed`, which is that of the core that waits longest (see `waiting`). `sparse`: in SC_PARTS, if there are SparseCores.
+    """Steps of one host's cores. `parts[name][i]`: time of step i in one of TC_PARTS, the mean over cores but
+    for `tc_infeed`, which is that of the core that waits longest (see `waiting`). `sparse`: in SC_PARTS, if
+    there are SparseCores.
 
-    `input_fraction[c, i]`: share of step i, as long as it was on core c, that core c waited for input. `cores`: their numbers.
+    `input_fraction[c, i]`: share of step i, as long as it was on core c, that core c waited for input.
+    `cores`: their numbers.
     """
 
     cores: tuple[str, ...]
@@ -53,7 +64,9 @@ class CoreSteps:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Steps in which waiting for input is told from idling. `moved_ps[i]`: how much of the idle time of step i that was."""
+    """Steps in which waiting for input is told from idling. `moved_ps[i]`: how much of the idle time of step
+    i that was.
+    """
 
     steps: Steps
     moved_ps: Int64s
@@ -61,16 +74,17 @@ class Waiting:
 
 @once
 def waiting(trace: Trace) -> Waiting:
-    """The steps of a trace, as far as they wait for input. On TPUs that is more than what `steps` tells, the mean over cores.
+    """The steps of a trace, as far as they wait for input. On TPUs that is more than what `steps` tells, the
+    mean over cores.
 
-    With infeed: a step waits as long as the core that waits longest, since the others wait for that core in the next
-    collective or after the step. What it waits longer than the mean is taken from idle time, then from collectives, then
-    from computing. Source: XProf, `ComputeTpuPerStepDataAcrossCores`.
+    With infeed: a step waits as long as the core that waits longest, since the others wait for that core in
+    the next collective or after the step. What it waits longer than the mean is taken from idle time, then
+    from collectives, then from computing. Source: XProf, `ComputeTpuPerStepDataAcrossCores`.
 
-    Without: JAX and newer TensorFlow copy the input to the device before the program starts, and the cores just idle. If
-    the host waited for input or copied it for the time w within the same step, w of the step's idle time, or all of it if it
-    idled less, is waiting for input. Source: XProf, `MayFixTpuStepAnalysis`; it adds up overlapping events on the host, here
-    their union counts.
+    Without: JAX and newer TensorFlow copy the input to the device before the program starts, and the cores
+    just idle. If the host waited for input or copied it for the time w within the same step, w of the step's
+    idle time, or all of it if it idled less, is waiting for input. Source: XProf, `MayFixTpuStepAnalysis`; it
+    adds up overlapping events on the host, here their union counts.
     """
     found = steps(trace)
     none = np.zeros(len(found), np.int64)
@@ -93,10 +107,14 @@ def waiting(trace: Trace) -> Waiting:
 
 
 def _host_waited(trace: Trace, found: Steps) -> Int64s:
-    """How long the host waited for input or copied it, by step: the union of such events of the step's group."""
+    """How long the host waited for input or copied it, by step: the union of such events of the
+    step's group.
+    """
     parts = host_parts(trace)
     at = np.minimum(np.searchsorted(found.number, parts.group), len(found) - 1)
-    mine = (found.number[at] == parts.group) & np.isin(parts.klass, (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE))
+    mine = (found.number[at] == parts.group) & np.isin(
+        parts.klass, (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE)
+    )
     if not mine.any():
         return np.zeros(len(found), np.int64)
     at, start, end = at[mine].astype(np.int64), parts.start[mine], parts.end[mine]
@@ -112,26 +130,43 @@ def core_steps(trace: Trace) -> CoreSteps | None:
     if not cores or not len(found.steps):
         return None
     class_ps = found.steps.class_ps
-    send, sparse = (np.mean([core.bucket_ps[:, b] for core in cores], axis=0).astype(np.int64) for b in (_HOST_SEND, _SPARSE_WAIT))
+    send, sparse = (
+        np.mean([core.bucket_ps[:, b] for core in cores], axis=0).astype(np.int64)
+        for b in (_HOST_SEND, _SPARSE_WAIT)
+    )
     compute = class_ps[:, TimeClass.DEVICE_COMPUTE_32] + class_ps[:, TimeClass.DEVICE_COMPUTE_16]
     collective, output = class_ps[:, TimeClass.DEVICE_COLLECTIVES], class_ps[:, TimeClass.DEVICE_TO_HOST]
     send, sparse = np.minimum(send, output), np.minimum(sparse, compute)
     sync = np.minimum(_sync_ps(cores, len(found.steps)), collective)
     parts = {
-        "tc_compute": compute - sparse, "collective_compute": collective - sync, "collective_sync": sync,
-        "device_to_device": class_ps[:, TimeClass.DEVICE_TO_DEVICE], "sparse_wait": sparse,
-        "tc_infeed": class_ps[:, TimeClass.HOST_WAIT_INPUT], "host_transfer": class_ps[:, TimeClass.HOST_TO_DEVICE] + send,
-        "tc_outfeed": output - send, "tc_idle": class_ps[:, TimeClass.UNKNOWN],
-    }  # fmt: skip
+        "tc_compute": compute - sparse,
+        "collective_compute": collective - sync,
+        "collective_sync": sync,
+        "device_to_device": class_ps[:, TimeClass.DEVICE_TO_DEVICE],
+        "sparse_wait": sparse,
+        "tc_infeed": class_ps[:, TimeClass.HOST_WAIT_INPUT],
+        "host_transfer": class_ps[:, TimeClass.HOST_TO_DEVICE] + send,
+        "tc_outfeed": output - send,
+        "tc_idle": class_ps[:, TimeClass.UNKNOWN],
+    }
     idle_before = class_ps[:, TimeClass.UNKNOWN] + found.moved_ps
-    moved_share = np.divide(found.moved_ps, idle_before, out=np.zeros(len(idle_before)), where=idle_before > 0)
+    moved_share = np.divide(
+        found.moved_ps, idle_before, out=np.zeros(len(idle_before)), where=idle_before > 0
+    )
     names = tuple(trace.plane_names[core.plane].rpartition(":")[2] for core in cores)
-    return CoreSteps(names, np.array([_input_fraction(core, moved_share) for core in cores]), parts, _sparse(trace, found.steps))
+    return CoreSteps(
+        names,
+        np.array([_input_fraction(core, moved_share) for core in cores]),
+        parts,
+        _sparse(trace, found.steps),
+    )
 
 
 @dataclass(frozen=True)
 class _Core:
-    """One core's part: step times, self times by step and bucket, and its collectives (key columns, step, duration)."""
+    """One core's part: step times, self times by step and bucket, and its collectives (key columns, step,
+    duration).
+    """
 
     plane: int
     duration_ps: Int64s
@@ -143,7 +178,11 @@ class _Core:
 def _cores(trace: Trace) -> list[_Core]:
     """The TensorCores that have steps."""
     number = steps(trace).number
-    return [_core(trace, plane, number) for plane in planes(trace).tensor_cores if len(step_markers(trace, plane)[0])]
+    return [
+        _core(trace, plane, number)
+        for plane in planes(trace).tensor_cores
+        if len(step_markers(trace, plane)[0])
+    ]
 
 
 def _input_fraction(core: _Core, moved_share: Floats) -> Floats:
@@ -177,7 +216,9 @@ def _core(trace: Trace, plane: int, number: Int64s) -> _Core:
         np.add.at(bucket_ps, (step[mine], bucket[mine]), spans.self_ps[mine])
         collective.append(_collectives(trace, spans, step, mine & (bucket == _COLLECTIVE)))
     at = np.minimum(np.searchsorted(marked, number), len(marked) - 1)
-    return _Core(plane, np.where(marked[at] == number, duration[at], 0), bucket_ps, np.concatenate(collective))
+    return _Core(
+        plane, np.where(marked[at] == number, duration[at], 0), bucket_ps, np.concatenate(collective)
+    )
 
 
 def _step_of(trace: Trace, spans: DeviceSpans, number: Int64s) -> Int64s:
@@ -190,10 +231,11 @@ def _step_of(trace: Trace, spans: DeviceSpans, number: Int64s) -> Int64s:
 
 
 def _collectives(trace: Trace, spans: DeviceSpans, step: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Rows of (has an id, id or name, occurrence in the step, step, duration): what makes a collective the same on all cores.
+    """Rows of (has an id, id or name, occurrence in the step, step, duration): what makes a collective the
+    same on all cores.
 
-    Cores that run one collective share its `all_reduce_unique_id`. Without ids the k-th run of an operation in a step is
-    taken for the same one everywhere: all cores run the same program.
+    Cores that run one collective share its `all_reduce_unique_id`. Without ids the k-th run of an operation
+    in a step is taken for the same one everywhere: all cores run the same program.
     """
     rows = spans.rows[chosen]
     unique = values_at(rows, *first_ints(trace, "all_reduce_unique_id"), -1)
@@ -202,7 +244,9 @@ def _collectives(trace: Trace, spans: DeviceSpans, step: Int64s, chosen: npt.NDA
     key = np.where(has_id, unique, name)
     order = np.lexsort((spans.start_ps[chosen], key, has_id, step[chosen]))
     key, has_id, at, length = key[order], has_id[order], step[chosen][order], spans.duration_ps[chosen][order]
-    new = np.append(True, (key[1:] != key[:-1]) | (at[1:] != at[:-1]) | (has_id[1:] != has_id[:-1]))[: len(key)]
+    new = np.append(True, (key[1:] != key[:-1]) | (at[1:] != at[:-1]) | (has_id[1:] != has_id[:-1]))[
+        : len(key)
+    ]
     first = np.maximum.accumulate(np.where(new, np.arange(len(key)), 0))
     nth = np.where(has_id, 0, np.arange(len(key)) - first)
     return np.column_stack((has_id.astype(np.int64), key, nth, at, length))
@@ -211,8 +255,8 @@ def _collectives(trace: Trace, spans: DeviceSpans, step: Int64s, chosen: npt.NDA
 def _sync_ps(cores: list[_Core], n_steps: int) -> Int64s:
     """Time that a core waits for others in collectives, by step, the mean over cores.
 
-    The core that comes last runs a collective in the shortest time: that much is communication, what a core takes longer is
-    waiting. A collective that only one core was seen to run is all communication.
+    The core that comes last runs a collective in the shortest time: that much is communication, what a core
+    takes longer is waiting. A collective that only one core was seen to run is all communication.
     """
     every = np.concatenate([core.collective for core in cores])
     if not len(every):
@@ -253,7 +297,9 @@ def _sparse_core(trace: Trace, plane: int, found: Steps) -> tuple[Int64s, Int64s
 
 
 def _sparse_step_of(trace: Trace, spans: DeviceSpans, found: Steps) -> Int64s:
-    """The step of each event; where it has none of its own, the TensorCores' step in which its middle lies, -1 for none."""
+    """The step of each event; where it has none of its own, the TensorCores' step in which its middle lies,
+    -1 for none.
+    """
     step = _step_of(trace, spans, found.number)
     middle = spans.start_ps + spans.duration_ps // 2
     order = np.argsort(found.start_ps, kind="stable")

@@ -63,10 +63,13 @@ def _made(columns: dict[str, Any]) -> Kernels:
 
 @once
 def kernels(trace: Trace) -> Kernels:
-    """Kernels of all GPUs of a trace (`kernel_rows`), however short. A kernel of no known launch has one that tells nothing."""
+    """Kernels of all GPUs of a trace (`kernel_rows`), however short. A kernel of no known launch has one that
+    tells nothing.
+    """
     rows, text = kernel_rows(trace)
     metadata = trace.events["metadata"][consecutive(rows)]
-    # Rows that are alike in all that tells kernels apart, before what that means is looked at, once for each such group.
+    # Rows that are alike in all that tells kernels apart, before what that means is looked at, once for each
+    # such group.
     code, at = split(np.empty(0, np.int32), text)
     for values in (metadata, *op_columns(trace, rows)):
         code, at = split(code, values)
@@ -88,7 +91,9 @@ def kernels(trace: Trace) -> Kernels:
     capability = capabilities(trace)
     on = [capability[plane] for plane in trace.lines["plane"][trace.lines_at(first)].tolist()]
     wanted = list(zip(text[at].tolist(), on, strict=True))
-    launches = {(i, where): with_occupancy(read_launch(trace.strings.get(i)), where) for i, where in set(wanted)}
+    launches = {
+        (i, where): with_occupancy(read_launch(trace.strings.get(i)), where) for i, where in set(wanted)
+    }
     chosen = ops.code[at].tolist()
     compiled = ops.is_compiled[at].tolist()
     return _merged(
@@ -110,7 +115,9 @@ def kernels(trace: Trace) -> Kernels:
 
 
 def merge_kernels(parts: Sequence[Kernels]) -> Kernels:
-    """Kernels of several hosts as rows of one table: equal rows become one. Counts and times add up, the extremes stay."""
+    """Kernels of several hosts as rows of one table: equal rows become one. Counts and times add up, the
+    extremes stay.
+    """
     return parts[0] if len(parts) == 1 else _merged(_concatenated(parts))
 
 
@@ -118,7 +125,11 @@ def _merged(whole: Kernels) -> Kernels:
     """Equal rows as one, the largest total time first, then by name, operation and launch."""
     objects = {id(launch): launch for launch in whole.launch}
     keys = {i: launch.key for i, launch in objects.items()}
-    name, op, launch = _ranks(whole.name), _ranks(whole.op), _ranks([keys[id(launch)] for launch in whole.launch])
+    name, op, launch = (
+        _ranks(whole.name),
+        _ranks(whole.op),
+        _ranks([keys[id(launch)] for launch in whole.launch]),
+    )
     group, first = split(name, op)
     for values in (launch, _ranks(whole.library), whole.is_eligible.astype(np.int64)):
         group, first = split(group, values)
@@ -126,7 +137,15 @@ def _merged(whole: Kernels) -> Kernels:
     n, total, least, most, at = _sums(group, len(first), *times, np.arange(len(whole)))
     order = np.lexsort((launch[at], op[at], name[at], -total))
     merged = whole.rows(at[order].tolist())
-    return _made({**merged.__dict__, "n_occurrences": n[order], "total_ps": total[order], "min_ps": least[order], "max_ps": most[order]})
+    return _made(
+        {
+            **merged.__dict__,
+            "n_occurrences": n[order],
+            "total_ps": total[order],
+            "min_ps": least[order],
+            "max_ps": most[order],
+        }
+    )
 
 
 def _ranks(values: Sequence[Any]) -> npt.NDArray[np.int32]:
@@ -140,14 +159,24 @@ def _concatenated(parts: Sequence[Kernels]) -> Kernels:
     for key in (field.name for field in fields(Kernels)):
         values = [getattr(part, key) for part in parts]
         is_array = bool(values) and isinstance(values[0], np.ndarray)
-        joined[key] = np.concatenate(values) if is_array else tuple(item for value in values for item in value)
+        joined[key] = (
+            np.concatenate(values) if is_array else tuple(item for value in values for item in value)
+        )
     return _made(joined)
 
 
 def _sums(
-    group: npt.NDArray[np.integer], n_groups: int, count: Int64s, total: Int64s, least: Int64s, most: Int64s, row: Int64s
+    group: npt.NDArray[np.integer],
+    n_groups: int,
+    count: Int64s,
+    total: Int64s,
+    least: Int64s,
+    most: Int64s,
+    row: Int64s,
 ) -> tuple[Int64s, ...]:
-    """Per group: the counts' and times' sums, the least, the most, and which has the most: of several the last by `row`."""
+    """Per group: the counts' and times' sums, the least, the most, and which has the most: of several the
+    last by `row`.
+    """
     order = np.lexsort((row, most, group))
     first = np.searchsorted(group[order], np.arange(n_groups))
     if not n_groups:

@@ -1,4 +1,6 @@
-"""How a kernel was launched, from the text that GPU tracers write: `regs:32 static_shared:0 grid:16,1,1 block:128,1,1 occ_pct:50`."""
+"""How a kernel was launched, from the text that GPU tracers write: `regs:32 static_shared:0 grid:16,1,1
+block:128,1,1 occ_pct:50`.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,11 @@ _NAN = float("nan")
 
 @dataclass(frozen=True)
 class Launch:
-    """Registers of a thread, bytes of shared memory of a block, sizes as `x,y,z`, occupancy 0–1. -1, empty and NaN: not told.
+    """Registers of a thread, bytes of shared memory of a block, sizes as `x,y,z`, occupancy 0–1. -1, empty
+    and NaN: not told.
 
-    `is_computed`: the occupancy is not the tracer's, but follows from the launch (analysis/kernels/occupancy.py).
+    `is_computed`: the occupancy is not the tracer's, but follows from the launch
+    (analysis/kernels/occupancy.py).
     """
 
     n_registers: int = -1
@@ -38,7 +42,8 @@ class Launch:
 def read_launch(text: str) -> Launch:
     """The launch that a text tells. Unknown words and numbers of more than 32 bits are passed over.
 
-    AMD's tracer says `group_mem` for all shared memory and occupancy 0 for unknown; old ones of NVIDIA's say `shm`.
+    AMD's tracer says `group_mem` for all shared memory and occupancy 0 for unknown; old ones of NVIDIA's say
+    `shm`.
     """
     found: dict[str, str] = {}
     for word in text.split():
@@ -48,9 +53,13 @@ def read_launch(text: str) -> Launch:
     occupancy = _percent(found.get("occ_pct", ""))
     static = next((found[key] for key in ("static_shared", "group_mem", "shm") if key in found), "")
     return Launch(
-        _number(found.get("regs", "")), _number(static), _number(found.get("dynamic_shared", "")), _sizes(found.get("block", "")),
-        _sizes(found.get("grid", "")), occupancy,
-    )  # fmt: skip
+        _number(found.get("regs", "")),
+        _number(static),
+        _number(found.get("dynamic_shared", "")),
+        _sizes(found.get("block", "")),
+        _sizes(found.get("grid", "")),
+        occupancy,
+    )
 
 
 def _number(text: str) -> int:

@@ -1,12 +1,15 @@
-"""How many of a multiprocessor's threads a kernel can keep there at once, from its launch and the GPU's compute capability.
+"""How many of a multiprocessor's threads a kernel can keep there at once, from its launch and the GPU's
+compute capability.
 
     blocks = least of  what the multiprocessor holds of blocks and of warps,
-                       its registers / what a block's warps take, in units of 256 a warp, each quarter of it for itself
-                       its shared memory / what a block takes, in units of 128 or 256 bytes, with 1 KiB of the system's since 8.0
+                       its registers / what a block's warps take, in units of 256 a warp, each quarter of it
+                       for itself its shared memory / what a block takes, in units of 128 or 256 bytes, with 1
+                       KiB of the system's since 8.0
     occupancy = blocks × threads of a block / threads that a multiprocessor holds
 
-Limits and formula: CUDA C++ Programming Guide, "Compute Capabilities"; CUDA toolkit, `cuda_occupancy.h` (its default: as much of
-the on-chip memory is shared memory as the GPU allows). AMD publishes registers of a kernel in no trace: there it stays unknown.
+Limits and formula: CUDA C++ Programming Guide, "Compute Capabilities"; CUDA toolkit, `cuda_occupancy.h` (its
+default: as much of the on-chip memory is shared memory as the GPU allows). AMD publishes registers of a
+kernel in no trace: there it stays unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ _MOST_REGISTERS = 255  # of a thread
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """What one multiprocessor holds: warps, blocks, bytes of shared memory; the unit and the system's part of a block's shared memory."""
+    """What one multiprocessor holds: warps, blocks, bytes of shared memory; the unit and the system's part of
+    a block's shared memory.
+    """
 
     n_warps: int
     n_blocks: int
@@ -46,19 +51,33 @@ def _before_8(n_warps: int, n_blocks: int, shared_kib: int, n_parts: int = 4) ->
 
 # By compute capability. What is not listed stays unknown: the next one may differ in any of it.
 MULTIPROCESSORS = {
-    (5, 0): _before_8(64, 32, 64), (5, 2): _before_8(64, 32, 96), (6, 0): _before_8(64, 32, 64, n_parts=2), (6, 1): _before_8(64, 32, 96),
-    (7, 0): _before_8(64, 32, 96), (7, 5): _before_8(32, 16, 64),
-    (8, 0): Multiprocessor(64, 32, 164 * _KIB), (8, 6): Multiprocessor(48, 16, 100 * _KIB), (8, 7): Multiprocessor(48, 16, 164 * _KIB),
-    (8, 9): Multiprocessor(48, 24, 100 * _KIB), (9, 0): Multiprocessor(64, 32, 228 * _KIB),
-    (10, 0): Multiprocessor(64, 32, 228 * _KIB), (10, 3): Multiprocessor(64, 32, 228 * _KIB), (12, 0): Multiprocessor(48, 24, 100 * _KIB),
+    (5, 0): _before_8(64, 32, 64),
+    (5, 2): _before_8(64, 32, 96),
+    (6, 0): _before_8(64, 32, 64, n_parts=2),
+    (6, 1): _before_8(64, 32, 96),
+    (7, 0): _before_8(64, 32, 96),
+    (7, 5): _before_8(32, 16, 64),
+    (8, 0): Multiprocessor(64, 32, 164 * _KIB),
+    (8, 6): Multiprocessor(48, 16, 100 * _KIB),
+    (8, 7): Multiprocessor(48, 16, 164 * _KIB),
+    (8, 9): Multiprocessor(48, 24, 100 * _KIB),
+    (9, 0): Multiprocessor(64, 32, 228 * _KIB),
+    (10, 0): Multiprocessor(64, 32, 228 * _KIB),
+    (10, 3): Multiprocessor(64, 32, 228 * _KIB),
+    (12, 0): Multiprocessor(48, 24, 100 * _KIB),
     (12, 1): Multiprocessor(48, 24, 100 * _KIB),
-}  # fmt: skip
+}
 
 
 def n_blocks(capability: tuple[int, int], n_registers: int, shared_bytes: int, n_threads: int) -> int:
     """Blocks that a multiprocessor holds at once; -1 where something is not known, 0 where not one fits."""
     of = MULTIPROCESSORS.get(capability)
-    if of is None or not 0 < n_threads <= _MOST_THREADS or not 0 < n_registers <= _MOST_REGISTERS or shared_bytes < 0:
+    if (
+        of is None
+        or not 0 < n_threads <= _MOST_THREADS
+        or not 0 < n_registers <= _MOST_REGISTERS
+        or shared_bytes < 0
+    ):
         return -1
     warps = math.ceil(n_threads / WARP)
     of_warp = math.ceil(n_registers * WARP / _REGISTER_UNIT) * _REGISTER_UNIT
@@ -86,7 +105,11 @@ def with_occupancy(launch: Launch, capability: tuple[int, int]) -> Launch:
 def capabilities(trace: Trace) -> dict[int, tuple[int, int]]:
     """Compute capability of each GPU's plane, (0, 0) where it is not told or the GPU is not NVIDIA's."""
     vendor = trace.plane_stats.texts("device_vendor")
-    others = {int(plane) for plane, text in zip(vendor.owner, vendor.value, strict=True) if trace.strings[int(text)].lower() != "nvidia"}
+    others = {
+        int(plane)
+        for plane, text in zip(vendor.owner, vendor.value, strict=True)
+        if trace.strings[int(text)].lower() != "nvidia"
+    }
     found = {}
     for plane in planes(trace).gpus:
         numbers = []

@@ -21,7 +21,9 @@ _MODULE = "XlaModule:"  # what stands for an operation where a whole program is 
 
 @dataclass(frozen=True)
 class KernelOps:
-    """`code[i]`: the operation of kernel i, a row of `names` and `is_eligible`; row 0 is none. `is_compiled[i]`: it has an HLO."""
+    """`code[i]`: the operation of kernel i, a row of `names` and `is_eligible`; row 0 is none.
+    `is_compiled[i]`: it has an HLO.
+    """
 
     code: Codes
     names: tuple[str, ...]
@@ -40,7 +42,9 @@ class _Names:
 
 
 def op_columns(trace: Trace, rows: Rows) -> list[Codes]:
-    """What tells the operations of kernels (ascending event rows) apart: kernels that are alike in all of it have the same one."""
+    """What tells the operations of kernels (ascending event rows) apart: kernels that are alike in all of it
+    have the same one.
+    """
     stats = trace.event_stats
     found = [stats.texts_at("tf_op", rows)] if stats.has("tf_op") else []
     found += [hlo_op_texts(trace).at(rows)] if stats.has("hlo_op") else []
@@ -53,13 +57,16 @@ def op_columns(trace: Trace, rows: Rows) -> list[Codes]:
 def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
     """Operations of kernels (event rows).
 
-    In this order: the framework's name in the stat `tf_op`; the framework's name of the HLO instruction (`hlo_op`,
-    `program_id`), else the instruction's own; the operation that a line derived by the file's writer shows above.
+    In this order: the framework's name in the stat `tf_op`; the framework's name of the HLO instruction
+    (`hlo_op`, `program_id`), else the instruction's own; the operation that a line derived by the file's
+    writer shows above.
     """
     names = _Names()
     code = np.zeros(len(rows), np.int64)
     framework, compiled = trace.event_stats.texts_at("tf_op", rows), hlo_op_texts(trace).at(rows)
-    framework = np.where(np.isin(framework, [trace.strings.find(text) for text in (_MODULE, "")]), -1, framework)
+    framework = np.where(
+        np.isin(framework, [trace.strings.find(text) for text in (_MODULE, "")]), -1, framework
+    )
     has_hlo = (compiled >= 0) & (compiled != trace.strings.find(""))
     _by_text(trace, framework, code, names)
     program = trace.event_stats.ints_at("program_id", rows)
@@ -70,7 +77,9 @@ def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
         part = np.zeros(len(open_), np.int64)
         _by_text(trace, derived[open_], part, names)
         code[open_] = part
-    return KernelOps(code, tuple(name for name, _ in names.rows), tuple(eligible for _, eligible in names.rows), has_hlo)
+    return KernelOps(
+        code, tuple(name for name, _ in names.rows), tuple(eligible for _, eligible in names.rows), has_hlo
+    )
 
 
 def _by_text(trace: Trace, text: Codes, code: Codes, names: _Names) -> None:
@@ -84,7 +93,9 @@ def _by_text(trace: Trace, text: Codes, code: Codes, names: _Names) -> None:
     code[:] = table[inverse.reshape(-1)]
 
 
-def _by_instruction(trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, code: Codes, names: _Names) -> None:
+def _by_instruction(
+    trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, code: Codes, names: _Names
+) -> None:
     """Operations of HLO instructions."""
     if not len(mine):
         return
@@ -96,14 +107,24 @@ def _by_instruction(trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, cod
             programs[number] = Instructions(trace, number)
         leaf = strings[text].rpartition("::")[2]
         found = programs[number].get(leaf) or Instruction("", "")
-        op = parse_op(found.op_name if ":" in found.op_name else f"{found.op_name}:") if found.op_name else None
-        eligible = found.opcode in ("dot", "convolution") or is_tensor_core_eligible(leaf) or bool(op and is_tensor_core_eligible(op.name))
+        op = (
+            parse_op(found.op_name if ":" in found.op_name else f"{found.op_name}:")
+            if found.op_name
+            else None
+        )
+        eligible = (
+            found.opcode in ("dot", "convolution")
+            or is_tensor_core_eligible(leaf)
+            or bool(op and is_tensor_core_eligible(op.name))
+        )
         table[i] = names.code(op.name if op else leaf, eligible)
     code[mine] = table[inverse.reshape(-1)]
 
 
 def _derived(trace: Trace, rows: Rows) -> Codes | None:
-    """What a derived line of the same GPU shows at each kernel's time, as a string, -1 nothing; None where there is no such line."""
+    """What a derived line of the same GPU shows at each kernel's time, as a string, -1 nothing; None where
+    there is no such line.
+    """
     lines = np.flatnonzero(((trace.lines["id"] & 0xFFFFFFFF) == DERIVED_OPS) & (trace.lines["n_events"] > 0))
     first_of_plane = {int(trace.lines["plane"][line]): line for line in lines[::-1].tolist()}
     found = {plane: line for plane, line in first_of_plane.items() if plane in planes(trace).gpus}

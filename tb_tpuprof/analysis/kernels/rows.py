@@ -1,4 +1,6 @@
-"""Which events of GPUs are kernels: all that their streams hold but copies and fills, with or without details of the launch."""
+"""Which events of GPUs are kernels: all that their streams hold but copies and fills, with or without details
+of the launch.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ def is_transfer(name: str) -> bool:
 
 @once
 def kernel_mask(trace: Trace) -> npt.NDArray[np.bool_]:
-    """For each event whether it is a kernel: it carries `kernel_details`, or lies on a GPU's stream and is no copy.
+    """For each event whether it is a kernel: it carries `kernel_details`, or lies on a GPU's stream and is no
+    copy.
 
-    Kernels that a graph launched (CUDA graphs, XLA's command buffers) may have no details, and are kernels all the same.
+    Kernels that a graph launched (CUDA graphs, XLA's command buffers) may have no details, and are kernels
+    all the same.
     """
     result = np.zeros(trace.n_events, np.bool_)
     derived = planes(trace).is_derived_line

@@ -1,4 +1,6 @@
-"""Allocations and deallocations of every memory (allocator or device) of a host, in the order of time, tied to one another."""
+"""Allocations and deallocations of every memory (allocator or device) of a host, in the order of time, tied
+to one another.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,51 @@ from tb_tpuprof.trace.trace import Trace
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
 # TensorFlow's numbers of data types; 0 is none.
 _DTYPES = (
-    "", "float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8", "quint8", "qint32",
-    "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource", "variant", "uint32", "uint64", "float8_e5m2",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "int4", "uint4", "int2", "uint2",
-)  # fmt: skip
+    "",
+    "float32",
+    "float64",
+    "int32",
+    "uint8",
+    "int16",
+    "int8",
+    "string",
+    "complex64",
+    "int64",
+    "bool",
+    "qint8",
+    "quint8",
+    "qint32",
+    "bfloat16",
+    "qint16",
+    "quint16",
+    "uint16",
+    "complex128",
+    "float16",
+    "resource",
+    "variant",
+    "uint32",
+    "uint64",
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e4m3b11fnuz",
+    "float8_e5m2fnuz",
+    "int4",
+    "uint4",
+    "int2",
+    "uint2",
+)
 # What stands for a number that is not told.
 _NUMBERS = {
-    "requested_bytes": -1, "allocation_bytes": 0, "bytes_reserved": 0, "bytes_allocated": 0, "bytes_available": -1, "bytes_held": -1,
-    "peak_bytes_in_use": -1, "data_type": 0,
-}  # fmt: skip
+    "requested_bytes": -1,
+    "allocation_bytes": 0,
+    "bytes_reserved": 0,
+    "bytes_allocated": 0,
+    "bytes_available": -1,
+    "bytes_held": -1,
+    "peak_bytes_in_use": -1,
+    "data_type": 0,
+}
 _LARGEST = 2**53  # bytes; more is damage
 Int64s = npt.NDArray[np.int64]
 
@@ -51,13 +89,15 @@ class Column:
 class MemoryEvents:
     """Events sorted by memory, then time. Memory m has the events first[m] … first[m + 1].
 
-    `stack`, `heap`, `free`: the memory's bytes right after the event; `used`: stack and heap together; `held`: what the allocator
-    has taken from the device (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as the allocator states them. What is not told is
+    `stack`, `heap`, `free`: the memory's bytes right after the event; `used`: stack and heap together;
+    `held`: what the allocator has taken from the device (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as
+    the allocator states them. What is not told is
     -1, fragmentation NaN; where `held` is told, fragmentation is the share of it that is not in use.
 
-    `partner[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for a deallocation the
-    allocation that it frees, -1 if that was before the trace. What a deallocation does not tell of itself its allocation tells.
-    `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`: of `dtype_name`; `event`: in the trace.
+    `partner[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for
+    a deallocation the allocation that it frees, -1 if that was before the trace. What a deallocation does not
+    tell of itself its allocation tells. `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`: of
+    `dtype_name`; `event`: in the trace.
     """
 
     memories: tuple[str, ...]
@@ -167,10 +207,12 @@ def has_memory_events(trace: Trace) -> bool:
 def memory_events(trace: Trace) -> MemoryEvents:
     """Allocator events of a trace (TensorFlow's, PJRT's and PyTorch's allocators, libtpu).
 
-    A memory is called by its allocator (`GPU_0_bfc`), else by the number of its device. The order is that of absolute time:
-    events of several threads interleave.
+    A memory is called by its allocator (`GPU_0_bfc`), else by the number of its device. The order is that of
+    absolute time: events of several threads interleave.
     """
-    rows = rows_of(trace.events["metadata"], metadata_named(trace, (ALLOCATION, DEALLOCATION)).view(np.uint8), np.int32)
+    rows = rows_of(
+        trace.events["metadata"], metadata_named(trace, (ALLOCATION, DEALLOCATION)).view(np.uint8), np.int32
+    )
     names, memory = _memories(trace, rows)
     place = consecutive(rows)
     start = trace.events["start_ps"][place]
@@ -182,7 +224,8 @@ def memory_events(trace: Trace) -> MemoryEvents:
     first = np.searchsorted(memory, np.arange(len(names) + 1, dtype=np.int32)).astype(np.int64)
     stats = trace.event_stats
     stack, heap, peak = (
-        _sane(stats.ints_at(key, rows, _NUMBERS[key]), _NUMBERS[key]) for key in ("bytes_reserved", "bytes_allocated", "peak_bytes_in_use")
+        _sane(stats.ints_at(key, rows, _NUMBERS[key]), _NUMBERS[key])
+        for key in ("bytes_reserved", "bytes_allocated", "peak_bytes_in_use")
     )
     return MemoryEvents(
         memories=names,
@@ -194,7 +237,9 @@ def memory_events(trace: Trace) -> MemoryEvents:
         heap_bytes=heap,
         used_bytes=stack + heap if stack.any() else heap,
         lifetime_peak_bytes=peak,
-        partner=tie(first, is_allocation.view(np.uint8), np.ascontiguousarray(stats.ints_at("addr", rows, NOWHERE))),
+        partner=tie(
+            first, is_allocation.view(np.uint8), np.ascontiguousarray(stats.ints_at("addr", rows, NOWHERE))
+        ),
         strings=trace.strings,
         stats=stats,
     )
@@ -202,7 +247,9 @@ def memory_events(trace: Trace) -> MemoryEvents:
 
 def _sane(values: Int64s, missing: int) -> Int64s:
     """Sizes; what is out of all bounds is not told."""
-    if not len(values) or values.view(np.uint64).max() <= _LARGEST:  # as which what is below 0 is larger still
+    if (
+        not len(values) or values.view(np.uint64).max() <= _LARGEST
+    ):  # as which what is below 0 is larger still
         return values
     return np.where((values < 0) | (values > _LARGEST), missing, values)
 
@@ -213,7 +260,9 @@ def _order(memory: npt.NDArray[np.int32], start: Int64s) -> npt.NDArray[np.intp]
     of_time = memory if by_time is None else memory[by_time]
     if (of_time[1:] >= of_time[:-1]).all():
         return by_time
-    by_memory = np.argsort(of_time.astype(np.uint16) if int(of_time.max()) < 2**16 else of_time, kind="stable")
+    by_memory = np.argsort(
+        of_time.astype(np.uint16) if int(of_time.max()) < 2**16 else of_time, kind="stable"
+    )
     return by_memory if by_time is None else by_time[by_memory]
 
 
@@ -229,7 +278,9 @@ def _memories(trace: Trace, rows: npt.NDArray[np.int32]) -> tuple[tuple[str, ...
         code, at = np.zeros(len(key), np.int32), np.zeros(1, np.int64)
     else:
         code, at = split(np.empty(0, np.int32), np.ascontiguousarray(key))
-    names = [trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in key[at].tolist()]
+    names = [
+        trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in key[at].tolist()
+    ]
     place = {name: i for i, name in enumerate(sorted(set(names), key=_natural))}
     table = np.array([place[name] for name in names], np.int32)
     return tuple(place), code if (table == np.arange(len(table))).all() else table[code]
@@ -237,4 +288,6 @@ def _memories(trace: Trace, rows: npt.NDArray[np.int32]) -> tuple[tuple[str, ...
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """GPU_2 before GPU_10: words and numbers in turn."""
-    return [(int(part[:15]), "") if i % 2 else (0, part) for i, part in enumerate(re.split(r"([0-9]+)", name))]
+    return [
+        (int(part[:15]), "") if i % 2 else (0, part) for i, part in enumerate(re.split(r"([0-9]+)", name))
+    ]

@@ -22,10 +22,11 @@ _MAX_PAIRS = 512
 
 @dataclass(frozen=True)
 class Floor:
-    """The floor of each step (`floor_bytes`), and how it rises after the warm-up: 0 where it does not, or not steadily.
+    """The floor of each step (`floor_bytes`), and how it rises after the warm-up: 0 where it does not, or not
+    steadily.
 
-    `first`: the first step after the warm-up. `suspects`: operations with the most bytes allocated since then and not freed
-    by the end of the last step: (operation, bytes, how many), the largest first.
+    `first`: the first step after the warm-up. `suspects`: operations with the most bytes allocated since then
+    and not freed by the end of the last step: (operation, bytes, how many), the largest first.
     """
 
     floor_bytes: Int64s
@@ -40,7 +41,9 @@ class Floor:
 
 
 def floors(events: MemoryEvents, memory: int, bounds_ps: Int64s) -> Int64s:
-    """The least in use from each bound to the next, the level at its beginning included; n + 1 bounds give n floors."""
+    """The least in use from each bound to the next, the level at its beginning included; n + 1 bounds give n
+    floors.
+    """
     rows = events.of(memory)
     start, used = events.start_ps[rows], events.used_bytes[rows]
     before = np.searchsorted(start, bounds_ps[:-1], side="right") - 1
@@ -54,9 +57,9 @@ def floors(events: MemoryEvents, memory: int, bounds_ps: Int64s) -> Int64s:
 def floor_of(events: MemoryEvents, memory: int, starts_ps: Int64s, end_ps: int) -> Floor:
     """The floor over steps that begin at `starts_ps`, the last one ending at `end_ps`.
 
-    A rise is told if, after the warm-up, the floor goes up in each third of the steps, at least 80 % of its movement is
-    upwards, and it gains at least half a percent of the memory's peak. Its size is the median slope between all pairs of
-    steps (Theil and Sen), which a single jump does not move.
+    A rise is told if, after the warm-up, the floor goes up in each third of the steps, at least 80 % of its
+    movement is upwards, and it gains at least half a percent of the memory's peak. Its size is the median
+    slope between all pairs of steps (Theil and Sen), which a single jump does not move.
     """
     bounds = np.append(np.sort(starts_ps), end_ps)
     found = floors(events, memory, bounds) if len(starts_ps) else np.empty(0, np.int64)
@@ -86,7 +89,9 @@ def _median_slope(floor: Int64s) -> float:
     return float(np.median((floor[at[j]] - floor[at[i]]) / (at[j] - at[i])))
 
 
-def _suspects(events: MemoryEvents, memory: int, start_ps: int, end_ps: int) -> tuple[tuple[str, int, int], ...]:
+def _suspects(
+    events: MemoryEvents, memory: int, start_ps: int, end_ps: int
+) -> tuple[tuple[str, int, int], ...]:
     rows = events.of(memory)
     low, high = (rows.start + np.searchsorted(events.start_ps[rows], [start_ps, end_ps])).tolist()
     kept = low + np.flatnonzero(events.is_allocation[low:high] & (events.partner[low:high] >= high))
@@ -94,4 +99,6 @@ def _suspects(events: MemoryEvents, memory: int, start_ps: int, end_ps: int) -> 
     total, count = np.zeros(len(ops), np.int64), np.bincount(code, minlength=len(ops))
     np.add.at(total, code, events.allocation_bytes[kept])
     order = np.argsort(-total, kind="stable")[:3]
-    return tuple((events.strings[ops[i]] if ops[i] >= 0 else "", int(total[i]), int(count[i])) for i in order.tolist())
+    return tuple(
+        (events.strings[ops[i]] if ops[i] >= 0 else "", int(total[i]), int(count[i])) for i in order.tolist()
+    )

@@ -1,4 +1,6 @@
-"""All memories of a host in few numbers: what the table of memories and their small histories need, small enough to keep of 256 hosts."""
+"""All memories of a host in few numbers: what the table of memories and their small histories need, small
+enough to keep of 256 hosts.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ SMALL_PX = 48  # width of the small histories beside one another
 
 @dataclass(frozen=True)
 class MemoryShape:
-    """A memory: its peak, its floor, its history over the whole trace in few pixels, and what its deallocations lack.
+    """A memory: its peak, its floor, its history over the whole trace in few pixels, and what its
+    deallocations lack.
 
-    `history_ps`, `history_bytes`: stack and heap together after each event that `SMALL_PX` pixels show. `excess_bytes`: of
-    known allocations beyond the heap, at the peak.
+    `history_ps`, `history_bytes`: stack and heap together after each event that `SMALL_PX` pixels show.
+    `excess_bytes`: of known allocations beyond the heap, at the peak.
     """
 
     peak: MemoryPeak
@@ -54,9 +57,13 @@ def host_memory(trace: Trace) -> HostMemory:
 
 @once
 def _drawn(trace: Trace) -> list[tuple[MemoryPeak, npt.NDArray[np.int64], int]]:
-    """What of the memories with events does not depend on steps: peak, the events that the small history draws, excess."""
+    """What of the memories with events does not depend on steps: peak, the events that the small history
+    draws, excess.
+    """
     events = memory_events(trace)
     used = np.flatnonzero(np.diff(events.first)).tolist()
     peaks = [memory_peak(events, memory) for memory in used]
     drawn = [window_events(events, memory, 0, trace.duration_ps, SMALL_PX) for memory in used]
-    return list(zip(peaks, drawn, (excess_bytes(events, peak.memory, peak.at) for peak in peaks), strict=True))
+    return list(
+        zip(peaks, drawn, (excess_bytes(events, peak.memory, peak.at) for peak in peaks), strict=True)
+    )

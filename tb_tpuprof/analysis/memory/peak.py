@@ -15,11 +15,12 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MemoryPeak:
-    """One memory in the whole trace. `at`: the event after which stack and heap together were largest (the last of several).
+    """One memory in the whole trace. `at`: the event after which stack and heap together were largest (the
+    last of several).
 
-    `lifetime_peak_bytes`: since the process began, as the allocator says, and at least what the trace shows; -1 if it does not say.
-    `capacity_bytes`: stack, heap and free at the peak, 0 if what is free is not told (`free_bytes` -1). `fragmentation`, `held_bytes`:
-    as in MemoryEvents, at the peak.
+    `lifetime_peak_bytes`: since the process began, as the allocator says, and at least what the trace shows;
+    -1 if it does not say. `capacity_bytes`: stack, heap and free at the peak, 0 if what is free is not told
+    (`free_bytes` -1). `fragmentation`, `held_bytes`: as in MemoryEvents, at the peak.
     """
 
     memory: int
@@ -55,8 +56,8 @@ class MemoryPeak:
 class Active:
     """Allocations that a moment finds in a memory, equal ones together, those that take most first.
 
-    `example`: the first event of each. `older_bytes`: heap that was allocated before the trace began (or whose allocation was
-    not recorded).
+    `example`: the first event of each. `older_bytes`: heap that was allocated before the trace began (or
+    whose allocation was not recorded).
     """
 
     example: Int64s
@@ -89,13 +90,22 @@ def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
 
 
 def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
-    """What is allocated right after event `at`: allocations up to it whose address nothing has freed or used anew by then.
+    """What is allocated right after event `at`: allocations up to it whose address nothing has freed or used
+    anew by then.
 
-    Equal: same operation, region, data type, shape and sizes. Order: by the bytes of all equal ones, then as they came.
+    Equal: same operation, region, data type, shape and sizes. Order: by the bytes of all equal ones, then as
+    they came.
     """
     alive = _alive(events, memory, at)
     code, first = np.zeros(len(alive), np.int32), np.zeros(min(1, len(alive)), np.int64)
-    for column in (events.op, events.region, events.dtype, events.shape, events.allocation_bytes, events.requested_bytes):
+    for column in (
+        events.op,
+        events.region,
+        events.dtype,
+        events.shape,
+        events.allocation_bytes,
+        events.requested_bytes,
+    ):
         code, first = split(code, column[alive])
     count, example = np.bincount(code, minlength=len(first)), alive[first]
     total = events.allocation_bytes[example] * count
@@ -105,7 +115,9 @@ def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
 
 
 def excess_bytes(events: MemoryEvents, memory: int, at: int) -> int:
-    """What known allocations hold right after an event beyond the heap: their deallocations were not recorded."""
+    """What known allocations hold right after an event beyond the heap: their deallocations were not
+    recorded.
+    """
     known = int(events.allocation_bytes[_alive(events, memory, at)].sum())
     return max(0, known - int(events.heap_bytes[at]))
 
@@ -114,7 +126,10 @@ def _alive(events: MemoryEvents, memory: int, at: int) -> Int64s:
     """Allocations up to event `at` whose address nothing has freed or used anew by then."""
     rows = events.of(memory)
     until = slice(rows.start, at + 1)
-    found: Int64s = np.flatnonzero(events.is_allocation[until] & (events.partner[until] > at)).astype(np.int64) + rows.start
+    found: Int64s = (
+        np.flatnonzero(events.is_allocation[until] & (events.partner[until] > at)).astype(np.int64)
+        + rows.start
+    )
     return found
 
 

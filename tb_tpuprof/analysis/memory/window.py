@@ -1,4 +1,6 @@
-"""A window of a memory's history as the events that a screen can show: in each pixel the least, the most and the last."""
+"""A window of a memory's history as the events that a screen can show: in each pixel the least, the most and
+the last.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ Int64s = npt.NDArray[np.int64]
 def window_events(events: MemoryEvents, memory: int, start_ps: int, end_ps: int, width_px: int) -> Int64s:
     """Events to draw from start to end on so many pixels: all if they are few, else at most three a pixel.
 
-    Peaks and troughs of any length stay: of each pixel the events with the least and the most in use are kept, and the last,
-    whose level the next pixel begins with. The last event before the window comes first, for the level at its left edge.
+    Peaks and troughs of any length stay: of each pixel the events with the least and the most in use are
+    kept, and the last, whose level the next pixel begins with. The last event before the window comes first,
+    for the level at its left edge.
     """
     rows = events.of(memory)
     low, high = (rows.start + np.searchsorted(events.start_ps[rows], [start_ps, end_ps + 1])).tolist()
@@ -26,7 +29,9 @@ def window_events(events: MemoryEvents, memory: int, start_ps: int, end_ps: int,
         return np.arange(before, high, dtype=np.int64)
     pixel_ps = max(1, -(-(end_ps - start_ps + 1) // width_px))
     edges = start_ps + pixel_ps * np.arange(1, (end_ps - start_ps) // pixel_ps + 1, dtype=np.int64)
-    cuts = low + np.unique(np.concatenate(([0, high - low], np.searchsorted(events.start_ps[low:high], edges)))).astype(np.int64)
+    cuts = low + np.unique(
+        np.concatenate(([0, high - low], np.searchsorted(events.start_ps[low:high], edges)))
+    ).astype(np.int64)
     least, most = extremes(events.used_bytes, cuts)
     earlier = np.arange(before, low, dtype=np.int64)
     return np.unique(np.concatenate((earlier, least, most, cuts[1:] - 1)))

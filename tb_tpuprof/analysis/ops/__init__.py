@@ -1,5 +1,5 @@
 """Operations and their times: of hosts, GPUs and TPUs, by framework name and by HLO instruction.
 
-In: a `Trace`. Out: `OpMetrics` and `HloOps`. Start with `stats.py` (framework operations) and `hlo.py` (compiled operations);
-`roofline.py` compares them with the device's peak rates.
+In: a `Trace`. Out: `OpMetrics` and `HloOps`. Start with `stats.py` (framework operations) and `hlo.py`
+(compiled operations); `roofline.py` compares them with the device's peak rates.
 """

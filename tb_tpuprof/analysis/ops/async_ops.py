@@ -3,7 +3,8 @@
     XLA Ops    ▪copy-start.5   ▪add ▪mul …   ├── copy-done.5 ──┤
                ├──────────── the copy: elapsed ────────────────┤
 
-The start only queues the work and takes nanoseconds; the work goes on beside other operations until the done returns.
+The start only queues the work and takes nanoseconds; the work goes on beside other operations until the done
+returns.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ _OPERAND = re.compile(r"%([A-Za-z][\w\-]*-start(?:\.\w+)*)\)")
 
 @dataclass(frozen=True, eq=False)
 class AsyncOps:
-    """Per row of metadata. `start_of`: of a done the row of the start that it ends, else -1; `done_of`: the reverse.
+    """Per row of metadata. `start_of`: of a done the row of the start that it ends, else -1; `done_of`: the
+    reverse.
 
-    `elapsed_ps` of a done: from the start's begin to the done's end, summed over the `n_matched` occurrences of which both halves are
-    in the capture. `is_offload`: dones of transfers to or from the host's memory. `is_orphan`: halves whose other half never ran.
+    `elapsed_ps` of a done: from the start's begin to the done's end, summed over the `n_matched` occurrences
+    of which both halves are in the capture. `is_offload`: dones of transfers to or from the host's memory.
+    `is_orphan`: halves whose other half never ran.
     """
 
     start_of: Int64s
@@ -46,8 +49,8 @@ class AsyncOps:
 def async_ops(trace: Trace) -> AsyncOps:
     """The asynchronous operations of one host's TensorCores.
 
-    A done names its start in its HLO text; without one the start of its own name and number counts. Occurrences of one pair are
-    matched first come, first served.
+    A done names its start in its HLO text; without one the start of its own name and number counts.
+    Occurrences of one pair are matched first come, first served.
     """
     n = len(trace.metadata)
     start_of, is_half = _starts(trace)
@@ -64,15 +67,20 @@ def async_ops(trace: Trace) -> AsyncOps:
             n_matched += np.bincount(row, minlength=n)
     is_offload = np.zeros(n, np.bool_)
     is_offload[dones] = of_host_memory(trace)[trace.metadata["name"][dones]] if len(dones) else False
-    return AsyncOps(start_of, done_of, elapsed_ps, n_matched, is_offload, is_half & (start_of < 0) & (done_of < 0))
+    return AsyncOps(
+        start_of, done_of, elapsed_ps, n_matched, is_offload, is_half & (start_of < 0) & (done_of < 0)
+    )
 
 
 def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    """For each row of metadata that ends an operation the row that starts it, on the same plane and in the same program, else -1; and
-    which rows are halves at all.
+    """For each row of metadata that ends an operation the row that starts it, on the same plane and in the
+    same program, else -1; and which rows are halves at all.
     """
     n = len(trace.metadata)
-    plane, program = trace.metadata["plane"].tolist(), trace.metadata_stats.dense_ints("program_id", n).tolist()
+    plane, program = (
+        trace.metadata["plane"].tolist(),
+        trace.metadata_stats.dense_ints("program_id", n).tolist(),
+    )
     starts: dict[tuple[int, int, str], int] = {}
     dones: list[tuple[int, str, str]] = []
     for row, name in enumerate(trace.strings.take(trace.event_names.astype(np.int64))):
@@ -81,7 +89,9 @@ def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
         if half and half[2] == "start":
             starts[plane[row], program[row], own.lstrip("%")] = row
         elif half:
-            dones.append((row, f"{half[1]}-start{half[3]}", trace.strings.get(int(trace.metadata["name"][row]))))
+            dones.append(
+                (row, f"{half[1]}-start{half[3]}", trace.strings.get(int(trace.metadata["name"][row])))
+            )
     start_of = np.full(n, -1, np.int64)
     is_half = np.zeros(n, np.bool_)
     is_half[[*starts.values(), *(row for row, _, _ in dones)]] = True
@@ -93,12 +103,16 @@ def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
 
 
 def _elapsed(trace: Trace, line: int, code_of: Int64s, start_of: Int64s) -> tuple[Int64s, Int64s]:
-    """The done's row of metadata and the elapsed time of each operation on one line whose halves were both traced."""
+    """The done's row of metadata and the elapsed time of each operation on one line whose halves were both
+    traced.
+    """
     spans = device_spans(trace, line)
     metadata = trace.events["metadata"][spans.rows].astype(np.int64)
     code, is_start = code_of[metadata], start_of[metadata] < 0
     mine = np.flatnonzero(code >= 0)
-    order = mine[np.lexsort((~is_start[mine], spans.start_ps[mine], code[mine]))]  # a start may take no time at all
+    order = mine[
+        np.lexsort((~is_start[mine], spans.start_ps[mine], code[mine]))
+    ]  # a start may take no time at all
     cuts = np.flatnonzero(np.diff(code[order])) + 1
     parts = [matched(group, is_start[group], 0) for group in np.split(order, cuts) if len(group)]
     start, done, _ = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1).astype(np.int64)

@@ -1,4 +1,6 @@
-"""What a compiled operation is, as HLO text on one line: from its program's module, else from the trace's own metadata."""
+"""What a compiled operation is, as HLO text on one line: from its program's module, else from the trace's own
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,20 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.trace.trace import Trace
 
 ONE_LINE = TextOptions(
-    metadata=False, program_shape=False, control=False, operand_numbers=False, operand_shapes=True, backend_config=False, literal_limit=16
+    metadata=False,
+    program_shape=False,
+    control=False,
+    operand_numbers=False,
+    operand_shapes=True,
+    backend_config=False,
+    literal_limit=16,
 )
 
 
 def expressions(trace: Trace, ops: HloOps, rows: npt.NDArray[np.intp]) -> list[str]:
-    """The text of some operations of this trace's host. With the operands' shapes, as a TPU's compiler writes it into the trace."""
+    """The text of some operations of this trace's host. With the operands' shapes, as a TPU's compiler writes
+    it into the trace.
+    """
     programs = ProgramCosts(trace)
     result = []
     for row in rows.tolist():
@@ -27,7 +37,11 @@ def expressions(trace: Trace, ops: HloOps, rows: npt.NDArray[np.intp]) -> list[s
             instruction = int(ops.instruction[row])
             if instruction < 0 and module is not None:
                 instruction = module.find(ops.name[row])
-            text = instruction_text(module, instruction, ONE_LINE).removeprefix("ROOT ") if module and instruction >= 0 else text
+            text = (
+                instruction_text(module, instruction, ONE_LINE).removeprefix("ROOT ")
+                if module and instruction >= 0
+                else text
+            )
         result.append(text)
     return result
 

@@ -14,7 +14,15 @@ from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
-SYNC, LAUNCH, LOADER, WORKERS, EAGER, GRAPH, COMPILED = "sync", "launch", "loader", "workers", "eager", "graph", "compiled"
+SYNC, LAUNCH, LOADER, WORKERS, EAGER, GRAPH, COMPILED = (
+    "sync",
+    "launch",
+    "loader",
+    "workers",
+    "eager",
+    "graph",
+    "compiled",
+)
 _PATTERNS = (
     (SYNC, r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize|aten::(?:item|_local_scalar_dense)"),
     (SYNC, r"np\.asarray\(jax\.Array\)|\$\S+\.py:\d+ block_until_ready"),
@@ -31,7 +39,9 @@ _ANY = re.compile("|".join(f"(?:{pattern})" for _, pattern in _PATTERNS))
 
 @dataclass(frozen=True)
 class Call:
-    """All calls of one name within the steps, or in the capture where there are none: how many, and the time in them, in ps."""
+    """All calls of one name within the steps, or in the capture where there are none: how many, and the time
+    in them, in ps.
+    """
 
     kind: str
     name: str
@@ -57,10 +67,14 @@ def framework_calls(trace: Trace) -> tuple[Call, ...]:
         last = int((found_steps.start_ps + found_steps.duration_ps).max())
         rows = rows[(start >= found_steps.start_ps.min()) & (start < last)]
     at = trace.events["metadata"][rows].astype(np.int64)
-    count, time = np.bincount(at, minlength=len(name)), sum_by(at, trace.events["duration_ps"][rows], len(name))
+    count, time = (
+        np.bincount(at, minlength=len(name)),
+        sum_by(at, trace.events["duration_ps"][rows], len(name)),
+    )
     found = (
-        Call(kinds[int(name[i])], trace.strings.get(int(name[i])), int(count[i]), int(time[i])) for i in np.flatnonzero(count).tolist()
-    )  # fmt: skip
+        Call(kinds[int(name[i])], trace.strings.get(int(name[i])), int(count[i]), int(time[i]))
+        for i in np.flatnonzero(count).tolist()
+    )
     return sum_calls([tuple(found)])
 
 

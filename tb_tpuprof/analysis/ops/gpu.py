@@ -14,7 +14,16 @@ from tb_tpuprof.analysis.events.names import UNKNOWN, is_graph_launch, parse_op
 from tb_tpuprof.analysis.events.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
 from tb_tpuprof.analysis.kernels.rows import is_transfer, kernel_mask
-from tb_tpuprof.analysis.ops.metrics import IDLE, NO_OPERATION, Occurrences, OpMetrics, add_up, no_ops, sum_by, sum_occurrences
+from tb_tpuprof.analysis.ops.metrics import (
+    IDLE,
+    NO_OPERATION,
+    Occurrences,
+    OpMetrics,
+    add_up,
+    no_ops,
+    sum_by,
+    sum_occurrences,
+)
 from tb_tpuprof.analysis.steps.gpu import stream_events
 from tb_tpuprof.analysis.steps.grouping import eager_ops, groups
 from tb_tpuprof.trace.trace import Trace
@@ -26,12 +35,13 @@ Int64s = npt.NDArray[np.int64]
 def gpu_ops(trace: Trace) -> OpMetrics:
     """Occurrences and times of the operations of all GPUs.
 
-    A kernel belongs to the HLO instruction named by its stats `hlo_op` (see `hlo_op_texts`) and `program_id`; successive
-    kernels of one instruction in one step are one occurrence. Without HLO the stat `tf_op` names the operation, and each
-    kernel is one occurrence; of a CUDA or HIP graph each launch is. Without either, a line of operations derived by the file's
-    writer is asked. What is left are kernels of no known operation: each is a row of its own, of the type `(no operation)`, so that
-    the time of all kernels is in the rows. Copies count with the operation that they name, if they name one. The span of a GPU is
-    the time from its first event to its last one's end.
+    A kernel belongs to the HLO instruction named by its stats `hlo_op` (see `hlo_op_texts`) and `program_id`;
+    successive kernels of one instruction in one step are one occurrence. Without HLO the stat `tf_op` names
+    the operation, and each kernel is one occurrence; of a CUDA or HIP graph each launch is. Without either, a
+    line of operations derived by the file's writer is asked. What is left are kernels of no known operation:
+    each is a row of its own, of the type `(no operation)`, so that the time of all kernels is in the rows.
+    Copies count with the operation that they name, if they name one. The span of a GPU is the time from its
+    first event to its last one's end.
     """
     programs: dict[int, Instructions] = {}
     return add_up([_ops_of(trace, plane, programs) for plane in planes(trace).gpus])
@@ -56,7 +66,9 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMe
 
 
 def transfer_ps(ops: OpMetrics) -> int:
-    """Time of the copies and fills among GPU operations (rows of operation and kernel): what they have beyond kernels."""
+    """Time of the copies and fills among GPU operations (rows of operation and kernel): what they have beyond
+    kernels.
+    """
     names = (name.rpartition("/")[2] for name in ops.name)
     return sum(time for name, time in zip(names, ops.self_ps.tolist(), strict=True) if is_transfer(name))
 
@@ -71,8 +83,12 @@ def _framework_names(trace: Trace, rows: Rows) -> Int64s:
     return ids
 
 
-def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, Instructions]) -> OpMetrics:
-    """Kernels of HLO instructions. An instruction that no HLO describes is known by its name alone, and has no type."""
+def _hlo_ops(
+    trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, Instructions]
+) -> OpMetrics:
+    """Kernels of HLO instructions. An instruction that no HLO describes is known by its name alone, and has
+    no type.
+    """
     pairs, op = np.unique(np.column_stack((program, hlo_op)), axis=0, return_inverse=True)
     op = op.reshape(-1)
     if not len(pairs):
@@ -100,12 +116,15 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
 
 
 def first_of_runs(trace: Trace, rows: Rows, op: Int64s) -> Rows:
-    """Where occurrences begin: successive kernels (ascending event rows) of one operation in one step and stream are one.
+    """Where occurrences begin: successive kernels (ascending event rows) of one operation in one step and
+    stream are one.
 
     Without a step to hold them together successive kernels may well be successive runs: each counts.
     """
     group, line = groups(trace).group[rows], trace.event_line[rows]
-    is_new = np.append(True, (op[1:] != op[:-1]) | (group[1:] != group[:-1]) | (line[1:] != line[:-1]) | (group[1:] < 0))
+    is_new = np.append(
+        True, (op[1:] != op[:-1]) | (group[1:] != group[:-1]) | (line[1:] != line[:-1]) | (group[1:] < 0)
+    )
     return np.flatnonzero(is_new)
 
 
@@ -115,7 +134,9 @@ def _with_colon(op_name: str) -> str:
 
 
 def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
-    """Kernels that name a framework operation: one row per operation and kernel; the kernels of a graph's launches are one row."""
+    """Kernels that name a framework operation: one row per operation and kernel; the kernels of a graph's
+    launches are one row.
+    """
     if not len(rows):
         return no_ops()
     name_id = trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64)
@@ -131,20 +152,29 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
         for op, (_, kernel) in zip(parsed, pairs.tolist(), strict=True)
     ]
     # What makes an occurrence: a kernel, or of a graph one launch, told by its correlation.
-    launch = np.where(of_graph, values_at(rows, *first_ints(trace, "correlation_id"), -1), -2 - np.arange(len(rows)))
-    _, first, occurrence = np.unique(np.column_stack((op, launch)), axis=0, return_index=True, return_inverse=True)
+    launch = np.where(
+        of_graph, values_at(rows, *first_ints(trace, "correlation_id"), -1), -2 - np.arange(len(rows))
+    )
+    _, first, occurrence = np.unique(
+        np.column_stack((op, launch)), axis=0, return_index=True, return_inverse=True
+    )
     duration = sum_by(occurrence.reshape(-1), trace.events["duration_ps"][rows], len(first))
     ops = sum_occurrences(names, Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]]), 0)
     return replace(ops, provenance=tuple(full))
 
 
 def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Rows]:
-    """Kernels by the operation that a line derived by the file's writer shows above them (`TensorFlow Ops`), and those of none.
+    """Kernels by the operation that a line derived by the file's writer shows above them (`TensorFlow Ops`),
+    and those of none.
 
     An event of that line is one occurrence, on however many streams its kernels ran.
     """
     ids = trace.lines["id"] & 0xFFFFFFFF
-    lines = [line for line in trace.lines_of([plane]).tolist() if ids[line] == DERIVED_OPS and trace.lines["n_events"][line]]
+    lines = [
+        line
+        for line in trace.lines_of([plane]).tolist()
+        if ids[line] == DERIVED_OPS and trace.lines["n_events"][line]
+    ]
     if not lines or not len(kernels):
         return no_ops(), kernels
     ops = line_events(trace, lines[0])
@@ -157,19 +187,30 @@ def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Ro
     event, first, occurrence = np.unique(above, return_index=True, return_inverse=True)
     metadata, op = np.unique(trace.events["metadata"][event], return_inverse=True)
     full = [trace.strings[i] for i in trace.metadata["name"][metadata].tolist()]
-    names = [(name, parsed.type if parsed.category != UNKNOWN else IDLE) for name, parsed in ((n, parse_op(n)) for n in full)]
+    names = [
+        (name, parsed.type if parsed.category != UNKNOWN else IDLE)
+        for name, parsed in ((n, parse_op(n)) for n in full)
+    ]
     total = sum_by(occurrence.reshape(-1), duration[rows], len(event))
-    found = sum_occurrences(names, Occurrences(op.reshape(-1), total, total, eager_ops(trace)[rows[first]]), 0)
+    found = sum_occurrences(
+        names, Occurrences(op.reshape(-1), total, total, eager_ops(trace)[rows[first]]), 0
+    )
     return replace(found, provenance=found.name), kernels[~inside]
 
 
 def _without_ops(trace: Trace, kernels: Rows) -> OpMetrics:
-    """Kernels that no operation is known to have launched: a row for each name, without the parameters of templates."""
+    """Kernels that no operation is known to have launched: a row for each name, without the parameters of
+    templates.
+    """
     if not len(kernels):
         return no_ops()
-    name_id, of_name = np.unique(trace.metadata["name"][trace.events["metadata"][kernels]], return_inverse=True)
+    name_id, of_name = np.unique(
+        trace.metadata["name"][trace.events["metadata"][kernels]], return_inverse=True
+    )
     rows: dict[str, int] = {}
-    row = np.array([rows.setdefault(short_name(trace.strings.get(i)), len(rows)) for i in name_id.tolist()], np.int64)
+    row = np.array(
+        [rows.setdefault(short_name(trace.strings.get(i)), len(rows)) for i in name_id.tolist()], np.int64
+    )
     duration = trace.events["duration_ps"][kernels]
     found = Occurrences(row[of_name.reshape(-1)], duration, duration, np.zeros(len(kernels), np.bool_))
     return sum_occurrences([(name, NO_OPERATION) for name in rows], found, 0)

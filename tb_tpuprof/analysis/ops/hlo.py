@@ -1,7 +1,8 @@
-"""The operations that a compiler's programs ran, one row each: times, occurrences, work, and what they came from.
+"""The operations that a compiler's programs ran, one row each: times, occurrences, work, and what they came
+from.
 
-Rows are of one host, summed over its devices; `merge_hlo_ops` adds hosts up. All devices: TPU (the line `XLA Ops`), GPU (kernels
-that name an HLO instruction), and XLA:CPU (the host's threads).
+Rows are of one host, summed over its devices; `merge_hlo_ops` adds hosts up. All devices: TPU (the line `XLA
+Ops`), GPU (kernels that name an HLO instruction), and XLA:CPU (the host's threads).
 """
 
 from __future__ import annotations
@@ -41,15 +42,29 @@ def hlo_ops(trace: Trace) -> HloOps:
 
 
 def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
-    """Operations of several hosts: summed by (program, name); texts are those of the first host that has the operation."""
+    """Operations of several hosts: summed by (program, name); texts are those of the first host that has the
+    operation.
+    """
     if len(parts) == 1 or not any(len(part) for part in parts):
         return parts[0]
     keys: dict[tuple[int, str], int] = {}
-    at = np.array([keys.setdefault((p, part.name[i]), len(keys)) for part in parts for i, p in enumerate(part.program.tolist())], np.int64)
+    at = np.array(
+        [
+            keys.setdefault((p, part.name[i]), len(keys))
+            for part in parts
+            for i, p in enumerate(part.program.tolist())
+        ],
+        np.int64,
+    )
     n = len(keys)
     first = np.full(n, len(at), np.int64)
     np.minimum.at(first, at, np.arange(len(at)))
-    texts = {key: words_of([words[i] for words in (getattr(part, key) for part in parts) for i in range(len(words))]) for key in TEXTS}
+    texts = {
+        key: words_of(
+            [words[i] for words in (getattr(part, key) for part in parts) for i in range(len(words))]
+        )
+        for key in TEXTS
+    }
     columns: dict[str, Any] = {key: words.taken(first) for key, words in texts.items()}
     columns |= {key: sum_by(at, _joined(parts, key), n) for key in SUMS}
     columns["thread_ps"] = _summed_where_known(at, _joined(parts, "thread_ps"), n)

@@ -1,4 +1,6 @@
-"""Operations of GPUs and of XLA:CPU → HloOps: events that name an HLO instruction, with the work that the cost model gives them."""
+"""Operations of GPUs and of XLA:CPU → HloOps: events that name an HLO instruction, with the work that the
+cost model gives them.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ Rows = npt.NDArray[np.intp]
 def linked_ops(trace: Trace, kind: str) -> HloOps:
     """Operations by (program, name).
 
-    On GPUs an occurrence is what `first_of_runs` puts together, and the span of a GPU goes from its first event to its last one's
-    end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
+    On GPUs an occurrence is what `first_of_runs` puts together, and the span of a GPU goes from its first
+    event to its last one's end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
     """
     links = hlo_links(trace)
     op, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
@@ -74,7 +76,9 @@ Runs = tuple[Int64s, Int64s, Int64s, int, int]
 
 
 def linked_runs(trace: Trace, links: HloLinks, kind: str) -> Runs:
-    """Operation (row of `links.ops`), time, self time of each occurrence on GPUs or on host threads; span and number of devices."""
+    """Operation (row of `links.ops`), time, self time of each occurrence on GPUs or on host threads; span and
+    number of devices.
+    """
     return _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace)
 
 
@@ -133,7 +137,11 @@ def _module_names(trace: Trace, links: HloLinks, used: Rows) -> dict[int, str]:
         number = links.ops[i].program_id
         if number not in names:
             known = trace.programs.get(number) is not None
-            names[number] = "" if known else str(dict(trace.source.event_stats(trace, int(sample[i]))).get("hlo_module", ""))
+            names[number] = (
+                ""
+                if known
+                else str(dict(trace.source.event_stats(trace, int(sample[i]))).get("hlo_module", ""))
+            )
     return names
 
 
@@ -172,5 +180,7 @@ def _energy(trace: Trace, links: HloLinks, used: Rows) -> npt.NDArray[np.float64
         return np.zeros(len(used))
     value = np.zeros(trace.n_events)
     value[sparse.owner] = sparse.value
-    found: npt.NDArray[np.float64] = np.bincount(links.op, value[links.events], len(links.ops)).astype(np.float64)
+    found: npt.NDArray[np.float64] = np.bincount(links.op, value[links.events], len(links.ops)).astype(
+        np.float64
+    )
     return found[used]

@@ -29,7 +29,12 @@ SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps", "wor
 # Operations that run others: their work is that of what they run, and must not be counted twice.
 CONTAINERS = ("call", "conditional", "while", "megacore fusion")
 TRANSFERS = ("infeed", "outfeed")
-_FUSIONS = {"kLoop": "loop fusion", "kInput": "input fusion", "kOutput": "output fusion", "kCustom": "custom fusion"}
+_FUSIONS = {
+    "kLoop": "loop fusion",
+    "kInput": "input fusion",
+    "kOutput": "output fusion",
+    "kCustom": "custom fusion",
+}
 _FORMATTING = frozenset(("copy", "transpose", "reshape", "dynamic-reshape"))
 _ELEMENTWISE = ELEMENTWISE | TRANSCENDENTAL
 _NO_INTS = np.empty(0, np.int64)
@@ -81,16 +86,19 @@ def words_by_id(ids: Int64s, strings: Strings) -> Words:
 
 @dataclass(frozen=True)
 class HloOps:
-    """One row per (program, operation) of one host or several. Times in ps, summed over occurrences, devices and hosts.
+    """One row per (program, operation) of one host or several. Times in ps, summed over occurrences, devices
+    and hosts.
 
-    `time_ps` with, `self_ps` without nested operations; `normalized_ps` at the clock rate that the device is rated for. `work` is
-    that of all occurrences, done in `work_ps`: `time_ps`; of what ends an asynchronous operation the time from its start to its end, 0
-    where that is not known; 0 of what only starts one. `twin`: the name of the operation that this is a duplicate of, else empty.
-    `instruction`: its row in the program's module, `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
+    `time_ps` with, `self_ps` without nested operations; `normalized_ps` at the clock rate that the device is
+    rated for. `work` is that of all occurrences, done in `work_ps`: `time_ps`; of what ends an asynchronous
+    operation the time from its start to its end, 0 where that is not known; 0 of what only starts one.
+    `twin`: the name of the operation that this is a duplicate of, else empty. `instruction`: its row in the
+    program's module, `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
 
     `thread_ps`: XLA:CPU: time that all threads together worked on the operation, -1 where not known.
 
-    `span_ps`: profiled time of all devices together; `n_devices` of them. `programs`: titles by id. `kind`: TPU, GPU or CPU.
+    `span_ps`: profiled time of all devices together; `n_devices` of them. `programs`: titles by id. `kind`:
+    TPU, GPU or CPU.
     """
 
     program: Int64s
@@ -151,7 +159,9 @@ class HloOps:
 
     @cached_property
     def is_waiting(self) -> npt.NDArray[np.bool_]:
-        """Operations in which the device only waits for an asynchronous one, or for the host to hand over or take data."""
+        """Operations in which the device only waits for an asynchronous one, or for the host to hand over or
+        take data.
+        """
         waits = [text for text in self.category.strings if text in TRANSFERS or is_waiting(text)]
         return self.category.is_in(waits)
 
@@ -160,7 +170,9 @@ class HloOps:
         """Rows by self time, the longest first, then by name."""
         order: Rows = np.argsort(-self.self_ps, kind="stable")
         time = self.self_ps[order]
-        starts = np.flatnonzero(np.append(True, time[1:] != time[:-1])) if len(order) else np.empty(0, np.intp)
+        starts = (
+            np.flatnonzero(np.append(True, time[1:] != time[:-1])) if len(order) else np.empty(0, np.intp)
+        )
         sizes = np.diff(np.append(starts, len(order)))
         texts, codes = self.name.strings, self.name.codes
         for start, n in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
@@ -189,7 +201,9 @@ class HloOps:
 
 
 def instruction_category(module: HloModule, row: int) -> str:
-    """The category of an instruction, as XLA names them: the kind of a fusion, what only moves data, what is elementwise, the opcode."""
+    """The category of an instruction, as XLA names them: the kind of a fusion, what only moves data, what is
+    elementwise, the opcode.
+    """
     opcode = module.opcode(row)
     if opcode == "fusion":
         return _FUSIONS.get(module.text("fusion_kind", row), "fusion")
@@ -207,5 +221,9 @@ def program_titles(trace: Trace, costs: ProgramCosts, programs: Sequence[int]) -
         if known:
             titles[number] = known.title
             continue
-        titles[number] = f"{module.info.name}({number & 0xFFFFFFFFFFFFFFFF})" if module else str(number & 0xFFFFFFFFFFFFFFFF)
+        titles[number] = (
+            f"{module.info.name}({number & 0xFFFFFFFFFFFFFFFF})"
+            if module
+            else str(number & 0xFFFFFFFFFFFFFFFF)
+        )
     return titles

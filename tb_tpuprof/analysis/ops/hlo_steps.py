@@ -28,7 +28,9 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class StepWork:
-    """A row per step of a host: its time on all devices together, that of infeed and outfeed in it, and its work without what these do."""
+    """A row per step of a host: its time on all devices together, that of infeed and outfeed in it, and its
+    work without what these do.
+    """
 
     name: tuple[str, ...]
     time_ps: Int64s
@@ -40,12 +42,19 @@ class StepWork:
 
     def taken(self, rows: slice) -> StepWork:
         """Some of the steps."""
-        return StepWork(self.name[rows], self.time_ps[rows], self.transfer_ps[rows], self.work.taken(np.arange(len(self))[rows]))
+        return StepWork(
+            self.name[rows],
+            self.time_ps[rows],
+            self.transfer_ps[rows],
+            self.work.taken(np.arange(len(self))[rows]),
+        )
 
 
 @once
 def step_work(trace: Trace) -> StepWork:
-    """Work of each step of one host: occurrences of its operations × what one of them does. Containers do nothing themselves."""
+    """Work of each step of one host: occurrences of its operations × what one of them does. Containers do
+    nothing themselves.
+    """
     steps, ops = trace_steps(trace), hlo_ops(trace)
     if not len(steps):
         return StepWork((), _NONE, _NONE, ops.work.taken(np.empty(0, np.intp)))
@@ -66,7 +75,9 @@ def step_work(trace: Trace) -> StepWork:
 
 
 def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
-    """Steps that hosts have in common, summed over hosts; `rows` says which of each host's steps these are."""
+    """Steps that hosts have in common, summed over hosts; `rows` says which of each host's steps
+    these are.
+    """
     chosen = [part.taken(own) for part, own in zip(parts, rows, strict=True)]
     chosen = [part for part in chosen if len(part)]
     if not chosen:
@@ -89,7 +100,11 @@ def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64
     texts, codes, programs = ops.name.strings, ops.name.codes.tolist(), ops.program.tolist()
     row_of = {(programs[i], texts[codes[i]]): i for i in own}
     rows = np.array([row_of.get((op.program_id, op.name), -1) for op in links.ops], np.int64)
-    mine = np.flatnonzero(_is_counted(trace, ops.kind, links.events)) if len(links.events) else np.empty(0, np.intp)
+    mine = (
+        np.flatnonzero(_is_counted(trace, ops.kind, links.events))
+        if len(links.events)
+        else np.empty(0, np.intp)
+    )
     mine = mine[rows[links.op[mine]] >= 0]
     events, op = links.events[mine].astype(np.intp), links.op[mine]
     duration = trace.events["duration_ps"][events]

@@ -30,7 +30,9 @@ class ProgramTimes:
     def at(self, row: int) -> tuple[int, int]:
         """Time and number of an instruction's events; (0, 0) where none was traced."""
         i = int(np.searchsorted(self.rows, row))
-        return (int(self.time_ps[i]), int(self.n[i])) if i < len(self.rows) and self.rows[i] == row else (0, 0)
+        return (
+            (int(self.time_ps[i]), int(self.n[i])) if i < len(self.rows) and self.rows[i] == row else (0, 0)
+        )
 
 
 NO_TIMES = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
@@ -38,8 +40,9 @@ NO_TIMES = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0
 
 @once
 def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
-    """Times by program id, of the same occurrences as on the pages of operations. Nested events count for themselves and for those
-    around them."""
+    """Times by program id, of the same occurrences as on the pages of operations. Nested events count for
+    themselves and for those around them.
+    """
     links = hlo_links(trace)
     kind = planes(trace).hardware
     op, duration = _on_tpus(trace, links) if kind == "TPU" else linked_runs(trace, links, kind)[:2]
@@ -49,14 +52,17 @@ def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
     for program in np.unique(links.program[known]).tolist():
         mine = known[links.program[known] == program]
         rows, at = distinct_codes(links.instruction[mine])
-        result[program] = ProgramTimes(rows, sum_by(at, time[mine], len(rows)), sum_by(at, n[mine], len(rows)))
+        result[program] = ProgramTimes(
+            rows, sum_by(at, time[mine], len(rows)), sum_by(at, n[mine], len(rows))
+        )
     return result
 
 
 def _on_tpus(trace: Trace, links: HloLinks) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Operation and time of each occurrence, by the device's own clock where it is told.
 
-    The line of asynchronous operations tells again, and for longer, of operations on the line of operations: it is left out.
+    The line of asynchronous operations tells again, and for longer, of operations on the line of operations:
+    it is left out.
     """
     is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)
     counts = ~is_async_line[trace.event_line[links.events]]

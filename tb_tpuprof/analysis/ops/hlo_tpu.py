@@ -1,4 +1,6 @@
-"""Operations of TensorCores and SparseCores → HloOps, from the metadata that the TPU's compiler wrote into the trace."""
+"""Operations of TensorCores and SparseCores → HloOps, from the metadata that the TPU's compiler wrote into
+the trace.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class _Sums:
     """Per row of metadata what its events add up to, as the cores are gone through."""
 
     def __init__(self, n: int) -> None:
-        self.n_occurrences, self.time_ps, self.self_ps, self.normalized_ps, self.stall_ps = (np.zeros(n, np.int64) for _ in range(5))
+        self.n_occurrences, self.time_ps, self.self_ps, self.normalized_ps, self.stall_ps = (
+            np.zeros(n, np.int64) for _ in range(5)
+        )
         self.is_sparse = np.zeros(n, np.bool_)
         self.span_ps = 0
         self.n_cores = 0
@@ -37,7 +41,9 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Rows of metadata that are `used`, the operation that each is of, and for each operation the `first` of them."""
+    """Rows of metadata that are `used`, the operation that each is of, and for each operation the `first` of
+    them.
+    """
 
     sums: _Sums
     used: Rows
@@ -49,10 +55,15 @@ class _Counted:
 def _counted(trace: Trace) -> _Counted:
     sums = _all_cores(trace)
     n = len(trace.metadata)
-    program, symbol = (trace.metadata_stats.dense_ints(key, n, missing) for key, missing in (("program_id", -1), ("symbol_id", 0)))
+    program, symbol = (
+        trace.metadata_stats.dense_ints(key, n, missing)
+        for key, missing in (("program_id", -1), ("symbol_id", 0))
+    )
     used = np.flatnonzero((sums.n_occurrences > 0) & (program != -1) & (symbol != 0))
     # One operation on one kind of core is a row, whichever core's metadata names it.
-    key = mix(mix(program[used], trace.event_names[used].astype(np.int64)), sums.is_sparse[used].astype(np.int64))
+    key = mix(
+        mix(program[used], trace.event_names[used].astype(np.int64)), sums.is_sparse[used].astype(np.int64)
+    )
     found, at = distinct_codes(key)
     first = np.empty(len(found), np.intp)
     first[at[::-1]] = np.arange(len(at))[::-1]
@@ -65,7 +76,9 @@ def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:
     of_metadata = np.full(len(trace.metadata), -1, np.int64)
     of_metadata[counted.used] = counted.op
     lines = [line for plane in planes(trace).tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
-    events = np.concatenate([np.empty(0, np.intp), *(device_spans(trace, line).rows for line in lines)]).astype(np.intp)
+    events = np.concatenate(
+        [np.empty(0, np.intp), *(device_spans(trace, line).rows for line in lines)]
+    ).astype(np.intp)
     op = of_metadata[trace.events["metadata"][events]]
     return events[op >= 0], op[op >= 0]
 
@@ -73,9 +86,10 @@ def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:
 def tpu_hlo_ops(trace: Trace) -> HloOps:
     """Operations by (program, name); metadata without a program or a symbol is left out, as the peer does.
 
-    FLOPs and bytes are stated per occurrence; custom calls may state their own in each event. Programs none of whose operations
-    states any are asked of the cost model. An asynchronous operation's work counts once, where it ends, over the time from its start.
-    Operations of SparseCores have `core` SparseCore; their time runs beside the TensorCores', so it is in no share and no span.
+    FLOPs and bytes are stated per occurrence; custom calls may state their own in each event. Programs none
+    of whose operations states any are asked of the cost model. An asynchronous operation's work counts once,
+    where it ends, over the time from its start. Operations of SparseCores have `core` SparseCore; their time
+    runs beside the TensorCores', so it is in no share and no span.
     """
     counted = _counted(trace)
     sums, used, first, at = counted.sums, counted.used, counted.first, counted.op
@@ -84,7 +98,8 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     names = trace.event_names[used].astype(np.int64)
     rows = used[first]
     columns: dict[str, Any] = {
-        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings) for ours, key in _TEXTS.items()
+        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings)
+        for ours, key in _TEXTS.items()
     }
     name = columns["name"] = words_by_id(names[first], trace.strings)
     columns |= {ours: sum_by(at, getattr(sums, ours)[used], n_ops) for ours in _SUMS}
@@ -94,7 +109,9 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
     add_events_own(trace, work, rows, columns["category"].is_in((CUSTOM_CALL,)))
     work_ps = working_ps(trace, used, at, columns["n_occurrences"], columns["time_ps"])
-    forget(work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0))  # neither half of any occurrence was matched: no rate
+    forget(
+        work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0)
+    )  # neither half of any occurrence was matched: no rate
     return HloOps(
         **columns,
         program=program[rows],
@@ -131,14 +148,18 @@ def _all_cores(trace: Trace) -> _Sums:
             _add(sums, trace, spans, scale, stall)
             sums.is_sparse[trace.events["metadata"][spans.rows]] |= is_sparse
         all_spans = [*ops, *(device_spans(trace, line) for line in lines_named(trace, plane, STEP_LINES))]
-        extent = [(int(s.start_ps[0]), int((s.start_ps + s.duration_ps).max())) for s in all_spans if len(s.rows)]
+        extent = [
+            (int(s.start_ps[0]), int((s.start_ps + s.duration_ps).max())) for s in all_spans if len(s.rows)
+        ]
         if extent and not is_sparse:
             sums.span_ps += max(last for _, last in extent) - min(first for first, _ in extent)
             sums.n_cores += 1
     return sums
 
 
-def _add(sums: _Sums, trace: Trace, spans: DeviceSpans, scale: Sparse, stall: tuple[npt.NDArray[np.int32], Int64s]) -> None:
+def _add(
+    sums: _Sums, trace: Trace, spans: DeviceSpans, scale: Sparse, stall: tuple[npt.NDArray[np.int32], Int64s]
+) -> None:
     n = len(trace.metadata)
     metadata = trace.events["metadata"][spans.rows].astype(np.int64)
     sums.n_occurrences += np.bincount(metadata, minlength=n)
@@ -163,9 +184,11 @@ def _stating(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def _instructions(costs: ProgramCosts, program: Int64s, name: Words, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Row of the chosen operations in their program's module, -1 where the trace has no HLO of it, and of others.
+    """Row of the chosen operations in their program's module, -1 where the trace has no HLO of it, and of
+    others.
 
-    The others' are looked up when an operation is looked at: that needs no reading of the whole module for a table.
+    The others' are looked up when an operation is looked at: that needs no reading of the whole module for a
+    table.
     """
     result = np.full(len(program), -1, np.int64)
     for number in np.unique(program[chosen]).tolist():
@@ -177,7 +200,9 @@ def _instructions(costs: ProgramCosts, program: Int64s, name: Words, chosen: npt
     return result
 
 
-def _work(trace: Trace, costs: ProgramCosts, rows: Rows, place: tuple[Int64s, Int64s], n_occurrences: Int64s) -> Work:
+def _work(
+    trace: Trace, costs: ProgramCosts, rows: Rows, place: tuple[Int64s, Int64s], n_occurrences: Int64s
+) -> Work:
     """Work of all occurrences."""
     program, instruction = place
     per_run = tpu_work(trace).taken(rows)

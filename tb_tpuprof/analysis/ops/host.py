@@ -1,4 +1,6 @@
-"""Operations that ran on the host: TensorFlow's and JAX's by their traced names, tf.data's stages, XLA's on the CPU."""
+"""Operations that ran on the host: TensorFlow's and JAX's by their traced names, tf.data's stages, XLA's on
+the CPU.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ BY_NAME, BY_DISPATCH, BY_STAT = range(3)
 
 @dataclass(frozen=True)
 class _Found:
-    """Events that execute operations, ascending, the operation of each, and how it is known: BY_NAME, BY_DISPATCH or BY_STAT."""
+    """Events that execute operations, ascending, the operation of each, and how it is known: BY_NAME,
+    BY_DISPATCH or BY_STAT.
+    """
 
     rows: npt.NDArray[np.intp]
     op: npt.NDArray[np.int64]
@@ -60,23 +64,30 @@ class Names:
         return list(zip(self.rows, self.types, strict=True))
 
     def run_eagerly(self, found: _Found) -> list[tuple[str, str]]:
-        """The same where an operation runs eagerly: what a dispatch names is of that type, whatever kernel a function has for it."""
+        """The same where an operation runs eagerly: what a dispatch names is of that type, whatever kernel a
+        function has for it.
+        """
         dispatched = set(found.op[found.how == BY_DISPATCH].tolist())
-        return [(name, name if row in dispatched else type_) for row, (name, type_) in enumerate(self.of_functions())]
+        return [
+            (name, name if row in dispatched else type_)
+            for row, (name, type_) in enumerate(self.of_functions())
+        ]
 
 
 @once
 def host_ops(trace: Trace) -> OpMetrics:
     """Occurrences, total and self time of the operations on the host's threads.
 
-    Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input pipelines (stats
-    `_ipl_stage_id`, `_ipl_stage_cat`), TensorFlow's eager executions (see `eager_runs`), events that take time and name their operation
-    in the stat `tf_op`, such as launches, and, where there is no accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as
-    `cpu_runs` has it, from its launch to its end). An allocation of memory for an operation is no execution of it, and an execution that
-    several of these nested events tell of is one. What runs eagerly and in functions under one name is two rows.
+    Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input
+    pipelines (stats `_ipl_stage_id`, `_ipl_stage_cat`), TensorFlow's eager executions (see `eager_runs`),
+    events that take time and name their operation in the stat `tf_op`, such as launches, and, where there is
+    no accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as `cpu_runs` has it, from its launch
+    to its end). An allocation of memory for an operation is no execution of it, and an execution that several
+    of these nested events tell of is one. What runs eagerly and in functions under one name is two rows.
 
-    Self time is the duration minus the operations nested inside it on the same line. The span is the sum over lines of the time from the
-    first operation's start to the last one's end; of XLA's operations on the CPU, which threads share, it is the sum over devices.
+    Self time is the duration minus the operations nested inside it on the same line. The span is the sum over
+    lines of the time from the first operation's start to the last one's end; of XLA's operations on the CPU,
+    which threads share, it is the sum over devices.
     """
     names = Names()
     found = _executions(trace, names)
@@ -92,10 +103,16 @@ def host_ops(trace: Trace) -> OpMetrics:
     runs = cpu_runs(trace)
     is_run = np.isin(rows, runs.event)
     duration[is_run], self_ps[is_run] = runs.elapsed_ps, runs.self_ps
-    is_eager = (eager_ops(trace)[rows] | (found.how == BY_DISPATCH)) & np.array(names.can_be_eager, np.bool_)[found.op]
+    is_eager = (eager_ops(trace)[rows] | (found.how == BY_DISPATCH)) & np.array(names.can_be_eager, np.bool_)[
+        found.op
+    ]
     # An operation of a function and an eager one that have the same name are two rows.
     counted = Occurrences(found.op + len(names.rows) * is_eager, duration, self_ps, is_eager)
-    return sum_occurrences(names.of_functions() + names.run_eagerly(found), counted, _span_ps(trace, rows[~is_run]) + runs.span_ps)
+    return sum_occurrences(
+        names.of_functions() + names.run_eagerly(found),
+        counted,
+        _span_ps(trace, rows[~is_run]) + runs.span_ps,
+    )
 
 
 def _executions(trace: Trace, names: Names) -> _Found:
@@ -123,8 +140,8 @@ def _executions(trace: Trace, names: Names) -> _Found:
 def _told_once(found: _Found, parent: npt.NDArray[np.int32]) -> tuple[_Found, bool]:
     """Each execution once, and whether any was there more often.
 
-    An event `MatMul:MatMul` right inside of the eager execution of MatMul (GPUs) is that execution, without the overhead around it. A
-    launch right inside of the operation that it works for is part of it.
+    An event `MatMul:MatMul` right inside of the eager execution of MatMul (GPUs) is that execution, without
+    the overhead around it. A launch right inside of the operation that it works for is part of it.
     """
     if not (found.how != BY_NAME).any():
         return found, False
@@ -152,7 +169,9 @@ def _op_by_name(trace: Trace, names: Names) -> npt.NDArray[np.int64]:
     return result
 
 
-def _rows_by_name(trace: Trace, op: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+def _rows_by_name(
+    trace: Trace, op: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     if not (op >= 0).any():
         return np.empty(0, np.intp), np.empty(0, np.int64)
     rows = np.flatnonzero((op >= 0)[trace.events["metadata"]])
@@ -178,7 +197,9 @@ def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
     rows_with_id = trace.event_stats.ints("_ipl_stage_id").owner
     staged = np.isin(rows, rows_with_id)
     rows, category = rows[staged], category[staged]
-    pairs = zip(trace.metadata["name"][trace.events["metadata"][rows]].tolist(), category.tolist(), strict=True)
+    pairs = zip(
+        trace.metadata["name"][trace.events["metadata"][rows]].tolist(), category.tolist(), strict=True
+    )
     known: dict[tuple[int, int], int] = {}
     ops = []
     for pair in pairs:
@@ -199,7 +220,9 @@ def _rows_by_dispatch(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp],
 
 
 def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Events that work for an operation, such as launches, and say so: not the marks of allocators, nor other instants."""
+    """Events that work for an operation, such as launches, and say so: not the marks of allocators, nor other
+    instants.
+    """
     rows, text = host_texts(trace, "tf_op")
     works = trace.events["duration_ps"][rows] > 0
     works &= ~metadata_named(trace, (ALLOCATION, DEALLOCATION))[trace.events["metadata"][rows]]

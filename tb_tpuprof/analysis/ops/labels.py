@@ -1,4 +1,6 @@
-"""Kernels and operations → the program, HLO operation, framework operation and source line that each belongs to."""
+"""Kernels and operations → the program, HLO operation, framework operation and source line that each belongs
+to.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer]
 Texts = Callable[[int], str]
 
-# Programs are asked for the framework's names of their operations as long as their HLO is small enough to read on the way.
+# Programs are asked for the framework's names of their operations as long as their HLO is small enough to
+# read on the way.
 MAX_HLO_BYTES = 32 * 2**20
 NO_OPERATION = "XlaModule:"  # what PJRT calls whatever a program runs
 STATS = ("program_id", "hlo_op", "tf_op")  # that tell what an event belongs to
@@ -48,7 +51,9 @@ class Labels:
     @property
     def is_known(self) -> npt.NDArray[np.bool_]:
         """Of each event, whether anything is known of it."""
-        known: npt.NDArray[np.bool_] = ((self.module >= 0) | (self.hlo_op >= 0) | (self.framework_op >= 0))[self.of]
+        known: npt.NDArray[np.bool_] = ((self.module >= 0) | (self.hlo_op >= 0) | (self.framework_op >= 0))[
+            self.of
+        ]
         return known
 
 
@@ -67,7 +72,9 @@ class _Numbers:
     def texts(self) -> Texts:
         """Looks texts up; the list is made once. JAX's operations end in a colon with no type behind it."""
         more = list(self.more)
-        return lambda code: (self.strings.get(code) if code < self.n else more[code - self.n]).removesuffix(":")
+        return lambda code: (self.strings.get(code) if code < self.n else more[code - self.n]).removesuffix(
+            ":"
+        )
 
 
 @dataclass(frozen=True)
@@ -79,13 +86,17 @@ class _Program:
 
     def row(self, hlo_op: str) -> int:
         """The instruction that an event's `hlo_op` names, -1 if there is none such."""
-        return -1 if self.module is None else self.module.by_name.get(hlo_parts(hlo_op)[-1].removeprefix("%") if hlo_op else "", -1)
+        return (
+            -1
+            if self.module is None
+            else self.module.by_name.get(hlo_parts(hlo_op)[-1].removeprefix("%") if hlo_op else "", -1)
+        )
 
 
 def _program(trace: Trace, program_id: int, event: int) -> _Program:
-    """A program by its id: `jit_f(7)`, as others may have its name. Where the trace has no HLO of the id, an event of it tells its
-    name (stat `hlo_module`), and HLO of a program of that name describes it: XLA:CPU counts the ids in its events and those of its
-    HLO apart.
+    """A program by its id: `jit_f(7)`, as others may have its name. Where the trace has no HLO of the id, an
+    event of it tells its name (stat `hlo_module`), and HLO of a program of that name describes it: XLA:CPU
+    counts the ids in its events and those of its HLO apart.
     """
     if program_id < 0:
         return _Program("", None)
@@ -101,10 +112,12 @@ def _program(trace: Trace, program_id: int, event: int) -> _Program:
 
 
 def of_rows(trace: Trace, rows: Rows) -> Labels:
-    """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` (see `hlo_op_texts`) and `tf_op`.
+    """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` (see
+    `hlo_op_texts`) and `tf_op`.
 
-    An event is named as the HLO of its program names its instruction, which tells the source line too, or else by its `tf_op`:
-    PJRT's says no more than that a program of XLA's runs (`XlaModule:`), which names nothing.
+    An event is named as the HLO of its program names its instruction, which tells the source line too, or
+    else by its `tf_op`: PJRT's says no more than that a program of XLA's runs (`XlaModule:`), which names
+    nothing.
     """
     ops = hlo_op_texts(trace)
     numbers, span = _Numbers(ops.strings), len(ops.strings) + 1
@@ -119,11 +132,20 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
     distinct, first, place = np.unique(program_id[at], return_index=True, return_inverse=True)
     op, sample = hlo_op[at], rows[at[first]]
     op[op == no_text] = named[named == no_text] = -1
-    programs = [_program(trace, known_id, event) for known_id, event in zip(distinct.tolist(), sample.tolist(), strict=True)]
+    programs = [
+        _program(trace, known_id, event)
+        for known_id, event in zip(distinct.tolist(), sample.tolist(), strict=True)
+    ]
     module = np.array([numbers.of(known.name) for known in programs], np.int64)[place] if len(at) else place
     source = np.full(len(at), -1, np.int64)
-    for label in np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist() if any(known.module for known in programs) else ():
-        named[label], source[label] = _from_hlo(programs[place[label]], ops.strings.get(int(op[label])), int(named[label]), numbers)
+    for label in (
+        np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist()
+        if any(known.module for known in programs)
+        else ()
+    ):
+        named[label], source[label] = _from_hlo(
+            programs[place[label]], ops.strings.get(int(op[label])), int(named[label]), numbers
+        )
     for code in np.unique(named[named >= 0]).tolist():
         if code < numbers.n and trace.strings.get(code).startswith(NO_OPERATION):
             named[named == code] = -1
@@ -133,9 +155,18 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
 def of_metadata(trace: Trace, rows: Rows) -> Labels:
     """Labels of a TPU's operations, from the stats of their metadata."""
     n = len(trace.metadata)
-    framework_op, source = (trace.metadata_stats.dense_texts(key, n).astype(np.int64) for key in ("tf_op", "source"))
+    framework_op, source = (
+        trace.metadata_stats.dense_texts(key, n).astype(np.int64) for key in ("tf_op", "source")
+    )
     none = np.full(n, -1, np.int64)
-    return Labels(trace.events["metadata"][rows].astype(np.int32), none, none, framework_op, source, _Numbers(trace.strings).texts())
+    return Labels(
+        trace.events["metadata"][rows].astype(np.int32),
+        none,
+        none,
+        framework_op,
+        source,
+        _Numbers(trace.strings).texts(),
+    )
 
 
 def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbers) -> tuple[int, int]:
@@ -148,14 +179,20 @@ def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbe
     op_name = numbers.of(module.text("op_name", row))
     source = f"{file}:{line}" if file and line else file
     if not source:
-        source = next((place.text for place in module.frames.stack(int(module.instructions["stack_frame"][row]))), "")
+        source = next(
+            (place.text for place in module.frames.stack(int(module.instructions["stack_frame"][row]))), ""
+        )
     return op_name if op_name >= 0 else framework_op, numbers.of(source)
 
 
-def levels(codes: Int64s, texts: Texts, parts: Callable[[str], Sequence[str]], limit: int) -> tuple[Int64s, Texts]:
-    """Texts cut into parts, as one key per level: int64[codes, levels], -1 where a text has no such level; and what keys are called.
+def levels(
+    codes: Int64s, texts: Texts, parts: Callable[[str], Sequence[str]], limit: int
+) -> tuple[Int64s, Texts]:
+    """Texts cut into parts, as one key per level: int64[codes, levels], -1 where a text has no such level;
+    and what keys are called.
 
-    Two codes have the same key on a level only if they agree on all levels above: `a/x` and `b/x` differ on both.
+    Two codes have the same key on a level only if they agree on all levels above: `a/x` and `b/x` differ on
+    both.
     """
     known: dict[tuple[int, str], int] = {}  # by the key above and the part
     rows: dict[Sequence[str], int] = {}
@@ -186,7 +223,11 @@ def hlo_parts(name: str) -> tuple[str, ...]:
 
 def _at(rows: Rows, owner: npt.NDArray[np.int32], value: Int64s) -> Int64s:
     """The value of each row, -1 where it has none; the values themselves where the rows are the owners."""
-    return value if len(rows) == len(owner) and np.array_equal(rows, owner) else values_at(rows, owner, value, -1)
+    return (
+        value
+        if len(rows) == len(owner) and np.array_equal(rows, owner)
+        else values_at(rows, owner, value, -1)
+    )
 
 
 def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:

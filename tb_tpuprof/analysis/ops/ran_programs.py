@@ -1,4 +1,6 @@
-"""Which of a trace's compiled programs ran while it was captured: XLA writes the HLO of every program it has compiled so far."""
+"""Which of a trace's compiled programs ran while it was captured: XLA writes the HLO of every program it has
+compiled so far.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from tb_tpuprof.trace.trace import Trace
 
 @once
 def ran_programs(trace: Trace) -> frozenset[str]:
-    """Titles of programs of which at least one operation was traced. XLA:CPU's events may name theirs by name alone."""
+    """Titles of programs of which at least one operation was traced. XLA:CPU's events may name theirs by name
+    alone.
+    """
     found = set()
     for number, title in hlo_ops(trace).programs.items():
         program = trace.programs.get(number) or trace.programs.find(title.rpartition("(")[0])

@@ -1,4 +1,6 @@
-"""The verdict on a run: what its steps wait for most, in a sentence, and where to look next. Thresholds are XProf's."""
+"""The verdict on a run: what its steps wait for most, in a sentence, and where to look next. Thresholds are
+XProf's.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from tb_tpuprof.units import format_fraction, format_time, three_digits
 
 Level = Literal["good", "warn", "bad", "unknown"]
 
-# Shares of the step time from which a category is a moderate and a high cost (XProf, `bottleneck` thresholds).
+# Shares of the step time from which a category is a moderate and a high cost (XProf, `bottleneck`
+# thresholds).
 THRESHOLDS = {
     "input": (0.05, 0.20),
     "output": (0.05, 0.20),
@@ -30,15 +33,18 @@ MUCH_EAGER = 0.1
 _ALMOST_ALL = 0.9
 _WORTH_SAYING = 0.001
 _MIXED_PRECISION = {
-    PYTORCH: "mixed precision (`torch.autocast`)", TENSORFLOW: "mixed precision (`mixed_bfloat16` or `mixed_float16`)",
+    PYTORCH: "mixed precision (`torch.autocast`)",
+    TENSORFLOW: "mixed precision (`mixed_bfloat16` or `mixed_float16`)",
     JAX: "computing in bfloat16 (mixed precision)",
-}  # fmt: skip
+}
 _LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One category of a step's time: its share, mean time per step and how bad that is (0 fine, 1 moderate, 2 high)."""
+    """One category of a step's time: its share, mean time per step and how bad that is (0 fine, 1 moderate, 2
+    high).
+    """
 
     category: str
     fraction: float
@@ -85,39 +91,62 @@ def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "") -> Findi
     others = tuple(_sentence(cost, kind, steps) for cost in ranked[1:] if cost.severity)
     if not worst.severity:
         largest = _largest_op(ops)
-        return Finding("good", _busiest(steps), _computing(steps, kind), ((largest,) if largest else ()) + extra)
+        return Finding(
+            "good", _busiest(steps), _computing(steps, kind), ((largest,) if largest else ()) + extra
+        )
     return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind, steps), extra, others)
 
 
 def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
-    """What the same costs say of the input alone: highly, moderately, possibly or not input-bound. Never at odds with `finding`.
+    """What the same costs say of the input alone: highly, moderately, possibly or not input-bound. Never at
+    odds with `finding`.
 
-    Possibly: little is seen to wait for input, but the untraced or idle time is moderate or high, and that can be waiting for
-    data that the trace does not show.
+    Possibly: little is seen to wait for input, but the untraced or idle time is moderate or high, and that
+    can be waiting for data that the trace does not show.
     """
     if not len(steps):
         return Finding("unknown", "", f"Whether the job waits for input is unknown. {_without_steps(ops)}")
     by_category = {cost.category: cost for cost in costs(steps)}
     waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     told = ("input", "other", "host_wait")
-    others = tuple(_sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told)
+    others = tuple(
+        _sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told
+    )
     first = _first_step(steps)
     if waits.severity:
         return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), first, others)
-    seen = f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data" if waits.mean_ps else ""
+    seen = (
+        f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data"
+        if waits.mean_ps
+        else ""
+    )
     if idle.severity:
-        where = f"for {format_time(idle.mean_ps)} ({format_fraction(idle.fraction)}) each step waits{_where(steps, 'host_wait')}"
-        text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {where}, and nothing says for what."
+        where = (
+            f"for {format_time(idle.mean_ps)} ({format_fraction(idle.fraction)}) each step "
+            f"waits{_where(steps, 'host_wait')}"
+        )
+        text = (
+            f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {where}, and nothing "
+            "says for what."
+        )
         return Finding("warn", "host_wait", text, first, others)
     if rest.severity and not is_fed(steps, kind):
         unseen = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
         for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {unseen}"
         known = seen or "no waiting for data was traced"
-        text = f"Possibly input-bound: {known}, but {for_time}, which may also be time spent waiting for data."
+        text = (
+            f"Possibly input-bound: {known}, but {for_time}, which may also be time spent waiting for data."
+        )
         return Finding("warn", "other", text, first, others)
     if rest.severity:
-        text = f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or other work between operations"
-        others = (f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.", *others)
+        text = (
+            f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or "
+            "other work between operations"
+        )
+        others = (
+            f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.",
+            *others,
+        )
     return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", first, others)
 
 
@@ -126,18 +155,25 @@ def _first_step(steps: Steps) -> tuple[str, ...]:
     if not steps.first or not steps.first.fills_a_buffer:
         return ()
     waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
-    return (f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, such as shuffle's.",)
+    return (
+        f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, "
+        "such as shuffle's.",
+    )
 
 
 def is_fed(steps: Steps, kind: str) -> bool:
-    """Whether steps on a host fetched their data from a traced input pipeline, almost all of them: other time is then no waiting for it."""
+    """Whether steps on a host fetched their data from a traced input pipeline, almost all of them: other time
+    is then no waiting for it.
+    """
     if kind != "CPU" or not len(steps):
         return False
     return float((steps.class_ps[:, TimeClass.HOST_WAIT_INPUT] > 0).mean()) >= _ALMOST_ALL
 
 
 def _where(steps: Steps, category: str) -> str:
-    """In which functions or annotations the steps spent a category's time, as far as frames and annotations say; else empty."""
+    """In which functions or annotations the steps spent a category's time, as far as frames and annotations
+    say; else empty.
+    """
     named = [wait for wait in steps.waits if wait.kind in CATEGORIES[category]]
     whole = int(steps.category_ps(category).sum())
     if not named or not whole or named[0].total_ps * 2 < sum(wait.total_ps for wait in named):
@@ -147,7 +183,9 @@ def _where(steps: Steps, category: str) -> str:
 
 
 def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
-    """The verdict on the input of several hosts where their mean hides one, `host` with its own `steps`, that is input-bound."""
+    """The verdict on the input of several hosts where their mean hides one, `host` with its own `steps`, that
+    is input-bound.
+    """
     waits = next((cost for cost in costs(steps) if cost.category == "input"), None)
     if not len(steps) or not waits or not waits.severity:
         return told
@@ -156,19 +194,31 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     time = f"{format_time(waits.mean_ps)} ({format_fraction(waits.fraction)})"
     how = "Highly" if waits.severity == 2 else "Moderately"
     of = _where(steps, "input")
-    text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and the other hosts wait for it."
+    text = (
+        f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and the other "
+        "hosts wait for it."
+    )
     if told.level == "bad" and waits.severity < 2:
         return replace(told, costs=(text, *told.costs))
-    return Finding(_LEVELS[waits.severity], "input", text, told.details, (f"Over all hosts: {told.text}", *told.costs))
+    return Finding(
+        _LEVELS[waits.severity], "input", text, told.details, (f"Over all hosts: {told.text}", *told.costs)
+    )
 
 
 def apart_finding(each: Sequence[tuple[str, Finding]]) -> Finding:
-    """The verdict on hosts whose captures do not overlap: each one's own, by host; the worst level and its category count."""
+    """The verdict on hosts whose captures do not overlap: each one's own, by host; the worst level and its
+    category count.
+    """
     order: tuple[Level, ...] = ("bad", "warn", "unknown", "good")
     ranked = sorted(each, key=lambda pair: order.index(pair[1].level))
     worst = ranked[0][1]
-    text = f"The captures of {len(each)} hosts do not overlap in time, so each host is judged by itself: select one to see it."
-    return Finding(worst.level, worst.category, text, tuple(f"`{host}`: {found.text}" for host, found in ranked))
+    text = (
+        f"The captures of {len(each)} hosts do not overlap in time, so each host is judged by itself: "
+        "select one to see it."
+    )
+    return Finding(
+        worst.level, worst.category, text, tuple(f"`{host}`: {found.text}" for host, found in ranked)
+    )
 
 
 def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
@@ -178,7 +228,10 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     if cost.category == "input":
         return f"{how} input-bound: each step waits {time} for data{_where(steps, 'input')}."
     if cost.category == "host_wait":
-        return f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. Nothing says for what: possibly for data."
+        return (
+            f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. Nothing says for what: "
+            "possibly for data."
+        )
     if cost.category == "host_python":
         return _python_sentence(how, time, steps)
     if cost.category == "output":
@@ -190,9 +243,15 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     if cost.category == "compilation":
         return f"{how} compilation-bound: each step spends {time} on compiling."
     if kind == "CPU" and is_fed(steps, kind):
-        return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work between operations."
+        return (
+            f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work "
+            "between operations."
+        )
     if kind == "CPU":
-        return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or waiting, possibly for data."
+        return (
+            f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or "
+            "waiting, possibly for data."
+        )
     beside = ", besides its waits for data," if _waits_on_host(steps) >= _WORTH_SAYING else ""
     rest = "It waited for Python or other host work" + ("." if beside else ", possibly for data.")
     return f"{kind} idle: for {time} of each step{beside} the {kind} had nothing to do. {rest}"
@@ -210,14 +269,20 @@ def _python_sentence(how: str, time: str, steps: Steps) -> str:
     named = [wait for wait in steps.waits if wait.kind in CATEGORIES["host_python"]]
     where = _where(steps, "host_python")
     if named and not named[0].file and where:
-        return f"{time} of each step is{where}, where no operation was traced: Python or other host work, or waiting."
+        return (
+            f"{time} of each step is{where}, where no operation was traced: Python or other host work, or "
+            "waiting."
+        )
     return f"{how} Python-bound: each step spends {time} in Python{where}."
 
 
 def _computing(steps: Steps, kind: str) -> str:
     category = "host_compute" if kind == "CPU" else "device_compute"
     where = "computing on the host" if kind == "CPU" else f"computing on the {kind}"
-    return f"Compute-bound: {format_fraction(steps.fraction(category))} of each step is spent {where}; no other cost is significant."
+    return (
+        f"Compute-bound: {format_fraction(steps.fraction(category))} of each step is spent {where}; no "
+        "other cost is significant."
+    )
 
 
 def _busiest(steps: Steps) -> str:
@@ -239,14 +304,16 @@ def _largest_op(ops: OpStats) -> str:
     top = int(metrics.self_ps.argmax())
     share = metrics.self_ps[top] / metrics.busy_ps
     return (
-        f"Of the operations on the {side}, `{metrics.name[top]}` took most: {format_time(float(metrics.self_ps[top]))}, "
-        f"{format_fraction(float(share))} of their time."
+        f"Of the operations on the {side}, `{metrics.name[top]}` took most: "
+        f"{format_time(float(metrics.self_ps[top]))}, {format_fraction(float(share))} of their time."
     )
 
 
 def precision(steps: Steps) -> tuple[float, float] | None:
     """Shares of 16-bit and 32-bit compute in the typed compute of all steps; None where there is none."""
-    half, full = (int(steps.class_ps[:, c].sum()) for c in (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32))
+    half, full = (
+        int(steps.class_ps[:, c].sum()) for c in (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)
+    )
     return (half / (half + full), full / (half + full)) if half + full else None
 
 
@@ -264,10 +331,15 @@ def _details(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str
     shares = precision(steps) if kind == "GPU" else None
     if shares and shares[0] < LOW_PRECISION:
         how = _MIXED_PRECISION.get(framework, "mixed precision")
-        details.append(f"{_share_in_words(shares[0])} of the device compute time is 16-bit: {how} may save time.")
+        details.append(
+            f"{_share_in_words(shares[0])} of the device compute time is 16-bit: {how} may save time."
+        )
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER and framework in ("", TENSORFLOW):
-        details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")
+        details.append(
+            f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may "
+            "save time."
+        )
     details += _first_step(steps)
     if len(steps) > 1:
         ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())

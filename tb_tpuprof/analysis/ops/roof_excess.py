@@ -1,6 +1,7 @@
 """Operations that seem to do more than the hardware can: rates above a peak, and why that may be.
 
-No operation is faster than its device, so such a rate means that a number it is made of is wrong: the peak, the work or the time.
+No operation is faster than its device, so such a rate means that a number it is made of is wrong: the peak,
+the work or the time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _N_NAMED = 3
 
 @dataclass(frozen=True)
 class Excess:
-    """An operation above a peak: its `fraction` of it, the resource, and the mean time of an occurrence in ps."""
+    """An operation above a peak: its `fraction` of it, the resource, and the mean time of an occurrence in
+    ps.
+    """
 
     op: str
     resource: str
@@ -35,7 +38,9 @@ class Excess:
 
 @once
 def roof_excesses(trace: Trace) -> tuple[Excess, ...]:
-    """Operations of one host above LIMIT of a peak, those furthest above it first. Empty where nothing names an HLO operation."""
+    """Operations of one host above LIMIT of a peak, those furthest above it first. Empty where nothing names
+    an HLO operation.
+    """
     return excesses(hlo_ops(trace), roofs(trace))
 
 
@@ -48,33 +53,55 @@ def excesses(ops: HloOps, peaks: Roofs) -> tuple[Excess, ...]:
     above = above[np.argsort(-speed.efficiency[above], kind="stable")]
     each = np.divide(ops.work_ps, np.maximum(ops.n_occurrences, 1))
     return tuple(
-        Excess(ops.name[i], RESOURCES[speed.nearest[i]], float(speed.efficiency[i]), float(each[i])) for i in above.tolist()
-    )  # fmt: skip
+        Excess(ops.name[i], RESOURCES[speed.nearest[i]], float(speed.efficiency[i]), float(each[i]))
+        for i in above.tolist()
+    )
 
 
 def excess_notices(found: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
     """What to report of operations above a peak: which, by how much, and the likely reason."""
     if not found:
         return ()
-    named = ", ".join(f"`{one.op}` at {format_fraction(one.fraction)} of {_peak(one.resource, peaks)}" for one in found[:_N_NAMED])
+    named = ", ".join(
+        f"`{one.op}` at {format_fraction(one.fraction)} of {_peak(one.resource, peaks)}"
+        for one in found[:_N_NAMED]
+    )
     more = f", and {len(found) - _N_NAMED:,} more" if len(found) > _N_NAMED else ""
     count = "1 operation is" if len(found) == 1 else f"{len(found):,} operations are"
-    text = f"{count} above a peak of the device, which is not possible: {named}{more}. {_reason(found[0], peaks)}"
-    return (Notice("warning", text, "State the device's peaks in a file of your own (TPUPROF_PEAKS) if these are wrong."),)
+    text = (
+        f"{count} above a peak of the device, which is not possible: {named}{more}. "
+        f"{_reason(found[0], peaks)}"
+    )
+    return (
+        Notice(
+            "warning",
+            text,
+            "State the device's peaks in a file of your own (TPUPROF_PEAKS) if these are wrong.",
+        ),
+    )
 
 
 def _peak(resource: str, peaks: Roofs) -> str:
     at = RESOURCES.index(resource)
-    value = format_value(peaks.flops_per_s, "flops_per_s") if not at else format_value(peaks.bytes_per_s[at - 1], "bytes_per_s")
+    value = (
+        format_value(peaks.flops_per_s, "flops_per_s")
+        if not at
+        else format_value(peaks.bytes_per_s[at - 1], "bytes_per_s")
+    )
     return f"{'peak compute' if not at else f'peak {resource} bandwidth'} ({value})"
 
 
 def _reason(worst: Excess, peaks: Roofs) -> str:
     """The likely reason of the largest excess."""
     if worst.time_ps < _TOO_SHORT_PS:
-        return f"Likely reason: it takes {format_time(worst.time_ps)}, too short a time to be measured exactly."
+        return (
+            f"Likely reason: it takes {format_time(worst.time_ps)}, too short a time to be measured exactly."
+        )
     is_compute = worst.resource == "Compute"
     source = f" (source: {peaks.short_sources[0 if is_compute else 1]})"
     if is_compute:
-        return f"Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted, or the peak is too low{source}."
+        return (
+            "Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted, or "
+            f"the peak is too low{source}."
+        )
     return f"Likely reason: a cache served part of the bytes, or the peak is too low{source}."

@@ -1,4 +1,6 @@
-"""Work and time of operations against what the device can do at most: rates, operational intensity, what binds them."""
+"""Work and time of operations against what the device can do at most: rates, operational intensity, what
+binds them.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ _GIGA = 1e9
 Bools = npt.NDArray[np.bool_]
 TITLES = ("HBM", "CMEM read", "CMEM write", "VMEM read", "VMEM write")
 _PLANE_STATS = (
-    "peak_cmem_rd_bw_gigabytes_per_second", "peak_cmem_wr_bw_gigabytes_per_second", "peak_vmem_rd_bw_gigabytes_per_second",
+    "peak_cmem_rd_bw_gigabytes_per_second",
+    "peak_cmem_wr_bw_gigabytes_per_second",
+    "peak_vmem_rd_bw_gigabytes_per_second",
     "peak_vmem_wr_bw_gigabytes_per_second",
-)  # fmt: skip
+)
 _ADDRESS = re.compile(r"https?://\S+ ?")
 UNKNOWN, NO_LIMIT, WAITING = "Unknown", "Below every limit", "Waiting"
 RESOURCES = ("Compute", *TITLES)
@@ -37,8 +41,8 @@ NEAR_A_LIMIT = 0.3  # of a peak: below, the operation waits for something else t
 class Roofs:
     """Peaks of one device (TPU: core), 0 where unknown: FLOP/s, and bytes/s of each memory of SPACES.
 
-    `shared_bytes_per_s`: of a GPU's shared memory / L1, to which no operation's bytes are attributed. `sources`: where peaks of compute
-    and HBM come from.
+    `shared_bytes_per_s`: of a GPU's shared memory / L1, to which no operation's bytes are attributed.
+    `sources`: where peaks of compute and HBM come from.
     """
 
     flops_per_s: float
@@ -68,9 +72,13 @@ def roofs(trace: Trace) -> Roofs:
         for i, key in enumerate(_PLANE_STATS):
             sparse = trace.plane_stats.floats(key)
             found = sparse.value[sparse.owner == (cores[0] if cores else -1)]
-            on_chip[i] = float(found[0]) * _GIGA if len(found) and np.isfinite(found[0]) and found[0] > 0 else 0.0
+            on_chip[i] = (
+                float(found[0]) * _GIGA if len(found) and np.isfinite(found[0]) and found[0] > 0 else 0.0
+            )
     shared = machine.peak_shared_bytes_per_s if machine.kind == "GPU" else 0.0
-    return Roofs(machine.peak_flops_per_s, (machine.peak_hbm_bytes_per_s, *on_chip), shared, machine.peak_sources)
+    return Roofs(
+        machine.peak_flops_per_s, (machine.peak_hbm_bytes_per_s, *on_chip), shared, machine.peak_sources
+    )
 
 
 def first_roofs(parts: Sequence[Roofs]) -> Roofs:
@@ -80,10 +88,12 @@ def first_roofs(parts: Sequence[Roofs]) -> Roofs:
 
 @dataclass(frozen=True)
 class Rates:
-    """Per operation (or sum of them). NaN: not known. Utilizations are rate / peak; `efficiency` is the largest of them.
+    """Per operation (or sum of them). NaN: not known. Utilizations are rate / peak; `efficiency` is the
+    largest of them.
 
-    `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 where none is known or used.
-    `intensity`: FLOPs per byte of all memories; `bound_intensity` of the memory nearest to its peak (HBM where compute is).
+    `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 where none is known
+    or used. `intensity`: FLOPs per byte of all memories; `bound_intensity` of the memory nearest to its peak
+    (HBM where compute is).
     """
 
     flops_per_s: Floats
@@ -113,9 +123,11 @@ class Rates:
         return RESOURCES[self.nearest[row]] if self.nearest[row] >= 0 else UNKNOWN
 
     def limits(self, is_waiting: Bools) -> npt.NDArray[np.intp]:
-        """What limits each operation, as an index into LIMITS: the resource it uses closest to its peak, if it comes near.
+        """What limits each operation, as an index into LIMITS: the resource it uses closest to its peak, if
+        it comes near.
 
-        An operation below NEAR_A_LIMIT of every peak is limited by none of them; one that only waits is not limited at all.
+        An operation below NEAR_A_LIMIT of every peak is limited by none of them; one that only waits is not
+        limited at all.
         """
         is_near = (self.nearest >= 0) & (np.nan_to_num(self.efficiency) >= NEAR_A_LIMIT)
         found = np.where(is_near, self.nearest + len(LIMITS) - len(RESOURCES), LIMITS.index(NO_LIMIT))
@@ -125,7 +137,9 @@ class Rates:
 
 
 def limit_text(nearest: str, share: float, name: str) -> str:
-    """What limits an operation of that name which uses `nearest` closest to its peak, `share` of it: a text of LIMITS, or `nearest`."""
+    """What limits an operation of that name which uses `nearest` closest to its peak, `share` of it: a text
+    of LIMITS, or `nearest`.
+    """
     if is_waiting("", name.rpartition("/")[2]):
         return WAITING
     return UNKNOWN if nearest == UNKNOWN else nearest if share >= NEAR_A_LIMIT else NO_LIMIT
@@ -144,10 +158,15 @@ def ratio(above: Floats, below: Floats | Int64s) -> Floats:
 
 
 def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
-    """Rates of work in its time. Formulas: Williams, Waterman, Patterson, CACM 52(4) 2009, doi:10.1145/1498765.1498785."""
+    """Rates of work in its time. Formulas: Williams, Waterman, Patterson, CACM 52(4) 2009,
+    doi:10.1145/1498765.1498785.
+    """
     seconds, moving = (np.where(known, time_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes))
     flops, model = (ratio(values, seconds) for values in (work.flops, work.model_flops))
-    n_bytes, space = ratio(work.n_bytes, moving), ratio(work.space_bytes, np.broadcast_to(moving, work.space_bytes.shape))
+    n_bytes, space = (
+        ratio(work.n_bytes, moving),
+        ratio(work.space_bytes, np.broadcast_to(moving, work.space_bytes.shape)),
+    )
     known = np.where(work.knows_flops, work.flops, np.nan)
     known_bytes = np.where(work.knows_bytes, work.n_bytes, 0.0)
     known_space = np.where(work.knows_bytes, work.space_bytes, 0.0)
@@ -163,9 +182,18 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     at = np.maximum(nearest - 1, 0)
     bound_intensity = space_intensity[at, np.arange(len(flops))] if len(flops) else np.empty(0)
     return Rates(
-        flops, model, n_bytes, space, ratio(known, known_bytes), space_intensity, bound_intensity, flops_fraction, space_fraction,
-        efficiency, nearest,
-    )  # fmt: skip
+        flops,
+        model,
+        n_bytes,
+        space,
+        ratio(known, known_bytes),
+        space_intensity,
+        bound_intensity,
+        flops_fraction,
+        space_fraction,
+        efficiency,
+        nearest,
+    )
 
 
 def _largest(values: Floats) -> Floats:

@@ -17,7 +17,9 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class OpStats:
-    """Operations on the host; on devices as the compiler named them (`compiled`); and these by framework operation (`device`)."""
+    """Operations on the host; on devices as the compiler named them (`compiled`); and these by framework
+    operation (`device`).
+    """
 
     host: OpMetrics
     compiled: OpMetrics
@@ -28,12 +30,20 @@ class OpStats:
 def op_stats(trace: Trace) -> OpStats:
     """Operations of one host and of its devices."""
     hardware = planes(trace).hardware
-    compiled = tpu_ops(trace) if hardware == "TPU" else with_work(trace, gpu_ops(trace)) if hardware == "GPU" else no_ops()
+    compiled = (
+        tpu_ops(trace)
+        if hardware == "TPU"
+        else with_work(trace, gpu_ops(trace))
+        if hardware == "GPU"
+        else no_ops()
+    )
     return OpStats(host_ops(trace), compiled, by_framework_op(compiled))
 
 
 def sum_op_stats(parts: Sequence[OpStats]) -> OpStats:
-    """Operations of several hosts: times, occurrences and work are summed by name (and program, on devices)."""
+    """Operations of several hosts: times, occurrences and work are summed by name (and program,
+    on devices).
+    """
     if len(parts) == 1:
         return parts[0]
     compiled = add_up(part.compiled for part in parts)

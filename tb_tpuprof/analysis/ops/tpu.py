@@ -16,9 +16,10 @@ Int64s = npt.NDArray[np.int64]
 def tpu_ops(trace: Trace) -> OpMetrics:
     """Occurrences, times and work of the operations of all TensorCores.
 
-    Identity is (program id, symbol id) of the metadata; what lacks either is left out. Work is that of `tpu_work`, stated per
-    occurrence by the compiler, times the occurrences; the bytes of what ends an asynchronous operation are unknown here, since its own
-    time is not theirs. The span of a core is the time from its first step or operation to the last one's end.
+    Identity is (program id, symbol id) of the metadata; what lacks either is left out. Work is that of
+    `tpu_work`, stated per occurrence by the compiler, times the occurrences; the bytes of what ends an
+    asynchronous operation are unknown here, since its own time is not theirs. The span of a core is the time
+    from its first step or operation to the last one's end.
     """
     return add_up([_ops_of(trace, plane) for plane in planes(trace).tensor_cores])
 
@@ -37,17 +38,34 @@ def _ops_of(trace: Trace, plane: int) -> OpMetrics:
     metadata = trace.events["metadata"][np.concatenate([s.rows for s in ops])].astype(np.int64)
     time_ps, self_ps = np.concatenate([s.duration_ps for s in ops]), np.concatenate([s.self_ps for s in ops])
     n = len(trace.metadata)
-    program, symbol = (trace.metadata_stats.dense_ints(key, n, missing) for key, missing in (("program_id", -1), ("symbol_id", 0)))
+    program, symbol = (
+        trace.metadata_stats.dense_ints(key, n, missing)
+        for key, missing in (("program_id", -1), ("symbol_id", 0))
+    )
     count = np.bincount(metadata, minlength=n)
     used = np.flatnonzero((count > 0) & (program != -1) & (symbol != 0))
-    texts = {key: trace.metadata_stats.dense_texts(key, n)[used].tolist() for key in ("hlo_category", "tf_op")}
+    texts = {
+        key: trace.metadata_stats.dense_texts(key, n)[used].tolist() for key in ("hlo_category", "tf_op")
+    }
     names = trace.event_names[used].tolist()
     work = tpu_work(trace).taken(used).times(count[used])
-    moves_itself = work.knows_bytes & (async_ops(trace).start_of[used] < 0)  # a done only waits for what moves beside it
-    flops, model_flops = (np.where(work.knows_flops, values, np.nan) for values in (work.flops, work.model_flops))
+    moves_itself = work.knows_bytes & (
+        async_ops(trace).start_of[used] < 0
+    )  # a done only waits for what moves beside it
+    flops, model_flops = (
+        np.where(work.knows_flops, values, np.nan) for values in (work.flops, work.model_flops)
+    )
     return OpMetrics(
-        tuple(trace.strings.get(i) for i in names), tuple(trace.strings.get(i) for i in texts["hlo_category"]),
-        count[used].astype(np.int64), sum_by(metadata, time_ps, n)[used], sum_by(metadata, self_ps, n)[used],
-        np.zeros(len(used), np.bool_), span_ps, tuple(program[used].tolist()), tuple(trace.strings.get(i) for i in texts["tf_op"]),
-        flops, model_flops, np.where(moves_itself, work.n_bytes, np.nan),
-    )  # fmt: skip
+        tuple(trace.strings.get(i) for i in names),
+        tuple(trace.strings.get(i) for i in texts["hlo_category"]),
+        count[used].astype(np.int64),
+        sum_by(metadata, time_ps, n)[used],
+        sum_by(metadata, self_ps, n)[used],
+        np.zeros(len(used), np.bool_),
+        span_ps,
+        tuple(program[used].tolist()),
+        tuple(trace.strings.get(i) for i in texts["tf_op"]),
+        flops,
+        model_flops,
+        np.where(moves_itself, work.n_bytes, np.nan),
+    )

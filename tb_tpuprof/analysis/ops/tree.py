@@ -1,10 +1,12 @@
-"""Compiled operations → a tree of where the time goes: by program, by category, or along the framework's names.
+"""Compiled operations → a tree of where the time goes: by program, by category, or along the framework's
+names.
 
     program      program → category → duplicates → operation
     category     category → duplicates → operation
     provenance   program → the parts of the framework's name → category → duplicates → operation
 
-Self times are summed, so that a node's time is that of its children; what an operation does that only runs others counts where it is done.
+Self times are summed, so that a node's time is that of its children; what an operation does that only runs
+others counts where it is done.
 """
 
 from __future__ import annotations
@@ -33,11 +35,13 @@ MAX_NODES = 20_000
 
 @dataclass(frozen=True)
 class OpTree:
-    """Nodes, parents before their children, siblings by time. `parent`: row, -1 of the root; `op`: row of the operations, -1 for others.
+    """Nodes, parents before their children, siblings by time. `parent`: row, -1 of the root; `op`: row of the
+    operations, -1 for others.
 
-    Times and work are of all operations below. `n_children`: before children beyond the limit were left out. `kind`: row of KINDS.
-    `work_ps`: the time that rates are of: self time; below the level of programs at least the time that asynchronous operations
-    among them took from start to end, as their own self time is only what was left to wait for.
+    Times and work are of all operations below. `n_children`: before children beyond the limit were left out.
+    `kind`: row of KINDS. `work_ps`: the time that rates are of: self time; below the level of programs at
+    least the time that asynchronous operations among them took from start to end, as their own self time is
+    only what was left to wait for.
     """
 
     name: Words
@@ -64,7 +68,9 @@ class _Level:
 
 
 def op_tree(ops: HloOps, grouping: str, with_idle: bool, limit: int) -> OpTree:
-    """The tree of all operations but SparseCores'. Of duplicates and operations at most `limit` children of a node are kept."""
+    """The tree of all operations but SparseCores'. Of duplicates and operations at most `limit` children of a
+    node are kept.
+    """
     own = np.flatnonzero(~ops.is_sparse)
     ops = ops.taken(own)
     tree = _grown(_levels(ops, grouping), ops)
@@ -91,7 +97,8 @@ def _levels(ops: HloOps, grouping: str) -> list[_Level]:
 def _scopes(ops: HloOps) -> list[_Level]:
     """The parts of the framework's names, cut at `/`, the last one at `:`."""
     cut = [
-        [part for part in text.rpartition(":")[0].split("/") if part] if ":" in text else _parts(text) for text in ops.provenance.strings
+        [part for part in text.rpartition(":")[0].split("/") if part] if ":" in text else _parts(text)
+        for text in ops.provenance.strings
     ]
     cut = [parts[:MAX_SCOPES] for parts in cut]
     levels = []
@@ -108,16 +115,24 @@ def _parts(text: str) -> list[str]:
 
 
 def _duplicates(ops: HloOps) -> _Level:
-    """Operations of one program that the compiler calls duplicates of one another, where there are several."""
+    """Operations of one program that the compiler calls duplicates of one another, where there
+    are several.
+    """
     if not any(ops.twin.strings):
         return _Level(_DUPLICATES, np.full(len(ops), -1), ())
     names = words_of([*ops.twin.strings, *ops.name.strings])
     twin, own = names.codes[: len(ops.twin.strings)], names.codes[len(ops.twin.strings) :]
-    key = np.where(ops.twin.is_in(("",)), own[ops.name.codes], twin[ops.twin.codes]) if len(ops) else np.empty(0, np.int64)
+    key = (
+        np.where(ops.twin.is_in(("",)), own[ops.name.codes], twin[ops.twin.codes])
+        if len(ops)
+        else np.empty(0, np.int64)
+    )
     program = np.unique(ops.program, return_inverse=True)[1].reshape(-1)
     _, group, count = np.unique(program * len(names.strings) + key, return_inverse=True, return_counts=True)
     several = count[group.reshape(-1)] > 1
-    return _Level(_DUPLICATES, np.where(several, key, -1), tuple(f"{name} and its duplicates" for name in names.strings))
+    return _Level(
+        _DUPLICATES, np.where(several, key, -1), tuple(f"{name} and its duplicates" for name in names.strings)
+    )
 
 
 def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
@@ -146,7 +161,9 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
         at[mine] = node + n
         n += len(first)
     parent = np.concatenate(parents)
-    self_ps, n_occurrences, elapsed_ps = (np.concatenate(column) for column in zip(*(part[:3] for part in sums), strict=True))
+    self_ps, n_occurrences, elapsed_ps = (
+        np.concatenate(column) for column in zip(*(part[:3] for part in sums), strict=True)
+    )
     kind = np.concatenate(kinds).astype(np.int64)
     return OpTree(
         name=Words(np.concatenate(codes), tuple(strings)),
@@ -161,10 +178,14 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
     )
 
 
-def _sums(ops: HloOps, node: Int64s, mine: npt.NDArray[np.intp], n: int) -> tuple[Int64s, Int64s, Int64s, Work]:
+def _sums(
+    ops: HloOps, node: Int64s, mine: npt.NDArray[np.intp], n: int
+) -> tuple[Int64s, Int64s, Int64s, Work]:
     """Self time, occurrences, time of asynchronous operations and work of the operations `mine` by node."""
     elapsed = np.where(ops.work_ps != ops.time_ps, ops.work_ps, 0)
-    time, count, elapsed = (sum_by(node, values[mine], n) for values in (ops.self_ps, ops.n_occurrences, elapsed))
+    time, count, elapsed = (
+        sum_by(node, values[mine], n) for values in (ops.self_ps, ops.n_occurrences, elapsed)
+    )
     return time, count, elapsed, summed_work(ops.work.taken(mine), node, n, ~ops.is_container[mine])
 
 
@@ -180,13 +201,22 @@ def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
     work_ps = more(tree.work_ps, idle_ps)
     work_ps[0] += idle_ps
     return replace(
-        tree, name=name, kind=more(tree.kind, _IDLE), op=more(tree.op, -1), n_children=more(n_children, 0), self_ps=more(self_ps, idle_ps),
-        work_ps=work_ps, work=join_work([tree.work, no_work(1)]), **nothing,
-    )  # fmt: skip
+        tree,
+        name=name,
+        kind=more(tree.kind, _IDLE),
+        op=more(tree.op, -1),
+        n_children=more(n_children, 0),
+        self_ps=more(self_ps, idle_ps),
+        work_ps=work_ps,
+        work=join_work([tree.work, no_work(1)]),
+        **nothing,
+    )
 
 
 def _pruned(tree: OpTree, limit: int) -> OpTree:
-    """Without the shortest children beyond the limit, and without the shortest nodes of a tree that is too large."""
+    """Without the shortest children beyond the limit, and without the shortest nodes of a tree that is too
+    large.
+    """
     depth = _depths(tree.parent)
     rank = _rank(tree, depth)
     order = np.lexsort((rank, -tree.self_ps, tree.parent))
@@ -209,13 +239,22 @@ def _pruned(tree: OpTree, limit: int) -> OpTree:
     new[rows] = np.arange(len(rows))
     parent = np.where(tree.parent[rows] >= 0, new[tree.parent[rows]], -1)
     return OpTree(
-        tree.name.taken(rows), tree.kind[rows], parent, tree.op[rows], tree.n_children[rows], tree.self_ps[rows],
-        tree.n_occurrences[rows], tree.work_ps[rows], tree.work.taken(rows),
-    )  # fmt: skip
+        tree.name.taken(rows),
+        tree.kind[rows],
+        parent,
+        tree.op[rows],
+        tree.n_children[rows],
+        tree.self_ps[rows],
+        tree.n_occurrences[rows],
+        tree.work_ps[rows],
+        tree.work.taken(rows),
+    )
 
 
 def _rank(tree: OpTree, depth: Int64s) -> Int64s:
-    """A place by name for nodes of one level and time, which are rare: sorting all names would take longer than all else."""
+    """A place by name for nodes of one level and time, which are rare: sorting all names would take longer
+    than all else.
+    """
     order = np.lexsort((-tree.self_ps, depth))
     same = (tree.self_ps[order][1:] == tree.self_ps[order][:-1]) & (depth[order][1:] == depth[order][:-1])
     tied = order[np.append(same, False) | np.append(False, same)]

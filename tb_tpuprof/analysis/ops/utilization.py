@@ -1,4 +1,6 @@
-"""How well accelerators are used: duty cycle of the chips, FLOP rate and memory bandwidth against their peaks."""
+"""How well accelerators are used: duty cycle of the chips, FLOP rate and memory bandwidth against their
+peaks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.device.hardware import Hardware, chip_of_plane, hardware
 from tb_tpuprof.analysis.events.charging import union_ps
 from tb_tpuprof.analysis.events.memo import once
-from tb_tpuprof.analysis.events.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
+from tb_tpuprof.analysis.events.planes import (
+    MODULE_LINES,
+    OP_LINE,
+    STEP_LINES,
+    line_events,
+    lines_named,
+    planes,
+)
 from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.ops.metrics import OpMetrics
 from tb_tpuprof.analysis.ops.roofline import total_work
@@ -21,19 +30,30 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 SPARSE_OP_LINE = "Sparse Core Ops"
 
-# Operations in which a TensorCore only waits or hands data over: not on duty. Source: OpenXLA's profiler (`IsOffDutyOp`).
+# Operations in which a TensorCore only waits or hands data over: not on duty. Source: OpenXLA's profiler
+# (`IsOffDutyOp`).
 OFF_DUTY = frozenset(
-    ("infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done", "async-done", "megacore fusion")
-)  # fmt: skip
+    (
+        "infeed",
+        "outfeed",
+        "host send",
+        "host send-done",
+        "host recv",
+        "host recv-done",
+        "async-done",
+        "megacore fusion",
+    )
+)
 
 
 @dataclass(frozen=True)
 class Utilization:
     """Work and time of one host's accelerators, summed, so that hosts add up.
 
-    `busy_ps` of `chip_ps`: time that chips were on duty, and their profiled time (0: not known, as on GPUs). `flops` and
-    `hbm_bytes` were done in `device_ps`, the profiled time of all devices (TPU: cores). `max_flops` and `max_bytes`: what their
-    peaks allow in that time, 0 where no peak is known. `optimum_flops`: what the roofline allows for these bytes.
+    `busy_ps` of `chip_ps`: time that chips were on duty, and their profiled time (0: not known, as on GPUs).
+    `flops` and `hbm_bytes` were done in `device_ps`, the profiled time of all devices (TPU: cores).
+    `max_flops` and `max_bytes`: what their peaks allow in that time, 0 where no peak is known.
+    `optimum_flops`: what the roofline allows for these bytes.
     """
 
     busy_ps: int = 0
@@ -46,28 +66,36 @@ class Utilization:
 
     @property
     def duty_cycle(self) -> float | None:
-        """Share of the profiled time in which a chip is on duty: busy / (busy + idle), over all chips; None if not known.
+        """Share of the profiled time in which a chip is on duty: busy / (busy + idle), over all chips; None
+        if not known.
 
-        A chip is on duty while any of its TensorCores runs an operation other than OFF_DUTY, or its SparseCores run any.
-        The profiled time of a chip reaches from its first step, module or operation to the last one's end.
+        A chip is on duty while any of its TensorCores runs an operation other than OFF_DUTY, or its
+        SparseCores run any. The profiled time of a chip reaches from its first step, module or operation to
+        the last one's end.
         """
         return self.busy_ps / self.chip_ps if self.chip_ps else None
 
     @property
     def flops_fraction(self) -> float | None:
-        """FLOPs done / FLOPs that the peak allows in the profiled time, idle time included; None without a peak or FLOPs."""
+        """FLOPs done / FLOPs that the peak allows in the profiled time, idle time included; None without a
+        peak or FLOPs.
+        """
         return self.flops / self.max_flops if self.max_flops and self.flops else None
 
     @property
     def bandwidth_fraction(self) -> float | None:
-        """Bytes moved to and from HBM / bytes that the peak allows in the profiled time; None without a peak or bytes."""
+        """Bytes moved to and from HBM / bytes that the peak allows in the profiled time; None without a peak
+        or bytes.
+        """
         return self.hbm_bytes / self.max_bytes if self.max_bytes and self.hbm_bytes else None
 
     @property
     def roofline_fraction(self) -> float | None:
-        """FLOP rate / the best that the roofline allows for these operations: min(peak, FLOPs per byte x peak bandwidth).
+        """FLOP rate / the best that the roofline allows for these operations: min(peak, FLOPs per byte x peak
+        bandwidth).
 
-        That is the FLOPs' or the bytes' share of their peak, whichever is larger: the one that would bind first.
+        That is the FLOPs' or the bytes' share of their peak, whichever is larger: the one that would bind
+        first.
         """
         if self.flops_fraction is None or self.bandwidth_fraction is None:
             return None
@@ -83,7 +111,9 @@ class Utilization:
 
 @once
 def utilization(trace: Trace) -> Utilization:
-    """The accelerators of one host. On GPUs work is known only of compiled programs whose HLO is in the trace."""
+    """The accelerators of one host. On GPUs work is known only of compiled programs whose HLO is in the
+    trace.
+    """
     machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
         return _made(machine, ops.span_ps, *_work(trace), _duty(trace))
@@ -98,36 +128,62 @@ def sum_utilization(parts: Sequence[Utilization]) -> Utilization:
     return Utilization(*(sum(getattr(part, name) for part in parts) for name in names))
 
 
-def _made(machine: Hardware, device_ps: int, flops: float, hbm_bytes: float, duty: tuple[int, int]) -> Utilization:
+def _made(
+    machine: Hardware, device_ps: int, flops: float, hbm_bytes: float, duty: tuple[int, int]
+) -> Utilization:
     seconds = device_ps / 1e12
     return Utilization(
-        *duty, device_ps, flops, hbm_bytes, machine.peak_flops_per_s * seconds, machine.peak_hbm_bytes_per_s * seconds
-    )  # fmt: skip
+        *duty,
+        device_ps,
+        flops,
+        hbm_bytes,
+        machine.peak_flops_per_s * seconds,
+        machine.peak_hbm_bytes_per_s * seconds,
+    )
 
 
 def _work(trace: Trace) -> tuple[float, float]:
-    """FLOPs and HBM bytes of all compiled operations whose work is known, as the roofline's program has them."""
+    """FLOPs and HBM bytes of all compiled operations whose work is known, as the roofline's
+    program has them.
+    """
     ops = hlo_ops(trace)
     total = total_work(ops.work, ~(ops.is_container | ops.is_sparse))
     return float(total.flops[0]), float(total.space_bytes[0, 0])
 
 
 def _duty(trace: Trace) -> tuple[int, int]:
-    """Time on duty and profiled time, summed over chips. Cores without `core_details` count as a chip each."""
+    """Time on duty and profiled time, summed over chips. Cores without `core_details` count as a
+    chip each.
+    """
     known = chip_of_plane(trace)
     roles = planes(trace)
     chips: dict[tuple[str, int], list[int]] = {}
     for plane in (*roles.tensor_cores, *roles.sparse_cores):
         # A SparseCore that does not tell its chip goes with the TensorCore whose name its own begins with.
-        core = next((c for c in roles.tensor_cores if trace.plane_names[plane].startswith(f"{trace.plane_names[c]} ")), plane)
-        key = ("chip", known[plane]) if plane in known else ("chip", known[core]) if core in known else ("core", core)
+        core = next(
+            (
+                c
+                for c in roles.tensor_cores
+                if trace.plane_names[plane].startswith(f"{trace.plane_names[c]} ")
+            ),
+            plane,
+        )
+        key = (
+            ("chip", known[plane])
+            if plane in known
+            else ("chip", known[core])
+            if core in known
+            else ("core", core)
+        )
         chips.setdefault(key, []).append(plane)
     found = [_duty_of_chip(trace, members) for members in chips.values()]
     return sum(busy for busy, _ in found), sum(extent for _, extent in found)
 
 
 def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
-    """Time on duty and profiled time of one chip's planes, by the times of the trace: only some lines have the device's own clock."""
+    """Time on duty and profiled time of one chip's planes, by the times of the trace: only some lines have
+    the device's own clock.
+    """
     off_duty = [i for i in (trace.strings.find(name) for name in OFF_DUTY) if i >= 0]
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
     none = np.empty(0, np.int64)

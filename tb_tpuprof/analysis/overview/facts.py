@@ -1,14 +1,17 @@
-"""What every page says of a run alike: hosts, devices, spans, steps, busy and idle time. One module computes and names them.
+"""What every page says of a run alike: hosts, devices, spans, steps, busy and idle time. One module computes
+and names them.
 
-    capture   ├───────────────────────────────────────────────┤      from the trace's start to its last event, of the longest host
-    device 0       ├■■■■■■░░■■■■■■░░░■■■■■■┤                         its span: from its first operation to its last one's end
-    device 1         ├■■■■■░░░■■■■■░░░░■■■■■┤                        busy ■: at least one operation runs on it; idle ░: none
+    capture   ├───────────────────────────────────────────────┤      from the trace's start to its last event,
+    of the longest host device 0       ├■■■■■■░░■■■■■■░░░■■■■■■┤                         its span: from its
+    first operation to its last one's end device 1         ├■■■■■░░░■■■■■░░░░■■■■■┤
+    busy ■: at least one operation runs on it; idle ░: none
     all devices    ├■■■■■■■■░■■■■■■■░░■■■■■■■┤                       their union: busy while any of them is
 
-Device time is the sum of the devices' spans, so four devices that ran for 10 s have 40 s of it: it is what shares of operations
-and rates are of. Idle time is either each device's own (what is left of device time) or time in which none of them works.
-The step time of a run is the mean over its hosts, of the steps that all have: categories are means too, and so add up to it. Hosts
-that differ are named beside it with their own times. Hosts whose captures do not overlap have no step in common (`combine`).
+Device time is the sum of the devices' spans, so four devices that ran for 10 s have 40 s of it: it is what
+shares of operations and rates are of. Idle time is either each device's own (what is left of device time) or
+time in which none of them works. The step time of a run is the mean over its hosts, of the steps that all
+have: categories are means too, and so add up to it. Hosts that differ are named beside it with their own
+times. Hosts whose captures do not overlap have no step in common (`combine`).
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ Spans = tuple[Int64s, Int64s]
 
 @dataclass(frozen=True)
 class DeviceTimes:
-    """Of the devices of one host that ran anything: each one's span and the part of it in which an operation ran, in ps.
+    """Of the devices of one host that ran anything: each one's span and the part of it in which an operation
+    ran, in ps.
 
     `union_span_ps` and `union_busy_ps`: the same of all of them as one.
     """
@@ -51,7 +55,9 @@ class DeviceTimes:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The facts of one host. `start_ns`: the clock at the trace's 0; `duration_ps`: of the capture, from there to the last event."""
+    """The facts of one host. `start_ns`: the clock at the trace's 0; `duration_ps`: of the capture, from
+    there to the last event.
+    """
 
     host: str
     start_ns: int
@@ -126,7 +132,9 @@ class RunFacts:
 
     @property
     def union_idle_fraction(self) -> float | None:
-        """Time in which no device of a host works: of the steps where there are any, else of the devices' common span."""
+        """Time in which no device of a host works: of the steps where there are any, else of the devices'
+        common span.
+        """
         if self.kind == "GPU" and len(self.steps):
             busy = int(self.steps.class_ps[:, list(ON_GPU)].sum()) / int(self.steps.duration_ps.sum())
             return min(1.0, max(0.0, 1.0 - busy))
@@ -135,7 +143,9 @@ class RunFacts:
 
     @property
     def idle_fraction(self) -> float | None:
-        """The idle share that headlines speak of: of GPUs with steps the union's, within them; else each device's own."""
+        """The idle share that headlines speak of: of GPUs with steps the union's, within them; else each
+        device's own.
+        """
         if self.kind == "CPU" or self.common.is_disjoint:
             return None
         return self.union_idle_fraction if self.kind == "GPU" and len(self.steps) else self.mean_idle_fraction
@@ -156,7 +166,9 @@ def host_facts(trace: Trace) -> HostFacts:
 
 
 def run_facts(parts: Sequence[HostFacts], corrections_ns: Sequence[int] = ()) -> RunFacts:
-    """Hosts as one run. `corrections_ns`: what to add to each host's clock, as `clocks` found it; none: the clocks agree."""
+    """Hosts as one run. `corrections_ns`: what to add to each host's clock, as `clocks` found it; none: the
+    clocks agree.
+    """
     add = corrections_ns or (0,) * len(parts)
     starts = [part.start_ns + more for part, more in zip(parts, add, strict=True)]
     return RunFacts(tuple(parts), common_steps([part.steps for part in parts], starts))
@@ -179,10 +191,14 @@ def _of_gpu(trace: Trace, plane: int) -> tuple[Spans, Spans]:
 
 def _of_core(trace: Trace, plane: int) -> tuple[Spans, Spans]:
     """(operations, operations and steps) of a TensorCore."""
-    found = [[device_spans(trace, line) for line in lines_named(trace, plane, names)] for names in ((OP_LINE,), STEP_LINES)]
+    found = [
+        [device_spans(trace, line) for line in lines_named(trace, plane, names)]
+        for names in ((OP_LINE,), STEP_LINES)
+    ]
     ops, steps = (
-        (_joined([one.start_ps for one in part]), _joined([one.start_ps + one.duration_ps for one in part])) for part in found
-    )  # fmt: skip
+        (_joined([one.start_ps for one in part]), _joined([one.start_ps + one.duration_ps for one in part]))
+        for part in found
+    )
     return ops, (_joined([ops[0], steps[0]]), _joined([ops[1], steps[1]]))
 
 
@@ -195,9 +211,14 @@ def _times(devices: Sequence[tuple[Spans, Spans]]) -> DeviceTimes:
     active = [(ops, extent) for ops, extent in devices if len(ops[0])]
     if not active:
         return DeviceTimes()
-    first, last = [int(extent[0].min()) for _, extent in active], [int(extent[1].max()) for _, extent in active]
+    first, last = (
+        [int(extent[0].min()) for _, extent in active],
+        [int(extent[1].max()) for _, extent in active],
+    )
     start, end = (_joined([ops[side] for ops, _ in active]) for side in (0, 1))
     return DeviceTimes(
-        tuple(b - a for a, b in zip(first, last, strict=True)), tuple(int(union_ps(*ops)) for ops, _ in active),
-        max(last) - min(first), int(union_ps(start, end)),
-    )  # fmt: skip
+        tuple(b - a for a, b in zip(first, last, strict=True)),
+        tuple(int(union_ps(*ops)) for ops, _ in active),
+        max(last) - min(first),
+        int(union_ps(start, end)),
+    )

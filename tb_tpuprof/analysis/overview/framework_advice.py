@@ -1,50 +1,76 @@
-"""What to try, in the words of the framework that the job is written in, citing what this run's trace shows."""
+"""What to try, in the words of the framework that the job is written in, citing what this run's
+trace shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW
-from tb_tpuprof.analysis.ops.framework_calls import COMPILED, EAGER, GRAPH, LAUNCH, LOADER, SYNC, WORKERS, Call
+from tb_tpuprof.analysis.ops.framework_calls import (
+    COMPILED,
+    EAGER,
+    GRAPH,
+    LAUNCH,
+    LOADER,
+    SYNC,
+    WORKERS,
+    Call,
+)
 from tb_tpuprof.analysis.overview.facts import RunFacts
 from tb_tpuprof.units import format_time
 
 _COLLECTIVES = {
-    PYTORCH: "Overlap communication with the backward pass (DDP's `bucket_cap_mb`, FSDP's prefetching), or use a larger batch per GPU.",
-    JAX: "Overlap communication with compute, use a larger batch per device, or shard differently (`jax.sharding`).",
-    TENSORFLOW: "Use a larger batch per replica, or let gradients be packed (`experimental_communication_options` of `tf.distribute`).",
+    PYTORCH: "Overlap communication with the backward pass (DDP's `bucket_cap_mb`, FSDP's prefetching), or "
+    "use a larger batch per GPU.",
+    JAX: "Overlap communication with compute, use a larger batch per device, or shard differently "
+    "(`jax.sharding`).",
+    TENSORFLOW: "Use a larger batch per replica, or let gradients be packed "
+    "(`experimental_communication_options` of `tf.distribute`).",
 }
 _COMPILING = {
     PYTORCH: "Keep shapes constant (`torch.compile(dynamic=True)`, padded batches), to avoid recompilation.",
-    JAX: "Keep shapes, dtypes and static arguments constant from step to step, so that `jax.jit` compiles once.",
-    TENSORFLOW: "Pass tensors instead of Python numbers to `tf.function`, and keep shapes constant, so that it is traced once.",
+    JAX: "Keep shapes, dtypes and static arguments constant from step to step, so that `jax.jit` compiles "
+    "once.",
+    TENSORFLOW: "Pass tensors instead of Python numbers to `tf.function`, and keep shapes constant, so that "
+    "it is traced once.",
 }
 _OUTPUT = {
-    PYTORCH: "Fetch results less often: keep metrics on the device, and copy them (`.cpu()`, `.item()`) every n-th step.",
-    JAX: "Fetch results less often: keep metrics on the device, and convert them (`float(loss)`) every n-th step.",
+    PYTORCH: "Fetch results less often: keep metrics on the device, and copy them (`.cpu()`, `.item()`) "
+    "every n-th step.",
+    JAX: "Fetch results less often: keep metrics on the device, and convert them (`float(loss)`) every n-th "
+    "step.",
     TENSORFLOW: "Fetch results less often: keep metrics on the device, and call `.numpy()` every n-th step.",
 }
 _PYTHON_TRACER = {
     PYTORCH: "Capture with `with_stack=True` to see Python's calls between operators.",
-    JAX: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python's calls between operations.",
-    TENSORFLOW: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python's calls between operations.",
+    JAX: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python's calls between "
+    "operations.",
+    TENSORFLOW: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python's calls between "
+    "operations.",
 }
 _IN_GENERAL = {
-    "device_collectives": "Overlap communication with compute, use a larger batch per device, or shard differently.",
+    "device_collectives": "Overlap communication with compute, use a larger batch per device, or shard "
+    "differently.",
     "compilation": "Keep shapes and arguments constant from step to step, to avoid recompilation.",
     "output": "Fetch results less often: log every n-th step, keep metrics on the device.",
     "other": "Look for host work between operations.",
     "input": "Load ahead: more workers, and load the next batch while the current one is computed.",
     "kernel_launch": "Launch fewer, larger kernels: compile the step, or run several steps per call.",
-    "host_python": "Do less in Python per step: prepare data in other threads or processes, log less often, compile the work.",
-    "host_wait": "See on the timeline what the step waits for; what is not needed at once can run in a thread of its own.",
+    "host_python": "Do less in Python per step: prepare data in other threads or processes, log less often, "
+    "compile the work.",
+    "host_wait": "See on the timeline what the step waits for; what is not needed at once can run in a "
+    "thread of its own.",
 }
 _WORTH_CITING = 0.01  # of the steps' time
 _GOOD = "The steps are compute-bound: optimize the most expensive operations."
 _ANNOTATE = {
-    PYTORCH: "Call `prof.step()` after each step, or mark steps with `record_function`, so that step time and its parts can be measured.",
-    JAX: "Wrap each step in `jax.profiler.StepTraceAnnotation`, so that step time and its parts can be measured.",
-    TENSORFLOW: "Wrap each step in `tf.profiler.experimental.Trace`, so that step time and its parts can be measured.",
+    PYTORCH: "Call `prof.step()` after each step, or mark steps with `record_function`, so that step time "
+    "and its parts can be measured.",
+    JAX: "Wrap each step in `jax.profiler.StepTraceAnnotation`, so that step time and its parts can be "
+    "measured.",
+    TENSORFLOW: "Wrap each step in `tf.profiler.experimental.Trace`, so that step time and its parts can be "
+    "measured.",
 }
 
 
@@ -80,43 +106,62 @@ def _input(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[st
     if framework == PYTORCH:
         return _data_loader(calls)
     if facts.software.uses_tf_data:
-        return ("Let tf.data work ahead: parallel `map` and `interleave`, `prefetch(tf.data.AUTOTUNE)` at the end, `cache` what fits.",)
+        return (
+            "Let tf.data work ahead: parallel `map` and `interleave`, `prefetch(tf.data.AUTOTUNE)` at the "
+            "end, `cache` what fits.",
+        )
     if framework == JAX:
         return (
-            "Load ahead of use: Grain with `worker_count`, or another loader in threads or processes, and `jax.device_put` the next "
-            "batch while the current step runs.",
+            "Load ahead of use: Grain with `worker_count`, or another loader in threads or processes, and "
+            "`jax.device_put` the next batch while the current step runs.",
         )
     if framework == TENSORFLOW:
-        return ("Feed the job by tf.data with `prefetch(tf.data.AUTOTUNE)`: no stage of a tf.data pipeline was traced.",)
+        return (
+            "Feed the job by tf.data with `prefetch(tf.data.AUTOTUNE)`: no stage of a tf.data pipeline was "
+            "traced.",
+        )
     return ()
 
 
 def _data_loader(calls: tuple[Call, ...]) -> tuple[str, ...]:
     alone, workers = _of(LOADER, calls), _of(WORKERS, calls)
-    pinned = "`pin_memory=True` with `.to(device, non_blocking=True)` overlaps the copy to the GPU with computing."
+    pinned = (
+        "`pin_memory=True` with `.to(device, non_blocking=True)` overlaps the copy to the GPU with computing."
+    )
     if alone:
         first = (
-            f"The `DataLoader` loads in the training process ({_batches(alone[0].n)} took {format_time(alone[0].time_ps)}): set "
+            f"The `DataLoader` loads in the training process ({_batches(alone[0].n)} took "
+            f"{format_time(alone[0].time_ps)}): set "
             "`num_workers` to 4 or more per GPU, with `persistent_workers=True`."
         )
     elif workers:
         first = (
-            f"The `DataLoader`'s workers are not fast enough ({_batches(workers[0].n)} waited {format_time(workers[0].time_ps)}): more "
+            f"The `DataLoader`'s workers are not fast enough ({_batches(workers[0].n)} waited "
+            f"{format_time(workers[0].time_ps)}): more "
             "`num_workers`, a larger `prefetch_factor`, or cheaper transforms."
         )
     else:
-        first = "Load in worker processes: `DataLoader(num_workers=4, persistent_workers=True)`, and more where processors are left."
+        first = (
+            "Load in worker processes: `DataLoader(num_workers=4, persistent_workers=True)`, and more "
+            "where processors are left."
+        )
     return first, pinned
 
 
 def _idle(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    found = _waits(framework, facts, calls) + (list(_launches(framework, facts, calls)) if facts.kind == "GPU" else [])
+    found = _waits(framework, facts, calls) + (
+        list(_launches(framework, facts, calls)) if facts.kind == "GPU" else []
+    )
     if framework == TENSORFLOW:
         found.append(
-            "Keep Python out of the loop: several steps per call (`steps_per_execution` of Keras, or a loop inside `tf.function`)."
+            "Keep Python out of the loop: several steps per call (`steps_per_execution` of Keras, or a loop "
+            "inside `tf.function`)."
         )
     if framework == JAX and facts.kind == "CPU" and not found:
-        found.append("JAX dispatches asynchronously: fetch values (`float(loss)`, `block_until_ready`) every n-th step only.")
+        found.append(
+            "JAX dispatches asynchronously: fetch values (`float(loss)`, `block_until_ready`) every n-th "
+            "step only."
+        )
     if facts.software.has_python:
         found.append("Python's calls are traced: see in the trace viewer which run while nothing else does.")
     elif framework in _PYTHON_TRACER:
@@ -130,10 +175,14 @@ def _waits(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> list[str
     waits = [call for call in _of(SYNC, calls) if call.time_ps > least]
     if not waits:
         return []
-    cited = " and ".join(f"`{_bare(call.name)}` ({_calls(call.n)}, {format_time(call.time_ps)})" for call in waits[:2])
+    cited = " and ".join(
+        f"`{_bare(call.name)}` ({_calls(call.n)}, {format_time(call.time_ps)})" for call in waits[:2]
+    )
     what = {
-        PYTORCH: "take `.item()`, `.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the step, or do them every n-th step",
-        JAX: "take `block_until_ready`, `float(loss)` and `np.asarray` out of the step, or do them every n-th step",
+        PYTORCH: "take `.item()`, `.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the "
+        "step, or do them every n-th step",
+        JAX: "take `block_until_ready`, `float(loss)` and `np.asarray` out of the step, or do them every "
+        "n-th step",
         TENSORFLOW: "take `.numpy()` and printing of tensors out of the step, or do them every n-th step",
     }.get(framework, "fetch results every n-th step only")
     return [f"The host waits for the device in {cited}: {what}."]
@@ -159,12 +208,28 @@ def _launches(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple
         graphs = "HIP graphs" if facts.software.is_amd else "CUDA graphs"
         if _n(GRAPH, calls):
             return (f"{cited}{graphs} are in use; capture more of the step in them.",) if n else ()
-        how = "`torch.compile(mode='reduce-overhead')`" if not _n(COMPILED, calls) else "`torch.compile` with `mode='reduce-overhead'`"
-        return (f"{cited or 'Launch fewer, larger kernels: '}fuse them with {how}, or replay them as {graphs}.",)
+        how = (
+            "`torch.compile(mode='reduce-overhead')`"
+            if not _n(COMPILED, calls)
+            else "`torch.compile` with `mode='reduce-overhead'`"
+        )
+        return (
+            f"{cited or 'Launch fewer, larger kernels: '}fuse them with {how}, or replay them as {graphs}.",
+        )
     if framework == TENSORFLOW:
         eager = _n(EAGER, calls)
-        first = f"{eager:,} operations ran eagerly: put the step into a `tf.function`. " if eager > len(facts.steps) else ""
-        return (f"{first}{cited or 'Launch fewer, larger kernels: '}compile the step with `tf.function(jit_compile=True)`.",)
+        first = (
+            f"{eager:,} operations ran eagerly: put the step into a `tf.function`. "
+            if eager > len(facts.steps)
+            else ""
+        )
+        return (
+            f"{first}{cited or 'Launch fewer, larger kernels: '}compile the step with "
+            "`tf.function(jit_compile=True)`.",
+        )
     if framework == JAX:
-        return (f"{cited or 'Launch fewer, larger programs: '}put the whole step into one `jax.jit`, or several steps into a `lax.scan`.",)
+        return (
+            f"{cited or 'Launch fewer, larger programs: '}put the whole step into one `jax.jit`, or several "
+            "steps into a `lax.scan`.",
+        )
     return ()

@@ -1,4 +1,6 @@
-"""The hosts of a run beside one another: how long each takes for the steps that all have, and which is the slowest."""
+"""The hosts of a run beside one another: how long each takes for the steps that all have, and which is the
+slowest.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _ALIKE = 0.01  # hosts whose mean step times differ by less are called equally f
 
 @dataclass(frozen=True)
 class HostSteps:
-    """One host in the steps that all hosts have. Time and shares are of the same steps of the same host; None: not known."""
+    """One host in the steps that all hosts have. Time and shares are of the same steps of the same host;
+    None: not known.
+    """
 
     host: str
     step_ps: float
@@ -24,15 +28,21 @@ class HostSteps:
 
 
 def host_steps(parts: Sequence[Summary], common: CommonSteps) -> tuple[HostSteps, ...]:
-    """The hosts that have the common steps, slowest first; where hosts have none in common, each with all of its own."""
+    """The hosts that have the common steps, slowest first; where hosts have none in common, each with all of
+    its own.
+    """
     found = []
     for part, common_rows in zip(parts, common.rows, strict=True):
         rows = slice(None) if common.is_disjoint else common_rows
         duration = part.steps.duration_ps[rows]
         if len(duration):
             whole = int(duration.sum()) or 1
-            shares = [int(part.steps.category_ps(category)[rows].sum()) / whole for category in ("input", "other")]
-            found.append(HostSteps(part.host, float(duration.mean()), shares[0], shares[1], part.use.duty_cycle))
+            shares = [
+                int(part.steps.category_ps(category)[rows].sum()) / whole for category in ("input", "other")
+            ]
+            found.append(
+                HostSteps(part.host, float(duration.mean()), shares[0], shares[1], part.use.duty_cycle)
+            )
     return tuple(sorted(found, key=lambda host: -host.step_ps))
 
 
@@ -52,8 +62,12 @@ def slowest_host(hosts: Sequence[HostSteps]) -> str:
         return ""
     slowest, fastest = hosts[0], hosts[-1]
     if are_alike(hosts):
-        return f"All {len(hosts)} hosts are equally fast: their average step times differ by less than {_ALIKE * 100:g} %."
+        return (
+            f"All {len(hosts)} hosts are equally fast: their average step times differ by less than "
+            f"{_ALIKE * 100:g} %."
+        )
     return (
-        f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take {format_time(slowest.step_ps)} on average, "
+        f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take "
+        f"{format_time(slowest.step_ps)} on average, "
         f"{format_fraction(_excess(hosts))} longer than those of the fastest, `{fastest.host}`."
     )

@@ -1,4 +1,6 @@
-"""A short profile of a running job → the few numbers that monitoring prints. Each is the overview's, for the same trace."""
+"""A short profile of a running job → the few numbers that monitoring prints. Each is the overview's, for the
+same trace.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,12 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class LiveSample:
-    """What one host did while it was profiled. None: not known, such as step times where no step ended in that time.
+    """What one host did while it was profiled. None: not known, such as step times where no step ended in
+    that time.
 
-    `matrix_unit_fraction`: FLOPs done / FLOPs that the peak allows in the profiled time. `device_idle_fraction`: of the
-    accelerators. `input_fraction_*`: share of a step that waits for input; the average is the ratio of the sums, the other
-    two are those of single steps.
+    `matrix_unit_fraction`: FLOPs done / FLOPs that the peak allows in the profiled time.
+    `device_idle_fraction`: of the accelerators. `input_fraction_*`: share of a step that waits for input; the
+    average is the ratio of the sums, the other two are those of single steps.
     """
 
     device_type: str

@@ -1,4 +1,6 @@
-"""One host's part of the overview: its steps, operations, hardware and notices. Small, so that hosts can be kept and combined."""
+"""One host's part of the overview: its steps, operations, hardware and notices. Small, so that hosts can be
+kept and combined.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 
 @dataclass(frozen=True)
 class Summary:
-    """`versions`: of libraries and drivers, as far as the trace tells. `use`: of the accelerators. `calls`: what advice can cite.
-    `excesses`: operations above one of the `roofs`. `loader`: how long PyTorch's loader takes.
+    """`versions`: of libraries and drivers, as far as the trace tells. `use`: of the accelerators. `calls`:
+    what advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long PyTorch's loader
+    takes.
 
     The steps of `facts` tell waiting for input from idling as the input pipeline's analysis does (`waiting`).
     """
@@ -65,7 +68,9 @@ class Summary:
 
 
 def ahead(trace: Trace) -> None:
-    """Compute what takes longest, operations and steps, side by side, before they are asked for one after the other."""
+    """Compute what takes longest, operations and steps, side by side, before they are asked for one after the
+    other.
+    """
     together(trace, waiting, op_stats, parents)
 
 
@@ -73,19 +78,40 @@ def summary(trace: Trace) -> Summary:
     """All that the overview needs of one host."""
     ahead(trace)
     return Summary(
-        host_facts(trace), op_stats(trace), _notices(trace), trace.n_events, groups(trace).has_loop_ops, _versions(trace),
-        utilization(trace), host_categories(trace), roof_excesses(trace), roofs(trace), loader_wait(trace), framework_calls(trace),
-    )  # fmt: skip
+        host_facts(trace),
+        op_stats(trace),
+        _notices(trace),
+        trace.n_events,
+        groups(trace).has_loop_ops,
+        _versions(trace),
+        utilization(trace),
+        host_categories(trace),
+        roof_excesses(trace),
+        roofs(trace),
+        loader_wait(trace),
+        framework_calls(trace),
+    )
 
 
 def _notices(trace: Trace) -> tuple[Notice, ...]:
-    """Those of the trace, and what must be known of its numbers: inferred waiting, peaks that could not be read."""
+    """Those of the trace, and what must be known of its numbers: inferred waiting, peaks that could not be
+    read.
+    """
     notices = [*trace_notices(trace), *late_notice(trace)]
     if waiting(trace).moved_ps.any():
-        text = f"{trace.info.host}: no infeed was traced: the TPU's idle time counts as waiting for input while the host waited or copied."
+        text = (
+            f"{trace.info.host}: no infeed was traced: the TPU's idle time counts as waiting for input "
+            "while the host waited or copied."
+        )
         notices.append(Notice("info", text))
     if problem():
-        notices.append(Notice("warning", problem(), f"Correct the file that the variable {PEAKS_VARIABLE} names, then start again."))
+        notices.append(
+            Notice(
+                "warning",
+                problem(),
+                f"Correct the file that the variable {PEAKS_VARIABLE} names, then start again.",
+            )
+        )
     return tuple(notices)
 
 
@@ -95,5 +121,7 @@ def _versions(trace: Trace) -> tuple[tuple[str, str], ...]:
         texts = trace.plane_stats.texts(key).value.tolist()
         numbers = trace.plane_stats.ints(key).value.tolist()
         if texts or numbers:
-            found.append((key.removesuffix("_version"), trace.strings.get(texts[0]) if texts else str(numbers[0])))
+            found.append(
+                (key.removesuffix("_version"), trace.strings.get(texts[0]) if texts else str(numbers[0]))
+            )
     return tuple(found)

@@ -1,12 +1,15 @@
 """Collectives of a pod: how long each took, how long it waited, and how fast its data went.
 
-Bandwidths are those of nccl-tests (doc/PERFORMANCE.md), with S the bytes of one rank's larger side and n the ranks of a group:
+Bandwidths are those of nccl-tests (doc/PERFORMANCE.md), with S the bytes of one rank's larger side and n the
+ranks of a group:
 
     algorithm bandwidth = S / time        bus bandwidth = algorithm bandwidth · 2 (n - 1) / n     all-reduce
-                                                                              · (n - 1) / n       all-gather, reduce-scatter, all-to-all
-                                                                              · 1                 broadcast, reduce, permutations
+                                                                              · (n - 1) / n       all-gather,
+                                                                              reduce-scatter, all-to-all · 1
+                                                                              broadcast, reduce, permutations
 
-Bus bandwidth is what the links have to carry, so that it can be compared with their peak whatever the collective and its group.
+Bus bandwidth is what the links have to carry, so that it can be compared with their peak whatever the
+collective and its group.
 """
 
 from __future__ import annotations
@@ -33,11 +36,13 @@ class GroupsFrom(Enum):
 
 @dataclass(frozen=True)
 class Collective:
-    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean waiting beyond it.
+    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean
+    waiting beyond it.
 
-    `groups`: devices of the program that take part together, empty for all; `known_by`: what tells of them. `n_seen`: the most
-    participants of one group that are in this run; with a single one waiting is not known. `n_ops`: operations of a step that
-    were alike and are counted here together; `ordinals`: their places in the step, of PyTorch's.
+    `groups`: devices of the program that take part together, empty for all; `known_by`: what tells of them.
+    `n_seen`: the most participants of one group that are in this run; with a single one waiting is not known.
+    `n_ops`: operations of a step that were alike and are counted here together; `ordinals`: their places in
+    the step, of PyTorch's.
     """
 
     op: TransferOp
@@ -62,20 +67,28 @@ class Collective:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all participants of a group were captured; else part of the time may be waiting for the others."""
+        """Whether all participants of a group were captured; else part of the time may be waiting for the
+        others.
+        """
         return self.n_seen >= self.group_size > 0
 
     @property
     def algorithm_bytes_per_s(self) -> float | None:
-        """Bytes of the collective by its time; None where either is not known, and for halves of asynchronous ones."""
-        size = self.op.size_bytes * (self.group_size if self.op.has_hlo and self.op.kind == "reduce-scatter" else 1)
+        """Bytes of the collective by its time; None where either is not known, and for halves of asynchronous
+        ones.
+        """
+        size = self.op.size_bytes * (
+            self.group_size if self.op.has_hlo and self.op.kind == "reduce-scatter" else 1
+        )
         if not size or self.transfer_ps <= 0 or self.op.is_half:
             return None
         return size * max(self.n_per_step, 1.0) / self.transfer_ps * 1e12
 
     @property
     def bus_bytes_per_s(self) -> float | None:
-        """Algorithm bandwidth as the links have to carry it; None where the kind or the group is not known."""
+        """Algorithm bandwidth as the links have to carry it; None where the kind or the group is
+        not known.
+        """
         rate, n, kind = self.algorithm_bytes_per_s, self.group_size, self.op.kind
         if rate is None or kind in _WHOLE:
             return rate
@@ -98,7 +111,9 @@ class Collective:
             return "bus bandwidth unknown: the trace does not state the group"
         if not self.is_complete:
             waits = "waiting unknown, " if not self.is_wait_known else ""
-            return f"{waits}bandwidth is a lower bound: {self.n_seen} of {self.group_size} participants captured"
+            return (
+                f"{waits}bandwidth is a lower bound: {self.n_seen} of {self.group_size} participants captured"
+            )
         return ""
 
 
@@ -114,6 +129,10 @@ def alike_together(found: Sequence[Collective]) -> tuple[Collective, ...]:
 
 def _added(one: Collective, other: Collective) -> Collective:
     return replace(
-        one, n_per_step=one.n_per_step + other.n_per_step, transfer_ps=one.transfer_ps + other.transfer_ps,
-        wait_ps=one.wait_ps + other.wait_ps, ordinals=(*one.ordinals, *other.ordinals), n_seen=min(one.n_seen, other.n_seen),
-    )  # fmt: skip
+        one,
+        n_per_step=one.n_per_step + other.n_per_step,
+        transfer_ps=one.transfer_ps + other.transfer_ps,
+        wait_ps=one.wait_ps + other.wait_ps,
+        ordinals=(*one.ordinals, *other.ordinals),
+        n_seen=min(one.n_seen, other.n_seen),
+    )

@@ -1,7 +1,8 @@
 """Kernels of NCCL and RCCL in PyTorch's files → the operations by which ranks exchange data.
 
-rank 0   ▏all-to-all #1▕ ▏all-reduce #1▕  ▏all-to-all #2▕       All ranks of a process group run its collectives in one order:
-rank 3      ▏all-to-all #1▕ ▏all-reduce #1▕ ▏all-to-all #2▕     the n-th of a kind in a step is the same one on all of them.
+rank 0   ▏all-to-all #1▕ ▏all-reduce #1▕  ▏all-to-all #2▕       All ranks of a process group run its
+collectives in one order: rank 3      ▏all-to-all #1▕ ▏all-reduce #1▕ ▏all-to-all #2▕     the n-th of a kind
+in a step is the same one on all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _MOST_ORDINALS = 4096  # later ones of a step count as its last
 class Comms:
     """The kernels of a trace that run collectives, by row of `events`, and what the file says of each.
 
-    Texts are strings' ids, -1 unknown, as are sizes: `in_bytes` and `out_bytes` of one rank, `size` ranks in the process group.
+    Texts are strings' ids, -1 unknown, as are sizes: `in_bytes` and `out_bytes` of one rank, `size` ranks in
+    the process group.
     """
 
     rows: Int64s
@@ -47,7 +49,10 @@ def comms(trace: Trace) -> Comms:
     kind = trace.event_stats.texts("comm_kind")
     rows = kind.owner.astype(np.int64)
     texts = (_text_at(trace, rows, name) for name in ("comm_group", "comm_ranks", "comm_dtype"))
-    numbers = (values_at(rows, *first_ints(trace, name), -1) for name in ("comm_in_bytes", "comm_out_bytes", "comm_size"))
+    numbers = (
+        values_at(rows, *first_ints(trace, name), -1)
+        for name in ("comm_in_bytes", "comm_out_bytes", "comm_size")
+    )
     return Comms(rows, kind.value.astype(np.int64), *texts, *numbers)
 
 
@@ -56,7 +61,9 @@ def _text_at(trace: Trace, rows: Int64s, name: str) -> Int64s:
     return values_at(rows, found.owner, found.value.astype(np.int64), -1)
 
 
-def exchanges(trace: Trace, cores: Sequence[tuple[Int64s, Int64s]]) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
+def exchanges(
+    trace: Trace, cores: Sequence[tuple[Int64s, Int64s]]
+) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
     """The transfers among events (rows, steps) of each core, and for each event which one it is, -1 none."""
     if not trace.event_stats.has("comm_kind"):
         metadata = [trace.events["metadata"][rows].astype(np.int64) for rows, _ in cores]
@@ -82,13 +89,17 @@ def exchanges(trace: Trace, cores: Sequence[tuple[Int64s, Int64s]]) -> tuple[tup
     order = np.argsort(every[0], kind="stable")
     first = np.searchsorted(every[0][order], np.arange(len(number) + 1)).tolist()
     at_of = every[1][order]
-    return tuple(_op(trace, known, at_of[first[i] : first[i + 1]], *labels[code], place) for (code, place), i in number.items()), op_of
+    return tuple(
+        _op(trace, known, at_of[first[i] : first[i + 1]], *labels[code], place)
+        for (code, place), i in number.items()
+    ), op_of
 
 
 def _labels(trace: Trace, known: Comms) -> tuple[list[tuple[str, str]], Int64s]:
     """(kind, name of the group) pairs, and which of them each collective has.
 
-    Groups are named by what the program calls them (`mesh_tp`), as all groups of that name do the same; else by their own name.
+    Groups are named by what the program calls them (`mesh_tp`), as all groups of that name do the same; else
+    by their own name.
     """
     pairs, inverse = np.unique(np.column_stack((known.kind, known.group)), axis=0, return_inverse=True)
     texts = []
@@ -119,13 +130,16 @@ def _op(trace: Trace, known: Comms, at: Int64s, kind: str, group: str, place: in
     size = int(known.size[at].max())
     name = f"{kind} #{place + 1}" + (f" of {group}" if group else "")
     op = TransferOp(name, kind, _size(kind, known.in_bytes[at], known.out_bytes[at], size), groups=groups)
-    return replace(op, process_group=group, group_size=max(size, 0), dtype=", ".join(sorted(dtypes)), ordinal=place)
+    return replace(
+        op, process_group=group, group_size=max(size, 0), dtype=", ".join(sorted(dtypes)), ordinal=place
+    )
 
 
 def _size(kind: str, in_bytes: Int64s, out_bytes: Int64s, n: int) -> int:
     """Mean bytes of one rank, the larger of input and output; 0 where it is not known.
 
-    Files that state the input alone do not tell what an all-gather gets out unless they tell the number of ranks.
+    Files that state the input alone do not tell what an all-gather gets out unless they tell the number of
+    ranks.
     """
     larger = np.maximum(in_bytes, out_bytes)
     if kind in ("all-gather", "gather"):
@@ -135,8 +149,13 @@ def _size(kind: str, in_bytes: Int64s, out_bytes: Int64s, n: int) -> int:
 
 
 def merged(one: TransferOp, other: TransferOp) -> TransferOp:
-    """An operation as two hosts tell of it: all groups of both, the larger size (ranks of an all-to-all may differ)."""
+    """An operation as two hosts tell of it: all groups of both, the larger size (ranks of an all-to-all may
+    differ).
+    """
     return replace(
-        one, groups=tuple(sorted({*one.groups, *other.groups})), size_bytes=max(one.size_bytes, other.size_bytes),
-        group_size=max(one.group_size, other.group_size), dtype=one.dtype or other.dtype,
-    )  # fmt: skip
+        one,
+        groups=tuple(sorted({*one.groups, *other.groups})),
+        size_bytes=max(one.size_bytes, other.size_bytes),
+        group_size=max(one.group_size, other.group_size),
+        dtype=one.dtype or other.dtype,
+    )

@@ -1,8 +1,10 @@
-"""Cores of which no HLO tells who runs a collective with whom → groups, by who leaves it together, step after step.
+"""Cores of which no HLO tells who runs a collective with whom → groups, by who leaves it together, step after
+step.
 
-core 0  ▫▫▫▫all-reduce▏        ▫all-reduce▏          A collective ends on all of its participants at once. Clocks may differ,
-core 1     ▫▫all-reduce▏     ▫▫▫▫all-reduce▏         and drift evenly: the ends of two cores of a group then differ by a
-core 2  ▫▫all-reduce▏             ▫▫all-reduce▏      straight line over the steps, those of two groups by what their work does.
+core 0  ▫▫▫▫all-reduce▏        ▫all-reduce▏          A collective ends on all of its participants at once.
+Clocks may differ, core 1     ▫▫all-reduce▏     ▫▫▫▫all-reduce▏         and drift evenly: the ends of two
+cores of a group then differ by a core 2  ▫▫all-reduce▏             ▫▫all-reduce▏      straight line over the
+steps, those of two groups by what their work does.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ _APART = 3.0  # times that, by which groups must differ from one another at the 
 def groups_by_ends(last_ps: Int64s, spent_ps: Int64s) -> tuple[tuple[int, ...], ...]:
     """Rows of cores that leave a collective together; empty where all do, or where the ends do not tell.
 
-    `last_ps`: when each core's last one ended in each step, by any clock that runs evenly; `spent_ps`: the time it took; 0 where
-    it did not run. SPMD programs divide all cores into groups of one size: anything else is not believed.
+    `last_ps`: when each core's last one ended in each step, by any clock that runs evenly; `spent_ps`: the
+    time it took; 0 where it did not run. SPMD programs divide all cores into groups of one size: anything
+    else is not believed.
     """
     took_part = np.flatnonzero((spent_ps > 0).all(axis=1))
     n_steps = last_ps.shape[1]
@@ -64,7 +67,9 @@ def _widest(rows: Floats) -> int:
 
 
 def _together(rest: Floats, near: float) -> list[Int64s]:
-    """Rows that lie near one another. Candidates are those that do in the step in which all lie farthest apart."""
+    """Rows that lie near one another. Candidates are those that do in the step in which all lie farthest
+    apart.
+    """
     column = rest[:, _widest(rest)]
     order = np.argsort(column, kind="stable")
     left = np.ones(len(order), np.bool_)

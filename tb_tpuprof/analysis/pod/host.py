@@ -35,14 +35,21 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 WHOLE = "capture"
 # What a host does while none of its GPUs works, the most telling first.
-_OF_HOST = (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_COMPILE, TimeClass.HOST_PREPARE, TimeClass.HOST_COMPUTE, TimeClass.HOST_PYTHON)
+_OF_HOST = (
+    TimeClass.HOST_WAIT_LOADER,
+    TimeClass.HOST_COMPILE,
+    TimeClass.HOST_PREPARE,
+    TimeClass.HOST_COMPUTE,
+    TimeClass.HOST_PYTHON,
+)
 
 
 @dataclass(frozen=True)
 class PodCore:
     """A core (TPU), GPU, or where there is neither the host.
 
-    `chip`: within the host; `chip_id`, `core_id`: of the pod; `rank`: of the process in its job (PyTorch); -1 unknown.
+    `chip`: within the host; `chip_id`, `core_id`: of the pod; `rank`: of the process in its job (PyTorch); -1
+    unknown.
     """
 
     name: str
@@ -57,8 +64,9 @@ class PodCore:
 class Transfers:
     """What cores did in transfers, by core and operation; `time_ps` also by step.
 
-    `begin_ps`, `end_ps`: mean begin and end since the step's start; `count`: occurrences. `last_ps`: when an operation ended last in
-    a step, from the trace's 0, 0 where it did not run; kept only where some operation's HLO is not known, else of no operations.
+    `begin_ps`, `end_ps`: mean begin and end since the step's start; `count`: occurrences. `last_ps`: when an
+    operation ended last in a step, from the trace's 0, 0 where it did not run; kept only where some
+    operation's HLO is not known, else of no operations.
     """
 
     ops: tuple[TransferOp, ...]
@@ -71,10 +79,11 @@ class Transfers:
 
 @dataclass(frozen=True)
 class PodHost:
-    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; collectives are not yet told from waiting for others.
+    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; collectives are not yet told from
+    waiting for others.
 
-    `n_devices`: accelerators that the host has, of which `cores` ran something in these steps. `all_idle_ps`: by step, the time in
-    which none of them ran anything.
+    `n_devices`: accelerators that the host has, of which `cores` ran something in these steps. `all_idle_ps`:
+    by step, the time in which none of them ran anything.
     """
 
     host: str
@@ -101,7 +110,9 @@ class Busy(NamedTuple):
 
 @dataclass(frozen=True)
 class _Core:
-    """Events of one core that are of one of the steps: step, row, times since the step's start, time counted; and what it ran when."""
+    """Events of one core that are of one of the steps: step, row, times since the step's start, time counted;
+    and what it ran when.
+    """
 
     total_ps: Int64s
     part_ps: Int64s
@@ -124,8 +135,14 @@ def pod_host(trace: Trace) -> PodHost:
         chosen = devices = roles.tensor_cores
         made = [_tpu_core(trace, plane, found) for plane in chosen]
     elif kind == "GPU":
-        pairs = [(plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, found)) is not None]
-        devices, chosen, made = roles.gpus, tuple(plane for plane, _ in pairs), _with_host([core for _, core in pairs], found)
+        pairs = [
+            (plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, found)) is not None
+        ]
+        devices, chosen, made = (
+            roles.gpus,
+            tuple(plane for plane, _ in pairs),
+            _with_host([core for _, core in pairs], found),
+        )
     else:
         chosen, made = (), [_cpu_core(found)] if len(found) else []
     cores = _places(trace, chosen) if chosen else tuple(PodCore(trace.info.host, 0, 0) for _ in made)
@@ -133,31 +150,60 @@ def pod_host(trace: Trace) -> PodHost:
     part_ps = np.array([core.part_ps for core in made], np.int64).reshape(len(made), n, N_PARTS)
     total_ps = np.array([core.total_ps for core in made], np.int64).reshape(len(made), n)
     return PodHost(
-        trace.info.host, kind, hardware(trace).device, len(devices), trace.info.start_ns, found, cores, part_ps, total_ps,
-        _all_idle(trace, made, found), _transfers(trace, made, n),
-    )  # fmt: skip
+        trace.info.host,
+        kind,
+        hardware(trace).device,
+        len(devices),
+        trace.info.start_ns,
+        found,
+        cores,
+        part_ps,
+        total_ps,
+        _all_idle(trace, made, found),
+        _transfers(trace, made, n),
+    )
 
 
 def _whole(trace: Trace, kind: str) -> Steps:
     """The time from the first to the last operation as one step."""
     roles = planes(trace)
     if kind == "TPU":
-        spans = [device_spans(trace, line) for plane in roles.tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
-        times = [(int(span.start_ps[0]), int((span.start_ps + span.duration_ps).max())) for span in spans if len(span.rows)]
+        spans = [
+            device_spans(trace, line)
+            for plane in roles.tensor_cores
+            for line in lines_named(trace, plane, (OP_LINE,))
+        ]
+        times = [
+            (int(span.start_ps[0]), int((span.start_ps + span.duration_ps).max()))
+            for span in spans
+            if len(span.rows)
+        ]
     else:
         events = [rows for plane in roles.gpus if len(rows := _launched(trace, plane))]
         starts = trace.events["start_ps"]
-        times = [(int(starts[rows].min()), int((starts[rows] + trace.events["duration_ps"][rows]).max())) for rows in events]
+        times = [
+            (int(starts[rows].min()), int((starts[rows] + trace.events["duration_ps"][rows]).max()))
+            for rows in events
+        ]
     start, end = min((first for first, _ in times), default=0), max((last for _, last in times), default=0)
     class_ps = np.zeros((1, N_CLASSES), np.int64)
     class_ps[0, TimeClass.UNKNOWN] = end - start
     one = np.array([end - start], np.int64)
     kept, names = (slice(0, 1), (WHOLE,)) if end > start else (slice(0, 0), ())
-    return Steps(np.array([-1], np.int64)[kept], names, np.array([start], np.int64)[kept], one[kept], class_ps[kept], "device")
+    return Steps(
+        np.array([-1], np.int64)[kept],
+        names,
+        np.array([start], np.int64)[kept],
+        one[kept],
+        class_ps[kept],
+        "device",
+    )
 
 
 def _with_host(cores: list[_Core], found: Steps) -> list[_Core]:
-    """GPUs with what their host did while they idled. A single one's parts are those of the host's steps, as on other pages."""
+    """GPUs with what their host did while they idled. A single one's parts are those of the host's steps, as
+    on other pages.
+    """
     if found.name == (WHOLE,) or not len(found):
         return cores
     if len(cores) == 1:
@@ -175,15 +221,21 @@ def _all_idle(trace: Trace, made: list[_Core], found: Steps) -> Int64s:
     if not made:
         return np.zeros(len(found), np.int64)
     if planes(trace).hardware == "GPU" and found.name != (WHOLE,):
-        idle: Int64s = parts_of_classes(found.class_ps)[:, Part.IDLE]  # also of GPUs that ran nothing of the steps, as on other pages
+        idle: Int64s = parts_of_classes(found.class_ps)[
+            :, Part.IDLE
+        ]  # also of GPUs that ran nothing of the steps, as on other pages
         return idle
     least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in made], np.int64).min(axis=0)
     if len(made) == 1 or not sum(len(core.busy.step) for core in made):
         return least
     every = Busy(*(np.concatenate(columns) for columns in zip(*(core.busy for core in made), strict=True)))
     windows_ps = found.start_ps, found.start_ps + found.duration_ps
-    any_ps = charge(every.start_ps, every.end_ps, np.ones(len(every.step), np.uint8), every.step, windows_ps, 2)
-    result: Int64s = np.minimum(any_ps[:, 0], least)  # not what the host did for all of them meanwhile, such as loading
+    any_ps = charge(
+        every.start_ps, every.end_ps, np.ones(len(every.step), np.uint8), every.step, windows_ps, 2
+    )
+    result: Int64s = np.minimum(
+        any_ps[:, 0], least
+    )  # not what the host did for all of them meanwhile, such as loading
     return result
 
 
@@ -210,12 +262,27 @@ def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
         total[at[at >= 0]], begin[at[at >= 0]] = own_duration[at >= 0], own_begin[at >= 0]
     step = _at(found, groups(trace).group[rows].astype(np.int64))
     inside = step >= 0
-    rows, start, duration, self_ps, step = (values[inside] for values in (rows, start, duration, self_ps, step))
+    rows, start, duration, self_ps, step = (
+        values[inside] for values in (rows, start, duration, self_ps, step)
+    )
     part = _parts_of_ops(trace, trace.events["metadata"][rows].astype(np.int64))
-    part_ps = np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS).astype(np.int64).reshape(-1, N_PARTS)
+    part_ps = (
+        np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS)
+        .astype(np.int64)
+        .reshape(-1, N_PARTS)
+    )
     total = np.maximum(total, part_ps.sum(axis=1))
     part_ps[:, Part.IDLE] = total - part_ps.sum(axis=1)
-    return _Core(total, part_ps, step, rows, start - begin[step], duration, begin, Busy(rows, step, start, start + duration))
+    return _Core(
+        total,
+        part_ps,
+        step,
+        rows,
+        start - begin[step],
+        duration,
+        begin,
+        Busy(rows, step, start, start + duration),
+    )
 
 
 def _parts_of_ops(trace: Trace, metadata: Int64s) -> Int64s:
@@ -224,7 +291,9 @@ def _parts_of_ops(trace: Trace, metadata: Int64s) -> Int64s:
     used, inverse = np.unique(metadata, return_inverse=True)
     names = [trace.strings.get(i).removeprefix("%") for i in trace.event_names[used].tolist()]
     texts = [trace.strings.get(i) for i in category[used].tolist()]
-    result: Int64s = np.array([part_of_op(*pair) for pair in zip(texts, names, strict=True)], np.int64)[inverse]
+    result: Int64s = np.array([part_of_op(*pair) for pair in zip(texts, names, strict=True)], np.int64)[
+        inverse
+    ]
     return result
 
 
@@ -248,18 +317,24 @@ def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     fetches = _busy_rows(trace, found, loader_events(trace).astype(np.int64))
     both = Busy(*(np.concatenate(pair) for pair in zip(busy, fetches, strict=True)))
     classes = np.concatenate(
-        (gpu_classes(trace, busy.rows.astype(np.intp)), np.full(len(fetches.rows), TimeClass.HOST_WAIT_INPUT, np.uint8))
+        (
+            gpu_classes(trace, busy.rows.astype(np.intp)),
+            np.full(len(fetches.rows), TimeClass.HOST_WAIT_INPUT, np.uint8),
+        )
     )
     first, total = _own_windows(found, (both.start_ps, both.end_ps, both.step))
     class_ps = charge(both.start_ps, both.end_ps, classes, both.step, (first, first + total), N_CLASSES)
     if not class_ps[:, list(ON_GPU)].any():
         return None
-    return _Core(total, parts_of_classes(class_ps), step, launched, start - first[step], duration, first, busy)
+    return _Core(
+        total, parts_of_classes(class_ps), step, launched, start - first[step], duration, first, busy
+    )
 
 
 def _own_windows(found: Steps, spans: tuple[Int64s, Int64s, Int64s]) -> tuple[Int64s, Int64s]:
-    """Start and length of each step on one GPU: the step's, or where the GPU did its work at another time, from its first event to its
-    last one's end. (Clocks of several GPUs may differ, and replicas may run one after another.) `spans`: starts, ends, steps of events.
+    """Start and length of each step on one GPU: the step's, or where the GPU did its work at another time,
+    from its first event to its last one's end. (Clocks of several GPUs may differ, and replicas may run one
+    after another.) `spans`: starts, ends, steps of events.
     """
     start, end, step = spans
     first, last = found.start_ps.copy(), found.start_ps + found.duration_ps
@@ -272,7 +347,9 @@ def _own_windows(found: Steps, spans: tuple[Int64s, Int64s, Int64s]) -> tuple[In
 
 
 def _busy(trace: Trace, plane: int, found: Steps, launched: tuple[Int64s, Int64s]) -> Busy:
-    """What a GPU ran in each step: what ran while the step's marker lasted, where PyTorch marked steps, else what the step launched."""
+    """What a GPU ran in each step: what ran while the step's marker lasted, where PyTorch marked steps, else
+    what the step launched.
+    """
     if len(windows(trace).row) and found.name != (WHOLE,):
         return _busy_rows(trace, found, stream_events(trace, plane).astype(np.int64))
     rows, step = launched
@@ -293,14 +370,21 @@ def _busy_rows(trace: Trace, found: Steps, rows: Int64s) -> Busy:
 def _cpu_core(found: Steps) -> _Core:
     none = np.empty(0, np.int64)
     busy = Busy(none, none, none, none)
-    return _Core(found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none, found.start_ps, busy)
+    return _Core(
+        found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none, found.start_ps, busy
+    )
 
 
 def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
-    """Where cores sit, by CoreDetails (fields 4 chip in the host, 5 chip and 6 core in the pod), else by the plane's number."""
+    """Where cores sit, by CoreDetails (fields 4 chip in the host, 5 chip and 6 core in the pod), else by the
+    plane's number.
+    """
     owner, value = trace.plane_stats.ints("comm_rank")
     ranks = dict(zip(owner.tolist(), value.tolist(), strict=True))
-    details = {plane: trace.source.read(position, size) for plane, position, size in trace.plane_stats.spans("core_details")}
+    details = {
+        plane: trace.source.read(position, size)
+        for plane, position, size in trace.plane_stats.spans("core_details")
+    }
     cores = []
     for plane in chosen:
         name = trace.plane_names[plane]
@@ -325,7 +409,9 @@ def _transfers(trace: Trace, made: list[_Core], n_steps: int) -> Transfers:
         op = op_of[i]
         mine = op >= 0
         op, step, start, length = op[mine], core.step[mine], core.begin_ps[mine], core.duration_ps[mine]
-        time_ps[i] = np.bincount(step * n_ops + op, length, n_steps * n_ops).astype(np.int64).reshape(n_steps, n_ops)
+        time_ps[i] = (
+            np.bincount(step * n_ops + op, length, n_steps * n_ops).astype(np.int64).reshape(n_steps, n_ops)
+        )
         count[i] = np.bincount(op, minlength=n_ops)
         often = np.maximum(count[i], 1)
         begin[i] = np.bincount(op, start, n_ops) / often

@@ -1,7 +1,9 @@
-"""Hosts put together: all cores in the steps that all have, waiting told from transferring, links between cores.
+"""Hosts put together: all cores in the steps that all have, waiting told from transferring, links between
+cores.
 
-Clocks of hosts need to agree as far as to tell which of their steps go together (`clocks` corrects them). Beyond that none is compared:
-whose collective is short arrived last, and other times are since each core's own step began.
+Clocks of hosts need to agree as far as to tell which of their steps go together (`clocks` corrects them).
+Beyond that none is compared: whose collective is short arrived last, and other times are since each core's
+own step began.
 """
 
 from __future__ import annotations
@@ -53,12 +55,14 @@ class Channel:
 
 @dataclass(frozen=True)
 class Pod:
-    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; `host_of[core]` is a row of `hosts`, `group_of` where known.
+    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; `host_of[core]` is a row of `hosts`,
+    `group_of` where known.
 
-    In memory `part_ps` lies part by part, as it is read. `device_of`: the program's number of each core. `n_unplaced`: links whose end
-    lies on hosts that were not captured or chosen. `n_devices`: accelerators that these hosts have. `all_idle_ps`: by step, how long
-    no core of a host ran anything, and `host_step_ps` how long the step was, means of the hosts. `apart`: hosts that were captured at
-    another time, and by how many ns.
+    In memory `part_ps` lies part by part, as it is read. `device_of`: the program's number of each core.
+    `n_unplaced`: links whose end lies on hosts that were not captured or chosen. `n_devices`: accelerators
+    that these hosts have. `all_idle_ps`: by step, how long no core of a host ran anything, and `host_step_ps`
+    how long the step was, means of the hosts. `apart`: hosts that were captured at another time, and by how
+    many ns.
     """
 
     hosts: tuple[str, ...]
@@ -94,7 +98,9 @@ class Pod:
 
     @cached_property
     def is_wait_known(self) -> bool:
-        """Whether waiting can be told from transferring: of some collective, or of none, more than one participant was captured."""
+        """Whether waiting can be told from transferring: of some collective, or of none, more than one
+        participant was captured.
+        """
         return not self.collectives or any(one.is_wait_known for one in self.collectives)
 
     @cached_property
@@ -106,7 +112,8 @@ class Pod:
     def job_ps(self, since: int = 0) -> float:
         """How long a step of the job takes, mean of the steps from `since` on: as long as its slowest core.
 
-        Where cores wait for one another that is the slowest in each step, else the one that takes longest over all of them.
+        Where cores wait for one another that is the slowest in each step, else the one that takes longest
+        over all of them.
         """
         total = self.total_ps[:, since:].astype(np.float64)
         if not total.size:
@@ -117,8 +124,9 @@ class Pod:
     def own_ps(self) -> Int64s:
         """Time of each core and step that is its own doing: all but waiting for others.
 
-        Where cores wait for one another, idling is its own as far as all idle, and beyond that as far as it made others of its
-        groups wait (`late_idle_ps`); the rest, which held nobody up, was for the others' sake.
+        Where cores wait for one another, idling is its own as far as all idle, and beyond that as far as it
+        made others of its groups wait (`late_idle_ps`); the rest, which held nobody up, was for the others'
+        sake.
         """
         own: Int64s = self.total_ps - self.part_ps[:, :, Part.COLLECTIVE_WAIT] - self.part_ps[:, :, Part.RECV]
         if self.is_synchronous:
@@ -139,14 +147,27 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         kept = [i for i in range(len(parts)) if i not in apart]
         pod = join([parts[i] for i in kept], [added[i] for i in kept])
         return replace(pod, apart=tuple((parts[i].host, gap) for i, gap in apart.items()))
-    common = common_steps([part.steps for part in parts], [part.start_ns + add for part, add in zip(parts, added, strict=True)])
-    used = [(part, rows) for part, rows in zip(parts, common.rows, strict=True) if rows.stop > rows.start and part.cores]
+    common = common_steps(
+        [part.steps for part in parts], [part.start_ns + add for part, add in zip(parts, added, strict=True)]
+    )
+    used = [
+        (part, rows)
+        for part, rows in zip(parts, common.rows, strict=True)
+        if rows.stop > rows.start and part.cores
+    ]
     n_steps = len(common.steps) if used else 0
     cores = tuple(core for part, _ in used for core in part.cores)
     host_of = np.repeat(np.arange(len(used)), [len(part.cores) for part, _ in used]).astype(np.int64)
-    by_part = [np.empty((N_PARTS, 0, n_steps), np.int64), *(part.part_ps[:, rows].transpose(2, 0, 1) for part, rows in used)]
-    part_ps = np.concatenate(by_part, axis=1, out=np.empty((N_PARTS, len(cores), n_steps), np.int64)).transpose(1, 2, 0)
-    total_ps = np.concatenate([np.empty((0, n_steps), np.int64), *(part.total_ps[:, rows] for part, rows in used)])
+    by_part = [
+        np.empty((N_PARTS, 0, n_steps), np.int64),
+        *(part.part_ps[:, rows].transpose(2, 0, 1) for part, rows in used),
+    ]
+    part_ps = np.concatenate(
+        by_part, axis=1, out=np.empty((N_PARTS, len(cores), n_steps), np.int64)
+    ).transpose(1, 2, 0)
+    total_ps = np.concatenate(
+        [np.empty((0, n_steps), np.int64), *(part.total_ps[:, rows] for part, rows in used)]
+    )
     found = _Transfers(used, len(cores), n_steps)
     device_of = _devices(cores, found.devices())
     row_of = {int(device): row for row, device in enumerate(device_of.tolist())}
@@ -154,11 +175,25 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     channels, n_unplaced = found.channels(row_of, n_steps)
     first = next((part for part, _ in used), parts[0])
     return Pod(
-        tuple(part.host for part, _ in used), first.kind, first.device, cores, host_of, device_of, common.steps.name[:n_steps], part_ps,
-        total_ps, collectives, channels, common.n_without, common.is_disjoint, n_unplaced, late_idle,
-        sum(part.n_devices for part, _ in used), _mean([part.all_idle_ps[rows] for part, rows in used], n_steps),
+        tuple(part.host for part, _ in used),
+        first.kind,
+        first.device,
+        cores,
+        host_of,
+        device_of,
+        common.steps.name[:n_steps],
+        part_ps,
+        total_ps,
+        collectives,
+        channels,
+        common.n_without,
+        common.is_disjoint,
+        n_unplaced,
+        late_idle,
+        sum(part.n_devices for part, _ in used),
+        _mean([part.all_idle_ps[rows] for part, rows in used], n_steps),
         _mean([part.steps.duration_ps[rows] for part, rows in used], n_steps),
-    )  # fmt: skip
+    )
 
 
 def _mean(rows: Sequence[Int64s], n: int) -> Floats:
@@ -167,7 +202,8 @@ def _mean(rows: Sequence[Int64s], n: int) -> Floats:
 
 
 def _captured_apart(start_ns: Sequence[int], parts: Sequence[PodHost]) -> dict[int, int]:
-    """Hosts whose steps do not overlap in time with those of the largest set that do, and how many ns lie between (negative: before).
+    """Hosts whose steps do not overlap in time with those of the largest set that do, and how many ns lie
+    between (negative: before).
 
     Of sets of equal size the first in time counts. Clocks of hosts that are one may be off by a second.
     """
@@ -188,13 +224,20 @@ def _captured_apart(start_ns: Sequence[int], parts: Sequence[PodHost]) -> dict[i
         return {}
     largest = max(sets, key=len)
     first, last = largest[0][0], max(end for _, end, _ in largest)
-    return {i: begin - last if begin >= last else end - first for one in sets if one is not largest for begin, end, i in one}
+    return {
+        i: begin - last if begin >= last else end - first
+        for one in sets
+        if one is not largest
+        for begin, end, i in one
+    }
 
 
 def _devices(cores: tuple[PodCore, ...], named: set[int]) -> Int64s:
-    """The program's number of each core: its rank, or its id in the pod, where all have a different one, else its place in the order.
+    """The program's number of each core: its rank, or its id in the pod, where all have a different one, else
+    its place in the order.
 
-    Also its place where the program names just as many devices as there are cores, but others than the cores' ids.
+    Also its place where the program names just as many devices as there are cores, but others than the cores'
+    ids.
     """
     order = np.arange(len(cores), dtype=np.int64)
     ranks = np.array([core.rank for core in cores], np.int64)
@@ -233,18 +276,30 @@ class _Transfers:
             for i, op in enumerate(part.transfers.ops):
                 to = self.index[op.name]
                 self.time_ps[to, mine] = part.transfers.time_ps[:, rows, i]
-                self.begin[to, mine], self.end[to, mine] = part.transfers.begin_ps[:, i], part.transfers.end_ps[:, i]
+                self.begin[to, mine], self.end[to, mine] = (
+                    part.transfers.begin_ps[:, i],
+                    part.transfers.end_ps[:, i],
+                )
                 self.count[to, mine] = part.transfers.count[:, i]
                 if not op.states_groups:
-                    self.last_ps.setdefault(to, np.zeros((n_cores, n_steps), np.int64))[mine] = part.transfers.last_ps[:, rows, i]
+                    self.last_ps.setdefault(to, np.zeros((n_cores, n_steps), np.int64))[mine] = (
+                        part.transfers.last_ps[:, rows, i]
+                    )
         longest = sorted(self.last_ps, key=lambda at: -int(self.time_ps[at].sum()))
         self.last_ps = {at: self.last_ps[at] for at in longest[:_MOST_GROUPED]}
 
     def devices(self) -> set[int]:
         """The program's devices that groups and pairs name."""
-        return {device for op in self.ops.values() for members in (*op.groups, op.pairs.ravel().tolist()) for device in members}
+        return {
+            device
+            for op in self.ops.values()
+            for members in (*op.groups, op.pairs.ravel().tolist())
+            for device in members
+        }
 
-    def _groups(self, at: int, op: TransferOp, device_of: list[int]) -> tuple[tuple[tuple[int, ...], ...], GroupsFrom]:
+    def _groups(
+        self, at: int, op: TransferOp, device_of: list[int]
+    ) -> tuple[tuple[tuple[int, ...], ...], GroupsFrom]:
         """Devices that run a collective together, and what tells so."""
         if op.has_hlo:
             return op.groups, GroupsFrom.PROGRAM
@@ -259,9 +314,11 @@ class _Transfers:
         return (), GroupsFrom.NOTHING
 
     def wait(self, part_ps: Int64s, row_of: dict[int, int]) -> tuple[tuple[Collective, ...], Int64s]:
-        """Tell waiting from transferring within `part_ps`; the collectives, the longest first, and what others waited for idling.
+        """Tell waiting from transferring within `part_ps`; the collectives, the longest first, and what
+        others waited for idling.
 
-        Who comes later than the first of its group by no more than it works longer than that one did not come late for idling.
+        Who comes later than the first of its group by no more than it works longer than that one did not come
+        late for idling.
         """
         waited, whole = np.zeros(part_ps.shape[:2]), np.zeros(part_ps.shape[:2])
         busy = part_ps.sum(axis=2) - part_ps[:, :, [Part.COLLECTIVE, Part.RECV, Part.IDLE]].sum(axis=2)
@@ -280,7 +337,10 @@ class _Transfers:
             before += spent - least
             whole += spent
             found.append(self._collective(at, op, label, least, (groups, known_by)))
-        late_idle = sum((_late_idle(wait, busy, label) for label, wait in waited_in.values()), np.zeros(part_ps.shape[:2], np.int64))
+        late_idle = sum(
+            (_late_idle(wait, busy, label) for label, wait in waited_in.values()),
+            np.zeros(part_ps.shape[:2], np.int64),
+        )
         share = np.divide(waited, whole, out=np.zeros_like(waited), where=whole > 0)
         moved = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
         part_ps[:, :, Part.COLLECTIVE] -= moved
@@ -288,23 +348,38 @@ class _Transfers:
         return alike_together(found), late_idle
 
     def _collective(
-        self, at: int, op: TransferOp, label: Int64s, least: Int64s, groups: tuple[tuple[tuple[int, ...], ...], GroupsFrom]
+        self,
+        at: int,
+        op: TransferOp,
+        label: Int64s,
+        least: Int64s,
+        groups: tuple[tuple[tuple[int, ...], ...], GroupsFrom],
     ) -> Collective:
-        """One operation: times per step and core that ran it. `least`: of each core and step the fastest participant's time."""
+        """One operation: times per step and core that ran it. `least`: of each core and step the fastest
+        participant's time.
+        """
         spent, count = self.time_ps[at], self.count[at]
         n_ran = max(int((spent > 0).sum()), 1)
         often = float((count / self.n_captured)[count > 0].mean()) if (count > 0).any() else 0.0
         n_seen = int(np.bincount(label[count > 0]).max()) if (count > 0).any() else 0
-        size = op.group_size or max(map(len, groups[0]), default=2 if len(op.pairs) else int((count > 0).sum()))
+        size = op.group_size or max(
+            map(len, groups[0]), default=2 if len(op.pairs) else int((count > 0).sum())
+        )
         transfer, wait = float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran
         ordinals = (op.ordinal,) if op.ordinal >= 0 else ()
         return Collective(op, often, transfer, wait, groups[0], size, groups[1], n_seen, ordinals)
 
     def channels(self, row_of: dict[int, int], n_steps: int) -> tuple[tuple[Channel, ...], int]:
-        """Links from core to core: of permutations, sends and receives whose pairs the HLO states, the busiest first."""
+        """Links from core to core: of permutations, sends and receives whose pairs the HLO states, the
+        busiest first.
+        """
         found, n_unplaced = [], 0
         done = {op.starts_as: name for name, op in self.ops.items() if op.starts_as}
-        receives = {op.channel_id: name for name, op in self.ops.items() if op.kind == "recv" and not op.starts_as and op.channel_id}
+        receives = {
+            op.channel_id: name
+            for name, op in self.ops.items()
+            if op.kind == "recv" and not op.starts_as and op.channel_id
+        }
         for name, op in self.ops.items():
             if op.starts_as or op.kind == "recv" or not len(op.pairs):
                 continue
@@ -315,11 +390,15 @@ class _Transfers:
                 if a < 0 or b < 0:
                     n_unplaced += 1
                     continue
-                found.append(self._channel((a, b), op, tuple(dict.fromkeys((name, ready, last))), (name, ready, last)))
+                found.append(
+                    self._channel((a, b), op, tuple(dict.fromkeys((name, ready, last))), (name, ready, last))
+                )
         found.sort(key=lambda one: -one.size_bytes * max(one.n_per_step, 1e-9))
         return tuple(found[:MAX_CHANNELS]), n_unplaced
 
-    def _channel(self, ends: tuple[int, int], op: TransferOp, names: tuple[str, ...], halves: tuple[str, str, str]) -> Channel:
+    def _channel(
+        self, ends: tuple[int, int], op: TransferOp, names: tuple[str, ...], halves: tuple[str, str, str]
+    ) -> Channel:
         send, ready, last = (self.index[name] for name in halves)
         a, b = ends
         delay = max(0.0, self.begin[send, a] - self.begin[ready, b])
@@ -331,7 +410,9 @@ class _Transfers:
 
 
 def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores: int) -> Int64s:
-    """The group of each core; cores in no group are one of their own, all together where there are no groups."""
+    """The group of each core; cores in no group are one of their own, all together where there
+    are no groups.
+    """
     label = np.zeros(n_cores, np.int64)
     for number, group in enumerate(groups, 1):
         rows = [row_of[device] for device in group if device in row_of]
@@ -340,7 +421,9 @@ def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores
 
 
 def _late_idle(wait: Int64s, busy: Int64s, label: Int64s) -> Int64s:
-    """By how much each core came later than the first of its group, who waited longest, without what it worked longer than that one."""
+    """By how much each core came later than the first of its group, who waited longest, without what it
+    worked longer than that one.
+    """
     is_first = wait == -_least(-wait, label, shown=True)
     of_first = _least(np.where(is_first, wait + busy, np.iinfo(np.int64).max), label, shown=True)
     result: Int64s = np.maximum(of_first - wait - busy, 0)
@@ -348,7 +431,9 @@ def _late_idle(wait: Int64s, busy: Int64s, label: Int64s) -> Int64s:
 
 
 def _least(spent: Int64s, label: Int64s, shown: bool = False) -> Int64s:
-    """For each core and step the least over the cores of its group, of those that took part (with `shown`: of all)."""
+    """For each core and step the least over the cores of its group, of those that took part (with `shown`: of
+    all).
+    """
     if not len(spent):
         return spent
     order = np.argsort(label, kind="stable")

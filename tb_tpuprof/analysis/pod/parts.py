@@ -1,4 +1,6 @@
-"""The parts that a core's step is divided into, and which of them each class of time, each category of operations belongs to."""
+"""The parts that a core's step is divided into, and which of them each class of time, each category of
+operations belongs to.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ COLLECTIVES = (
 class Part(IntEnum):
     """Parts of a step on one core; they sum up to the step.
 
-    A collective's time is transfer as far as the fastest of its participants took for it, and waiting beyond that: who arrives
-    last does not wait. `RECV` waits for the sender, `COPY_WAIT` for an asynchronous copy of the core's own.
+    A collective's time is transfer as far as the fastest of its participants took for it, and waiting beyond
+    that: who arrives last does not wait. `RECV` waits for the sender, `COPY_WAIT` for an asynchronous copy of
+    the core's own.
     """
 
     HIGH_FLOPS = 0
@@ -63,27 +66,57 @@ class PartText:
 
 
 PART_TEXTS: dict[Part, PartText] = {
-    Part.HIGH_FLOPS: PartText("high_flops", "High-FLOPS compute", "compute", "Convolutions, matrix products and fusions around them"),
-    Part.LOW_FLOPS: PartText("low_flops", "Low-FLOPS compute", "compute_low", "All other operations on the core"),
+    Part.HIGH_FLOPS: PartText(
+        "high_flops", "High-FLOPS compute", "compute", "Convolutions, matrix products and fusions around them"
+    ),
+    Part.LOW_FLOPS: PartText(
+        "low_flops", "Low-FLOPS compute", "compute_low", "All other operations on the core"
+    ),
     Part.COMPUTE: PartText("compute", "Device compute", "compute", "Kernels"),
-    Part.INPUT: PartText("input", "Infeed and input", "input", "Infeed, copies to the device, waiting for input"),
+    Part.INPUT: PartText(
+        "input", "Infeed and input", "input", "Infeed, copies to the device, waiting for input"
+    ),
     Part.OUTPUT: PartText("output", "Outfeed and output", "output", "Outfeed and copies from the device"),
-    Part.COLLECTIVE: PartText("collective", "Collectives: transfer", "collective", "What the fastest participant took for the collective"),
+    Part.COLLECTIVE: PartText(
+        "collective",
+        "Collectives: transfer",
+        "collective",
+        "What the fastest participant took for the collective",
+    ),
     Part.COLLECTIVE_WAIT: PartText(
-        "collective_wait", "Collectives: waiting", "collective_wait", "Beyond that: waiting until all participants had arrived"
+        "collective_wait",
+        "Collectives: waiting",
+        "collective_wait",
+        "Beyond that: waiting until all participants had arrived",
     ),
     Part.SEND: PartText("send", "Send", "d2d", "Sending to other cores"),
-    Part.RECV: PartText("recv", "Receive", "recv", "Receiving from other cores, and waiting for them to send"),
+    Part.RECV: PartText(
+        "recv", "Receive", "recv", "Receiving from other cores, and waiting for them to send"
+    ),
     Part.DEVICE_COPY: PartText("device_copy", "Device to device", "d2d", "Copies from device to device"),
     Part.COPY_WAIT: PartText(
-        "copy_wait", "Waiting for copies", "recv", "Waiting for asynchronous copies, such as from and to the host's memory, to end"
+        "copy_wait",
+        "Waiting for copies",
+        "recv",
+        "Waiting for asynchronous copies, such as from and to the host's memory, to end",
     ),
-    Part.HOST_COMPUTE: PartText("host_compute", "Host compute", "host", "Work on the host while no device works"),
+    Part.HOST_COMPUTE: PartText(
+        "host_compute", "Host compute", "host", "Work on the host while no device works"
+    ),
     Part.LAUNCH: PartText("launch", "Kernel launch", "launch", "Preparing kernels"),
     Part.COMPILE: PartText("compile", "Compilation", "compile", "Compiling"),
-    Part.PYTHON: PartText("python", "Python", "python", "Python and the program's own annotations, while no operation ran"),
-    Part.WAIT: PartText("wait", "Waiting", "wait", "The step's thread sleeps, locks or polls, and nothing says for what"),
-    Part.IDLE: PartText("idle", "Idle or other", "idle", "Nothing of the above was traced: waiting for the host, or nothing to do"),
+    Part.PYTHON: PartText(
+        "python", "Python", "python", "Python and the program's own annotations, while no operation ran"
+    ),
+    Part.WAIT: PartText(
+        "wait", "Waiting", "wait", "The step's thread sleeps, locks or polls, and nothing says for what"
+    ),
+    Part.IDLE: PartText(
+        "idle",
+        "Idle or other",
+        "idle",
+        "Nothing of the above was traced: waiting for the host, or nothing to do",
+    ),
 }
 
 _OF_CLASS = {
@@ -120,7 +153,9 @@ _OF_CATEGORY = {
 
 
 def part_of_op(category: str, name: str = "") -> Part:
-    """Part of an operation of a TPU by its HLO category; of an asynchronous one by what its name says it wraps."""
+    """Part of an operation of a TPU by its HLO category; of an asynchronous one by what its name says it
+    wraps.
+    """
     if category.startswith(COLLECTIVES) or (category.startswith("async-") and name.startswith(COLLECTIVES)):
         return Part.COLLECTIVE
     if category.startswith("convolution"):

@@ -1,14 +1,16 @@
 """Which hosts and cores hold the others up: since which step, in what, and what the job would gain without.
 
-What counts is a core's own time: its step without waiting for others. A unit (a host, or a core) is compared with the median of
-the *other* units in the same step, so that what all do together, a slow step or a short one, cancels out:
+What counts is a core's own time: its step without waiting for others. A unit (a host, or a core) is compared
+with the median of the *other* units in the same step, so that what all do together, a slow step or a short
+one, cancels out:
 
-    r[unit, step] = ln(own time / median own time of the others)
-    sigma         = the noise of r: its usual change from one step to the next, which a lasting slowness does not touch
-    since         = the step k from which mean(r[k:]) · √(n − k) / sigma is largest; that maximum is the evidence
+    r[unit, step] = ln(own time / median own time of the others) sigma         = the noise of r: its usual
+    change from one step to the next, which a lasting slowness does not touch since         = the step k from
+    which mean(r[k:]) · √(n − k) / sigma is largest; that maximum is the evidence
 
-A unit is accused if it is at least 5 % slower from then on (mean and median), if the evidence is beyond what the noise of so many
-units and steps brings about by chance, and if it stands out of the other units' own lasting differences.
+A unit is accused if it is at least 5 % slower from then on (mean and median), if the evidence is beyond what
+the noise of so many units and steps brings about by chance, and if it stands out of the other units' own
+lasting differences.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _CAUSES: dict[str, tuple[Part, ...]] = {
 
 @dataclass(frozen=True)
 class Slow:
-    """A unit that is slower than the others from step `since` on, by `excess_ps` per step, and how much of it each cause takes.
+    """A unit that is slower than the others from step `since` on, by `excess_ps` per step, and how much of it
+    each cause takes.
 
     `own_ps`, `usual_ps`: its own time and the median of the others', means of these steps.
     """
@@ -64,7 +67,8 @@ class Slow:
 class Straggler:
     """A host (`core` -1: all of its cores) or a core.
 
-    `gain_ps`: what the job would save of each step, `job_ps`, if it were like the median; means of the steps in which it is slow.
+    `gain_ps`: what the job would save of each step, `job_ps`, if it were like the median; means of the steps
+    in which it is slow.
     """
 
     host: str
@@ -80,18 +84,26 @@ class Straggler:
 
 
 def others_median(own: Floats) -> Floats:
-    """For each unit and step the median of the other units; with two units the other one. Shape [n_units, n_steps], n_units ≥ 2."""
+    """For each unit and step the median of the other units; with two units the other one. Shape [n_units,
+    n_steps], n_units ≥ 2.
+    """
     n = len(own)
     low, high = (n - 2) // 2, (n - 1) // 2  # of n - 1 others
     by_step = np.partition(own.T, sorted({low, low + 1, high, high + 1}), axis=1)
     # Without a unit of at most the median's place, those above it move down by one.
-    at_low, at_high = (np.where(own <= by_step[:, at], by_step[:, at + 1], by_step[:, at]) for at in (low, high))
+    at_low, at_high = (
+        np.where(own <= by_step[:, at], by_step[:, at + 1], by_step[:, at]) for at in (low, high)
+    )
     result: Floats = (at_low + at_high) / 2
     return result
 
 
-def slow_units(own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] | None = None) -> tuple[Slow, ...]:
-    """Units that are slower than the others, slowest first. `own_ps`: [unit, step]; `part_ps`: [unit, step, part] tells the cause."""
+def slow_units(
+    own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] | None = None
+) -> tuple[Slow, ...]:
+    """Units that are slower than the others, slowest first. `own_ps`: [unit, step]; `part_ps`: [unit, step,
+    part] tells the cause.
+    """
     own = np.asarray(own_ps, np.float64)
     n_units, n_steps = own.shape
     if n_units < 2 or n_steps < MIN_STEPS:
@@ -100,7 +112,9 @@ def slow_units(own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] |
     ratio = np.log(np.maximum(own, 1.0) / np.maximum(usual, 1.0))
     step_noise = np.abs(np.diff(ratio, axis=1))
     sigma = max(
-        float(np.median(step_noise)) / 0.6745 / np.sqrt(2), float(np.sqrt(np.mean(np.minimum(step_noise, 1.0) ** 2) / 2)) / 4, _TINY
+        float(np.median(step_noise)) / 0.6745 / np.sqrt(2),
+        float(np.sqrt(np.mean(np.minimum(step_noise, 1.0) ** 2) / 2)) / 4,
+        _TINY,
     )
     since, level, evidence = _onset(ratio, sigma)
     chance = np.sqrt(2 * np.log(max(n_units * n_steps, 2))) + _MARGIN
@@ -116,12 +130,16 @@ def slow_units(own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] |
         excess = float((own[unit, rows] - usual[unit, rows]).mean())
         fraction = excess / max(float(usual[unit, rows].mean()), 1.0)
         times = float(own[unit, rows].mean()), float(usual[unit, rows].mean())
-        found.append(Slow(unit, rows.start, excess, fraction, float(evidence[unit]), spent.causes(unit, rows), *times))
+        found.append(
+            Slow(unit, rows.start, excess, fraction, float(evidence[unit]), spent.causes(unit, rows), *times)
+        )
     return tuple(sorted(found, key=lambda slow: -slow.excess_ps))
 
 
 def _onset(ratio: Floats, sigma: float) -> tuple[Int64s, Floats, Floats]:
-    """Of each unit the first slow step, the mean from there on, and the evidence. At least MIN_STEPS - 2 steps must follow."""
+    """Of each unit the first slow step, the mean from there on, and the evidence. At least MIN_STEPS - 2
+    steps must follow.
+    """
     n_steps = ratio.shape[1]
     length = np.arange(n_steps, 0, -1)
     mean = np.cumsum(ratio[:, ::-1], axis=1)[:, ::-1] / length
@@ -133,36 +151,51 @@ def _onset(ratio: Floats, sigma: float) -> tuple[Int64s, Floats, Floats]:
 
 
 def _usual_level(ratio: Floats) -> float:
-    """How far units usually lie from the others for good: the median distance, a normal distribution's sigma."""
+    """How far units usually lie from the others for good: the median distance, a normal
+    distribution's sigma.
+    """
     if len(ratio) < 4:
         return 0.0
     return float(np.median(np.abs(np.median(ratio, axis=1)))) / 0.6745
 
 
 class _Spent:
-    """Time by cause of each unit and step, beside the other units' median; made once for all units that are slow."""
+    """Time by cause of each unit and step, beside the other units' median; made once for all units that are
+    slow.
+    """
 
     def __init__(self, part_ps: npt.NDArray[np.number] | None) -> None:
         self.part_ps = part_ps
 
     def causes(self, unit: int, rows: slice) -> dict[str, float]:
-        """A unit's excess over the others by cause, in ps a step; of compute and unknown where parts are not."""
-        return {name: float(excess[unit, rows].mean()) for name, excess in self._excess.items()} or {"compute": 0.0}
+        """A unit's excess over the others by cause, in ps a step; of compute and unknown where
+        parts are not.
+        """
+        return {name: float(excess[unit, rows].mean()) for name, excess in self._excess.items()} or {
+            "compute": 0.0
+        }
 
     @cached_property
     def _excess(self) -> dict[str, Floats]:
         if self.part_ps is None:
             return {}
-        spent = {name: np.asarray(sum(self.part_ps[:, :, part] for part in parts), np.float64) for name, parts in _CAUSES.items()}
+        spent = {
+            name: np.asarray(sum(self.part_ps[:, :, part] for part in parts), np.float64)
+            for name, parts in _CAUSES.items()
+        }
         return {name: one - others_median(one) for name, one in spent.items()}
 
 
-def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None) -> float:
-    """What the job would save, in ps per step, if the unit were like the median of the others; less than the slowest own time.
+def gain(
+    own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None
+) -> float:
+    """What the job would save, in ps per step, if the unit were like the median of the others; less than the
+    slowest own time.
 
-    Where steps are synchronised the slowest core sets each step's time; where they are not, the unit that ends last the job's.
-    Averages are over the steps in which the unit is slow; a second slow unit keeps the gain small: it would set the time then.
-    `unit_of`: the unit of each row, if units have several; each then becomes faster by what their mean is slower.
+    Where steps are synchronised the slowest core sets each step's time; where they are not, the unit that
+    ends last the job's. Averages are over the steps in which the unit is slow; a second slow unit keeps the
+    gain small: it would set the time then. `unit_of`: the unit of each row, if units have several; each then
+    becomes faster by what their mean is slower.
     """
     own = np.asarray(own_ps, np.float64)[:, slow.since :]
     unit_of = np.arange(len(own)) if unit_of is None else unit_of
@@ -189,10 +222,15 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
     lean = own
     if pod.is_synchronous:  # idling of others while a straggler works ends with it: it sets no step's time
         idle = pod.part_ps[:, :, Part.IDLE]
-        lean = pod.total_ps - pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2) + idle.min(axis=0)
+        lean = (
+            pod.total_ps
+            - pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2)
+            + idle.min(axis=0)
+        )
     hosts = slow_units(by_host, parts_by_host)
     synchronous = pod.is_synchronous
-    # A host is slow if its cores are; one slow core of several raises its host's mean, but is to be named itself.
+    # A host is slow if its cores are; one slow core of several raises its host's mean, but is to be named
+    # itself.
     cores = slow_units(own, pod.part_ps) if len(own) > n_hosts else ()
     slow_cores = {slow.unit for slow in cores}
     found = []
@@ -201,12 +239,24 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
         if len(mine) > 1 and 0 < len(mine & slow_cores) <= len(mine) // 2:
             continue
         rest = _only(own, lean, pod.host_of == slow.unit)
-        found.append(Straggler(pod.hosts[slow.unit], -1, slow, gain(rest, slow, synchronous, pod.host_of), pod.job_ps(slow.since)))
+        found.append(
+            Straggler(
+                pod.hosts[slow.unit],
+                -1,
+                slow,
+                gain(rest, slow, synchronous, pod.host_of),
+                pod.job_ps(slow.since),
+            )
+        )
     named = {straggler.slow.unit for straggler in found}
     for slow in cores:
         if (host := int(pod.host_of[slow.unit])) not in named:
             rest = _only(own, lean, np.arange(len(own)) == slow.unit)
-            found.append(Straggler(pod.hosts[host], slow.unit, slow, gain(rest, slow, synchronous), pod.job_ps(slow.since)))
+            found.append(
+                Straggler(
+                    pod.hosts[host], slow.unit, slow, gain(rest, slow, synchronous), pod.job_ps(slow.since)
+                )
+            )
     return tuple(sorted(found, key=lambda straggler: -straggler.slow.excess_ps))
 
 

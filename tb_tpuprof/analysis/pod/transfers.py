@@ -1,4 +1,6 @@
-"""Operations by which cores exchange data: what they move, between which devices, as their HLO or PyTorch's file states."""
+"""Operations by which cores exchange data: what they move, between which devices, as their HLO or PyTorch's
+file states.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,15 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 
 @dataclass(frozen=True)
 class TransferOp:
-    """`kind`: opcode without -start and -done. `starts_as`: of the half that ends an exchange the name of that which begins it.
+    """`kind`: opcode without -start and -done. `starts_as`: of the half that ends an exchange the name of
+    that which begins it.
 
-    `groups`: devices that take part together; empty: all. `pairs`: (from, to), [n_pairs, 2]. Numbers are those of the program's devices.
-    `size_bytes`: of the result on one device, 0 unknown. `has_hlo`: whether the trace told more than name and category.
-    Of PyTorch: `process_group` names the ranks that take part, `group_size` counts them (0 unknown), `size_bytes` is the larger of
-    what one of them puts in and gets out; `ordinal`: the place of the operation among those of its kind and group in a step, else -1.
-    `is_half`: whether it is the start or the done of an asynchronous one.
+    `groups`: devices that take part together; empty: all. `pairs`: (from, to), [n_pairs, 2]. Numbers are
+    those of the program's devices. `size_bytes`: of the result on one device, 0 unknown. `has_hlo`: whether
+    the trace told more than name and category. Of PyTorch: `process_group` names the ranks that take part,
+    `group_size` counts them (0 unknown), `size_bytes` is the larger of what one of them puts in and gets out;
+    `ordinal`: the place of the operation among those of its kind and group in a step, else -1. `is_half`:
+    whether it is the start or the done of an asynchronous one.
     """
 
     name: str
@@ -55,7 +59,9 @@ class TransferOp:
 
 
 def kind_of(text: str) -> str:
-    """The kind of transfer that an opcode, a category or a kernel's name tells of; empty for everything else."""
+    """The kind of transfer that an opcode, a category or a kernel's name tells of; empty for
+    everything else.
+    """
     found = next((kind for kind in KINDS if text == kind or text.startswith((f"{kind}-", f"{kind} "))), "")
     if not found and is_collective_kernel(text):
         return kind_named(text) or UNKNOWN_KIND
@@ -63,7 +69,9 @@ def kind_of(text: str) -> str:
 
 
 def transfer_ops(trace: Trace, metadata: Int64s) -> tuple[tuple[TransferOp, ...], Int64s]:
-    """The transfers among rows of `metadata`, and for each row of the table which one it is, -1 none. Halves stay apart."""
+    """The transfers among rows of `metadata`, and for each row of the table which one it is, -1 none. Halves
+    stay apart.
+    """
     op_of = np.full(len(trace.metadata), -1, np.int64)
     n = len(trace.metadata)
     category = trace.metadata_stats.dense_texts("hlo_category", n)
@@ -74,7 +82,9 @@ def transfer_ops(trace: Trace, metadata: Int64s) -> tuple[tuple[TransferOp, ...]
         full = trace.strings.get(int(trace.metadata["name"][row]))
         name = trace.strings.get(int(trace.event_names[row])).removeprefix("%")
         told = trace.strings.get(int(category[row]))
-        kind = kind_of(told) or (kind_of(full) if category[row] < 0 else kind_of(name) if told.startswith("async-") else "")
+        kind = kind_of(told) or (
+            kind_of(full) if category[row] < 0 else kind_of(name) if told.startswith("async-") else ""
+        )
         if not kind:
             continue
         if name not in found:
@@ -131,12 +141,18 @@ def _within(module: HloModule, row: int) -> int:
 def _pairs(told: Attributes) -> Int64s:
     """Pairs of a send or receive, written {{0,1},{1,2}} in a frontend attribute."""
     text = told.frontend.get(_PAIRS, "")
-    numbers = [int(word) for word in text.replace("{", " ").replace("}", " ").replace(",", " ").split() if word.isdigit() and len(word) < 9]
+    numbers = [
+        int(word)
+        for word in text.replace("{", " ").replace("}", " ").replace(",", " ").split()
+        if word.isdigit() and len(word) < 9
+    ]
     return np.array(numbers[: len(numbers) // 2 * 2], np.int64).reshape(-1, 2)
 
 
 def device_groups(groups: ReplicaGroups | None) -> tuple[Ints, ...]:
-    """Devices of each group; empty where all are one group, or where a mesh's axes are split and the groups are not spelled out."""
+    """Devices of each group; empty where all are one group, or where a mesh's axes are split and the groups
+    are not spelled out.
+    """
     if groups is None:
         return ()
     if groups.groups:
@@ -155,12 +171,18 @@ def device_groups(groups: ReplicaGroups | None) -> tuple[Ints, ...]:
         sizes = tuple(size for _, size in groups.mesh.axes)
         total = _product(sizes)
         chosen = [axis.axis for axis in groups.axes]
-        is_sound = 0 < total <= _MAX_DEVICES and len(groups.mesh.devices) in (0, total) and set(chosen) <= set(range(len(sizes)))
+        is_sound = (
+            0 < total <= _MAX_DEVICES
+            and len(groups.mesh.devices) in (0, total)
+            and set(chosen) <= set(range(len(sizes)))
+        )
         if not is_sound or len(set(chosen)) < len(chosen):
             return ()
         devices = np.array(groups.mesh.devices or range(total)).reshape(sizes)
         others = [axis for axis in range(len(sizes)) if axis not in chosen]
-        return _rows(devices.transpose([*others, *chosen]).reshape(-1, _product([sizes[axis] for axis in chosen])))
+        return _rows(
+            devices.transpose([*others, *chosen]).reshape(-1, _product([sizes[axis] for axis in chosen]))
+        )
     return ()
 
 

@@ -1,5 +1,6 @@
 """Steps: when each ran, how long it took, and what its time went into.
 
-In: a `Trace`. Out: `Steps` and `Pieces`. Start with `steps.py`, which chooses between `host.py`, `gpu.py`, `gpu_host.py`,
-`pytorch.py` and `tpu.py`; `classes.py` defines the classes of time, `combine.py` aligns the steps of several hosts.
+In: a `Trace`. Out: `Steps` and `Pieces`. Start with `steps.py`, which chooses between `host.py`, `gpu.py`,
+`gpu_host.py`, `pytorch.py` and `tpu.py`; `classes.py` defines the classes of time, `combine.py` aligns the
+steps of several hosts.
 """

@@ -1,4 +1,6 @@
-"""What kind of time an event is: the classes of a step's breakdown, and how names and stats decide between them."""
+"""What kind of time an event is: the classes of a step's breakdown, and how names and stats decide between
+them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ from tb_tpuprof.trace.trace import Trace
 class TimeClass(IntEnum):
     """Kinds of time, in ascending priority: where several overlap, the highest gets the time.
 
-    Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes. HOST_PYTHON, HOST_WAIT and
-    HOST_WAIT_LOADER are this project's: what the frames of the Python tracer and the user's annotations say of a step's own thread
-    while nothing else ran (see `waits.py`). IteratorGetNext (HOST_WAIT_INPUT) is traced waiting and counts before computing.
+    Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes.
+    HOST_PYTHON, HOST_WAIT and HOST_WAIT_LOADER are this project's: what the frames of the Python tracer and
+    the user's annotations say of a step's own thread while nothing else ran (see `waits.py`). IteratorGetNext
+    (HOST_WAIT_INPUT) is traced waiting and counts before computing.
     """
 
     UNKNOWN = 0
@@ -60,9 +63,13 @@ CATEGORIES: dict[str, tuple[TimeClass, ...]] = {
 
 # Classes of a GPU's streams; the rest of a step's input and output is the host's.
 ON_GPU = (
-    TimeClass.HOST_TO_DEVICE, TimeClass.DEVICE_COLLECTIVES, TimeClass.DEVICE_TO_DEVICE, TimeClass.DEVICE_TO_HOST,
-    TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16,
-)  # fmt: skip
+    TimeClass.HOST_TO_DEVICE,
+    TimeClass.DEVICE_COLLECTIVES,
+    TimeClass.DEVICE_TO_DEVICE,
+    TimeClass.DEVICE_TO_HOST,
+    TimeClass.DEVICE_COMPUTE_32,
+    TimeClass.DEVICE_COMPUTE_16,
+)
 _WRAPPERS = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
 _COPY_CLASSES = {
     "MemcpyHToD": TimeClass.HOST_TO_DEVICE,
@@ -75,8 +82,9 @@ _COPY_CLASSES = {
 def host_class(name: str) -> int:
     """Class of a host event by its name (of a host without accelerators, whose work is all its own).
 
-    Step markers are marked as such; wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not counted, and neither are
-    frames of the Python tracer: that a function was called says nothing of what it did.
+    Step markers are marked as such; wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not
+    counted, and neither are frames of the Python tracer: that a function was called says nothing of what it
+    did.
     """
     if is_explicit_step(name):
         return STEP_MARKER
@@ -108,8 +116,8 @@ def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]
 def gpu_class(name: str, shape: str = "") -> TimeClass:
     """Class of an event on a GPU's stream by its name, and the `shape` stat of older traces.
 
-    Kernels count as 16 bit when the shape, or without one the name, says 16 bits or fewer; as 32 bit otherwise.
-    (XProf knows no bfloat16: to it a model that computes in it is one of 32 bits.)
+    Kernels count as 16 bit when the shape, or without one the name, says 16 bits or fewer; as 32 bit
+    otherwise. (XProf knows no bfloat16: to it a model that computes in it is one of 32 bits.)
     """
     if name[:6].lower() == "memcpy":
         kind = parse_op(name).type

@@ -1,7 +1,8 @@
 """Moments that all hosts of a job share → by how much each host's clock is off, and how well that is known.
 
-host A    ───▏all-reduce▕──────▏all-reduce▕───      A collective ends on all hosts at once: what its ends differ by, clocks do.
-host B     ────▏all-reduce▕──────▏all-reduce▕──     Steps end about together only: they tell of clocks that are far apart.
+host A    ───▏all-reduce▕──────▏all-reduce▕───      A collective ends on all hosts at once: what its ends
+differ by, clocks do. host B     ────▏all-reduce▕──────▏all-reduce▕──     Steps end about together only: they
+tell of clocks that are far apart.
                └ lag ┘
 """
 
@@ -29,10 +30,14 @@ _COLLECTIVE = re.compile(rb"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter
 _PARTS = (b"reduce", b"gather", b"to-all", b"toall", b"ccl")  # each collective's name holds one
 _FEWEST = 3  # moments that hosts must share
 _MOST = 4096
-_TO_DEVIATION = 1.4826  # the median absolute deviation of normally spread values, by this, is their standard deviation
+_TO_DEVIATION = (
+    1.4826  # the median absolute deviation of normally spread values, by this, is their standard deviation
+)
 _LEAST_PS = 1_000_000.0
 _IN_STEP = 0.25  # of a step, by which lags may spread between hosts that wait for one another
-_APART_PS = 60 * 10**12  # clocks in use are not a minute off: captures that far apart were made at different times …
+_APART_PS = (
+    60 * 10**12
+)  # clocks in use are not a minute off: captures that far apart were made at different times …
 _TOGETHER_PS = 100_000_000  # … unless their collectives end within this of one another, step by step
 _SURE = 2.0  # times its uncertainty that an offset must be to count
 
@@ -47,7 +52,9 @@ class Moments:
 
 @dataclass(frozen=True)
 class ClockMarks:
-    """What one host's trace tells of its clock. `start_ns`: the clock at the trace's 0; `collectives`: each step's last one."""
+    """What one host's trace tells of its clock. `start_ns`: the clock at the trace's 0; `collectives`: each
+    step's last one.
+    """
 
     start_ns: int
     duration_ps: int
@@ -57,10 +64,11 @@ class ClockMarks:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """`offset_ps`: what the clock is ahead of the others'. `by`: collectives, steps, or empty where nothing tells.
+    """`offset_ps`: what the clock is ahead of the others'. `by`: collectives, steps, or empty where nothing
+    tells.
 
-    `uncertainty_ps`: of collectives, how the offset spreads from one to the next (a standard deviation); of steps no less than
-    half of the longest capture. `counts`: whether the offset is surely more than that.
+    `uncertainty_ps`: of collectives, how the offset spreads from one to the next (a standard deviation); of
+    steps no less than half of the longest capture. `counts`: whether the offset is surely more than that.
     """
 
     offset_ps: int = 0
@@ -70,7 +78,9 @@ class ClockOffset:
 
     @property
     def is_apart(self) -> bool:
-        """Whether the capture was made at another time: steps of equal numbers prove nothing where clocks differ by minutes or years."""
+        """Whether the capture was made at another time: steps of equal numbers prove nothing where clocks
+        differ by minutes or years.
+        """
         return bool(self.by) and abs(self.offset_ps) > _APART_PS and self.uncertainty_ps > _TOGETHER_PS
 
     @property
@@ -86,7 +96,9 @@ class ClockOffset:
 
 @once
 def clock_marks(trace: Trace) -> ClockMarks:
-    """The moments of one host: annotated steps (stat `step_num`; roots where there are any), and the collectives in them."""
+    """The moments of one host: annotated steps (stat `step_num`; roots where there are any), and the
+    collectives in them.
+    """
     owner, number = first_ints(trace, "step_num")
     is_root = values_at(owner, *first_ints(trace, "_r"), 0) > 0
     if is_root.any():
@@ -96,13 +108,20 @@ def clock_marks(trace: Trace) -> ClockMarks:
     steps = _last(number.astype(np.int64), start[owner] + duration[owner])
     collective = _collectives(trace)
     if not len(collective) or not len(owner):
-        return ClockMarks(trace.info.start_ns, trace.duration_ps, steps, _last(np.empty(0, np.int64), np.empty(0, np.int64)))
+        return ClockMarks(
+            trace.info.start_ns, trace.duration_ps, steps, _last(np.empty(0, np.int64), np.empty(0, np.int64))
+        )
     group = groups(trace).group
     known, first = np.unique(group[owner], return_index=True)
     at = np.minimum(np.searchsorted(known, group[collective]), len(known) - 1)
     found = (known[at] == group[collective]) & (group[collective] >= 0)
     numbers, collective = number[first][at][found].astype(np.int64), collective[found]
-    return ClockMarks(trace.info.start_ns, trace.duration_ps, steps, _last(numbers, start[collective] + duration[collective]))
+    return ClockMarks(
+        trace.info.start_ns,
+        trace.duration_ps,
+        steps,
+        _last(numbers, start[collective] + duration[collective]),
+    )
 
 
 def _collectives(trace: Trace) -> npt.NDArray[np.intp]:
@@ -124,7 +143,9 @@ def _collectives(trace: Trace) -> npt.NDArray[np.intp]:
 
 
 def _named_collectives(strings: Strings, names: Int64s) -> npt.NDArray[np.bool_]:
-    """Which strings name a collective. Names may be expressions, and there are many: only those that hold a part of one are looked into."""
+    """Which strings name a collective. Names may be expressions, and there are many: only those that hold a
+    part of one are looked into.
+    """
     blob, offsets = joined(strings.blob, strings.offsets[names], strings.sizes[names])
     text, bounds = blob.tobytes().lower(), offsets.tolist()
     result = np.zeros(len(names), np.bool_)
@@ -146,9 +167,11 @@ def _last(number: Int64s, end_ps: Int64s) -> Moments:
 
 
 def clock_offsets(hosts: Sequence[ClockMarks]) -> tuple[ClockOffset, ...]:
-    """The offset of each host against the one in the middle: the median of its lags at the moments that all hosts share.
+    """The offset of each host against the one in the middle: the median of its lags at the moments that all
+    hosts share.
 
-    Hosts without such moments (coordinators, data workers) have none. Clocks that drift within the capture spread the lags.
+    Hosts without such moments (coordinators, data workers) have none. Clocks that drift within the capture
+    spread the lags.
     """
     for by in ("collectives", "steps"):
         moments: list[Moments] = [getattr(host, by) for host in hosts]
@@ -166,7 +189,9 @@ def clock_offsets(hosts: Sequence[ClockMarks]) -> tuple[ClockOffset, ...]:
     return tuple(ClockOffset() for _ in hosts)
 
 
-def _offsets(hosts: Sequence[ClockMarks], moments: Sequence[Moments], shared: Int64s, by: str) -> list[ClockOffset]:
+def _offsets(
+    hosts: Sequence[ClockMarks], moments: Sequence[Moments], shared: Int64s, by: str
+) -> list[ClockOffset]:
     """Offsets of hosts that all have the shared moments; none where the hosts do not run in step."""
     zero = min(host.start_ns for host in hosts)
     ends = [one.end_ps[np.searchsorted(one.number, shared)].astype(np.float64) for one in moments]
@@ -189,15 +214,22 @@ def clock_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> lis
         if one.counts:
             side = "ahead of" if one.offset_ps > 0 else "behind"
             off = f"{format_time(abs(one.offset_ps))} ± {format_time(one.uncertainty_ps)}"
-            what = f"{one.by} in {one.n_moments} steps" if one.by == "collectives" else f"the ends of {one.n_moments} steps"
-            found.append(f"The clock of {host} is {off} {side} the others', by {what}: its times are moved by that.")
+            what = (
+                f"{one.by} in {one.n_moments} steps"
+                if one.by == "collectives"
+                else f"the ends of {one.n_moments} steps"
+            )
+            found.append(
+                f"The clock of {host} is {off} {side} the others', by {what}: its times are moved by that."
+            )
     return found
 
 
 def apart_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> list[str]:
     """A sentence for each host that was captured at another time than the others."""
     return [
-        f"{host} was captured {_long_time(abs(one.offset_ps))} {'after' if one.offset_ps > 0 else 'before'} the others: "
+        f"{host} was captured {_long_time(abs(one.offset_ps))} {'after' if one.offset_ps > 0 else 'before'} "
+        "the others: "
         "captures that do not overlap are neither aligned nor averaged. Select one host to see it by itself."
         for host, one in zip(hosts, offsets, strict=True)
         if one.is_apart

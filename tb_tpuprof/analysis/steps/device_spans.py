@@ -17,7 +17,9 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class DeviceSpans:
-    """Events of one line on the device's own clock, sorted by (start, -duration), and their self times in ps."""
+    """Events of one line on the device's own clock, sorted by (start, -duration), and their self
+    times in ps.
+    """
 
     rows: npt.NDArray[np.intp]
     start_ps: Int64s
@@ -26,7 +28,9 @@ class DeviceSpans:
 
 
 def device_spans(trace: Trace, line: int) -> DeviceSpans:
-    """The line's events by the stats `device_offset_ps` and `device_duration_ps`, where they are given, else as traced."""
+    """The line's events by the stats `device_offset_ps` and `device_duration_ps`, where they are given, else
+    as traced.
+    """
     rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
     offset = values_at(rows, *first_ints(trace, "device_offset_ps"), -1)
     length = values_at(rows, *first_ints(trace, "device_duration_ps"), -1)

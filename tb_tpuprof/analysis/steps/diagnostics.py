@@ -1,4 +1,6 @@
-"""What a reader must know of a trace to trust its numbers: missing steps, damage, the profiler's own complaints."""
+"""What a reader must know of a trace to trust its numbers: missing steps, damage, the profiler's own
+complaints.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from tb_tpuprof.trace.trace import Trace
 _HOW_TO_ANNOTATE = {
     JAX: "with jax.profiler.StepTraceAnnotation('train', step_num=i).",
     TENSORFLOW: (
-        "with tf.profiler.experimental.Trace('train', step_num=i, _r=1). Keras: set profile_batch=(10, 20) in the TensorBoard callback."
+        "with tf.profiler.experimental.Trace('train', step_num=i, _r=1). Keras: set profile_batch=(10, 20) "
+        "in the TensorBoard callback."
     ),
-    PYTORCH: "call prof.step() after each step of torch.profiler.profile, or with torch.profiler.record_function('train').",
+    PYTORCH: "call prof.step() after each step of torch.profiler.profile, or with "
+    "torch.profiler.record_function('train').",
 }
 _LONGER = "If steps are annotated, capture for longer than one step takes."
 _REQUESTS = (
-    "A server's requests have no steps of their own: see how long programs ran in the trace viewer's track XLA Modules. In training, "
+    "A server's requests have no steps of their own: see how long programs ran in the trace viewer's track "
+    "XLA Modules. In training, "
 )
 _RECAPTURE = "Capture the profile again, or copy the file again if it was cut off in transfer."
 
@@ -36,21 +41,41 @@ class Notice:
 
 @once
 def trace_notices(trace: Trace) -> tuple[Notice, ...]:
-    """What the trace of one host says about itself: damaged parts, errors and warnings of the profiler, devices without events."""
+    """What the trace of one host says about itself: damaged parts, errors and warnings of the profiler,
+    devices without events.
+    """
     info = trace.info
-    notices = [Notice("error", f"{info.host}: the profiler reported: {text}") for text in dict.fromkeys(info.errors)]
-    notices += [Notice("warning", f"{info.host}: the profiler warned: {text}") for text in dict.fromkeys(info.warnings)]
+    notices = [
+        Notice("error", f"{info.host}: the profiler reported: {text}") for text in dict.fromkeys(info.errors)
+    ]
+    notices += [
+        Notice("warning", f"{info.host}: the profiler warned: {text}")
+        for text in dict.fromkeys(info.warnings)
+    ]
     if info.n_damaged:
         count = "1 damaged part was" if info.n_damaged == 1 else f"{info.n_damaged:,} damaged parts were"
         why = f" (first: {info.damage})" if info.damage else ""
-        notices.append(Notice("warning", f"{info.host}: {count} left out{why}. Numbers may be too low.", _RECAPTURE))
+        notices.append(
+            Notice("warning", f"{info.host}: {count} left out{why}. Numbers may be too low.", _RECAPTURE)
+        )
     if not trace.n_events and not info.is_outline:
-        notices.append(Notice("warning", f"{info.host}: the trace holds no events.", "Capture while the job is running."))
+        notices.append(
+            Notice("warning", f"{info.host}: the trace holds no events.", "Capture while the job is running.")
+        )
     roles = planes(trace)
     devices = (*roles.gpus, *roles.tensor_cores)
     if devices and trace.n_events and not trace.lines["n_events"][trace.lines_of(list(devices))].any():
-        text = f"{info.host}: the accelerators' planes hold no events: nothing ran on them, or the device tracer could not record."
-        notices.append(Notice("warning", text, "Capture while the job computes; on NVIDIA GPUs, CUPTI must be installed and permitted."))
+        text = (
+            f"{info.host}: the accelerators' planes hold no events: nothing ran on them, or the device "
+            "tracer could not record."
+        )
+        notices.append(
+            Notice(
+                "warning",
+                text,
+                "Capture while the job computes; on NVIDIA GPUs, CUPTI must be installed and permitted.",
+            )
+        )
     return tuple(notices)
 
 
@@ -62,35 +87,88 @@ def annotate_remedy(framework: str = "") -> str:
     return "Annotate steps. " + " ".join(f"{name}: {how}" for name, how in _HOW_TO_ANNOTATE.items())
 
 
-def step_notices(common: CommonSteps, n_hosts: int, has_loop_ops: bool, framework: str = "") -> tuple[Notice, ...]:
-    """What to know of the steps that were found, or were not. `has_loop_ops`: TensorFlow v1 loops made grouping impossible."""
+def step_notices(
+    common: CommonSteps, n_hosts: int, has_loop_ops: bool, framework: str = ""
+) -> tuple[Notice, ...]:
+    """What to know of the steps that were found, or were not. `has_loop_ops`: TensorFlow v1 loops made
+    grouping impossible.
+    """
     steps = common.steps
     annotate = f"{annotate_remedy(framework)} {_LONGER}"
     if common.is_disjoint:
-        text = "The hosts have no steps in common, so there is no step time of the whole run: each host has its own."
-        return (Notice("warning", text, "Capture all hosts at the same time, or look at one host at a time."),)
+        text = (
+            "The hosts have no steps in common, so there is no step time of the whole run: each host has "
+            "its own."
+        )
+        return (
+            Notice("warning", text, "Capture all hosts at the same time, or look at one host at a time."),
+        )
     if not len(steps):
         if has_loop_ops:
-            return (Notice("warning", "TensorFlow v1 loops run on the host: their steps cannot be told apart.", annotate),)
+            return (
+                Notice(
+                    "warning",
+                    "TensorFlow v1 loops run on the host: their steps cannot be told apart.",
+                    annotate,
+                ),
+            )
         if steps.n_incomplete:
-            text = f"Nothing was computed in {_steps(steps.n_incomplete)} that were found, so there is no step time."
+            text = (
+                f"Nothing was computed in {_steps(steps.n_incomplete)} that were found, so there is no "
+                "step time."
+            )
             return (Notice("warning", text, annotate),)
         if steps.n_unmarked_runs:
-            runs = "1 run of a program" if steps.n_unmarked_runs == 1 else f"{steps.n_unmarked_runs:,} runs of programs"
-            text = f"The TPU marked no steps (there is no line Steps), so there is no step time; the trace holds {runs}."
-            return (Notice("warning", text, f"{_REQUESTS}{annotate_remedy(framework)[:1].lower()}{annotate_remedy(framework)[1:]}"),)
+            runs = (
+                "1 run of a program"
+                if steps.n_unmarked_runs == 1
+                else f"{steps.n_unmarked_runs:,} runs of programs"
+            )
+            text = (
+                "The TPU marked no steps (there is no line Steps), so there is no step time; the trace "
+                f"holds {runs}."
+            )
+            return (
+                Notice(
+                    "warning",
+                    text,
+                    f"{_REQUESTS}{annotate_remedy(framework)[:1].lower()}{annotate_remedy(framework)[1:]}",
+                ),
+            )
         return (Notice("warning", "No steps were found, so there is no step time.", annotate),)
     notices = []
     if steps.source == "function":
-        text = "Steps are not annotated: a step lasts from the start of one run of a tf.function (or session) to the next."
-        notices.append(Notice("info", text, "To mark steps yourself: with tf.profiler.experimental.Trace('train', step_num=i, _r=1)."))
+        text = (
+            "Steps are not annotated: a step lasts from the start of one run of a tf.function (or "
+            "session) to the next."
+        )
+        notices.append(
+            Notice(
+                "info",
+                text,
+                "To mark steps yourself: with tf.profiler.experimental.Trace('train', step_num=i, _r=1).",
+            )
+        )
     if common.n_without:
-        notices.append(Notice("warning", f"{common.n_without} of {n_hosts} hosts have no steps; step times are of the others."))
+        notices.append(
+            Notice(
+                "warning",
+                f"{common.n_without} of {n_hosts} hosts have no steps; step times are of the others.",
+            )
+        )
     if steps.n_trimmed:
         n_all = len(steps) + steps.n_trimmed
-        notices.append(Notice("info", f"The first and the last of {n_all} steps are excluded, since the capture may have truncated them."))
+        notices.append(
+            Notice(
+                "info",
+                f"The first and the last of {n_all} steps are excluded, since the capture may have truncated "
+                "them.",
+            )
+        )
     if steps.n_incomplete:
-        notices.append(Notice("info", f"{_steps(steps.n_incomplete)} in which nothing was computed are left out."))
+        notices.append(
+            Notice("info", f"{_steps(steps.n_incomplete)} in which nothing was computed are left out.")
+        )
     return tuple(notices)
 
 

@@ -1,7 +1,8 @@
-"""The events that matter for grouping as a small graph: roots and tied events, nested in one another and tied by hubs.
+"""The events that matter for grouping as a small graph: roots and tied events, nested in one another and tied
+by hubs.
 
-A million events have a few thousand such nodes. Labels travel over the small graph; one pass then hands each event the
-label of the innermost node around it.
+A million events have a few thousand such nodes. Labels travel over the small graph; one pass then hands each
+event the label of the innermost node around it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ NO_LABEL = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Forest:
-    """`rows`: the event of each node (ascending); nodes from len(rows) on are hubs. `around`: of each event its innermost node.
+    """`rows`: the event of each node (ascending); nodes from len(rows) on are hubs. `around`: of each event
+    its innermost node.
 
     Edges go from cause to effect: those out of node i are targets[offsets[i] … offsets[i + 1]].
     """
@@ -87,14 +89,20 @@ class Forest:
         return result
 
     def spread(self, labels: Int64s) -> npt.NDArray[np.int32]:
-        """Label of every event of the trace: its innermost node's, -1 none. Written over `around`: the forest is used up."""
+        """Label of every event of the trace: its innermost node's, -1 none. Written over `around`: the forest
+        is used up.
+        """
         known = labels[: len(self.rows)]
         relabel(self.around, np.where(known == NO_LABEL, -1, known).astype(np.int32))
         return self.around
 
     def _distinct(self, nodes: Int64s) -> npt.NDArray[np.intp]:
         """Distinct nodes, ascending."""
-        return marked(nodes, self.n_nodes) if len(nodes) > self.n_nodes // 64 else np.unique(nodes).astype(np.intp)
+        return (
+            marked(nodes, self.n_nodes)
+            if len(nodes) > self.n_nodes // 64
+            else np.unique(nodes).astype(np.intp)
+        )
 
     def _out_edges(self, nodes: npt.NDArray[np.intp] | Int64s) -> tuple[Int64s, Int64s]:
         first, last = self.offsets[nodes], self.offsets[nodes + 1]
@@ -128,10 +136,11 @@ class Forest:
 
 
 def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
-    """Ties without those that can add nothing: from one event to one beside it, of which neither more is known.
+    """Ties without those that can add nothing: from one event to one beside it, of which neither more is
+    known.
 
-    (XLA on the CPU ties each operation to the mark of its end. Such a pair lies under one parent, from which both have what
-    they can have, unless the first is itself a root or tied to another.)
+    (XLA on the CPU ties each operation to the mark of its end. Such a pair lies under one parent, from which
+    both have what they can have, unless the first is itself a root or tied to another.)
     """
     if not tie.n_hubs:
         return tie
@@ -139,27 +148,40 @@ def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
     heads = np.zeros(trace.n_events, np.uint8)
     heads[roots] = 1
     heads[tie.consumer] = 1
-    kept: npt.NDArray[np.bool_] = telling((tie.producer, tie.producer_hub, tie.consumer, tie.consumer_hub), tie.n_hubs, above, heads)
+    kept: npt.NDArray[np.bool_] = telling(
+        (tie.producer, tie.producer_hub, tie.consumer, tie.consumer_hub), tie.n_hubs, above, heads
+    )
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     made, used = kept[tie.producer_hub], kept[tie.consumer_hub]
-    return Ties(tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum()))
+    return Ties(
+        tie.producer[made],
+        number[tie.producer_hub[made]],
+        tie.consumer[used],
+        number[tie.consumer_hub[used]],
+        int(kept.sum()),
+    )
 
 
 def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s, runs: Int64s | None = None) -> Forest:
     """The graph of roots and tied events. `extra`: further ties from event to event (2 columns).
 
-    `runs`: the same, but what they lead to belongs to no other event, whatever it lies in: a thread that ends one step's work can begin
-    the next one's in the same region.
+    `runs`: the same, but what they lead to belongs to no other event, whatever it lies in: a thread that ends
+    one step's work can begin the next one's in the same region.
     """
     runs = np.empty((0, 2), np.int64) if runs is None else runs
     extra = np.concatenate((extra, runs))
     tie = _telling(trace, ties(trace), roots)
     producer, consumer = credited(trace, tie.producer), credited(trace, tie.consumer)
-    rows = marked(np.concatenate((roots, producer[producer >= 0], consumer[consumer >= 0], extra.ravel())), trace.n_events)
+    rows = marked(
+        np.concatenate((roots, producer[producer >= 0], consumer[consumer >= 0], extra.ravel())),
+        trace.n_events,
+    )
     entry = np.full(trace.n_events, -1, np.int32)
     entry[rows] = np.arange(len(rows), dtype=np.int32)
     above = parents(trace)
-    around = flood(above, entry, entry)  # in place: nodes keep their numbers, and ten million events take 40 MB less
+    around = flood(
+        above, entry, entry
+    )  # in place: nodes keep their numbers, and ten million events take 40 MB less
     parent = above[rows]
     child = np.flatnonzero(parent >= 0)
     outer = around[parent[child]]
@@ -168,8 +190,12 @@ def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s, runs: Int64
         nested &= ~np.isin(rows[child], runs[:, 1])
     n = len(rows)
     made, used = producer >= 0, consumer >= 0
-    source = np.concatenate((outer[nested], entry[producer[made]], n + tie.consumer_hub[used], entry[extra[:, 0]]))
-    target = np.concatenate((child[nested], n + tie.producer_hub[made], entry[consumer[used]], entry[extra[:, 1]]))
+    source = np.concatenate(
+        (outer[nested], entry[producer[made]], n + tie.consumer_hub[used], entry[extra[:, 0]])
+    )
+    target = np.concatenate(
+        (child[nested], n + tie.producer_hub[made], entry[consumer[used]], entry[extra[:, 1]])
+    )
     order = np.argsort(source, kind="stable")
     n_nodes = n + tie.n_hubs
     offsets = np.append(0, np.cumsum(np.bincount(source, minlength=n_nodes))).astype(np.int64)

@@ -24,7 +24,10 @@ def stream_lines(trace: Trace, plane: int) -> list[int]:
 
 def stream_events(trace: Trace, plane: int) -> npt.NDArray[np.intp]:
     """Events of a GPU's streams."""
-    parts = [np.arange(*line_events(trace, line).indices(trace.n_events)[:2]) for line in stream_lines(trace, plane)]
+    parts = [
+        np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
+        for line in stream_lines(trace, plane)
+    ]
     return np.concatenate(parts) if parts else np.empty(0, np.intp)
 
 
@@ -35,7 +38,9 @@ def _has_groups(trace: Trace, plane: int) -> bool:
 
 
 def gpu_parts(trace: Trace) -> StepParts:
-    """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker of the step."""
+    """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker
+    of the step.
+    """
     grouped = [plane for plane in planes(trace).gpus if _has_groups(trace, plane)]
     launched = np.zeros(trace.n_events if grouped else 0, np.bool_)
     if grouped:
@@ -54,11 +59,21 @@ def gpu_parts(trace: Trace) -> StepParts:
     rows = np.concatenate(counted) if counted else np.empty(0, np.intp)
     start = trace.events["start_ps"][rows]
     group = groups(trace).group[rows].astype(np.int64)
-    return StepParts(marker[0], marker[1], marker[2], group, start, start + trace.events["duration_ps"][rows], gpu_classes(trace, rows))
+    return StepParts(
+        marker[0],
+        marker[1],
+        marker[2],
+        group,
+        start,
+        start + trace.events["duration_ps"][rows],
+        gpu_classes(trace, rows),
+    )
 
 
 def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
-    """(group, start, end) of a GPU's step markers: the file's derived `Steps` line, else runs of events of one group in time order."""
+    """(group, start, end) of a GPU's step markers: the file's derived `Steps` line, else runs of events of
+    one group in time order.
+    """
     line = step_line_of_gpu(trace, plane)
     if line >= 0:
         rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
@@ -84,7 +99,9 @@ def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
 
 
 def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint8]:
-    """Class of each event of GPU streams: by its name and shape, looked at once per pair; by its program's types where it has one."""
+    """Class of each event of GPU streams: by its name and shape, looked at once per pair; by its program's
+    types where it has one.
+    """
     metadata = trace.events["metadata"][rows].astype(np.int64)
     texts = trace.event_stats.texts("shape")
     shape = np.full(len(rows), -1, np.int64)
@@ -96,7 +113,10 @@ def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint
     pairs, inverse = np.unique(metadata * n_shapes + shape + 1, return_inverse=True)
     names = trace.metadata["name"][pairs // n_shapes].tolist()
     shapes = (pairs % n_shapes - 1).tolist()
-    classes = [gpu_class(trace.strings[name], trace.strings.get(text)) for name, text in zip(names, shapes, strict=True)]
+    classes = [
+        gpu_class(trace.strings[name], trace.strings.get(text))
+        for name, text in zip(names, shapes, strict=True)
+    ]
     if not len(pairs):
         return np.empty(0, np.uint8)
     result: npt.NDArray[np.uint8] = np.array(classes, np.uint8)[inverse.reshape(-1)]

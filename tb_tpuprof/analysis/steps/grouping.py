@@ -1,14 +1,17 @@
-"""Which step every event belongs to: groups of events that one root event caused, on its own thread and on others.
+"""Which step every event belongs to: groups of events that one root event caused, on its own thread and on
+others.
 
-    thread A   ┌ train (root, step 7) ──────────┐        group 0: all that lies inside a root, and all that is tied
-               │   EagerExecute ──┐             │                 to something inside (and inside that, and so on)
+    thread A   ┌ train (root, step 7) ──────────┐        group 0: all that lies inside a root, and all that is
+    tied
+               │   EagerExecute ──┐             │                 to something inside (and inside that, and so
+               on)
     thread B   │                  └▶ MatMul ─   │
     GPU        └─────────────────────── kernel ─┘
 
-Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server; where TensorFlow's loops
-run and nobody annotated steps, on devices each iteration's first executor event instead. Higher levels claim first, then earlier
-roots; what is claimed stays claimed; a root inside another of its level makes no group. A file that a back end has grouped already
-(stat `group_id`) is believed.
+Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server;
+where TensorFlow's loops run and nobody annotated steps, on devices each iteration's first executor event
+instead. Higher levels claim first, then earlier roots; what is claimed stays claimed; a root inside another
+of its level makes no group. A file that a back end has grouped already (stat `group_id`) is believed.
 """
 
 from __future__ import annotations
@@ -24,7 +27,13 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.names import is_loop_op
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import events_named, events_with, first_ints, metadata_named, values_at
+from tb_tpuprof.analysis.events.stat_rows import (
+    events_named,
+    events_with,
+    first_ints,
+    metadata_named,
+    values_at,
+)
 from tb_tpuprof.analysis.steps import tpu_grouping
 from tb_tpuprof.analysis.steps.forest import Forest, forest
 from tb_tpuprof.trace.trace import Trace
@@ -32,8 +41,16 @@ from tb_tpuprof.trace.trace import Trace
 _NO_NUMBER = np.iinfo(np.int64).min
 _MOST_AROUND = 64
 IMPLICIT_ROOTS = ("FunctionRun", "SessionRun", "RunGraph", EXECUTOR)
-_ROOT_LEVELS = {"TraceContext": 1, "BatchingSessionRun": 1, "ProcessBatch": 2, "OrbaxServing::ProcessBatch": 2}
-_DATA_FUNCTIONS = tuple(f"InstantiatedCapturedFunction::{name}" for name in ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync"))
+_ROOT_LEVELS = {
+    "TraceContext": 1,
+    "BatchingSessionRun": 1,
+    "ProcessBatch": 2,
+    "OrbaxServing::ProcessBatch": 2,
+}
+_DATA_FUNCTIONS = tuple(
+    f"InstantiatedCapturedFunction::{name}"
+    for name in ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync")
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +72,9 @@ class Groups:
 
 @once
 def groups(trace: Trace) -> Groups:
-    """Group a trace's events (see the module's picture). Formula and order: OpenXLA's profiler, `group_events.cc`."""
+    """Group a trace's events (see the module's picture). Formula and order: OpenXLA's profiler,
+    `group_events.cc`.
+    """
     owner, given = first_ints(trace, "group_id")
     if len(owner):
         return _given_groups(trace, owner, given)
@@ -79,7 +98,10 @@ def groups(trace: Trace) -> Groups:
 
 
 def _loop_candidates(trace: Trace, names: npt.NDArray[np.int32]) -> list[int]:
-    found = (trace.strings.find(name) for name in ("WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"))
+    found = (
+        trace.strings.find(name)
+        for name in ("WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp")
+    )
     return [i for i in found if i >= 0 and (names == i).any()]
 
 
@@ -88,7 +110,11 @@ def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray
     group = np.full(trace.n_events, -1, np.int32)
     group[owner] = np.clip(given, -1, 2**31 - 1)
     texts = trace.event_stats.texts("step_name")
-    rows = texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]] if len(texts.owner) else texts.owner
+    rows = (
+        texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]]
+        if len(texts.owner)
+        else texts.owner
+    )
     pairs = zip(texts.owner.tolist(), texts.value.tolist(), strict=True)
     names = {int(group[row]): trace.strings[text] for row, text in pairs}
     for number in np.unique(group).tolist():
@@ -98,27 +124,41 @@ def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray
 
 
 def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Root events, their levels, and for loops the ties first event → other events of an iteration (2 columns)."""
+    """Root events, their levels, and for loops the ties first event → other events of an iteration (2
+    columns).
+    """
     data_ids = _data_step_ids(trace)
     rows, levels = _marked_roots(trace, data_ids)
     loop_roots, loop_ties = _loop_iterations(trace, data_ids)
-    if len(loop_roots) and not (planes(trace).hosts and _are_explicit(trace, rows)) and (planes(trace).has_device or not len(rows)):
+    if (
+        len(loop_roots)
+        and not (planes(trace).hosts and _are_explicit(trace, rows))
+        and (planes(trace).has_device or not len(rows))
+    ):
         return loop_roots, np.ones(len(loop_roots), np.int64), loop_ties
     return rows, levels, np.empty((0, 2), np.int64)
 
 
 def _are_explicit(trace: Trace, rows: npt.NDArray[np.intp]) -> bool:
-    """Whether any of the roots is a user's step annotation: one with a number and a name of its own. These win over loops inside."""
+    """Whether any of the roots is a user's step annotation: one with a number and a name of its own. These
+    win over loops inside.
+    """
     numbered = rows[np.isin(rows, first_ints(trace, "step_num")[0])]
     return bool((~metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][numbered]]).any())
 
 
-def _marked_roots(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+def _marked_roots(
+    trace: Trace, data_ids: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """Root events by their stat or name, and their levels."""
     level_of_name = np.zeros(len(trace.metadata), np.int64)
     for name, level in _ROOT_LEVELS.items():
         level_of_name[metadata_named(trace, (name,))] = level
-    named = np.flatnonzero(level_of_name[trace.events["metadata"]] > 0) if level_of_name.any() else np.empty(0, np.intp)
+    named = (
+        np.flatnonzero(level_of_name[trace.events["metadata"]] > 0)
+        if level_of_name.any()
+        else np.empty(0, np.intp)
+    )
     owner, value = first_ints(trace, "_r")
     rows = np.union1d(named, owner[value > 0]).astype(np.intp)
     given = values_at(rows, owner, value, 0)
@@ -138,8 +178,12 @@ def _data_step_ids(trace: Trace) -> npt.NDArray[np.int64]:
     return np.unique(value[np.isin(owner, rows)])
 
 
-def _loop_iterations(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """First executor event of each iteration of each TensorFlow loop (a step id with several iterations), in time order."""
+def _loop_iterations(
+    trace: Trace, data_ids: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """First executor event of each iteration of each TensorFlow loop (a step id with several iterations), in
+    time order.
+    """
     executors, step, iteration = _looping(trace, data_ids)
     if not len(executors):
         return np.empty(0, np.intp), np.empty((0, 2), np.int64)
@@ -152,7 +196,9 @@ def _loop_iterations(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt
     return firsts[np.argsort(start[is_first], kind="stable")].astype(np.intp), tie.astype(np.int64)
 
 
-def _looping(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _looping(
+    trace: Trace, data_ids: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Executor events of loops, their step ids and iterations."""
     executors = events_named(trace, (EXECUTOR,))
     step = values_at(executors, *first_ints(trace, "id"), _NO_NUMBER)
@@ -167,10 +213,12 @@ def _looping(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray
 
 
 def fetching_loops(trace: Trace) -> npt.NDArray[np.intp]:
-    """Where iterations begin of loops that fetch their own data inside of one run of a function; none where no loop does.
+    """Where iterations begin of loops that fetch their own data inside of one run of a function; none where
+    no loop does.
 
-    Of `steps_per_execution` these are the fetches (IteratorGetNext) of every run whose iterations fetch, of `for batch in dataset`
-    in a tf.function the calls of the iterator that runs the loop's body (`ReduceIterator::…::Scan`).
+    Of `steps_per_execution` these are the fetches (IteratorGetNext) of every run whose iterations fetch, of
+    `for batch in dataset` in a tf.function the calls of the iterator that runs the loop's body
+    (`ReduceIterator::…::Scan`).
     """
     fetches = events_named(trace, FETCHES)
     step = values_at(fetches, *first_ints(trace, "id"), _NO_NUMBER)
@@ -191,7 +239,9 @@ def _is_loop_body(name: str) -> bool:
 def _claim_by_level(
     trace: Trace, tree: Forest, roots: npt.NDArray[np.intp], levels: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Let roots claim what they cause, highest level first: (roots that made a group, in order; label of each node)."""
+    """Let roots claim what they cause, highest level first: (roots that made a group, in order; label of each
+    node).
+    """
     labels = tree.no_labels()
     made: list[npt.NDArray[np.intp]] = []
     n_made = 0
@@ -208,7 +258,9 @@ def _claim_by_level(
 
 
 def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.intp]) -> Groups:
-    """Name groups after their roots: the graph's type or the root's name, then iteration, step number or group number."""
+    """Name groups after their roots: the graph's type or the root's name, then iteration, step number or
+    group number.
+    """
     implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][order]]
     graph_type = trace.event_stats.texts("graph_type")
     graph_types = dict(zip(graph_type.owner.tolist(), graph_type.value.tolist(), strict=True))
@@ -224,7 +276,9 @@ def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.int
 
 
 def _numbers(trace: Trace, roots: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """Number of each root's iteration or step: its own, else that of the nearest event around it that has one."""
+    """Number of each root's iteration or step: its own, else that of the nearest event around it that has
+    one.
+    """
     kinds = [first_ints(trace, key) for key in ("iter_num", "step_num")]
     own = [values_at(roots, *kind, -1) for kind in kinds]
     result = np.where(own[0] >= 0, own[0], np.where(own[1] >= 0, own[1], _NO_NUMBER))
@@ -244,7 +298,8 @@ def _numbers(trace: Trace, roots: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]
 
 @once
 def eager_ops(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Whether each event ran in eager mode: below an `EagerExecute` that runs a single operation (`is_func` is 0).
+    """Whether each event ran in eager mode: below an `EagerExecute` that runs a single operation (`is_func`
+    is 0).
 
     Where the file says it itself (stat `is_eager`), it is believed.
     """
@@ -259,6 +314,8 @@ def eager_ops(trace: Trace) -> npt.NDArray[np.bool_]:
     if not len(rows) or (is_function != 0).all():
         return result
     tree = forest(trace, rows.astype(np.intp), np.empty((0, 2), np.int64))
-    labels = tree.claim(np.where(is_function == 0, 0, 1).astype(np.int64), rows.astype(np.intp), tree.no_labels())
+    labels = tree.claim(
+        np.where(is_function == 0, 0, 1).astype(np.int64), rows.astype(np.intp), tree.no_labels()
+    )
     eager: npt.NDArray[np.bool_] = tree.spread(labels) == 0
     return eager

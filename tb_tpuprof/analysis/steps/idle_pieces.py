@@ -1,10 +1,12 @@
-"""What threads do while a device waits for them: pieces of steps whose class says only that nothing ran on the device.
+"""What threads do while a device waits for them: pieces of steps whose class says only that nothing ran on
+the device.
 
 step's thread      ├ train ──────────────────────────────────┤
                    ├aten::mm┤ ├item: waits ───┤ ├ Python ──┤
 autograd's thread             ├MmBackward0┤
 device                   ■■■■■■■■■■■■■■■■■■■■■
-pieces             dddddd                      pppppppppp        dispatch, Python: of the time that is nobody's otherwise
+pieces             dddddd                      pppppppppp        dispatch, Python: of the time that is
+nobody's otherwise
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
-_COPIES = re.compile(r"[HD]2[HD] Dispatch|(?:TransferTo|TransferFrom|CopyTo|CopyFrom)\w*|Linearize\w*|Transpose::Execute")
+_COPIES = re.compile(
+    r"[HD]2[HD] Dispatch|(?:TransferTo|TransferFrom|CopyTo|CopyFrom)\w*|Linearize\w*|Transpose::Execute"
+)
 _LAUNCHES = tuple(f"{api}{call}" for api in ("cuda", "hip", "cu") for call in ("Launch", "GraphLaunch"))
 
 
@@ -38,17 +42,31 @@ def of_own_thread(found: Segments, chosen: npt.NDArray[np.bool_], windows: Spans
     """The chosen stretches of a step's own thread, for the time in which devices are idle."""
     which, at, begin, end = clipped(found.start[chosen], found.end[chosen], windows)
     klass = np.full(len(which), TimeClass.UNKNOWN, np.uint8)
-    return Pieces(begin, end, klass, at, found.named[chosen][which], found.event[chosen][which], found.klass[chosen][which])
+    return Pieces(
+        begin,
+        end,
+        klass,
+        at,
+        found.named[chosen][which],
+        found.event[chosen][which],
+        found.klass[chosen][which],
+    )
 
 
 def while_copying(trace: Trace, own: Pieces) -> Pieces:
-    """Calls of a step's own thread, as far as another thread prepares a copy to or from the device meanwhile: they wait for it."""
+    """Calls of a step's own thread, as far as another thread prepares a copy to or from the device meanwhile:
+    they wait for it.
+    """
     names = metadata_names(trace)
     copies = np.zeros(len(names), np.bool_)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
     copies[rows] = [_COPIES.fullmatch(names[row]) is not None for row in rows.tolist()]
     found = np.flatnonzero(copies[trace.events["metadata"]])
-    found = found[~np.isin(trace.event_line[found], np.unique(trace.event_line[own.event]))] if len(own) else found[:0]
+    found = (
+        found[~np.isin(trace.event_line[found], np.unique(trace.event_line[own.event]))]
+        if len(own)
+        else found[:0]
+    )
     found = found[trace.events["duration_ps"][found] > 0]
     if not len(found):
         return no_pieces()
@@ -71,7 +89,9 @@ class _Spans:
 
 
 def of_launching_threads(trace: Trace, windows: Spans, own: npt.NDArray[np.integer]) -> Iterator[Pieces]:
-    """What other threads of the host do in calls that launch work: autograd's, an executor's. `own`: lines of the steps' threads."""
+    """What other threads of the host do in calls that launch work: autograd's, an executor's. `own`: lines of
+    the steps' threads.
+    """
     launches = launch_events(trace)
     for line in np.setdiff1d(np.unique(trace.event_line[launches]), own).tolist():
         rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
@@ -83,13 +103,17 @@ def of_launching_threads(trace: Trace, windows: Spans, own: npt.NDArray[np.integ
         kept = holds[root[owner]]
         which, at, begin, stop = clipped(start[kept], end[kept], windows)
         event = owner[kept][which].astype(np.int64) + rows.start
-        klass, said = (np.full(len(which), one, np.uint8) for one in (TimeClass.UNKNOWN, TimeClass.HOST_COMPUTE))
+        klass, said = (
+            np.full(len(which), one, np.uint8) for one in (TimeClass.UNKNOWN, TimeClass.HOST_COMPUTE)
+        )
         yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event, said)
 
 
 @once
 def launch_events(trace: Trace) -> Rows:
-    """The host's calls that launch kernels, graphs of them or copies: by their names, or because a device's event has their number."""
+    """The host's calls that launch kernels, graphs of them or copies: by their names, or because a device's
+    event has their number.
+    """
     names = metadata_names(trace)
     by_name = np.zeros(len(names), np.bool_)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
@@ -102,7 +126,9 @@ def launch_events(trace: Trace) -> Rows:
 
 
 def by_their_calls(trace: Trace, device: Pieces) -> Pieces:
-    """Work of devices, with each copy's event the host's call that asked for it, where the trace tells: who called is who copies."""
+    """Work of devices, with each copy's event the host's call that asked for it, where the trace tells: who
+    called is who copies.
+    """
     copies = np.isin(device.klass, (TimeClass.HOST_TO_DEVICE, TimeClass.DEVICE_TO_HOST))
     if not copies.any():
         return device

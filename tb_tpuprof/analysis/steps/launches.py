@@ -1,4 +1,5 @@
-"""Launches of kernels on the host, by device and step → how many there were, how long they took, and how long kernels waited.
+"""Launches of kernels on the host, by device and step → how many there were, how long they took, and how long
+kernels waited.
 
 host      ├launch┤├launch┤                    ├launch┤
 stream           ▪kernel   ▪kernel                   ▪kernel
@@ -32,9 +33,11 @@ class Launches:
 
 @dataclass(frozen=True)
 class StepLaunches:
-    """Launches of one device by step (`group` of `analysis.grouping`), in time order. `first` is a step's first launch.
+    """Launches of one device by step (`group` of `analysis.grouping`), in time order. `first` is a step's
+    first launch.
 
-    A launch lasts as long as the call on the host; a kernel's latency is from its launch's end to its start, 0 where it started before.
+    A launch lasts as long as the call on the host; a kernel's latency is from its launch's end to its start,
+    0 where it started before.
     """
 
     group: Int64s

@@ -24,7 +24,9 @@ class StepMarks:
 
 @once
 def step_marks(trace: Trace) -> StepMarks:
-    """The trace's steps; where it has none (devices that ran nothing for them), the user's own annotations on the host."""
+    """The trace's steps; where it has none (devices that ran nothing for them), the user's own annotations on
+    the host.
+    """
     found = steps(trace)
     if len(found):
         order = np.argsort(found.start_ps, kind="stable")

@@ -1,9 +1,11 @@
-"""Stretches of time within steps, each with its class and with the event that says so: what classes of steps are made of.
+"""Stretches of time within steps, each with its class and with the event that says so: what classes of steps
+are made of.
 
-A step's own thread can have millions of them, of a few hundred kinds: it is kept as its events' contexts (`Pieces.own`), so that
-whoever asks says first which of them it tells apart.
+A step's own thread can have millions of them, of a few hundred kinds: it is kept as its events' contexts
+(`Pieces.own`), so that whoever asks says first which of them it tells apart.
 
-    pieces.outline()         one row per piece of other threads and per context of own ones: what is said of it
+    pieces.outline()         one row per piece of other threads and per context of own ones: what is said of
+    it
     pieces.charged(codes)    how long each code of these rows lasts in each step
     pieces.spread(codes)     the stretches over which it stays the same
 """
@@ -28,10 +30,11 @@ _SAME_EVENT = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class OwnThread:
-    """A thread that steps run on, by context: `klass` (of TimeClass) and `named` (metadata row) of each one's own time.
+    """A thread that steps run on, by context: `klass` (of TimeClass) and `named` (metadata row) of each one's
+    own time.
 
-    `first_row`: of its events, of which `start`, `duration`, `parent` (among them) and `context` say what is on when; `first`: an
-    event of each context. `opens`, `closes`, `step`: when the thread is in which step.
+    `first_row`: of its events, of which `start`, `duration`, `parent` (among them) and `context` say what is
+    on when; `first`: an event of each context. `opens`, `closes`, `step`: when the thread is in which step.
     """
 
     first_row: int
@@ -60,7 +63,11 @@ class OwnThread:
         for rows in apart(self.opens, self.closes):
             start, end, window, first, last = stretches(*self._walk(code, rows))
             parts.append(Stretches(start, end, self.step[rows][window], first, last))
-        return parts[0] if len(parts) == 1 else Stretches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return (
+            parts[0]
+            if len(parts) == 1
+            else Stretches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        )
 
     def walk(self, code: Int64s) -> tuple[Any, ...]:
         """The same for `native.charged`, of a thread whose steps do not overlap."""
@@ -69,7 +76,13 @@ class OwnThread:
 
     def _walk(self, code: Int64s, rows: npt.NDArray[np.intp]) -> tuple[Any, ...]:
         codes = np.where(self.klass == TimeClass.UNKNOWN, -1, code).astype(np.int32)
-        return self.start, self.duration, self.parent, (self.context, codes), (self.opens[rows], self.closes[rows])
+        return (
+            self.start,
+            self.duration,
+            self.parent,
+            (self.context, codes),
+            (self.opens[rows], self.closes[rows]),
+        )
 
     def of_steps(self, place: Int64s) -> OwnThread:
         """In the steps that have a `place` alone, which is then their number."""
@@ -78,7 +91,9 @@ class OwnThread:
 
 
 class Stretches(NamedTuple):
-    """One row per stretch: the step that it is in, and the first and the last event in it, as rows of the thread."""
+    """One row per stretch: the step that it is in, and the first and the last event in it, as rows of the
+    thread.
+    """
 
     start: Int64s
     end: Int64s
@@ -108,11 +123,11 @@ def apart(opens: Int64s, closes: Int64s) -> list[npt.NDArray[np.intp]]:
 class Pieces:
     """One row per stretch; times in ps. `klass`: of TimeClass; `step`: index of the step that it lies in.
 
-    `named`: the metadata row that names it, on the steps' own threads; -1 for work of other threads and of devices.
-    `event`: the innermost event on the steps' own threads, elsewhere the event that is counted; `last`: where a stretch of an own
-    thread is of several events, the last of them.
-    `said`: what the thread says that it does. The same as `klass`, but for time in which devices are idle: that has no class of its own.
-    `own`: threads whose stretches are still to be made (see the module's text).
+    `named`: the metadata row that names it, on the steps' own threads; -1 for work of other threads and of
+    devices. `event`: the innermost event on the steps' own threads, elsewhere the event that is counted;
+    `last`: where a stretch of an own thread is of several events, the last of them. `said`: what the thread
+    says that it does. The same as `klass`, but for time in which devices are idle: that has no class of its
+    own. `own`: threads whose stretches are still to be made (see the module's text).
     """
 
     start: Int64s
@@ -148,17 +163,34 @@ class Pieces:
             every = thread.stretches(mine)
             context = thread.context[every.first]
             event, last = (rows.astype(np.int64) + thread.first_row for rows in (every.first, every.last))
-            found.append(Pieces(every.start, every.end, thread.klass[context], every.step, thread.named[context], event, last=last))
+            found.append(
+                Pieces(
+                    every.start,
+                    every.end,
+                    thread.klass[context],
+                    every.step,
+                    thread.named[context],
+                    event,
+                    last=last,
+                )
+            )
         return joined(found)
 
     def charged(self, code: Int64s, steps: tuple[Int64s, Int64s], n: int) -> tuple[Int64s, Int64s]:
-        """Time of each step (starts, ends) in which each of `n` codes, up to 256, is the highest that is on: [steps, codes].
+        """Time of each step (starts, ends) in which each of `n` codes, up to 256, is the highest that is on:
+        [steps, codes].
 
-        `code`: of each row of the outline; none is below 1 but for those that are left out, as the time is of code 0 in which nothing is
-        on. Also [3, codes]: how many stretches each code has, and from when to when the longest lasts.
+        `code`: of each row of the outline; none is below 1 but for those that are left out, as the time is of
+        code 0 in which nothing is on. Also [3, codes]: how many stretches each code has, and from when to
+        when the longest lasts.
         """
         kept = np.flatnonzero(code[: len(self)] >= 0)
-        events: tuple[npt.NDArray[Any], ...] = self.start[kept], self.end[kept], code[kept].astype(np.uint8), self.step[kept]
+        events: tuple[npt.NDArray[Any], ...] = (
+            self.start[kept],
+            self.end[kept],
+            code[kept].astype(np.uint8),
+            self.step[kept],
+        )
         alone: tuple[Any, ...] = ()
         for thread, mine in self._by_thread(code):
             if len(self.own) == 1 and len(apart(thread.opens, thread.closes)) == 1:
@@ -184,7 +216,9 @@ class Pieces:
         return Pieces(**{one.name: getattr(self, one.name)[rows] for one in fields(Pieces)[:-1]})
 
     def of_steps(self, number: Int64s, kept: Int64s) -> Pieces:
-        """Those of the steps whose numbers are in `kept`, in that order. `number`: of each step that `step` counts."""
+        """Those of the steps whose numbers are in `kept`, in that order. `number`: of each step that `step`
+        counts.
+        """
         place = {value: at for at, value in enumerate(kept.tolist())}
         at = np.array([place.get(value, -1) for value in number.tolist()], np.int64)
         found = self.take(np.flatnonzero(at[self.step] >= 0))
@@ -193,7 +227,9 @@ class Pieces:
 
 def joined(parts: Sequence[Pieces]) -> Pieces:
     """All rows of several, and all their own threads."""
-    columns = {one.name: np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Pieces)[:-1]}
+    columns = {
+        one.name: np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Pieces)[:-1]
+    }
     return Pieces(**columns, own=tuple(thread for part in parts for thread in part.own))
 
 

@@ -8,9 +8,9 @@ A loop that calls it several times in turn, each time with other work after it, 
     thread   │update│ draw │update│ score │update│ save │update│ draw │ …
     step     ├───────────────────────────────────────┤├─────────────── …
 
-Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that whose calls are spread most evenly over the loop, and at
-least a millisecond apart on average (or their runs are): neither one of the many small programs of a step nor one that only every n-th
-step calls.
+Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that whose calls are spread most
+evenly over the loop, and at least a millisecond apart on average (or their runs are): neither one of the many
+small programs of a step nor one that only every n-th step calls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _FEW_TURNS = 3
 
 @once
 def main_calls(trace: Trace) -> Rows:
-    """The calls of the main program on the thread that calls most, by start; none where no program is called three times."""
+    """The calls of the main program on the thread that calls most, by start; none where no program is called
+    three times.
+    """
     names = metadata_names(trace)
     on_host = np.isin(trace.metadata["plane"], planes(trace).hosts)
     for prefix in _CALLS:
@@ -71,12 +73,15 @@ def n_phases(trace: Trace) -> int:
     metadata, start = trace.events["metadata"], trace.events["start_ps"]
     same = np.flatnonzero((metadata == metadata[rows[0]]) & (trace.event_line == trace.event_line[rows[0]]))
     above = parents(trace)[same]
-    same = same[(above < 0) | (metadata[above] != metadata[rows[0]])]  # a call of JAX is written twice, one inside of the other
+    same = same[
+        (above < 0) | (metadata[above] != metadata[rows[0]])
+    ]  # a call of JAX is written twice, one inside of the other
     return max(int((start[same] < start[rows[1]]).sum() - (start[same] < start[rows[0]]).sum()), 1)
 
 
 def _units(trace: Trace, calls: Rows) -> Rows:
-    """What each call (ascending by start) is part of in its loop: the event around it right inside of that which holds them all.
+    """What each call (ascending by start) is part of in its loop: the event around it right inside of that
+    which holds them all.
 
     fit     ├ train_step ──────────┤├ train_step ──────────┤     the loop's frame holds all calls
               MatMul  MatMul           MatMul  MatMul         two units of two calls
@@ -102,7 +107,9 @@ def _is_ordered(trace: Trace, calls: Rows) -> bool:
 
 
 def _n_phases(trace: Trace, calls: Rows) -> int:
-    """The number of calls that make a turn: after each of them the loop calls something that it calls after no other one."""
+    """The number of calls that make a turn: after each of them the loop calls something that it calls after
+    no other one.
+    """
     n = len(calls)
     if n < 2 * _FEW_TURNS:
         return 1
@@ -111,22 +118,30 @@ def _n_phases(trace: Trace, calls: Rows) -> int:
     if not (around == around[0]).all():
         return 1
     beside = np.flatnonzero((parent == around[0]) & (trace.event_line == trace.event_line[calls[0]]))
-    turn = np.searchsorted(trace.events["start_ps"][calls], trace.events["start_ps"][beside], side="right") - 1
+    turn = (
+        np.searchsorted(trace.events["start_ps"][calls], trace.events["start_ps"][beside], side="right") - 1
+    )
     what = trace.events["metadata"][beside].astype(np.int64)
     pairs = np.unique((what * n + turn)[turn >= 0])
     _, first, count = np.unique(pairs // n, return_index=True, return_counts=True)
     found: set[tuple[int, int]] = set()
-    for at, some in zip(first[count >= _FEW_TURNS].tolist(), count[count >= _FEW_TURNS].tolist(), strict=True):
+    for at, some in zip(
+        first[count >= _FEW_TURNS].tolist(), count[count >= _FEW_TURNS].tolist(), strict=True
+    ):
         turns = pairs[at : at + some] % n
         every = int(turns[1] - turns[0])
         is_whole = turns[0] < every and n - 1 - turns[-1] < every
         if 2 <= every <= _MOST_PHASES and is_whole and (np.diff(turns) == every).all():
             found.add((every, int(turns[0])))
-    return next((every for every in range(2, _MOST_PHASES + 1) if all((every, at) in found for at in range(every))), 1)
+    return next(
+        (every for every in range(2, _MOST_PHASES + 1) if all((every, at) in found for at in range(every))), 1
+    )
 
 
 def _done(trace: Trace, rows: Rows) -> npt.NDArray[np.int64]:
-    """When the run of each call ended, in ps; 0 where that is not known. Calls of a thread that does not wait can all come at once."""
+    """When the run of each call ended, in ps; 0 where that is not known. Calls of a thread that does not wait
+    can all come at once.
+    """
     start = trace.events["start_ps"][rows]
     order = np.argsort(start, kind="stable")
     call, until = run_ends(trace)
@@ -144,7 +159,9 @@ def _main(trace: Trace, rows: Rows) -> Rows:
     used, at = np.unique(trace.events["metadata"][rows], return_inverse=True)
     # A function of TensorFlow that is traced again has another number.
     labels = np.array([_NUMBERED.sub(r"\1", names[row]) for row in used.tolist()], np.str_)
-    found, which, count = np.unique(labels[at] if len(used) else labels, return_inverse=True, return_counts=True)
+    found, which, count = np.unique(
+        labels[at] if len(used) else labels, return_inverse=True, return_counts=True
+    )
     start = trace.events["start_ps"][rows].astype(np.int64)
     begin, end, done = int(start.min(initial=0)), int(start.max(initial=0)), _done(trace, rows)
     pause = np.full(len(found), np.iinfo(np.int64).max)

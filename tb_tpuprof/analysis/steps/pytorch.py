@@ -1,13 +1,14 @@
-"""Steps that PyTorch's profiler marks on the host (`ProfilerStep#n`): what devices did, and how long the host waited for its data loader.
+"""Steps that PyTorch's profiler marks on the host (`ProfilerStep#n`): what devices did, and how long the host
+waited for its data loader.
 
     host     ├ ProfilerStep#3 ──────────────┤├ ProfilerStep#4 ─────────── …
               ├ DataLoader ──┤ ├launch┤
     streams  ▒▒▒▒ (step 2's)       ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ (step 3's)
     charged  ccccciiiiiiiiiiii.....cccccccccc|cccccccccc …
 
-A marker lasts from one `prof.step()` to the next, so the markers add up to the loop's time. A window's time is charged by what runs in it:
-kernels that an earlier step launched are busy time of the window in which they run, so no window is busier than it is long. Waiting
-for the loader counts where no kernel runs meanwhile.
+A marker lasts from one `prof.step()` to the next, so the markers add up to the loop's time. A window's time
+is charged by what runs in it: kernels that an earlier step launched are busy time of the window in which they
+run, so no window is busier than it is long. Waiting for the loader counts where no kernel runs meanwhile.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _SINGLE = "_SingleProcessDataLoaderIter"
 class LoaderWait:
     """Fetching batches in a host's steps: by which name most of it, in how many steps, for how long.
 
-    `total_ps`: in all windows; `hidden_ps`: of that while kernels ran, which costs nothing. `steps_ps`: length of all windows.
+    `total_ps`: in all windows; `hidden_ps`: of that while kernels ran, which costs nothing. `steps_ps`:
+    length of all windows.
     """
 
     name: str
@@ -79,7 +81,11 @@ class Windows:
 def windows(trace: Trace) -> Windows:
     """The host's step markers that last, by start; none where the profiler marked no steps."""
     rows = events_named(trace, (MARKER,))
-    on_host = np.isin(trace.lines["plane"][trace.lines_at(rows)], planes(trace).hosts) if len(rows) else np.empty(0, np.bool_)
+    on_host = (
+        np.isin(trace.lines["plane"][trace.lines_at(rows)], planes(trace).hosts)
+        if len(rows)
+        else np.empty(0, np.bool_)
+    )
     rows = rows[on_host & ~planes(trace).is_derived_line[trace.lines_at(rows)]] if len(rows) else rows
     group = groups(trace).group[rows].astype(np.int64)
     rows, group = rows[group >= 0], group[group >= 0]
@@ -91,13 +97,19 @@ def windows(trace: Trace) -> Windows:
 
 
 def window_parts(trace: Trace) -> StepParts:
-    """The markers, and in each what its devices' streams and the data loader did, whichever step they belong to."""
+    """The markers, and in each what its devices' streams and the data loader did, whichever step they belong
+    to.
+    """
     found = windows(trace)
-    rows = np.concatenate([np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)])
+    rows = np.concatenate(
+        [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
+    )
     loader = loader_events(trace)
     start = np.concatenate((trace.events["start_ps"][rows], trace.events["start_ps"][loader]))
     end = start + np.concatenate((trace.events["duration_ps"][rows], trace.events["duration_ps"][loader]))
-    klass = np.concatenate((gpu_classes(trace, rows), np.full(len(loader), TimeClass.HOST_WAIT_INPUT, np.uint8)))
+    klass = np.concatenate(
+        (gpu_classes(trace, rows), np.full(len(loader), TimeClass.HOST_WAIT_INPUT, np.uint8))
+    )
     event, window = overlapping(start, end, found)
     launched = _that_launched(trace, rows[np.isin(klass[: len(rows)], _COMPUTES)], found)
     none = np.zeros(len(launched), np.int64)
@@ -110,7 +122,9 @@ def window_parts(trace: Trace) -> StepParts:
 
 
 def _that_launched(trace: Trace, kernels: Rows, found: Windows) -> Rows:
-    """Windows of steps that launched kernels, wherever these ran: such a step computes, though perhaps after its window."""
+    """Windows of steps that launched kernels, wherever these ran: such a step computes, though perhaps after
+    its window.
+    """
     return np.flatnonzero(np.isin(found.group, groups(trace).group[kernels]))
 
 
@@ -138,23 +152,34 @@ def loader_wait_in(trace: Trace, found: Windows) -> LoaderWait | None:
     first = np.maximum(start[event], found.start[window])
     last = np.minimum(start[event] + trace.events["duration_ps"][rows][event], found.end[window])
     by_name = np.bincount(trace.events["metadata"][rows[event]], weights=last - first)
-    kernels = np.concatenate([np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)])
+    kernels = np.concatenate(
+        [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
+    )
     kernels = kernels[np.isin(gpu_classes(trace, kernels), _COMPUTES)]
-    begin, stop = trace.events["start_ps"][kernels], trace.events["start_ps"][kernels] + trace.events["duration_ps"][kernels]
+    begin, stop = (
+        trace.events["start_ps"][kernels],
+        trace.events["start_ps"][kernels] + trace.events["duration_ps"][kernels],
+    )
     total, busy = union_ps(first, last), union_ps(begin, stop)
     both = union_ps(np.append(first, begin), np.append(last, stop))
     name = trace.strings.get(int(trace.metadata["name"][int(by_name.argmax())]))
-    return LoaderWait(name, len(np.unique(window)), total, total + busy - both, int((found.end - found.start).sum()))
+    return LoaderWait(
+        name, len(np.unique(window)), total, total + busy - both, int((found.end - found.start).sum())
+    )
 
 
 def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
     """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
     found, time_ps = loader_wait_in(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
-    return (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
+    return (
+        (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
+    )
 
 
 def late_notice(trace: Trace) -> tuple[Notice, ...]:
-    """Says so where devices still work on the marked steps for long after the last of them ended on the host."""
+    """Says so where devices still work on the marked steps for long after the last of them ended
+    on the host.
+    """
     found = windows(trace)
     if not len(found.row) or not planes(trace).gpus:
         return ()
@@ -167,4 +192,11 @@ def late_notice(trace: Trace) -> tuple[Notice, ...]:
         return ()
     late = f"they worked {format_time(late_ps)} on the marked steps after the last one ended"
     text = f"{trace.info.host}: the host ran ahead of its devices: {late}."
-    return (Notice("info", text, "Step times are the host's. Profile more steps, until launches wait for the device, to see its pace."),)
+    return (
+        Notice(
+            "info",
+            text,
+            "Step times are the host's. Profile more steps, until launches wait for the device, to see its "
+            "pace.",
+        ),
+    )

@@ -15,14 +15,20 @@ from tb_tpuprof.units import format_fraction, format_time
 
 @once
 def loader_wait(trace: Trace) -> LoaderWait | None:
-    """How long the steps that pages show fetch batches, all of them together; None where no fetch was traced in them."""
+    """How long the steps that pages show fetch batches, all of them together; None where no fetch was traced
+    in them.
+    """
     found = windows(trace)
     shown = np.flatnonzero(np.isin(found.group, steps(trace).number))
-    return loader_wait_in(trace, Windows(found.row[shown], found.group[shown], found.start[shown], found.end[shown]))
+    return loader_wait_in(
+        trace, Windows(found.row[shown], found.group[shown], found.start[shown], found.end[shown])
+    )
 
 
 def loader_sentence(found: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
-    """What fetching batches takes of the steps of the host that fetches longest, by name; empty where none fetches."""
+    """What fetching batches takes of the steps of the host that fetches longest, by name; empty where none
+    fetches.
+    """
     known = [(wait, host) for wait, host in zip(found, hosts, strict=True) if wait]
     if not known:
         return ""

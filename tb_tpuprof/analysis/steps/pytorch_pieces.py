@@ -1,4 +1,6 @@
-"""The pieces that PyTorch's steps are made of: what streams run, the loader, and what the host does while no kernel runs."""
+"""The pieces that PyTorch's steps are made of: what streams run, the loader, and what the host does while no
+kernel runs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
 from tb_tpuprof.analysis.steps.classes import TimeClass, host_classes
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
-from tb_tpuprof.analysis.steps.idle_pieces import by_their_calls, launch_events, of_launching_threads, of_own_thread
+from tb_tpuprof.analysis.steps.idle_pieces import (
+    by_their_calls,
+    launch_events,
+    of_launching_threads,
+    of_own_thread,
+)
 from tb_tpuprof.analysis.steps.pieces import Pieces, joined
 from tb_tpuprof.analysis.steps.pytorch import Windows, loader_events, windows
 from tb_tpuprof.analysis.steps.record import Steps
@@ -29,15 +36,21 @@ Int64s = npt.NDArray[np.int64]
 def pytorch_pieces(trace: Trace, steps: Steps) -> Pieces:
     """Those of the given steps: their times by class add up to the steps' own."""
     marked = windows(trace)
-    chosen = np.array([int(np.flatnonzero((marked.group == n) & (marked.start == s))[0]) for n, s in _keys(steps)], np.intp)
+    chosen = np.array(
+        [int(np.flatnonzero((marked.group == n) & (marked.start == s))[0]) for n, s in _keys(steps)], np.intp
+    )
     found = Windows(marked.row[chosen], marked.group[chosen], marked.start[chosen], marked.end[chosen])
     order = np.argsort(found.start, kind="stable")
     ordered = Windows(found.row[order], found.group[order], found.start[order], found.end[order])
-    rows = np.concatenate([np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)])
+    rows = np.concatenate(
+        [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
+    )
     start = trace.events["start_ps"][rows]
     which, at, *span = clipped(start, start + trace.events["duration_ps"][rows], ordered)
     unnamed = np.full(len(which), -1, np.int64)
-    device = Pieces(span[0], span[1], gpu_classes(trace, rows)[which], at, unnamed, rows[which].astype(np.int64))
+    device = Pieces(
+        span[0], span[1], gpu_classes(trace, rows)[which], at, unnamed, rows[which].astype(np.int64)
+    )
     every = joined([by_their_calls(trace, device), *_of_host(trace, ordered)])
     return every.of_steps(ordered.group, steps.number)
 
@@ -47,7 +60,9 @@ def _keys(steps: Steps) -> Iterator[tuple[int, int]]:
 
 
 def _of_host(trace: Trace, found: Windows) -> Iterator[Pieces]:
-    """The loader, whatever runs beside it; and what else the steps' threads and those that launch kernels do."""
+    """The loader, whatever runs beside it; and what else the steps' threads and those that launch
+    kernels do.
+    """
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
     own = np.unique(trace.event_line[found.row])
     for line in own.tolist():
@@ -97,7 +112,11 @@ def _without_steps_as_loaders(trace: Trace, line: int, told: Segments) -> Segmen
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     parent = parents_within(trace, rows)
     names = metadata_names(trace)
-    kernels = [row for row in launch_events(trace).tolist() if rows.start <= row < rows.stop and "Launch" in names[_name(trace, row)]]
+    kernels = [
+        row
+        for row in launch_events(trace).tolist()
+        if rows.start <= row < rows.stop and "Launch" in names[_name(trace, row)]
+    ]
     holds = np.zeros(len(parent), np.bool_)
     at = np.array(kernels, np.intp) - rows.start
     while len(at):
@@ -109,7 +128,9 @@ def _without_steps_as_loaders(trace: Trace, line: int, told: Segments) -> Segmen
     loader = nearest(parent, (kind == Kind.LOADER) | (kind == Kind.NEXT))
     wrong = (loader >= 0) & holds[loader]
     mine = told.event - rows.start
-    is_frame = np.array([frame_of(name) is not None for name in names], np.bool_)[trace.events["metadata"][told.event]]
+    is_frame = np.array([frame_of(name) is not None for name in names], np.bool_)[
+        trace.events["metadata"][told.event]
+    ]
     klass = told.klass.copy()
     klass[wrong[mine] & (klass == TimeClass.HOST_WAIT_LOADER)] = TimeClass.HOST_COMPUTE
     klass[wrong[mine] & is_frame & (told.klass == TimeClass.HOST_WAIT_LOADER)] = TimeClass.HOST_PYTHON

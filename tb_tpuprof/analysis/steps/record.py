@@ -1,4 +1,6 @@
-"""What a step is: its time, and what that went into; and how steps are put together from markers and events."""
+"""What a step is: its time, and what that went into; and how steps are put together from markers
+and events.
+"""
 
 from __future__ import annotations
 
@@ -44,16 +46,17 @@ class FirstStep:
 
 @dataclass(frozen=True)
 class Steps:
-    """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to `duration_ps[i]`.
+    """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to
+    `duration_ps[i]`.
 
-    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to the next,
-    where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `program` (from one call of a
-    loop's main program to the next), `device` (the accelerator's own steps), or empty (none found).
-    `how`: from when to when a step lasts (see `windows.py`).
-    `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
-    the capture may have cut them; `first` describes the first of these. `n_unmarked_runs`: runs of programs on a
-    TPU core that marks no steps, where none were found.
-    `waits`: what the steps' own threads waited for or ran in Python, longest first.
+    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a
+    tf.function to the next, where nothing else marks steps), `iteration` (of a loop that fetches its data
+    inside of one run), `program` (from one call of a loop's main program to the next), `device` (the
+    accelerator's own steps), or empty (none found). `how`: from when to when a step lasts (see `windows.py`).
+    `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps
+    left out because the capture may have cut them; `first` describes the first of these. `n_unmarked_runs`:
+    runs of programs on a TPU core that marks no steps, where none were found. `waits`: what the steps' own
+    threads waited for or ran in Python, longest first.
     """
 
     number: Int64s
@@ -86,7 +89,9 @@ class Steps:
 def no_steps(n_incomplete: int = 0, n_unmarked_runs: int = 0) -> Steps:
     """The result where no steps are found."""
     none = np.empty(0, np.int64)
-    return Steps(none, (), none, none, np.empty((0, N_CLASSES), np.int64), "", n_incomplete, 0, n_unmarked_runs)
+    return Steps(
+        none, (), none, none, np.empty((0, N_CLASSES), np.int64), "", n_incomplete, 0, n_unmarked_runs
+    )
 
 
 @dataclass(frozen=True)
@@ -121,32 +126,45 @@ def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], so
     names = groups(trace).names
     name = tuple(names.get(i, str(i)) for i in number[kept].tolist())
     n_left_out = len(number) - len(kept)
-    return trimmed(Steps(number[kept], name, first[kept], (last - first)[kept], class_ps[kept], source, n_left_out))
+    return trimmed(
+        Steps(number[kept], name, first[kept], (last - first)[kept], class_ps[kept], source, n_left_out)
+    )
 
 
 def trimmed(found: Steps) -> Steps:
     """Leave out the first and the last step of more than five: the capture's start and end fall into them.
 
-    (The first is often the slowest by far: it holds compilation, or the profiler's own start.) A last step that was left out already,
-    because no other begins after it, is not left out twice.
+    (The first is often the slowest by far: it holds compilation, or the profiler's own start.) A last step
+    that was left out already, because no other begins after it, is not left out twice.
     """
     if len(found) <= _TRIM_ABOVE:
         return found
     kept = slice(1, None if found.n_trimmed else -1)
     waits = tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in found.waits)
     return replace(
-        found, number=found.number[kept], name=found.name[kept], start_ps=found.start_ps[kept], duration_ps=found.duration_ps[kept],
-        class_ps=found.class_ps[kept], n_trimmed=2, waits=waits, first=_first_step(found),
-    )  # fmt: skip
+        found,
+        number=found.number[kept],
+        name=found.name[kept],
+        start_ps=found.start_ps[kept],
+        duration_ps=found.duration_ps[kept],
+        class_ps=found.class_ps[kept],
+        n_trimmed=2,
+        waits=waits,
+        first=_first_step(found),
+    )
 
 
 def _first_step(found: Steps) -> FirstStep:
     usual = int(np.median(found.duration_ps[1:]))
-    return FirstStep(found.name[0], int(found.start_ps[0]), int(found.duration_ps[0]), usual, found.class_ps[0])
+    return FirstStep(
+        found.name[0], int(found.start_ps[0]), int(found.duration_ps[0]), usual, found.class_ps[0]
+    )
 
 
 def longest_markers(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s, Rows]:
-    """Group, start and end of the longest marker of each group (the first of equals), by group; and which markers these are."""
+    """Group, start and end of the longest marker of each group (the first of equals), by group; and which
+    markers these are.
+    """
     order = np.lexsort((-(end - start), group))
     ordered = group[order]
     chosen = order[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]

@@ -1,7 +1,8 @@
 """Steps: when each ran, how long it took, and what its time went into.
 
 markers        ├── train 7 ──────┤├── train 8 ────┤        a step's time is that of its longest marker
-its events       ░░input░░▒compute▒                        each moment is charged to the highest class that is active
+its events       ░░input░░▒compute▒                        each moment is charged to the highest class that is
+active
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ Rows = npt.NDArray[np.intp]
 def steps(trace: Trace) -> Steps:
     """The steps of a trace: of its devices if it has any, else of its host.
 
-    A step is kept if it has a marker of some length and if something was computed in it: on the device, or on the host
-    where there is no device. Source of the rules: OpenXLA's profiler (`xplane_to_step_events`, `step_events_to_steps_db`).
+    A step is kept if it has a marker of some length and if something was computed in it: on the device, or on
+    the host where there is no device. Source of the rules: OpenXLA's profiler (`xplane_to_step_events`,
+    `step_events_to_steps_db`).
     """
     return step_pieces(trace)[0]
 
@@ -66,7 +68,9 @@ def step_pieces(trace: Trace) -> tuple[Steps, Pieces | None]:
 
 
 def host_parts(trace: Trace) -> StepParts:
-    """Annotations and counted events of the host's threads. Events inside another of their class add nothing and are left out."""
+    """Annotations and counted events of the host's threads. Events inside another of their class add nothing
+    and are left out.
+    """
     group = groups(trace).group
     none = np.empty(0, np.int64)
     if not (group >= 0).any():

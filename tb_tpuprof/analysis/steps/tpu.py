@@ -1,4 +1,6 @@
-"""Steps of TPUs: the device's own `Steps` line, and the self times of its operations by category, averaged over the cores."""
+"""Steps of TPUs: the device's own `Steps` line, and the self times of its operations by category, averaged
+over the cores.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,14 @@ _CLASS_OF_CATEGORY = {
     "recv": TimeClass.DEVICE_TO_DEVICE,
     "recv-done": TimeClass.DEVICE_TO_DEVICE,
 }
-_COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast")
+_COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "all-to-all",
+    "reduce-scatter",
+    "collective-permute",
+    "collective-broadcast",
+)
 
 
 def category_class(category: str) -> TimeClass:
@@ -39,7 +48,9 @@ def category_class(category: str) -> TimeClass:
 
 
 def tpu_steps(trace: Trace) -> Steps:
-    """Steps that every TensorCore has. A step lasts as long as on its slowest core; the rest beside its operations is `other`."""
+    """Steps that every TensorCore has. A step lasts as long as on its slowest core; the rest beside its
+    operations is `other`.
+    """
     cores = [found for found in _markers(trace).values() if len(found[0])]
     if not cores:
         return no_steps(n_unmarked_runs=_unmarked_runs(trace))
@@ -51,7 +62,9 @@ def tpu_steps(trace: Trace) -> Steps:
     at = [np.searchsorted(core[0], number) for core in cores]
     start = np.min([core[1][i] for core, i in zip(cores, at, strict=True)], axis=0)
     duration = np.max([core[2][i] for core, i in zip(cores, at, strict=True)], axis=0)
-    class_ps = np.sum([_class_ps(trace, plane, number) for plane in planes(trace).tensor_cores], axis=0) // len(cores)
+    class_ps = np.sum(
+        [_class_ps(trace, plane, number) for plane in planes(trace).tensor_cores], axis=0
+    ) // len(cores)
     busy = class_ps[:, 1:].sum(axis=1)
     over = np.maximum(busy - duration, 0)
     class_ps[:, TimeClass.DEVICE_COMPUTE_32] -= np.minimum(over, class_ps[:, TimeClass.DEVICE_COMPUTE_32])
@@ -59,12 +72,19 @@ def tpu_steps(trace: Trace) -> Steps:
     names = groups(trace).names
     kept = np.flatnonzero((duration > 0) & (class_ps[:, 0] >= 0))
     name = tuple(names.get(i, str(i)) for i in number[kept].tolist())
-    return Steps(number[kept], name, start[kept], duration[kept], class_ps[kept], "device", len(number) - len(kept))
+    return Steps(
+        number[kept], name, start[kept], duration[kept], class_ps[kept], "device", len(number) - len(kept)
+    )
 
 
 def _unmarked_runs(trace: Trace) -> int:
-    """Runs of programs on the busiest core. They are no steps: which of them belong together the trace does not tell."""
-    runs = [trace.lines["n_events"][lines_named(trace, plane, MODULE_LINES)].sum() for plane in planes(trace).tensor_cores]
+    """Runs of programs on the busiest core. They are no steps: which of them belong together the trace does
+    not tell.
+    """
+    runs = [
+        trace.lines["n_events"][lines_named(trace, plane, MODULE_LINES)].sum()
+        for plane in planes(trace).tensor_cores
+    ]
     return int(max(runs, default=0))
 
 

@@ -1,4 +1,6 @@
-"""Steps on TPUs: the device's own step (or module) events are grouped by the host's launches, or counted in lock-step."""
+"""Steps on TPUs: the device's own step (or module) events are grouped by the host's launches, or counted in
+lock-step.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ Int64s = npt.NDArray[np.int64]
 
 
 def grouping_lines(trace: Trace) -> dict[int, int]:
-    """For each TPU plane the line that divides it into steps: `Steps` if it has events, else `XLA Modules`."""
+    """For each TPU plane the line that divides it into steps: `Steps` if it has events, else `XLA
+    Modules`.
+    """
     result = {}
     roles = planes(trace)
     for plane in (*roles.tensor_cores, *roles.sparse_cores):
@@ -25,7 +29,9 @@ def grouping_lines(trace: Trace) -> dict[int, int]:
 
 
 def credited(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The event that stands for each event in the graph: on TPU planes the step that contains it (-1: none), else itself."""
+    """The event that stands for each event in the graph: on TPU planes the step that contains it (-1: none),
+    else itself.
+    """
     lines = grouping_lines(trace)
     if not lines or not len(events):
         return events
@@ -46,8 +52,12 @@ def credited(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int3
     return result
 
 
-def group_devices(trace: Trace, lines: dict[int, int], group: npt.NDArray[np.int32], n_groups: int) -> npt.NDArray[np.int32]:
-    """Number steps 0, 1, 2 … on every core alike if the host's roots reached none, then hand their groups to all they overlap."""
+def group_devices(
+    trace: Trace, lines: dict[int, int], group: npt.NDArray[np.int32], n_groups: int
+) -> npt.NDArray[np.int32]:
+    """Number steps 0, 1, 2 … on every core alike if the host's roots reached none, then hand their groups to
+    all they overlap.
+    """
     group = group.copy()
     cores = [plane for plane in planes(trace).tensor_cores if plane in lines]
     if all((group[line_events(trace, lines[plane])] < 0).all() for plane in cores):

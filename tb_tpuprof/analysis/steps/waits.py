@@ -6,9 +6,9 @@
               │     sleep ───────┤                        │
     charged   ..iiiiiiiiiiiiiiiiiiiiiii..ccccccccccccccccc..     the innermost thing that says something wins
 
-A call of the runtime or an operation computes, whatever Python it calls. A frame or annotation that hands over data makes what
-lies inside it input; a frame that sleeps, locks, polls or reads waits; other frames, and annotations that nothing traced covers,
-are Python. What encloses whole steps says nothing of any of them.
+A call of the runtime or an operation computes, whatever Python it calls. A frame or annotation that hands
+over data makes what lies inside it input; a frame that sleeps, locks, polls or reads waits; other frames, and
+annotations that nothing traced covers, are Python. What encloses whole steps says nothing of any of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.line_contexts import LineContexts, innermost, line_contexts, nearest, parents_within
+from tb_tpuprof.analysis.events.line_contexts import (
+    LineContexts,
+    innermost,
+    line_contexts,
+    nearest,
+    parents_within,
+)
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import parents
@@ -34,17 +40,22 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 SAID_BY_PYTHON = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_WAIT_LOADER)
-_MARKS, _HOLDS, _COMPILES = 128, 256, 512  # a step's marker, what one lies in, what compiles in: beside the class of the event
+_MARKS, _HOLDS, _COMPILES = (
+    128,
+    256,
+    512,
+)  # a step's marker, what one lies in, what compiles in: beside the class of the event
 _AT_ONCE = 200
 _CONTEXT_STATS = ("_p", "_c", "correlation_id")  # of the runtime's events, never of a user's annotation
 
 
 @dataclass(frozen=True)
 class StepWait:
-    """One thing that steps wait for, or Python that they run. `time_ps`: in each step, where nothing traced computed meanwhile.
+    """One thing that steps wait for, or Python that they run. `time_ps`: in each step, where nothing traced
+    computed meanwhile.
 
-    `kind`: HOST_WAIT_LOADER (data), HOST_WAIT or HOST_PYTHON. `name`: a function or annotation; `file` and `line` of the function's
-    definition, empty and 0 for annotations.
+    `kind`: HOST_WAIT_LOADER (data), HOST_WAIT or HOST_PYTHON. `name`: a function or annotation; `file` and
+    `line` of the function's definition, empty and 0 for annotations.
     """
 
     kind: TimeClass
@@ -66,7 +77,9 @@ class StepWait:
 
 @dataclass(frozen=True)
 class Told:
-    """What a line's contexts say of their own time: `klass` of TimeClass (UNKNOWN: nothing), `named`: the metadata row that says so."""
+    """What a line's contexts say of their own time: `klass` of TimeClass (UNKNOWN: nothing), `named`: the
+    metadata row that says so.
+    """
 
     line: LineContexts
     klass: npt.NDArray[np.uint8]
@@ -75,7 +88,8 @@ class Told:
 
 @dataclass(frozen=True)
 class Segments:
-    """Stretches of a line, in order: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that says so.
+    """Stretches of a line, in order: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that
+    says so.
 
     `event`: the innermost event that is on.
     """
@@ -92,7 +106,9 @@ class Segments:
 
 @once
 def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
-    """Kind of each metadata row of the host's planes by its name; operations of XLA and contexts of the runtime are none."""
+    """Kind of each metadata row of the host's planes by its name; operations of XLA and contexts of the
+    runtime are none.
+    """
     result = np.zeros(len(trace.metadata), np.uint8)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
     names = metadata_names(trace)
@@ -109,7 +125,9 @@ def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
 
 
 def _calls_of_functions(trace: Trace) -> npt.NDArray[np.integer]:
-    """Metadata rows of events that are calls of a tf.function, under the function's name: what directly holds their execution."""
+    """Metadata rows of events that are calls of a tf.function, under the function's name: what directly holds
+    their execution.
+    """
     above = parents(trace)
     around = above[events_named(trace, ("TFE_Py_ExecuteCancelable",))]
     kinds = _frames(trace)
@@ -134,15 +152,25 @@ def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bo
     if not kinds.any():
         return False
     offsets = trace.line_offsets
-    return any(bool(classes_of(trace.events["metadata"][offsets[i] : offsets[i + 1]], kinds).any()) for i in lines.tolist())
+    return any(
+        bool(classes_of(trace.events["metadata"][offsets[i] : offsets[i + 1]], kinds).any())
+        for i in lines.tolist()
+    )
 
 
-def told_of(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool, has_device: bool = False) -> Told:
+def told_of(
+    trace: Trace,
+    line: int,
+    event_class: npt.NDArray[np.uint8],
+    markers: Rows,
+    are_steps: bool,
+    has_device: bool = False,
+) -> Told:
     """What the innermost event that says something says of a line's time (see the module's picture).
 
-    `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and whether they are the
-    steps (annotations) or only begin them (runs of functions). `has_device`: the model computes elsewhere, so that calls of the
-    runtime inside of a loader, such as transfers, are loading, too.
+    `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and
+    whether they are the steps (annotations) or only begin them (runs of functions). `has_device`: the model
+    computes elsewhere, so that calls of the runtime inside of a loader, such as transfers, are loading, too.
     """
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     here = event_class[rows].astype(np.uint16)
@@ -160,7 +188,9 @@ def told_of(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers
     klass, named = _resolved(trace, of, own_class, kind, (mark & _COMPILES) > 0)
     if has_device:
         loader = nearest(of.above, (own_class == STEP_MARKER) | (kind == Kind.LOADER))
-        klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = TimeClass.HOST_WAIT_LOADER
+        klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = (
+            TimeClass.HOST_WAIT_LOADER
+        )
     return Told(of, klass, named)
 
 
@@ -171,7 +201,13 @@ def segments(trace: Trace, told: Told) -> Segments:
     context = of.context[owner]
     said = told.klass[context] != TimeClass.UNKNOWN
     context = context[said]
-    return Segments(start[said], end[said], told.klass[context], told.named[context], owner[said].astype(np.int64) + of.rows.start)
+    return Segments(
+        start[said],
+        end[said],
+        told.klass[context],
+        told.named[context],
+        owner[said].astype(np.int64) + of.rows.start,
+    )
 
 
 def _around(parent: npt.NDArray[np.int32], events: Rows, beyond: npt.NDArray[np.bool_] | None = None) -> Rows:
@@ -187,7 +223,9 @@ def _around(parent: npt.NDArray[np.int32], events: Rows, beyond: npt.NDArray[np.
 
 
 def _kinds(trace: Trace, of: LineContexts, mark: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """Kind of each context of a line: what `next` calls hands over data; what holds a step's marker is plain Python."""
+    """Kind of each context of a line: what `next` calls hands over data; what holds a step's marker is plain
+    Python.
+    """
     metadata, parent = of.metadata, of.above
     kind = name_kinds(trace)[metadata]
     is_next = kind == Kind.NEXT
@@ -208,11 +246,16 @@ def _kinds(trace: Trace, of: LineContexts, mark: npt.NDArray[np.uint16]) -> npt.
 
 
 def _resolved(
-    trace: Trace, of: LineContexts, here: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8], compiling: npt.NDArray[np.bool_]
+    trace: Trace,
+    of: LineContexts,
+    here: npt.NDArray[np.uint8],
+    kind: npt.NDArray[np.uint8],
+    compiling: npt.NDArray[np.bool_],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Class of each context's own time, and the metadata row that gives it its name.
 
-    `compiling`: inside of which something is compiled: what else calls of the runtime do themselves is tracing and lowering for it.
+    `compiling`: inside of which something is compiled: what else calls of the runtime do themselves is
+    tracing and lowering for it.
     """
     metadata, parent = of.metadata, of.above
     are_users = _are_users(trace, metadata)
@@ -226,7 +269,8 @@ def _resolved(
     loader = nearest(parent, is_marker | is_loader)
     user = nearest(parent, is_marker | (is_frame & are_users) | is_annotation)
     annotation = nearest(parent, is_marker | is_annotation)
-    # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one that waits for a result.
+    # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one
+    # that waits for a result.
     innermost = nearest(parent, is_frame | is_marker)
     python = (innermost >= 0) & is_frame[innermost]
     result = np.where(python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
@@ -239,11 +283,15 @@ def _resolved(
     result[known & (compiling & computes & (here == TimeClass.HOST_COMPUTE))[near]] = TimeClass.HOST_COMPILE
     result[above >= 0] = here[above[above >= 0]]
     at = np.where((user >= 0) & ~is_marker[user], user, np.arange(len(parent)))
-    at = np.where((result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, at)
+    at = np.where(
+        (result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, at
+    )
     placed = nearest(parent, is_marker | (is_loader & (are_users | (here < NOT_COUNTED))))
     at = np.where((result == TimeClass.HOST_WAIT_LOADER) & (placed >= 0) & is_loader[placed], placed, at)
     enclosing = nearest(parent, is_frame & are_users)
-    at = np.where((at == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, at)
+    at = np.where(
+        (at == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, at
+    )
     return result, metadata[at]
 
 
@@ -256,7 +304,9 @@ def _are_users(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     return placed[metadata]
 
 
-def classes_and_waits(trace: Trace, pieces: Pieces, steps: tuple[Int64s, Int64s]) -> tuple[Int64s, tuple[StepWait, ...]]:
+def classes_and_waits(
+    trace: Trace, pieces: Pieces, steps: tuple[Int64s, Int64s]
+) -> tuple[Int64s, tuple[StepWait, ...]]:
     """Time of each step (starts, ends) by class, [steps, N_CLASSES]; and what they wait for by name.
 
     A wait's time is that in which no other thread and no device computes: their classes are higher.
@@ -293,4 +343,8 @@ def of_steps(waits: Iterable[StepWait], kept: Rows) -> tuple[StepWait, ...]:
 
 def _wait(kind: TimeClass, name: str, time_ps: Int64s) -> StepWait:
     frame = frame_of(name)
-    return StepWait(kind, frame.function, frame.file, frame.line, time_ps) if frame else StepWait(kind, name, "", 0, time_ps)
+    return (
+        StepWait(kind, frame.function, frame.file, frame.line, time_ps)
+        if frame
+        else StepWait(kind, name, "", 0, time_ps)
+    )

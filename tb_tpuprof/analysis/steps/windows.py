@@ -1,9 +1,11 @@
 """When the steps of a host without accelerators begin and end, given the events that mark them.
 
-annotated      ├ train 7 ──┤├ train 8 ──┤           as the program says, where its steps follow one another closely
-loop           ├ train 7 ┤ next ├ train 8 ┤ next    from one start to the next, where much of the loop lies between the annotations,
+annotated      ├ train 7 ──┤├ train 8 ──┤           as the program says, where its steps follow one another
+closely loop           ├ train 7 ┤ next ├ train 8 ┤ next    from one start to the next, where much of the loop
+lies between the annotations,
                                                    be it of every n-th step
-dispatched     ├7┤├8┤                               from the end of one step's work to the end of the next one's, where steps only
+dispatched     ├7┤├8┤                               from the end of one step's work to the end of the next
+one's, where steps only
       pool       ├ work of 7 ─┤├ work of 8 ─┤       dispatch it and the work ends when later steps have begun
 """
 
@@ -39,9 +41,11 @@ class Windows:
 
 
 def step_windows(group: Int64s, start: Int64s, end: Int64s, done: Int64s, are_alike: bool) -> Windows:
-    """The windows of annotated steps. `done`: when the work of each ended, on all threads; `are_alike`: all have one name, on one thread.
+    """The windows of annotated steps. `done`: when the work of each ended, on all threads; `are_alike`: all
+    have one name, on one thread.
 
-    Steps of several names or threads, or fewer than three, last as long as their annotations. Durations in ps.
+    Steps of several names or threads, or fewer than three, last as long as their annotations. Durations in
+    ps.
     """
     order = np.argsort(start, kind="stable")
     group, start, end, done = group[order], start[order], end[order], done[order]
@@ -89,7 +93,9 @@ def windows_of(start: Int64s, duration: Int64s) -> Windows:
     return Windows(np.arange(len(start), dtype=np.int64), start, start + duration, "")
 
 
-def overlapping(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def overlapping(
+    start: Int64s, end: Int64s, windows: Spans
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """(interval, window) of each pair that overlaps; what lasts no time is in none."""
     first = np.searchsorted(np.maximum.accumulate(windows.end), start, side="right")
     beyond = np.searchsorted(windows.start, end, side="left")
@@ -100,10 +106,17 @@ def overlapping(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray
     return which[kept], at[kept]
 
 
-def clipped(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray[np.intp], Int64s, Int64s, Int64s]:
+def clipped(
+    start: Int64s, end: Int64s, windows: Spans
+) -> tuple[npt.NDArray[np.intp], Int64s, Int64s, Int64s]:
     """Intervals cut where windows begin and end: (which interval, which window, start, end) of each piece.
 
     Where windows overlap, as steps of several threads do, an interval has a piece in each.
     """
     which, at = overlapping(start, end, windows)
-    return which, at.astype(np.int64), np.maximum(start[which], windows.start[at]), np.minimum(end[which], windows.end[at])
+    return (
+        which,
+        at.astype(np.int64),
+        np.maximum(start[which], windows.start[at]),
+        np.minimum(end[which], windows.end[at]),
+    )

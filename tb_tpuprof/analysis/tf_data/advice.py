@@ -1,4 +1,6 @@
-"""The verdict on a tf.data pipeline: how much the job waits for it, which stage is why, and where that stage stands in the user's code."""
+"""The verdict on a tf.data pipeline: how much the job waits for it, which stage is why, and where that stage
+stands in the user's code.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +19,52 @@ from tb_tpuprof.trace.trace import Trace
 Measure = Literal["step", "time", "hidden", "outside", ""]
 Place = Literal["inside", "between", "outside", ""]
 _AHEAD_THREADS = "tf_data_iterator_resource"
-_APART = 0.05  # share of the steps by which calls may take longer than what the steps count as waiting for input
+_APART = (
+    0.05  # share of the steps by which calls may take longer than what the steps count as waiting for input
+)
 _SCHEDULED_PS = 500_000_000  # the waking of a thread takes less: from here on it waits for a processor
 HIDDEN = 0.2  # share of a step from which a call's time is never called hidden
 # What users write for the stages that tf.data makes of it.
 _CALLS = {
-    "MapAndBatch": "map", "ParallelMap": "map", "Map": "map", "BatchV2": "batch", "Batch": "batch", "ParallelBatch": "batch",
-    "PaddedBatchV2": "padded_batch", "ForeverRepeat": "repeat", "FiniteRepeat": "repeat", "ParallelInterleave": "interleave",
-    "Interleave": "interleave", "FlatMap": "flat_map", "Filter": "filter", "ParallelFilter": "filter", "Generator": "from_generator",
-    "TFRecord": "TFRecordDataset", "TextLine": "TextLineDataset", "FixedLengthRecord": "FixedLengthRecordDataset", "Scan": "scan",
-    "Shuffle": "shuffle", "Prefetch": "prefetch", "MemoryCache": "cache", "FileCache": "cache", "Unbatch": "unbatch", "Zip": "zip",
-    "DirectedInterleave": "sample_from_datasets", "TensorSlice": "from_tensor_slices", "Range": "range", "DataService": "data_service",
-}  # fmt: skip
+    "MapAndBatch": "map",
+    "ParallelMap": "map",
+    "Map": "map",
+    "BatchV2": "batch",
+    "Batch": "batch",
+    "ParallelBatch": "batch",
+    "PaddedBatchV2": "padded_batch",
+    "ForeverRepeat": "repeat",
+    "FiniteRepeat": "repeat",
+    "ParallelInterleave": "interleave",
+    "Interleave": "interleave",
+    "FlatMap": "flat_map",
+    "Filter": "filter",
+    "ParallelFilter": "filter",
+    "Generator": "from_generator",
+    "TFRecord": "TFRecordDataset",
+    "TextLine": "TextLineDataset",
+    "FixedLengthRecord": "FixedLengthRecordDataset",
+    "Scan": "scan",
+    "Shuffle": "shuffle",
+    "Prefetch": "prefetch",
+    "MemoryCache": "cache",
+    "FileCache": "cache",
+    "Unbatch": "unbatch",
+    "Zip": "zip",
+    "DirectedInterleave": "sample_from_datasets",
+    "TensorSlice": "from_tensor_slices",
+    "Range": "range",
+    "DataService": "data_service",
+}
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """How much a job waits for a pipeline: the share, of what (steps, or the time between calls), and how bad it is (0 to 2).
+    """How much a job waits for a pipeline: the share, of what (steps, or the time between calls), and how bad
+    it is (0 to 2).
 
-    `woken`: the share of the same that passed in calls whose element was there. `is_contended`: it passed in waiting for a processor,
-    and counts. `place`: of the calls, relative to the steps.
+    `woken`: the share of the same that passed in calls whose element was there. `is_contended`: it passed in
+    waiting for a processor, and counts. `place`: of the calls, relative to the steps.
     """
 
     fraction: float | None
@@ -48,14 +76,18 @@ class Waiting:
 
 
 def waiting(trace: Trace, pipeline: Pipeline) -> Waiting:
-    """The share of the steps that passes in waiting for input; where calls lie between steps or there are none, of the time.
+    """The share of the steps that passes in waiting for input; where calls lie between steps or there are
+    none, of the time.
 
-    Calls on tf.data's own threads are made ahead, for devices: only the steps tell whether anybody waits for them. Of a call counts
-    the time until its element was there. One call makes no rate, and a pipeline that runs outside of the steps (a validation) holds
-    none of them up.
+    Calls on tf.data's own threads are made ahead, for devices: only the steps tell whether anybody waits for
+    them. Of a call counts the time until its element was there. One call makes no rate, and a pipeline that
+    runs outside of the steps (a validation) holds none of them up.
     """
     found = steps(trace)
-    lines = {trace.line_names[line] for line in np.unique(trace.event_line[forest(trace).row[pipeline.calls]]).tolist()}
+    lines = {
+        trace.line_names[line]
+        for line in np.unique(trace.event_line[forest(trace).row[pipeline.calls]]).tolist()
+    }
     is_ahead = all(line.startswith(_AHEAD_THREADS) for line in lines) or pipeline.kind == "Device"
     where = place(found, pipeline)
     if len(pipeline.calls) < 2:
@@ -83,7 +115,9 @@ def _weighed(fraction: float, pipeline: Pipeline, of: Measure, where: Place) -> 
 
 
 def place(found: Steps, pipeline: Pipeline) -> Place:
-    """Whether calls lie within steps for the most part, between consecutive ones, or outside of them; empty without steps."""
+    """Whether calls lie within steps for the most part, between consecutive ones, or outside of them; empty
+    without steps.
+    """
     if not len(found):
         return ""
     order = np.argsort(found.start_ps, kind="stable")
@@ -95,7 +129,8 @@ def place(found: Steps, pipeline: Pipeline) -> Place:
     took = pipeline.duration_ps[among]
     if among.any() and int(took[within].sum()) * 2 >= int(took.sum()):
         return "inside"
-    # A training loop asks before most of its steps, wherever these are marked; a validation comes once in a while.
+    # A training loop asks before most of its steps, wherever these are marked; a validation comes once in a
+    # while.
     feeds = len(np.unique(at[~within])) if among.any() else 0
     return "between" if feeds * 2 >= len(found) - 1 and feeds else "outside"
 
@@ -123,7 +158,9 @@ def user_call(name: str) -> str:
 
 
 def described(stages: tuple[Stage, ...], at: int) -> str:
-    """Which of several stages of one kind is meant, by its neighbours: "the first of 2 `map`s, between `shuffle` and `batch`"."""
+    """Which of several stages of one kind is meant, by its neighbours: "the first of 2 `map`s, between
+    `shuffle` and `batch`".
+    """
     call = user_call(stages[at].name)
     alike = [i for i, stage in enumerate(stages) if user_call(stage.name) == call]
     if len(alike) < 2:
@@ -133,7 +170,13 @@ def described(stages: tuple[Stage, ...], at: int) -> str:
     above = stages[at].parent
     below = next((i for i, stage in enumerate(stages) if stage.parent == at), -1)
     names = [f"`{user_call(stages[i].name)}`" for i in (below, above) if i >= 0 and stages[i].name != "Root"]
-    near = f", between {names[0]} and {names[1]}" if len(names) == 2 else f", next to {names[0]}" if names else ""
+    near = (
+        f", between {names[0]} and {names[1]}"
+        if len(names) == 2
+        else f", next to {names[0]}"
+        if names
+        else ""
+    )
     return f"the {_ordinal(order.index(at) + 1)} of {len(alike)} `{call}` stages from the source{near}"
 
 

@@ -1,4 +1,6 @@
-"""The tf.data pipelines of a host with its steps: what the page of all hosts needs of each, small enough to keep."""
+"""The tf.data pipelines of a host with its steps: what the page of all hosts needs of each, small enough to
+keep.
+"""
 
 from __future__ import annotations
 

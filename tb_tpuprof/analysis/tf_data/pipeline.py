@@ -1,4 +1,6 @@
-"""tf.data pipelines: how long each call took, which stage held it up, and the stages of a single call as a graph."""
+"""tf.data pipelines: how long each call took, which stage held it up, and the stages of a single call as a
+graph.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _ASKED = 12  # calls of a stage that are asked for its parameters
 
 @dataclass(frozen=True)
 class Times:
-    """Of a stage over all complete calls: self time, own work (see Forest), its part while the caller waited, its function's time."""
+    """Of a stage over all complete calls: self time, own work (see Forest), its part while the caller waited,
+    its function's time.
+    """
 
     self_ps: int
     work_ps: int
@@ -42,10 +46,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: into `stages`, -1 none.
+    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: into
+    `stages`, -1 none.
 
-    `is_complete`: of each call, whether what was made for it lies in the capture, too. `waited_ps`: of each call, the time until its
-    element was there; the rest is the waking of the caller's thread.
+    `is_complete`: of each call, whether what was made for it lies in the capture, too. `waited_ps`: of each
+    call, the time until its element was there; the rest is the waking of the caller's thread.
     """
 
     name: str
@@ -71,7 +76,9 @@ class Pipeline:
 
     @property
     def order(self) -> Rows:
-        """Complete calls by duration, the slowest first, then those that the capture cut; of equals the earlier."""
+        """Complete calls by duration, the slowest first, then those that the capture cut; of equals the
+        earlier.
+        """
         return np.lexsort((-self.duration_ps, ~self.is_complete))
 
     @property
@@ -81,7 +88,9 @@ class Pipeline:
 
     @property
     def wait_fraction(self) -> float | None:
-        """Share of the time from the first call to the last one's end that passed inside of calls; at most 1. One call makes no rate."""
+        """Share of the time from the first call to the last one's end that passed inside of calls; at most 1.
+        One call makes no rate.
+        """
         if len(self.calls) < 2:
             return None
         span = int((self.start_ps + self.duration_ps).max() - self.start_ps.min())
@@ -95,7 +104,9 @@ class Pipeline:
 
     @property
     def is_loop(self) -> bool:
-        """Whether a loop of a tf.function runs as a stage of the pipeline: its calls hold the loop's body, too."""
+        """Whether a loop of a tf.function runs as a stage of the pipeline: its calls hold the loop's body,
+        too.
+        """
         return any(_is_loop_body(stage) for stage in self.stages)
 
     @property
@@ -129,7 +140,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a pipeline, as a graph: nodes with parents before children. `bottleneck`: index of a node, -1 none."""
+    """One call of a pipeline, as a graph: nodes with parents before children. `bottleneck`: index of a node,
+    -1 none.
+    """
 
     start_ps: int
     duration_ps: int
@@ -167,11 +180,15 @@ def pipelines(trace: Trace) -> tuple[Pipeline, ...]:
 
 
 def _same_loops(found: Forest, calls: list[Rows], events: list[Rows]) -> tuple[list[Rows], list[Rows]]:
-    """Iterators that a loop of a tf.function made, one each time it ran, as one where their stages are the same."""
+    """Iterators that a loop of a tf.function made, one each time it ran, as one where their stages are the
+    same.
+    """
     merged: dict[tuple[object, ...], list[int]] = {}
     for i, mine in enumerate(calls):
         is_loop = not found.stages[found.node[mine[0]]].startswith("Iterator::")
-        merged.setdefault(tuple(np.unique(found.node[events[i]]).tolist()) if is_loop else ("", i), []).append(i)
+        merged.setdefault(
+            tuple(np.unique(found.node[events[i]]).tolist()) if is_loop else ("", i), []
+        ).append(i)
     return [np.concatenate([calls[i] for i in same]) for same in merged.values()], [
         np.concatenate([events[i] for i in same]) for same in merged.values()
     ]
@@ -198,11 +215,24 @@ def _pipeline(trace: Trace, found: Forest, name: str, calls: Rows, events: Rows)
         waited = np.minimum(_asked_for(found, calls, events, stages[loops[0]].long_name), duration)
     else:
         waited = duration - np.minimum(_woken(found, calls, events), duration)
-    return Pipeline(name, kind, calls, found.start_ps[calls], duration, waited, is_complete, stages, _bottleneck(stages), threads)
+    return Pipeline(
+        name,
+        kind,
+        calls,
+        found.start_ps[calls],
+        duration,
+        waited,
+        is_complete,
+        stages,
+        _bottleneck(stages),
+        threads,
+    )
 
 
 def _complete(found: Forest, calls: Rows, events: Rows) -> Bools:
-    """Of each call, whether as many stages worked for it as for most: what was made ahead of the capture's start is missing."""
+    """Of each call, whether as many stages worked for it as for most: what was made ahead of the capture's
+    start is missing.
+    """
     at = np.full(len(found), -1, np.int64)
     at[calls] = np.arange(len(calls))
     mine = at[found.call[events]]
@@ -228,7 +258,9 @@ def _woken(found: Forest, calls: Rows, events: Rows) -> Ints:
 
 
 def _asked_for(found: Forest, calls: Rows, events: Rows, loop: str) -> Ints:
-    """Of each call, the time in which a loop's body waited for its next element: of what the stage that runs it called."""
+    """Of each call, the time in which a loop's body waited for its next element: of what the stage that runs
+    it called.
+    """
     at = np.full(len(found), -1, np.int64)
     at[calls] = np.arange(len(calls))
     above = found.parent[events]
@@ -241,11 +273,13 @@ def _asked_for(found: Forest, calls: Rows, events: Rows, loop: str) -> Ints:
 def _bottleneck(stages: tuple[Stage, ...]) -> int:
     """The stage with most work that callers waited for, -1 if there is none.
 
-    The root only asks. Nor does a prefetch work whose input is in the trace: what is left of its time is the waking of threads. A scan
-    at the end of a loop over a data set runs the loop's body: that is who consumes.
+    The root only asks. Nor does a prefetch work whose input is in the trace: what is left of its time is the
+    waking of threads. A scan at the end of a loop over a data set runs the loop's body: that is who consumes.
     """
     fed = {stage.parent for stage in stages}
-    candidates = [i for i, stage in enumerate(stages) if not (_only_asks(stage, i in fed) or _is_loop_body(stage))]
+    candidates = [
+        i for i, stage in enumerate(stages) if not (_only_asks(stage, i in fed) or _is_loop_body(stage))
+    ]
     worst = max(candidates or range(len(stages)), key=lambda i: stages[i].times.blocking_ps, default=-1)
     return worst if worst >= 0 and stages[worst].times.blocking_ps else -1
 
@@ -265,7 +299,8 @@ def complete_calls(pipeline: Pipeline) -> Rows:
 
 
 def parameters_of(trace: Trace, pipeline: Pipeline) -> dict[str, dict[str, str]]:
-    """What the trace says of each stage's parameters, by its long name: the first value that one of its calls tells.
+    """What the trace says of each stage's parameters, by its long name: the first value that one of its calls
+    tells.
 
     A call that ran while the stage was locked says "unavailable".
     """
@@ -287,7 +322,13 @@ def _stages(found: Forest, events: Rows, counted: Rows) -> tuple[Stage, ...]:
     nodes, first = np.unique(found.node[events], return_index=True)
     n = len(nodes)
     work = found.work_ps[counted]
-    parts = (found.self_ps[counted], work, work * found.is_blocking[counted], found.function_ps[counted], np.ones(len(counted), np.int64))
+    parts = (
+        found.self_ps[counted],
+        work,
+        work * found.is_blocking[counted],
+        found.function_ps[counted],
+        np.ones(len(counted), np.int64),
+    )
     sums = np.zeros((5, n), np.int64)
     for total, part in zip(sums, parts, strict=True):
         np.add.at(total, np.searchsorted(nodes, found.node[counted]), part)
@@ -297,11 +338,15 @@ def _stages(found: Forest, events: Rows, counted: Rows) -> tuple[Stage, ...]:
     names = [found.stages[node] for node in nodes.tolist()]
     totals = [Times(*column) for column in sums.T.tolist()]
     above = [at[i] if i >= 0 else -1 for i in parent]
-    return tuple(Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), above[i]) for i in order)
+    return tuple(
+        Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), above[i]) for i in order
+    )
 
 
 def _parents(found: Forest, events: Rows, index: dict[int, int]) -> tuple[list[int], int]:
-    """The consuming stage of each stage, seen from its first event; what leads back to itself hangs below the root instead."""
+    """The consuming stage of each stage, seen from its first event; what leads back to itself hangs below the
+    root instead.
+    """
     above = found.parent[events]
     parent = [index.get(int(found.node[i]), -1) if i >= 0 else -1 for i in above.tolist()]
     root = next((i for i, event in enumerate(events.tolist()) if found.is_root[event]), -1)
@@ -332,16 +377,20 @@ def _downwards(parent: list[int]) -> list[int]:
 
 
 def call(trace: Trace, pipeline: Pipeline, rank: int) -> Call:
-    """One call of a pipeline, by its rank from 1 (the slowest complete one) on, with the parameters that the trace tells of its stages.
+    """One call of a pipeline, by its rank from 1 (the slowest complete one) on, with the parameters that the
+    trace tells of its stages.
 
-    Its bottleneck is the pipeline's, where that worked for this call, so that sentence, table and drawing name one stage.
+    Its bottleneck is the pipeline's, where that worked for this call, so that sentence, table and drawing
+    name one stage.
     """
     found = forest(trace)
     root = int(pipeline.calls[pipeline.order[rank - 1]])
     events = np.flatnonzero(found.call == root)
     events = events[np.lexsort((-found.duration_ps[events], found.start_ps[events]))]
     nodes, first, code = np.unique(found.node[events], return_index=True, return_inverse=True)
-    parent, n_reparented = _parents(found, events[first], dict(zip(nodes.tolist(), range(len(nodes)), strict=True)))
+    parent, n_reparented = _parents(
+        found, events[first], dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
+    )
     order = _downwards(parent)
     at = {old: new for new, old in enumerate(order)}
     result = [_node(trace, found, events[code == i], at[parent[i]] if parent[i] >= 0 else -1) for i in order]
@@ -354,10 +403,23 @@ def _node(trace: Trace, found: Forest, events: Rows, parent: int) -> Node:
     long_name = found.stages[found.node[events[0]]]
     stats = trace.source.event_stats(trace, int(found.row[events[0]]))
     iterator = next((str(value) for name, value in stats if name == "id"), str(found.iterator[events[0]]))
-    start, duration, self_ps, work_ps = (column[events] for column in (found.start_ps, found.duration_ps, found.self_ps, found.work_ps))
+    start, duration, self_ps, work_ps = (
+        column[events] for column in (found.start_ps, found.duration_ps, found.self_ps, found.work_ps)
+    )
     parameters = tuple((name, str(value)) for name, value in stats if name not in _HIDDEN_STATS)
     n_iterators, is_blocking = len(np.unique(found.iterator[events])), bool(found.is_blocking[events].any())
     return Node(
-        iterator, stage_type(long_name), long_name, int(start.min()), int(duration.sum()), int(self_ps.sum()), int(work_ps.sum()),
-        len(events), n_iterators, is_blocking, works_ahead(long_name), parent, parameters,
-    )  # fmt: skip
+        iterator,
+        stage_type(long_name),
+        long_name,
+        int(start.min()),
+        int(duration.sum()),
+        int(self_ps.sum()),
+        int(work_ps.sum()),
+        len(events),
+        n_iterators,
+        is_blocking,
+        works_ahead(long_name),
+        parent,
+        parameters,
+    )

@@ -1,12 +1,14 @@
-"""A tf.data pipeline played through, element by element: when each call returns, from what its stages took in a trace.
+"""A tf.data pipeline played through, element by element: when each call returns, from what its stages took in
+a trace.
 
 consumer   ├ call ┤ step ├ call ┤        asks, then works for its step
 inline     ├ Batch ├ Map ├ Map           runs on the thread that asks
 prefetch   ├ Map ├ Map ├                 runs on a thread of its own, as far ahead as its buffer
 lanes      ├ f ├ f ├ f                   runs a function on n elements at a time and hands them out in order
 
-The rules are those of TensorFlow's kernels (`prefetch_dataset_op`, `parallel_map_dataset_op`, `map_and_batch_dataset_op`,
-`parallel_interleave_dataset_op`). The loops are over at most `_ELEMENTS` simulated elements, whatever the size of the trace.
+The rules are those of TensorFlow's kernels (`prefetch_dataset_op`, `parallel_map_dataset_op`,
+`map_and_batch_dataset_op`, `parallel_interleave_dataset_op`). The loops are over at most `_ELEMENTS`
+simulated elements, whatever the size of the trace.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ _MOST_BATCHES = 16  # that MapAndBatch makes at a time
 
 @dataclass(frozen=True)
 class Part:
-    """A stage. `per_parent`: elements per element of its consumer. `work_ps` and `function_ps` repeat: of each of its elements on the
-    thread that asks for it, and of each run of its function. `lanes`: runs at a time; `buffer`: elements ahead.
+    """A stage. `per_parent`: elements per element of its consumer. `work_ps` and `function_ps` repeat: of
+    each of its elements on the thread that asks for it, and of each run of its function. `lanes`: runs at a
+    time; `buffer`: elements ahead.
     """
 
     name: str
@@ -65,7 +68,9 @@ class _Source(Protocol):
 
 @dataclass
 class _Cycle:
-    """Values that repeat, and their sum so far; `thread` is the one whose time they take, `share` how much of it."""
+    """Values that repeat, and their sum so far; `thread` is the one whose time they take, `share` how much of
+    it.
+    """
 
     values: list[float]
     name: str
@@ -262,7 +267,9 @@ class _Build:
     def _woven(self, at: int) -> _Source:
         part, thread, known = self.parts[at], self.thread(), len(self.cycles)
         found = _Woven(
-            _Inline(self.inputs(at, thread), self.cycle(part.work_ps, part.name, thread)), part.lanes, max(part.lanes, part.buffer)
+            _Inline(self.inputs(at, thread), self.cycle(part.work_ps, part.name, thread)),
+            part.lanes,
+            max(part.lanes, part.buffer),
         )
         for cycle in self.cycles[known:]:
             cycle.share = cycle.share / part.lanes if cycle.thread == thread else cycle.share
@@ -270,7 +277,9 @@ class _Build:
 
 
 def play(parts: tuple[Part, ...], consumer_ps: Floats, pool: int) -> Played:
-    """Play calls until buffers have settled, and as many more as give a mean. `parts`: consumers before producers, the root first."""
+    """Play calls until buffers have settled, and as many more as give a mean. `parts`: consumers before
+    producers, the root first.
+    """
     building = _Build(parts, max(1, pool))
     root: _Source = building.source(0, 0) if parts else _Inline([], building.cycle(np.zeros(1), CONSUMER, 0))
     gaps = building.cycle(consumer_ps, CONSUMER, 0)

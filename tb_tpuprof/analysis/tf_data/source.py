@@ -1,4 +1,5 @@
-"""Where a stage of a tf.data pipeline stands in the user's code: the Python function that it ran, as the Python tracer saw it.
+"""Where a stage of a tf.data pipeline stands in the user's code: the Python function that it ran, as the
+Python tracer saw it.
 
 caller   ├ Map ──────────────────────┤
          ├ InstantiatedCapturedFunction::Run (id 7) ┤
@@ -21,20 +22,41 @@ from tb_tpuprof.trace.trace import Trace
 
 _FRAME = re.compile(r"\$(?:.*/)?([\w.<>-]+\.py):(\d+) (.+)")
 # Files of TensorFlow that lie between the executor and the user's function.
-_FRAMEWORK = frozenset((
-    "script_ops.py", "api.py", "conversion.py", "converter.py", "func_graph.py", "function_wrappers.py", "autograph_util.py", "dispatch.py",
-    "traceback_utils.py", "ops.py", "context.py", "constant_op.py", "contextlib.py", "threading.py", "structured_function.py",
-    "from_generator_op.py", "execute.py", "nest.py",
-))  # fmt: skip
+_FRAMEWORK = frozenset(
+    (
+        "script_ops.py",
+        "api.py",
+        "conversion.py",
+        "converter.py",
+        "func_graph.py",
+        "function_wrappers.py",
+        "autograph_util.py",
+        "dispatch.py",
+        "traceback_utils.py",
+        "ops.py",
+        "context.py",
+        "constant_op.py",
+        "contextlib.py",
+        "threading.py",
+        "structured_function.py",
+        "from_generator_op.py",
+        "execute.py",
+        "nest.py",
+    )
+)
 
 
 def source_of(trace: Trace, pipeline: Pipeline) -> str:
-    """The Python function that the pipeline's bottleneck ran, as "`augment` (train.py:31)"; empty where the trace has no frames of it."""
+    """The Python function that the pipeline's bottleneck ran, as "`augment` (train.py:31)"; empty where the
+    trace has no frames of it.
+    """
     stage, found = pipeline.bottleneck_stage, forest(trace)
     if stage is None or not len(found.runs.row):
         return ""
     event = found.runs.event
-    mine = (found.node[event] == found.stages.index(stage.long_name)) & np.isin(found.call[event], pipeline.calls)
+    mine = (found.node[event] == found.stages.index(stage.long_name)) & np.isin(
+        found.call[event], pipeline.calls
+    )
     owner, value = first_ints(trace, "id")
     ids = values_at(found.runs.row[mine], owner, value, 0)
     processes = events_named(trace, (EXECUTOR,))

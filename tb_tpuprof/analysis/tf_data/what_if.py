@@ -1,4 +1,6 @@
-"""What a change of a tf.data pipeline would gain: the pipeline is played through with and without it (see tf_data_simulation)."""
+"""What a change of a tf.data pipeline would gain: the pipeline is played through with and without it (see
+tf_data_simulation).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from tb_tpuprof.analysis.tf_data.simulation import Floats, Kind, Part, Played, p
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 
-MARGIN = 0.15  # of the model itself; set on generated pipelines, judged on others (tests/truth/tf_data_evaluation.py)
+# Of the model itself; set on generated pipelines, judged on others (tests/truth/tf_data_evaluation.py)
+MARGIN = 0.15
 SATURATED = 0.75  # share of the processors' time from which more parallelism cannot be promised anything
 _MIN_CALLS = 4
 _NO_GAIN = 0.05  # share of the time from call to call below which a gain is not told from none
@@ -31,8 +34,9 @@ _BATCHES = ("BatchV2", "Batch")
 
 @dataclass(frozen=True)
 class Model:
-    """A pipeline as it is played. `consumer_ps`: between calls. `period_ps`: mean time from call to call. `errors`: standard errors of
-    the bottleneck's and of the consumer's times as shares. `cpu_ps`: processor time per call, without Python's functions.
+    """A pipeline as it is played. `consumer_ps`: between calls. `period_ps`: mean time from call to call.
+    `errors`: standard errors of the bottleneck's and of the consumer's times as shares. `cpu_ps`: processor
+    time per call, without Python's functions.
     """
 
     parts: tuple[Part, ...]
@@ -50,7 +54,9 @@ class Model:
 
 @dataclass(frozen=True)
 class Change:
-    """What is altered: the bottleneck's function on n threads, a prefetch at the end, the bottleneck left out, or cached with its input."""
+    """What is altered: the bottleneck's function on n threads, a prefetch at the end, the bottleneck left
+    out, or cached with its input.
+    """
 
     parallel: int = 0
     prefetch: bool = False
@@ -61,7 +67,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Times of a call and of a step after a change; `step` is absent without steps. `kind` names the change for programs.
+    """Times of a call and of a step after a change; `step` is absent without steps. `kind` names the change
+    for programs.
 
     `is_no_gain`: it is as good as none.
     """
@@ -86,10 +93,15 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
         less = "the rest passes in what the trace does not show, such as other work on the same processors"
         more = "they overlap in ways that the model does not know"
         share = format_fraction(explained)
-        reason = f"the model of the stages gives {share} of the time from call to call: {less if explained < 1 else more}"
+        reason = (
+            f"the model of the stages gives {share} of the time from call to call: "
+            f"{less if explained < 1 else more}"
+        )
         return (Estimate("none", "cannot estimate", None, None, "", reason),)
     step = (model.step_ps, model.step_ps) if model.step_ps is not None else None
-    result = [Estimate("now", "now", (model.latency_ps, model.latency_ps), step, now.limited_by, "as measured")]
+    result = [
+        Estimate("now", "now", (model.latency_ps, model.latency_ps), step, now.limited_by, "as measured")
+    ]
     result += [_estimate(model, explained, *change) for change in _changes(model)]
     if len(result) == 1:
         return (replace(result[0], note="no change with a predictable gain was found"),)
@@ -97,10 +109,17 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
 
 
 def _estimate(model: Model, explained: float, kind: str, text: str, change: Change) -> Estimate:
-    """The interval after a change: the model as it is, with its times two standard errors off, and as far off as it is before."""
-    variants = [_played(_shifted(model, n), changed) for n in (0, -2, 2) for changed in _variants(model, change)]
+    """The interval after a change: the model as it is, with its times two standard errors off, and as far off
+    as it is before.
+    """
+    variants = [
+        _played(_shifted(model, n), changed) for n in (0, -2, 2) for changed in _variants(model, change)
+    ]
     periods = [one.period_ps for one in variants]
-    low, high = min(periods) * min(1.0, 1 / explained) * (1 - MARGIN), max(periods) * max(1.0, 1 / explained) * (1 + MARGIN)
+    low, high = (
+        min(periods) * min(1.0, 1 / explained) * (1 - MARGIN),
+        max(periods) * max(1.0, 1 / explained) * (1 + MARGIN),
+    )
     consumer = float(model.consumer_ps.mean())
     floor = min(consumer - _spared(consumer), model.period_ps)
     note, is_no_gain = "", False
@@ -113,7 +132,8 @@ def _estimate(model: Model, explained: float, kind: str, text: str, change: Chan
     latency = max(0.0, low - consumer), max(0.0, high - consumer)
     if change.parallel and model.is_python and not is_no_gain:
         note = "if its Python function waits, for files or the network, rather than computes"
-    # The same mean on both sides: a step is as long as the time from call to call, but for what lies outside of it.
+    # The same mean on both sides: a step is as long as the time from call to call, but for what lies outside
+    # of it.
     scale = model.step_ps / model.period_ps if model.step_ps is not None else 1.0
     step = (low * scale, high * scale) if model.step_ps is not None else None
     return Estimate(kind, text, latency, step, variants[0].limited_by, note, is_no_gain)
@@ -127,12 +147,21 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     if stage is None:
         return "no stage was waited for"
     if pipeline.is_loop:
-        return "the loop over it runs inside of a `tf.function`, as a stage of the pipeline: consumer and input cannot be told apart"
+        return (
+            "the loop over it runs inside of a `tf.function`, as a stage of the pipeline: consumer and "
+            "input cannot be told apart"
+        )
     if pipeline.thread_count > 1:
-        return f"{pipeline.thread_count} threads call this pipeline, so the time between its calls says nothing of its consumer"
+        return (
+            f"{pipeline.thread_count} threads call this pipeline, so the time between its calls says "
+            "nothing of its consumer"
+        )
     chosen = complete_calls(pipeline)
     if len(chosen) < _MIN_CALLS:
-        return f"only {len(chosen)} complete calls are in the trace; at least {_MIN_CALLS} are needed: capture for longer"
+        return (
+            f"only {len(chosen)} complete calls are in the trace; at least {_MIN_CALLS} are needed: "
+            "capture for longer"
+        )
     if any("DataService" in one.name for one in pipeline.stages):
         return "elements come from tf.data service: its workers are not in this trace"
     parameters = parameters_of(trace, pipeline)
@@ -152,9 +181,18 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     worst = parts[pipeline.bottleneck]
     errors = _error(worst.function_ps if len(worst.function_ps) else worst.work_ps), _error(timing[1])
     return Model(
-        parts, pipeline.bottleneck, timing[1], period_ps, float(pipeline.duration_ps.mean()), step_ps, errors, pool, processors,
-        busy * period_ps, python > 0.5,
-    )  # fmt: skip
+        parts,
+        pipeline.bottleneck,
+        timing[1],
+        period_ps,
+        float(pipeline.duration_ps.mean()),
+        step_ps,
+        errors,
+        pool,
+        processors,
+        busy * period_ps,
+        python > 0.5,
+    )
 
 
 def _played(model: Model, change: Change) -> Played:
@@ -192,11 +230,23 @@ def changed_parts(model: Model, change: Change) -> tuple[Part, ...]:
     if change.parallel:
         parts[at] = _parallel(part, change.parallel)
         if change.is_fused:
-            batch = replace(parts[at], kind="batch_lanes", name="MapAndBatch", batch=round(part.per_parent), per_parent=1.0)
-            parts[part.parent] = replace(batch, parent=parts[part.parent].parent, per_parent=parts[part.parent].per_parent)
+            batch = replace(
+                parts[at],
+                kind="batch_lanes",
+                name="MapAndBatch",
+                batch=round(part.per_parent),
+                per_parent=1.0,
+            )
+            parts[part.parent] = replace(
+                batch, parent=parts[part.parent].parent, per_parent=parts[part.parent].per_parent
+            )
             parts[at] = _passing(part)
     if change.remove:
-        parts[at] = replace(part, work_ps=nothing, function_ps=nothing) if part.kind == "batch_lanes" else _passing(part)
+        parts[at] = (
+            replace(part, work_ps=nothing, function_ps=nothing)
+            if part.kind == "batch_lanes"
+            else _passing(part)
+        )
     if change.cache:
         for i in range(len(parts)):
             if i == at or _feeds(parts, i, at):
@@ -231,10 +281,18 @@ def _feeds(parts: list[Part], at: int, consumer: int) -> bool:
 
 
 def _variants(model: Model, change: Change) -> list[Change]:
-    """A change as it may turn out: tf.data fuses a parallel map with the batch above it, unless its optimizations are off."""
+    """A change as it may turn out: tf.data fuses a parallel map with the batch above it, unless its
+    optimizations are off.
+    """
     part = model.parts[model.bottleneck]
     above = model.parts[part.parent] if part.parent > 0 else None
-    can_fuse = change.parallel and above and above.name in _BATCHES and above.kind == "inline" and part.per_parent > 1
+    can_fuse = (
+        change.parallel
+        and above
+        and above.name in _BATCHES
+        and above.kind == "inline"
+        and part.per_parent > 1
+    )
     return [change, replace(change, is_fused=True)] if can_fuse else [change]
 
 
@@ -252,7 +310,9 @@ def _changes(model: Model) -> list[tuple[str, str, Change]]:
     if can_prefetch:
         result.append(("prefetch", "prefetch at the end", Change(prefetch=True)))
     if can_parallel and can_prefetch:
-        result.append(("parallel_prefetch", f"num_parallel_calls={n} and prefetch", Change(parallel=n, prefetch=True)))
+        result.append(
+            ("parallel_prefetch", f"num_parallel_calls={n} and prefetch", Change(parallel=n, prefetch=True))
+        )
     result.append(("cache", f"cache after {part.name}, once it is filled", Change(cache=True)))
     if is_function:
         result.append(("remove", f"without {part.name} (done beforehand)", Change(remove=True)))
@@ -274,11 +334,15 @@ def _shifted(model: Model, n: float) -> Model:
 
 
 def _spared(consumer_ps: float) -> float:
-    """What a step may cost less without waiting and without the profiler: a thread that slept runs slowly at first."""
+    """What a step may cost less without waiting and without the profiler: a thread that slept runs slowly at
+    first.
+    """
     return min(_WAKING_PS, consumer_ps / 2)
 
 
-def _parts(trace: Trace, pipeline: Pipeline, chosen: Rows, parameters: dict[str, dict[str, str]]) -> tuple[Part, ...]:
+def _parts(
+    trace: Trace, pipeline: Pipeline, chosen: Rows, parameters: dict[str, dict[str, str]]
+) -> tuple[Part, ...]:
     """The stages with their times, event by event, of complete calls."""
     found = forest(trace)
     wanted = np.zeros(len(found), np.bool_)
@@ -293,7 +357,12 @@ def _parts(trace: Trace, pipeline: Pipeline, chosen: Rows, parameters: dict[str,
     runs_of = _runs(found, wanted, index)
     return tuple(
         _part(
-            stage, found, events[stage_of == i], runs_of.get(i, np.zeros(0)), parameters.get(stage.long_name, {}), _ratio(count, stage, i)
+            stage,
+            found,
+            events[stage_of == i],
+            runs_of.get(i, np.zeros(0)),
+            parameters.get(stage.long_name, {}),
+            _ratio(count, stage, i),
         )
         for i, stage in enumerate(pipeline.stages)
     )
@@ -304,7 +373,8 @@ def _runs(found: Forest, wanted: npt.NDArray[np.bool_], index: dict[str, int]) -
     call = found.call[found.runs.event]
     kept = (call >= 0) & wanted[np.maximum(call, 0)]
     event, took = found.runs.event[kept], found.runs.took_ps[kept].astype(np.float64)
-    # A lane takes its next element when a thread has heard that the last is done, and another has begun: twice what a hop takes.
+    # A lane takes its next element when a thread has heard that the last is done, and another has begun:
+    # twice what a hop takes.
     late = found.runs.late_ps[kept]
     took += 2 * min(_HOP_PS, float(np.quantile(late, 0.25))) if len(late) else 0.0
     stage = np.array([index.get(name, -1) for name in found.stages], np.int64)[found.node[event]]
@@ -320,7 +390,9 @@ def _ratio(count: npt.NDArray[np.int64], stage: Stage, at: int) -> float:
     return float(near) if near and abs(ratio - near) <= 0.15 * near else ratio
 
 
-def _part(stage: Stage, found: Forest, events: Rows, runs: Floats, options: dict[str, str], ratio: float) -> Part:
+def _part(
+    stage: Stage, found: Forest, events: Rows, runs: Floats, options: dict[str, str], ratio: float
+) -> Part:
     kind = _kind(stage)
     lanes = max(1, _number(options.get("parallelism", "")))
     work = found.work_ps[events].astype(np.float64) if kind == "inline" else np.zeros(1)
@@ -329,10 +401,23 @@ def _part(stage: Stage, found: Forest, events: Rows, runs: Floats, options: dict
         function = found.work_ps[events].astype(np.float64)
     buffer = _number(options.get("buffer_limit", "")) or 2
     if kind == "woven":
-        buffer = max(lanes, _number(options.get("cycle_length", ""))) * max(1, _number(options.get("buffer_output_elements", "")))
+        buffer = max(lanes, _number(options.get("cycle_length", ""))) * max(
+            1, _number(options.get("buffer_output_elements", ""))
+        )
     is_ordered = options.get("deterministic", "true") != "false"
     batch = max(1, _number(options.get("batch_size", "")))
-    return Part(stage.name, stage.parent, kind, ratio, work if len(work) else np.zeros(1), function, lanes, buffer, batch, is_ordered)
+    return Part(
+        stage.name,
+        stage.parent,
+        kind,
+        ratio,
+        work if len(work) else np.zeros(1),
+        function,
+        lanes,
+        buffer,
+        batch,
+        is_ordered,
+    )
 
 
 def _kind(stage: Stage) -> Kind:
@@ -378,7 +463,9 @@ def _number(text: str) -> int:
 
 @once
 def processor_time(trace: Trace) -> tuple[float, float]:
-    """Processors that executors kept busy on average, Python's functions left out; and the share of these in the executors' time."""
+    """Processors that executors kept busy on average, Python's functions left out; and the share of these in
+    the executors' time.
+    """
     events = trace.events
     executed = events_named(trace, (EXECUTOR,))
     if not len(executed):

@@ -1,4 +1,6 @@
-"""The timeline: tracks, boxes, flows and counters, prepared so that any window of millions of events is drawn in milliseconds.
+"""The timeline: tracks, boxes, flows and counters, prepared so that any window of millions of events is drawn
+in milliseconds.
 
-In: a `Trace`. Out: columns per layer. Start with `timeline.py`; `search.py` and `totals.py` answer questions about a window.
+In: a `Trace`. Out: columns per layer. Start with `timeline.py`; `search.py` and `totals.py` answer questions
+about a window.
 """

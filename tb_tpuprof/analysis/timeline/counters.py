@@ -1,4 +1,6 @@
-"""Samples of counters → as many as a screen can show: of two pixels the lowest, the highest and the last value; and in which unit."""
+"""Samples of counters → as many as a screen can show: of two pixels the lowest, the highest and the last
+value; and in which unit.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,49 @@ _UNITS = (
 # Units that stand in brackets at a name's end, and how they are told.
 _IN_BRACKETS = re.compile(r"\s[(\[]([^()\[\]]{1,12})[)\]]\s*$")
 _BRACKET_UNITS = {
-    "%": "%", "percent": "%", "b": "bytes", "byte": "bytes", "bytes": "bytes", "b/s": "bytes_per_s", "bytes/s": "bytes_per_s",
-    **{text.lower(): text for text in (
-        "KB", "MB", "GB", "KiB", "MiB", "GiB", "KB/s", "MB/s", "GB/s", "GiB/s", "W", "mW", "J", "mJ", "Hz", "kHz", "MHz", "GHz",
-        "ns", "µs", "us", "ms", "s", "cycles", "°C", "V", "mV", "A", "GFLOP/s", "TFLOP/s",
-    )},
-}  # fmt: skip
+    "%": "%",
+    "percent": "%",
+    "b": "bytes",
+    "byte": "bytes",
+    "bytes": "bytes",
+    "b/s": "bytes_per_s",
+    "bytes/s": "bytes_per_s",
+    **{
+        text.lower(): text
+        for text in (
+            "KB",
+            "MB",
+            "GB",
+            "KiB",
+            "MiB",
+            "GiB",
+            "KB/s",
+            "MB/s",
+            "GB/s",
+            "GiB/s",
+            "W",
+            "mW",
+            "J",
+            "mJ",
+            "Hz",
+            "kHz",
+            "MHz",
+            "GHz",
+            "ns",
+            "µs",
+            "us",
+            "ms",
+            "s",
+            "cycles",
+            "°C",
+            "V",
+            "mV",
+            "A",
+            "GFLOP/s",
+            "TFLOP/s",
+        )
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -41,10 +80,13 @@ class CounterRanges:
     highest: Floats
 
 
-def counter_samples(trace: Trace, counter: int, start_ps: int, end_ps: int, pixel_ps: int) -> tuple[Int64s, Floats]:
+def counter_samples(
+    trace: Trace, counter: int, start_ps: int, end_ps: int, pixel_ps: int
+) -> tuple[Int64s, Floats]:
     """(times, values) of a counter in a window: the sample that holds at its start, then those within it.
 
-    Where more samples than can be seen lie within two pixels, the lowest, the highest and the last of them are kept:
+    Where more samples than can be seen lie within two pixels, the lowest, the highest and the last of them
+    are kept:
 
         samples   · :·.: · ·        a value holds until the next sample
         kept      · :  : · ·
@@ -62,7 +104,9 @@ def counter_samples(trace: Trace, counter: int, start_ps: int, end_ps: int, pixe
         return times, values
     group = np.cumsum(is_first) - 1
     ends = np.append(begins[1:], len(times)) - 1
-    extremes = [_first_equal(values, choose.reduceat(values, begins), group) for choose in (np.minimum, np.maximum)]
+    extremes = [
+        _first_equal(values, choose.reduceat(values, begins), group) for choose in (np.minimum, np.maximum)
+    ]
     kept = np.unique(np.concatenate(([0], *extremes, ends)))
     return times[kept], values[kept]
 
@@ -95,7 +139,9 @@ def counter_ranges(trace: Trace) -> CounterRanges:
 
 
 def counter_unit(name: str) -> str:
-    """The unit that a counter's name tells: `bytes`, `bytes_per_s`, or as it is to be written (`%`, `W`, `GB/s`); empty: it tells none."""
+    """The unit that a counter's name tells: `bytes`, `bytes_per_s`, or as it is to be written (`%`, `W`,
+    `GB/s`); empty: it tells none.
+    """
     bracket = _IN_BRACKETS.search(name)
     if bracket and bracket[1].strip().lower() in _BRACKET_UNITS:
         return _BRACKET_UNITS[bracket[1].strip().lower()]
@@ -105,4 +151,6 @@ def counter_unit(name: str) -> str:
 def unit_of(trace: Trace, counter: int) -> str:
     """The unit of a counter's values, by its name or else by its series'."""
     columns = (trace.counters[column][counter] for column in ("name", "series"))
-    return next((unit for unit in (counter_unit(trace.strings.get(int(text))) for text in columns) if unit), "")
+    return next(
+        (unit for unit in (counter_unit(trace.strings.get(int(text))) for text in columns) if unit), ""
+    )

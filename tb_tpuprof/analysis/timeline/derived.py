@@ -1,11 +1,13 @@
-"""Kernels and operations → lines that the file lacks: the steps, programs, scopes and operations that they belong to.
+"""Kernels and operations → lines that the file lacks: the steps, programs, scopes and operations that they
+belong to.
 
     GPU stream    ▪k1▪ ▪k2▪ ▪k3▪    ▪k1▪ ▪k2▪
     XLA Modules   ├──── jit_f ────┤ ├─ jit_f ─┤       successive kernels of the same are one box,
     XLA Ops       ├dot.1─┤ ├ add ─┤ ├─ dot.1 ─┤       within a step, or where no long gap lies between
 
-GPU planes get them from the stats of their kernels, TPU cores from the metadata of their operations, host planes from the
-events of XLA:CPU. A plane whose file brings such lines along is left as it is. Shapes and names follow OpenXLA's profiler.
+GPU planes get them from the stats of their kernels, TPU cores from the metadata of their operations, host
+planes from the events of XLA:CPU. A plane whose file brings such lines along is left as it is. Shapes and
+names follow OpenXLA's profiler.
 """
 
 from __future__ import annotations
@@ -81,7 +83,10 @@ class _Builder:
     def codes(self, numbers: Int64s, texts: op_labels.Texts) -> npt.NDArray[np.int32]:
         """The numbers that names have here; -1 stays."""
         distinct, place = number(numbers.reshape(-1))
-        known = [self.texts.setdefault(texts(one), len(self.texts)) if one >= 0 else -1 for one in distinct.tolist()]
+        known = [
+            self.texts.setdefault(texts(one), len(self.texts)) if one >= 0 else -1
+            for one in distinct.tolist()
+        ]
         codes: npt.NDArray[np.int32] = np.array(known, np.int32)[place].reshape(numbers.shape)
         return codes
 
@@ -98,8 +103,22 @@ class _Builder:
         start, duration, (name, source) = room[0], room[1], room[2].view(np.int32).reshape(2, -1)
         columns = _Columns(start, duration, name, source)
         spans = itertools.pairwise(offsets.tolist())
-        beside(int(offsets[-1]), *(partial(_fill, fill, columns, span) for (_, _, fill), span in zip(self.lines, spans, strict=True)))
-        return Derived(tuple(line for line, _, _ in self.lines), offsets, start, duration, name, source, tuple(self.texts))
+        beside(
+            int(offsets[-1]),
+            *(
+                partial(_fill, fill, columns, span)
+                for (_, _, fill), span in zip(self.lines, spans, strict=True)
+            ),
+        )
+        return Derived(
+            tuple(line for line, _, _ in self.lines),
+            offsets,
+            start,
+            duration,
+            name,
+            source,
+            tuple(self.texts),
+        )
 
 
 def _fill(fill: Callable[[_Columns], None], columns: _Columns, span: tuple[int, int]) -> None:
@@ -115,7 +134,9 @@ def _fill(fill: Callable[[_Columns], None], columns: _Columns, span: tuple[int, 
 
 
 def _to_sort(start_ps: Int64s) -> Rows:
-    """Rows among which alone order is missing: where starts ascend, those that begin together with another."""
+    """Rows among which alone order is missing: where starts ascend, those that begin together
+    with another.
+    """
     step = np.diff(start_ps)
     if (step < 0).any():
         return np.arange(len(start_ps))
@@ -147,11 +168,21 @@ def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     names = groups(trace).names
     if found.shape[1]:
         step, start, end = found
-        first = rows[np.clip(np.searchsorted(np.sort(trace.events["start_ps"][rows]), start), 0, len(rows) - 1)]
-        label = np.array([builder.texts.setdefault(names.get(i, str(i)), len(builder.texts)) for i in step.tolist()], np.int32)
+        first = rows[
+            np.clip(np.searchsorted(np.sort(trace.events["start_ps"][rows]), start), 0, len(rows) - 1)
+        ]
+        label = np.array(
+            [builder.texts.setdefault(names.get(i, str(i)), len(builder.texts)) for i in step.tolist()],
+            np.int32,
+        )
 
         def fill(room: _Columns) -> None:
-            room.start_ps[:], room.duration_ps[:], room.name[:], room.source[:] = start, end - start, label, first
+            room.start_ps[:], room.duration_ps[:], room.name[:], room.source[:] = (
+                start,
+                end - start,
+                label,
+                first,
+            )
 
         builder.add(DerivedLine(plane, "Steps", "steps"), len(start), fill)
     if not any(trace.event_stats.has(key) for key in op_labels.STATS):
@@ -159,7 +190,9 @@ def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     labelled = op_labels.of_rows(trace, rows)
     line = trace.event_line[rows]
     busy = np.unique(line[labelled.is_known]).tolist()
-    busy.sort(key=lambda stream: ("Compute" not in trace.line_names[stream], -int(trace.lines["n_events"][stream])))
+    busy.sort(
+        key=lambda stream: ("Compute" not in trace.line_names[stream], -int(trace.lines["n_events"][stream]))
+    )
     for stream in busy:
         mine = np.flatnonzero(line == stream)
         suffix = f" - from {trace.line_names[stream].partition('(')[0]}" if len(busy) > 1 else ""
@@ -177,7 +210,9 @@ def _tpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
 
 
 def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
-    """XLA:CPU: operations of all threads on one line, the programs that they belong to, and the source lines that they come from."""
+    """XLA:CPU: operations of all threads on one line, the programs that they belong to, and the source lines
+    that they come from.
+    """
     owners = trace.event_stats.texts("hlo_op").owner
     if not len(owners):
         return
@@ -194,14 +229,28 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         order = by_start(trace.events["start_ps"], rows, np.append(0, np.cumsum(counts)))
         rows, labels = rows[order], labels.taken(order)
     events = _sequence(trace, rows)
-    _add_runs(DerivedLine(plane, "XLA Modules", "modules"), events, labels.of, builder.codes(labels.module, labels.texts), builder)
+    _add_runs(
+        DerivedLine(plane, "XLA Modules", "modules"),
+        events,
+        labels.of,
+        builder.codes(labels.module, labels.texts),
+        builder,
+    )
     _scope_lines(plane, events, labels, "", builder)
     each = replace(events, is_new=np.ones(len(rows), np.uint8))
-    _add_runs(DerivedLine(plane, "XLA Ops", "hlo_ops"), each, labels.of, builder.codes(labels.hlo_op, labels.texts), builder)
+    _add_runs(
+        DerivedLine(plane, "XLA Ops", "hlo_ops"),
+        each,
+        labels.of,
+        builder.codes(labels.hlo_op, labels.texts),
+        builder,
+    )
     _source_line(plane, events, labels, "", builder)
 
 
-def _op_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
+def _op_lines(
+    trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, suffix: str, builder: _Builder
+) -> None:
     """Modules, scopes, framework operations and HLO operations of the kernels of one stream."""
     events = _sequence(trace, rows, groups(trace).group[rows])
     modules = builder.codes(labels.module, labels.texts)
@@ -212,14 +261,20 @@ def _op_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, su
     _source_line(plane, events, labels, suffix, builder)
 
 
-def _scope_lines(plane: int, events: _Sequence, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
-    scopes = builder.codes(*op_labels.levels(labels.framework_op, labels.texts, op_labels.scope_parts, _MAX_LEVELS))
+def _scope_lines(
+    plane: int, events: _Sequence, labels: op_labels.Labels, suffix: str, builder: _Builder
+) -> None:
+    scopes = builder.codes(
+        *op_labels.levels(labels.framework_op, labels.texts, op_labels.scope_parts, _MAX_LEVELS)
+    )
     _add_runs(DerivedLine(plane, SCOPE_LINE + suffix, "scope"), events, labels.of, scopes, builder)
     ops = builder.codes(labels.framework_op, labels.texts)
     _add_runs(DerivedLine(plane, FRAMEWORK_LINE + suffix, "ops"), events, labels.of, ops, builder)
 
 
-def _source_line(plane: int, events: _Sequence, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
+def _source_line(
+    plane: int, events: _Sequence, labels: op_labels.Labels, suffix: str, builder: _Builder
+) -> None:
     sources = builder.codes(labels.source, labels.texts)
     _add_runs(DerivedLine(plane, SOURCE_LINE + suffix, "source"), events, labels.of, sources, builder)
 
@@ -237,13 +292,23 @@ class _Sequence:
 def _sequence(trace: Trace, rows: Rows, group: npt.NDArray[np.int32] = _NO_GROUPS) -> _Sequence:
     """Events whose runs end where the step changes, and outside of steps where a long gap lies between."""
     chosen = rows.astype(np.int32, copy=False)
-    return _Sequence(chosen, *sequence(trace.events["start_ps"], trace.events["duration_ps"], chosen, group, _SMALL_GAP_PS))
+    return _Sequence(
+        chosen, *sequence(trace.events["start_ps"], trace.events["duration_ps"], chosen, group, _SMALL_GAP_PS)
+    )
 
 
-def _add_runs(line: DerivedLine, events: _Sequence, label: npt.NDArray[np.int32], names: npt.NDArray[np.int32], builder: _Builder) -> None:
-    """Spans of successive events of one name, level by level. `names` are the codes of each label: [labels] or [labels, levels].
+def _add_runs(
+    line: DerivedLine,
+    events: _Sequence,
+    label: npt.NDArray[np.int32],
+    names: npt.NDArray[np.int32],
+    builder: _Builder,
+) -> None:
+    """Spans of successive events of one name, level by level. `names` are the codes of each label: [labels]
+    or [labels, levels].
 
-    One code may stand for the same word under two different scopes: these are apart already because the scopes differ.
+    One code may stand for the same word under two different scopes: these are apart already because the
+    scopes differ.
     """
     keys = np.ascontiguousarray(names[:, None] if names.ndim == 1 else names)
 

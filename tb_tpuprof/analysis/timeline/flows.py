@@ -1,4 +1,6 @@
-"""Arrows between events: who scheduled, launched or fed whom. One arrow for each consumer, from the latest producer before it."""
+"""Arrows between events: who scheduled, launched or fed whom. One arrow for each consumer, from the latest
+producer before it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Flows:
-    """Arrows, sorted by the event that they go to. `kind` is a code into `kinds`; `by_source` sorts them by where they come from."""
+    """Arrows, sorted by the event that they go to. `kind` is a code into `kinds`; `by_source` sorts them by
+    where they come from.
+    """
 
     source: Int64s
     target: Int64s
@@ -38,8 +42,9 @@ class Flows:
 
 @once
 def flows(trace: Trace) -> Flows:
-    """Arrows of a trace: those its file draws or tells in stats `flow`, then those of context ids, correlation ids and launches
-    (see `analysis.flow_points`, `analysis.links`). Each pair of events counts once, under the kind that comes first.
+    """Arrows of a trace: those its file draws or tells in stats `flow`, then those of context ids,
+    correlation ids and launches (see `analysis.flow_points`, `analysis.links`). Each pair of events counts
+    once, under the kind that comes first.
     """
     tie, told = ties(trace), flow_arrows(trace)
     source, target, hub = _latest_producers(trace, tie)
@@ -47,7 +52,10 @@ def flows(trace: Trace) -> Flows:
     categories = {category: context_name(category) for category in np.unique(told.category).tolist()}
     kinds = tuple(dict.fromkeys([*drawn, *categories.values(), *(name for _, name in tie.kinds)]))
     code = {name: i for i, name in enumerate(kinds)}
-    firsts, of_part = np.array([first for first, _ in tie.kinds], np.int64), np.array([code[name] for _, name in tie.kinds], np.int32)
+    firsts, of_part = (
+        np.array([first for first, _ in tie.kinds], np.int64),
+        np.array([code[name] for _, name in tie.kinds], np.int32),
+    )
     tied = of_part[np.searchsorted(firsts, hub, side="right") - 1] if len(firsts) else np.empty(0, np.int32)
     source = np.concatenate((trace.flows["from_event"].astype(np.int64), told.source, source))
     target = np.concatenate((trace.flows["to_event"].astype(np.int64), told.target, target))
@@ -55,13 +63,17 @@ def flows(trace: Trace) -> Flows:
     kind = np.concatenate((np.array([code[name] for name in drawn] + of_told, np.int32), tied))
     order = np.lexsort((kind, source, target))
     source, target, kind = source[order], target[order], kind[order]
-    kept = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))[: len(source)] & (source != target)
+    kept = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))[: len(source)] & (
+        source != target
+    )
     source, target, kind = source[kept], target[kept], kind[kept]
     return Flows(source, target, kind, kinds, np.argsort(source, kind="stable"))
 
 
 def arrow_ends(trace: Trace, found: Flows, chosen: npt.NDArray[np.intp]) -> tuple[Int64s, Int64s]:
-    """Where arrows begin and end in time: at the consumer's start, from the producer at that time or at its end if that is before."""
+    """Where arrows begin and end in time: at the consumer's start, from the producer at that time or at its
+    end if that is before.
+    """
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
     source, target = found.source[chosen], found.target[chosen]
     to_ps = start[target]
@@ -70,7 +82,9 @@ def arrow_ends(trace: Trace, found: Flows, chosen: npt.NDArray[np.intp]) -> tupl
 
 
 def _latest_producers(trace: Trace, tie: Ties) -> tuple[Int64s, Int64s, Int64s]:
-    """For each consumer the producer of its hub that starts last before it, or else the hub's first one: (producer, consumer, hub)."""
+    """For each consumer the producer of its hub that starts last before it, or else the hub's first one:
+    (producer, consumer, hub).
+    """
     start = trace.events["start_ps"]
     event = np.concatenate((tie.producer, tie.consumer)).astype(np.int64)
     hub = np.concatenate((tie.producer_hub, tie.consumer_hub)).astype(np.int64)

@@ -1,4 +1,6 @@
-"""Sorted events → rows for drawing: each line's events by depth, so that a window of any row is one run of an index."""
+"""Sorted events → rows for drawing: each line's events by depth, so that a window of any row is one run of an
+index.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ Int32s = npt.NDArray[np.int32]
 class Layer:
     """Events that are drawn: those of the file, or those that were derived from them.
 
-    Its lines and events are numbered on from `first_line` and `first_event`. Row r is (row_line[r], row_depth[r]), lines
-    counted within the layer; line i has rows first_row[i] … first_row[i] + n_depths[i], and the events of row r are
-    order[row_offsets[r]:row_offsets[r + 1]]. `depth` is that of each event; `rows` answers windows. The last event ends at `end_ps`.
+    Its lines and events are numbered on from `first_line` and `first_event`. Row r is (row_line[r],
+    row_depth[r]), lines counted within the layer; line i has rows first_row[i] … first_row[i] + n_depths[i],
+    and the events of row r are order[row_offsets[r]:row_offsets[r + 1]]. `depth` is that of each event;
+    `rows` answers windows. The last event ends at `end_ps`.
     """
 
     first_line: int
@@ -50,7 +53,10 @@ class Layer:
 
     def rows_of(self, lines: npt.NDArray[np.integer]) -> Int32s:
         """Rows of the lines (numbered within the layer), line by line from the outermost on."""
-        parts = [np.arange(self.first_row[line], self.first_row[line] + self.n_depths[line], dtype=np.int32) for line in lines.tolist()]
+        parts = [
+            np.arange(self.first_row[line], self.first_row[line] + self.n_depths[line], dtype=np.int32)
+            for line in lines.tolist()
+        ]
         return np.concatenate([*parts, np.empty(0, np.int32)])
 
     def line_of(self, events: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
@@ -58,7 +64,9 @@ class Layer:
         return np.searchsorted(self.line_offsets, events, side="right") - 1
 
     def spans_within(self, lines: npt.NDArray[np.integer], start_ps: int, end_ps: int) -> Int64s:
-        """For each line the [first, last) of its events among which all are that lie in the window; int64[lines, 2]."""
+        """For each line the [first, last) of its events among which all are that lie in the window;
+        int64[lines, 2].
+        """
         spans = np.zeros((len(lines), 2), np.int64)
         for i, line in enumerate(lines.tolist()):
             first, last = int(self.line_offsets[line]), int(self.line_offsets[line + 1])
@@ -71,7 +79,9 @@ class Layer:
         return spans
 
 
-def layer(start_ps: Int64s, duration_ps: Int64s, line_offsets: Int64s, first_line: int = 0, first_event: int = 0) -> Layer:
+def layer(
+    start_ps: Int64s, duration_ps: Int64s, line_offsets: Int64s, first_line: int = 0, first_event: int = 0
+) -> Layer:
     """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 7 bytes an event."""
     depth = np.empty(len(start_ps), np.uint16)
     found = shares(line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth))
@@ -83,6 +93,18 @@ def layer(start_ps: Int64s, duration_ps: Int64s, line_offsets: Int64s, first_lin
     shares(line_offsets, lambda a, b: rows.place(line_offsets[a : b + 1], first_row[a:b], depth))
     rows.finish()
     return Layer(
-        first_line, first_event, start_ps, duration_ps, max(part[2] for part in found), line_offsets, depth, n_depths,
-        first_row, row_line, row_depth, rows.order, rows.offsets, rows,
-    )  # fmt: skip
+        first_line,
+        first_event,
+        start_ps,
+        duration_ps,
+        max(part[2] for part in found),
+        line_offsets,
+        depth,
+        n_depths,
+        first_row,
+        row_line,
+        row_depth,
+        rows.order,
+        rows.offsets,
+        rows,
+    )

@@ -1,5 +1,5 @@
-"""All lines that a viewer adds to a file's own: those of programs and operations (`timeline_derived`), then a device's launches, transfers
-to the host's memory, and the gaps in its programs.
+"""All lines that a viewer adds to a file's own: those of programs and operations (`timeline_derived`), then a
+device's launches, transfers to the host's memory, and the gaps in its programs.
 
 A line that the file brings along is not made again, and a trace without such a device costs nothing here.
 """
@@ -30,7 +30,9 @@ _PS_PER_US = 1e6
 
 @dataclass(frozen=True)
 class _Made:
-    """A line with its boxes, sorted by start; `facts` tells what is known of one of them beside what its event has."""
+    """A line with its boxes, sorted by start; `facts` tells what is known of one of them beside what its
+    event has.
+    """
 
     line: DerivedLine
     start_ps: Int64s
@@ -61,7 +63,9 @@ def derived_lines(trace: Trace) -> Derived:
 
 
 def facts_of(trace: Trace, event: int) -> Facts:
-    """What is known of a derived event (its number in `derived_lines`) beside what the event has that it begins with."""
+    """What is known of a derived event (its number in `derived_lines`) beside what the event has that it
+    begins with.
+    """
     lines = derived_lines(trace)
     line = int(np.searchsorted(lines.line_offsets, event, side="right")) - 1
     number = line - len(derived(trace).lines)
@@ -87,7 +91,9 @@ def _gpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
     programs = _derived_programs(trace, plane)
     if programs and _is_missing(trace, plane, GAP_LINE):
         rows = stream_events(trace, plane)
-        yield _gap_line(trace, plane, programs, rows[np.argsort(trace.events["start_ps"][rows], kind="stable")])
+        yield _gap_line(
+            trace, plane, programs, rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
+        )
 
 
 def _tpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
@@ -98,9 +104,14 @@ def _tpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
         rows = np.arange(*line_events(trace, modules[0]).indices(trace.n_events)[:2])
         start, metadata = trace.events["start_ps"][rows], trace.events["metadata"]
         programs = _Programs(
-            start, start + trace.events["duration_ps"][rows], rows, lambda i: trace.strings.get(int(trace.event_names[metadata[rows[i]]]))
+            start,
+            start + trace.events["duration_ps"][rows],
+            rows,
+            lambda i: trace.strings.get(int(trace.event_names[metadata[rows[i]]])),
         )
-        yield _gap_line(trace, plane, programs, np.arange(*line_events(trace, ops[0]).indices(trace.n_events)[:2]))
+        yield _gap_line(
+            trace, plane, programs, np.arange(*line_events(trace, ops[0]).indices(trace.n_events)[:2])
+        )
 
 
 @dataclass(frozen=True)
@@ -114,14 +125,20 @@ class _Programs:
 
 
 def _derived_programs(trace: Trace, plane: int) -> _Programs | None:
-    """The programs of the GPU stream that computes most, as they were derived from its kernels; None where nothing tells of any."""
+    """The programs of the GPU stream that computes most, as they were derived from its kernels; None where
+    nothing tells of any.
+    """
     lines = derived(trace)
-    own = next((line for line, made in enumerate(lines.lines) if made.plane == plane and made.kind == "modules"), -1)
+    own = next(
+        (line for line, made in enumerate(lines.lines) if made.plane == plane and made.kind == "modules"), -1
+    )
     if own < 0:
         return None
     span = slice(int(lines.line_offsets[own]), int(lines.line_offsets[own + 1]))
     start, codes = lines.start_ps[span], lines.name[span]
-    return _Programs(start, start + lines.duration_ps[span], lines.source[span], lambda i: lines.texts[codes[i]])
+    return _Programs(
+        start, start + lines.duration_ps[span], lines.source[span], lambda i: lines.texts[codes[i]]
+    )
 
 
 def _launch_line(trace: Trace, plane: int) -> _Made:
@@ -137,7 +154,9 @@ def _launch_line(trace: Trace, plane: int) -> _Made:
         ]
 
     texts = [f"Launch Stats for {names.get(group, group)}" for group in found.group.tolist()]
-    return _Made(DerivedLine(plane, LAUNCH_LINE, "launches"), found.start_ps, found.end_ps, texts, found.first, facts)
+    return _Made(
+        DerivedLine(plane, LAUNCH_LINE, "launches"), found.start_ps, found.end_ps, texts, found.first, facts
+    )
 
 
 def _offload_line(trace: Trace, plane: int) -> _Made:
@@ -146,20 +165,29 @@ def _offload_line(trace: Trace, plane: int) -> _Made:
     def facts(i: int) -> Facts:
         waited = int(trace.events["duration_ps"][found.done[i]])
         begin, end = trace.events["metadata"][[found.start[i], found.done[i]]].tolist()
-        shape, size = _metadata_text(trace, begin, "shape_with_layout"), _metadata_text(trace, end, "raw_bytes_accessed")
+        shape, size = (
+            _metadata_text(trace, begin, "shape_with_layout"),
+            _metadata_text(trace, end, "raw_bytes_accessed"),
+        )
         told = [("shape_with_layout", shape), ("raw_bytes_accessed", size), ("waited_for_us", _us(waited))]
         return [(name, value) for name, value in told if value]
 
     texts = [found.names[name] for name in found.name.tolist()]
-    return _Made(DerivedLine(plane, OFFLOAD_LINE, "async"), found.start_ps, found.end_ps, texts, found.start, facts)
+    return _Made(
+        DerivedLine(plane, OFFLOAD_LINE, "async"), found.start_ps, found.end_ps, texts, found.start, facts
+    )
 
 
 def _gap_line(trace: Trace, plane: int, programs: _Programs, operations: npt.NDArray[np.integer]) -> _Made:
     found = gaps_within(trace, (programs.start_ps, programs.end_ps), operations)
-    names = {program: f"no operation of {programs.name(program)}" for program in np.unique(found.program).tolist()}
+    names = {
+        program: f"no operation of {programs.name(program)}" for program in np.unique(found.program).tolist()
+    }
     texts = [names[program] for program in found.program.tolist()]
     source = programs.source[found.program].astype(np.int64)
-    return _Made(DerivedLine(plane, GAP_LINE, "overhead"), found.start_ps, found.end_ps, texts, source, lambda _: [])
+    return _Made(
+        DerivedLine(plane, GAP_LINE, "overhead"), found.start_ps, found.end_ps, texts, source, lambda _: []
+    )
 
 
 def _metadata_text(trace: Trace, row: int, key: str) -> str:

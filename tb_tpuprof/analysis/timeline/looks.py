@@ -37,7 +37,13 @@ def looks(trace: Trace) -> tuple[Looks, Looks]:
     none = np.zeros(len(more), np.uint8)
     own = drawn.derived
     families = _line_families(trace, own, Family.XLA_OP)
-    return file, Looks((own.row_line, own.row_depth), made.name, (more, none, none), families, (names.own_event[:0], names.own_name[:0], 0))
+    return file, Looks(
+        (own.row_line, own.row_depth),
+        made.name,
+        (more, none, none),
+        families,
+        (names.own_event[:0], names.own_name[:0], 0),
+    )
 
 
 def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.uint8]:
@@ -52,7 +58,9 @@ def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.u
 
 @dataclass(frozen=True)
 class Boxes:
-    """Columns of boxes: `longs` are line, start, duration, longest, event; `ints` depth, name, n_merged; `seen` marks the names."""
+    """Columns of boxes: `longs` are line, start, duration, longest, event; `ints` depth, name, n_merged;
+    `seen` marks the names.
+    """
 
     longs: npt.NDArray[np.int64]
     ints: npt.NDArray[np.int32]
@@ -61,11 +69,17 @@ class Boxes:
 
 
 def box_columns(
-    trace: Trace, layer: Layer, lines: npt.NDArray[np.integer], window: tuple[int, int, int], shifts: tuple[int, int, int]
+    trace: Trace,
+    layer: Layer,
+    lines: npt.NDArray[np.integer],
+    window: tuple[int, int, int],
+    shifts: tuple[int, int, int],
 ) -> Boxes:
-    """Boxes of some lines of a layer in a window (start, end and pixel in ps; times are the layer's own, as are the lines).
+    """Boxes of some lines of a layer in a window (start, end and pixel in ps; times are the layer's own, as
+    are the lines).
 
-    `shifts` are added to the lines, times and events that are answered. See `native.Rows.boxes` and `native.Looks.fill`.
+    `shifts` are added to the lines, times and events that are answered. See `native.Rows.boxes` and
+    `native.Looks.fill`.
     """
     start_ps, end_ps, pixel_ps = window
     drawn = timeline(trace)
@@ -74,18 +88,33 @@ def box_columns(
     found = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
     ends = np.cumsum([0, *(len(part) for part in found)]).tolist()
     n = ends[-1]
-    boxes = Boxes(np.empty((5, n), np.int64), np.empty((3, n), np.int32), np.empty(n, np.uint8), np.zeros(drawn.names.n_names, np.uint8))
+    boxes = Boxes(
+        np.empty((5, n), np.int64),
+        np.empty((3, n), np.int32),
+        np.empty(n, np.uint8),
+        np.zeros(drawn.names.n_names, np.uint8),
+    )
 
     def fill(span: tuple[npt.NDArray[Any], int, int]) -> None:
         part, a, b = span
-        look.fill((boxes.longs[:, a:b], boxes.ints[:, a:b], boxes.family[a:b]), part, (start_ps, pixel_ps), shifts, boxes.seen)
+        look.fill(
+            (boxes.longs[:, a:b], boxes.ints[:, a:b], boxes.family[a:b]),
+            part,
+            (start_ps, pixel_ps),
+            shifts,
+            boxes.seen,
+        )
 
     side_by_side(fill, zip(found, ends[:-1], ends[1:], strict=True))
     return boxes
 
 
-def _parts(layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int) -> list[npt.NDArray[np.int32]]:
-    """The rows in as many parts of about equally many events as there are processors, where the window holds many."""
+def _parts(
+    layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int
+) -> list[npt.NDArray[np.int32]]:
+    """The rows in as many parts of about equally many events as there are processors, where the window holds
+    many.
+    """
     share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
     n = min(2 * n_threads(), len(rows))  # what one has left when the other is done is little then
     if n_threads() < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:

@@ -1,7 +1,7 @@
 """What events on the timeline are called, and the family and colour that a name stands for.
 
-A name is a number: a string of the trace, or from len(strings) on one of the texts that are made up here: steps with their
-number (`train 131`) and the names of derived events.
+A name is a number: a string of the trace, or from len(strings) on one of the texts that are made up here:
+steps with their number (`train 131`) and the names of derived events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
-_COLLECTIVE = re.compile(r"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter|collective|nccl|rccl|^send\b|^recv\b", re.IGNORECASE)
+_COLLECTIVE = re.compile(
+    r"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter|collective|nccl|rccl|^send\b|^recv\b",
+    re.IGNORECASE,
+)
 _COPY = re.compile(r"^(memcpy|memset|copy)", re.IGNORECASE)
 _TF_DATA = ("Iterator::", "IteratorGetNext", "InstantiatedCapturedFunction", "tf_data", "tf.data")
 _N_COLORS = 1 << 8
@@ -44,14 +47,20 @@ class Family(IntEnum):
 
 # Families of whole lines, by the kind of the line; events of other lines go by their name.
 FAMILY_OF_KIND = {
-    "steps": Family.STEP, "modules": Family.MODULE, "scope": Family.OTHER, "source": Family.OTHER, "launches": Family.RUNTIME,
+    "steps": Family.STEP,
+    "modules": Family.MODULE,
+    "scope": Family.OTHER,
+    "source": Family.OTHER,
+    "launches": Family.RUNTIME,
     "overhead": Family.OTHER,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of a trace's events by number. `of_metadata` by row of `metadata`; events in `own_event` have names of their own."""
+    """Names of a trace's events by number. `of_metadata` by row of `metadata`; events in `own_event` have
+    names of their own.
+    """
 
     strings: Strings
     more: tuple[str, ...]
@@ -97,12 +106,22 @@ class Names:
 
 
 def names_of(trace: Trace, more: tuple[str, ...]) -> Names:
-    """Names of a trace's events; the texts of steps come before `more`, which thus begins at `first_more(names, more)`."""
+    """Names of a trace's events; the texts of steps come before `more`, which thus begins at
+    `first_more(names, more)`.
+    """
     event, label, texts = step_labels(trace)
     has_own = np.zeros(len(trace.metadata), np.bool_)
     has_own[trace.events["metadata"][event]] = True
     label = label + np.int32(len(trace.strings))
-    return Names(trace.strings, (*texts, *more), trace.event_names, families(trace), event, label.astype(np.int32), has_own)
+    return Names(
+        trace.strings,
+        (*texts, *more),
+        trace.event_names,
+        families(trace),
+        event,
+        label.astype(np.int32),
+        has_own,
+    )
 
 
 def first_more(names: Names, more: tuple[str, ...]) -> int:
@@ -137,7 +156,9 @@ def families(trace: Trace) -> npt.NDArray[np.uint8]:
     planes = [_plane_family(name) for name in trace.plane_names]
     hlo = _has_hlo(trace)
     pairs = zip(trace.metadata["plane"].tolist(), trace.event_names.tolist(), hlo.tolist(), strict=True)
-    return np.array([_family(planes[plane], trace.strings.get(name), is_op) for plane, name, is_op in pairs], np.uint8)
+    return np.array(
+        [_family(planes[plane], trace.strings.get(name), is_op) for plane, name, is_op in pairs], np.uint8
+    )
 
 
 def _has_hlo(trace: Trace) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,6 @@
-"""A text → the events whose names (or arguments) hold it: how many of which name, and the next ones from a place on."""
+"""A text → the events whose names (or arguments) hold it: how many of which name, and the next ones from a
+place on.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Found:
-    """What matches on one host: rows of `metadata`, further events of the file (empty: none), and names of derived events."""
+    """What matches on one host: rows of `metadata`, further events of the file (empty: none), and names of
+    derived events.
+    """
 
     metadata: Flags
     events: Flags
@@ -60,8 +64,8 @@ def _lower_names(trace: Trace) -> dict[int, str]:
 
 
 def find(trace: Trace, drawn: Timeline, text: str, with_arguments: bool = False) -> Found:
-    """What holds the text in whatever case: names as they are drawn, and with `with_arguments` the texts among the stats of events
-    and of their metadata that were decoded on opening.
+    """What holds the text in whatever case: names as they are drawn, and with `with_arguments` the texts
+    among the stats of events and of their metadata that were decoded on opening.
     """
     needle = text.lower()
     mark = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -77,7 +81,9 @@ def find(trace: Trace, drawn: Timeline, text: str, with_arguments: bool = False)
         own = np.concatenate((own, owners))
     events = np.zeros(trace.n_events if len(own) else 0, np.uint8)
     events[own] = 1
-    derived = extra[len(names.more) - len(drawn.made.texts) :] if len(drawn.made.texts) else np.zeros(0, np.bool_)
+    derived = (
+        extra[len(names.more) - len(drawn.made.texts) :] if len(drawn.made.texts) else np.zeros(0, np.bool_)
+    )
     return Found(metadata.view(np.uint8), events, derived.view(np.uint8))
 
 
@@ -89,7 +95,9 @@ def _with_text(trace: Trace, needle: str) -> tuple[npt.NDArray[np.int32], npt.ND
         rows = np.flatnonzero(table["kind"] == TEXT)
         values = table["value"][rows]
         wanted = np.zeros(len(trace.strings), np.bool_)
-        wanted[[value for value in np.unique(values).tolist() if needle in trace.strings.get(value).lower()]] = True
+        wanted[
+            [value for value in np.unique(values).tolist() if needle in trace.strings.get(value).lower()]
+        ] = True
         found.append(table["owner"][rows[wanted[values]]])
     return found[0], found[1]
 
@@ -104,7 +112,9 @@ def counts(trace: Trace, drawn: Timeline, found: Found) -> NameCounts:
         metadata = trace.events["metadata"][events]
         events, metadata = events[found.metadata[metadata] == 0], metadata[found.metadata[metadata] == 0]
         duration = trace.events["duration_ps"][events]
-        parts.append((drawn.names.of_events(events, metadata), np.ones(len(events), np.int64), duration, duration))
+        parts.append(
+            (drawn.names.of_events(events, metadata), np.ones(len(events), np.int64), duration, duration)
+        )
     if found.derived.any():
         made = _derived_totals(trace)
         codes = np.flatnonzero((found.derived != 0) & (made[0] > 0))
@@ -119,8 +129,11 @@ def counts(trace: Trace, drawn: Timeline, found: Found) -> NameCounts:
     return NameCounts(distinct.astype(np.int32), sums[0], sums[1], sums[2])
 
 
-def next_matches(trace: Trace, drawn: Timeline, found: Found, place: tuple[int, int], limit: int, backward: bool) -> Int64s:
-    """The first `limit` matching events after a place (start in ps, event), or with `backward` the last ones before it; in time order.
+def next_matches(
+    trace: Trace, drawn: Timeline, found: Found, place: tuple[int, int], limit: int, backward: bool
+) -> Int64s:
+    """The first `limit` matching events after a place (start in ps, event), or with `backward` the last ones
+    before it; in time order.
 
     Events of one start follow one another by their number.
     """
@@ -164,7 +177,10 @@ def _bounds(layer: Layer, place: tuple[int, int], backward: bool) -> Int64s:
     for line in range(layer.n_lines):
         first, last = int(layer.line_offsets[line]), int(layer.line_offsets[line + 1])
         here = layer.start_ps[first:last]
-        left, right = first + int(np.searchsorted(here, start_ps)), first + int(np.searchsorted(here, start_ps, side="right"))
+        left, right = (
+            first + int(np.searchsorted(here, start_ps)),
+            first + int(np.searchsorted(here, start_ps, side="right")),
+        )
         after = min(max(event + 1 - layer.first_event, left), right)
         before = min(max(event - layer.first_event, left), right)
         bounds[line] = (first, before) if backward else (after, last)

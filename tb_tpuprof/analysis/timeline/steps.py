@@ -16,7 +16,9 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class StepMarks:
-    """Steps in time order. `number` is -1 where the step has none; `name` is a number of the timeline's names."""
+    """Steps in time order. `number` is -1 where the step has none; `name` is a number of the timeline's
+    names.
+    """
 
     number: npt.NDArray[np.int64]
     start_ps: npt.NDArray[np.int64]
@@ -26,7 +28,8 @@ class StepMarks:
 
 @once
 def step_marks(trace: Trace) -> StepMarks:
-    """The first device's line of steps, the file's own or a derived one; on a host without devices the annotated step events.
+    """The first device's line of steps, the file's own or a derived one; on a host without devices the
+    annotated step events.
 
     Annotated are root events (stat `_r`) with a step's number, or where there are none all events with one.
     """
@@ -46,7 +49,12 @@ def step_marks(trace: Trace) -> StepMarks:
     start = trace.events["start_ps"][owner]
     order = np.argsort(start, kind="stable")
     events = owner[order].astype(np.intp)
-    return StepMarks(value[order], start[order], trace.events["duration_ps"][events], event_names(trace, drawn, drawn.file, events))
+    return StepMarks(
+        value[order],
+        start[order],
+        trace.events["duration_ps"][events],
+        event_names(trace, drawn, drawn.file, events),
+    )
 
 
 def _number(name: str) -> int:

@@ -17,8 +17,8 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class Timeline:
-    """Two layers over one numbering: lines 0 … n_lines - 1 and events 0 … n_events - 1 of the file, then counters (lines only),
-    then the derived ones.
+    """Two layers over one numbering: lines 0 … n_lines - 1 and events 0 … n_events - 1 of the file, then
+    counters (lines only), then the derived ones.
     """
 
     file: Layer
@@ -56,7 +56,11 @@ class Timeline:
 
     def file_event(self, event: int) -> int:
         """The event of the file that an event is, or begins with."""
-        return int(self.made.source[event - self.derived.first_event]) if event >= self.derived.first_event else event
+        return (
+            int(self.made.source[event - self.derived.first_event])
+            if event >= self.derived.first_event
+            else event
+        )
 
 
 @once
@@ -71,13 +75,23 @@ def timeline(trace: Trace) -> Timeline:
     together(trace, derived_lines, file_layer, families, step_labels)
     made = derived_lines(trace)
     names = names_of(trace, made.texts)
-    own = layer(made.start_ps, made.duration_ps, made.line_offsets, len(trace.lines) + len(trace.counters), trace.n_events)
+    own = layer(
+        made.start_ps,
+        made.duration_ps,
+        made.line_offsets,
+        len(trace.lines) + len(trace.counters),
+        trace.n_events,
+    )
     return Timeline(file_layer(trace), own, made, names)
 
 
-def event_names(trace: Trace, drawn: Timeline, layer: Layer, events: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+def event_names(
+    trace: Trace, drawn: Timeline, layer: Layer, events: npt.NDArray[np.integer]
+) -> npt.NDArray[np.int32]:
     """Names of events, which are counted within the layer."""
     if layer is drawn.derived:
-        names: npt.NDArray[np.int32] = drawn.made.name[events] + np.int32(first_more(drawn.names, drawn.made.texts))
+        names: npt.NDArray[np.int32] = drawn.made.name[events] + np.int32(
+            first_more(drawn.names, drawn.made.texts)
+        )
         return names
     return drawn.names.of_events(events, trace.events["metadata"][events])

@@ -1,4 +1,6 @@
-"""What a stretch of some tracks is made of, by name; how long the events of a name last; how busy a section is over the trace."""
+"""What a stretch of some tracks is made of, by name; how long the events of a name last; how busy a section
+is over the trace.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Stretch:
 
 @dataclass(frozen=True)
 class NameTotals:
-    """By name's number: events, and of the parts of them within the stretch the sum, the self time, the shortest and the longest."""
+    """By name's number: events, and of the parts of them within the stretch the sum, the self time, the
+    shortest and the longest.
+    """
 
     name: npt.NDArray[np.int32]
     n: Int64s
@@ -39,14 +43,20 @@ class NameTotals:
     max_ps: Int64s
 
 
-def totals(trace: Trace, drawn: Timeline, layer: Layer, lines: npt.NDArray[np.integer], stretch: Stretch) -> NameTotals:
-    """Sum what some lines of a layer did in a stretch, by name. Steps go by their plain name, without their number."""
+def totals(
+    trace: Trace, drawn: Timeline, layer: Layer, lines: npt.NDArray[np.integer], stretch: Stretch
+) -> NameTotals:
+    """Sum what some lines of a layer did in a stretch, by name. Steps go by their plain name, without their
+    number.
+    """
     is_file = layer is drawn.file
     key = trace.events["metadata"] if is_file else drawn.made.name
     n_keys = len(trace.metadata) if is_file else len(drawn.made.texts)
     spans = layer.spans_within(lines, stretch.start_ps, stretch.end_ps)
     columns = layer.start_ps, layer.duration_ps, key, layer.depth
-    found = range_totals(columns, spans, stretch.start_ps, stretch.end_ps, stretch.depth_from, stretch.depth_to, n_keys)
+    found = range_totals(
+        columns, spans, stretch.start_ps, stretch.end_ps, stretch.depth_from, stretch.depth_to, n_keys
+    )
     keys = np.flatnonzero(found[0])
     first = len(drawn.names.strings) + len(drawn.names.more) - len(drawn.made.texts)
     names = trace.event_names[keys] if is_file else (keys + first).astype(np.int32)
@@ -67,7 +77,9 @@ def _by_name(names: npt.NDArray[np.int32], found: Int64s) -> NameTotals:
 
 @dataclass(frozen=True)
 class SameName:
-    """All events of a name: their number, durations, and how many last from edges[k] up to edges[k + 1] (the last included)."""
+    """All events of a name: their number, durations, and how many last from edges[k] up to edges[k + 1] (the
+    last included).
+    """
 
     n: int
     total_ps: int
@@ -78,7 +90,9 @@ class SameName:
 
 
 def same_name(trace: Trace, drawn: Timeline, event: int) -> SameName:
-    """Statistics over all events that are called as this one (steps: whatever their number), with up to 24 bins of equal ratio."""
+    """Statistics over all events that are called as this one (steps: whatever their number), with up to 24
+    bins of equal ratio.
+    """
     if event >= drawn.derived.first_event:
         name = drawn.made.name[event - drawn.derived.first_event]
         chosen = drawn.made.name == name
@@ -97,12 +111,18 @@ def same_name(trace: Trace, drawn: Timeline, event: int) -> SameName:
 
 
 def bin_edges(low: int, high: int) -> Int64s:
-    """Edges of at most 24 bins of equal ratio from `low` to `high` (ps), whole numbers without repetition; at least one bin."""
+    """Edges of at most 24 bins of equal ratio from `low` to `high` (ps), whole numbers without repetition; at
+    least one bin.
+    """
     if high <= low:
         return np.array([low, high + 1], np.int64)
     edges = np.geomspace(max(low, 1), high, N_BINS + 1)
     whole = np.unique(np.append(np.round(edges).astype(np.int64), [low, high]))
-    return whole[np.append(True, np.diff(whole) > 0)][: N_BINS + 1] if len(whole) <= N_BINS + 1 else _ends_kept(whole)
+    return (
+        whole[np.append(True, np.diff(whole) > 0)][: N_BINS + 1]
+        if len(whole) <= N_BINS + 1
+        else _ends_kept(whole)
+    )
 
 
 def _ends_kept(edges: Int64s) -> Int64s:
@@ -131,23 +151,37 @@ def ancestors(drawn: Timeline, event: int, limit: int) -> list[int]:
     line = int(layer.row_line[row])
     rows = np.arange(layer.first_row[line], row, dtype=np.int32)
     places = layer.rows.first_ending_after(rows, max(end - 1, start))
-    chosen = [int(layer.order[place]) for i, place in enumerate(places.tolist()) if place < layer.row_offsets[rows[i] + 1]]
-    inside = [e for e in chosen if e < local and layer.start_ps[e] <= start and layer.start_ps[e] + layer.duration_ps[e] >= end]
+    chosen = [
+        int(layer.order[place])
+        for i, place in enumerate(places.tolist())
+        if place < layer.row_offsets[rows[i] + 1]
+    ]
+    inside = [
+        e
+        for e in chosen
+        if e < local and layer.start_ps[e] <= start and layer.start_ps[e] + layer.duration_ps[e] >= end
+    ]
     return [layer.first_event + e for e in inside[::-1][:limit]]
 
 
 def neighbour(drawn: Timeline, event: int, is_next: bool) -> int:
-    """The event after (or before) an event on its track and depth, else on its track; -1 at the end of the track."""
+    """The event after (or before) an event on its track and depth, else on its track; -1 at the end of the
+    track.
+    """
     layer, row, place = drawn.row_of(event)
     place += 1 if is_next else -1
     if layer.row_offsets[row] <= place < layer.row_offsets[row + 1]:
         return layer.first_event + int(layer.order[place])
     line = int(layer.row_line[row])
     local = event - layer.first_event + (1 if is_next else -1)
-    return layer.first_event + local if layer.line_offsets[line] <= local < layer.line_offsets[line + 1] else -1
+    return (
+        layer.first_event + local if layer.line_offsets[line] <= local < layer.line_offsets[line + 1] else -1
+    )
 
 
-def busy_fractions(drawn: Timeline, lines: npt.NDArray[np.integer], pixel_ps: int, n_pixels: int, begin_ps: int) -> npt.NDArray[np.float64]:
+def busy_fractions(
+    drawn: Timeline, lines: npt.NDArray[np.integer], pixel_ps: int, n_pixels: int, begin_ps: int
+) -> npt.NDArray[np.float64]:
     """Share of each pixel that the outermost events of the file's lines cover, as the mean over the lines."""
     rows = drawn.file.first_row[lines].astype(np.int32)
     covered = drawn.file.rows.busy(rows, begin_ps, pixel_ps, n_pixels)

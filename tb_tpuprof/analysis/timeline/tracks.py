@@ -1,4 +1,6 @@
-"""Lines of a trace → tracks as people know them: their section, name and kind, in the order in which to draw them."""
+"""Lines of a trace → tracks as people know them: their section, name and kind, in the order in which to draw
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,44 @@ _DIGITS = re.compile(r"(\d+)")
 _CHIP = "#Chip"  # what of a TPU is none of its cores: memory, links to others
 # Kinds of lines by how their name begins, in the order in which a device's section shows them.
 _DEVICE_KINDS = (
-    ("Steps", "steps"), ("Sparse Core Steps", "steps"), ("Launch Stats", "launches"),
-    ("XLA Modules", "modules"), ("Sparse Core Modules", "modules"),
-    ("Framework Name Scope", "scope"), ("TensorFlow Name Scope", "scope"),
-    ("Framework Ops", "ops"), ("TensorFlow Ops", "ops"),
-    ("XLA Ops", "hlo_ops"), ("Sparse Core Ops", "hlo_ops"), ("Async XLA Ops", "async"), ("Host Offload Ops", "async"),
+    ("Steps", "steps"),
+    ("Sparse Core Steps", "steps"),
+    ("Launch Stats", "launches"),
+    ("XLA Modules", "modules"),
+    ("Sparse Core Modules", "modules"),
+    ("Framework Name Scope", "scope"),
+    ("TensorFlow Name Scope", "scope"),
+    ("Framework Ops", "ops"),
+    ("TensorFlow Ops", "ops"),
+    ("XLA Ops", "hlo_ops"),
+    ("Sparse Core Ops", "hlo_ops"),
+    ("Async XLA Ops", "async"),
+    ("Host Offload Ops", "async"),
     ("XLA Overhead", "overhead"),
-    ("Source code", "source"), ("Stream #", "stream"),
-)  # fmt: skip
-KINDS = ("steps", "launches", "modules", "scope", "ops", "hlo_ops", "async", "overhead", "source", "stream", "other", "counter")
+    ("Source code", "source"),
+    ("Stream #", "stream"),
+)
+KINDS = (
+    "steps",
+    "launches",
+    "modules",
+    "scope",
+    "ops",
+    "hlo_ops",
+    "async",
+    "overhead",
+    "source",
+    "stream",
+    "other",
+    "counter",
+)
 
 
 @dataclass(frozen=True)
 class Track:
-    """One line as the viewer shows it. `line` is its number, `kind` one of KINDS or of a host's: python, thread, tf_data."""
+    """One line as the viewer shows it. `line` is its number, `kind` one of KINDS or of a host's: python,
+    thread, tf_data.
+    """
 
     line: int
     plane: int
@@ -47,8 +73,8 @@ class Track:
 def tracks(trace: Trace) -> tuple[Track, ...]:
     """Lines that have events, and counters, in drawing order.
 
-    Devices by number (steps, programs, scopes, operations, source, streams, counters), then host threads: Python's, named ones,
-    numbered pools; then all else. Derived lines stand among those of their plane.
+    Devices by number (steps, programs, scopes, operations, source, streams, counters), then host threads:
+    Python's, named ones, numbered pools; then all else. Derived lines stand among those of their plane.
     """
     found: list[tuple[tuple[object, ...], Track]] = []
     is_derived, is_async = planes(trace).is_derived_line, trace.kind_of_line == ASYNC
@@ -95,7 +121,17 @@ def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, 
     else:
         kind = track.kind or (host_kind(track.name) if rank == 1 else "other")
         place = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
-    key = (rank, number, plane.startswith(_CHIP), section, track.plane, place, abs(display_id), natural(track.name), track.line)
+    key = (
+        rank,
+        number,
+        plane.startswith(_CHIP),
+        section,
+        track.plane,
+        place,
+        abs(display_id),
+        natural(track.name),
+        track.line,
+    )
     return key, Track(track.line, track.plane, section, track.name, kind, track.is_derived)
 
 
@@ -112,7 +148,9 @@ def host_kind(name: str) -> str:
 
 
 def _host_rank(name: str, kind: str) -> int:
-    """Python's threads, the main thread, threads with a name of their own, the numbered ones of pools, async events, counters."""
+    """Python's threads, the main thread, threads with a name of their own, the numbered ones of pools, async
+    events, counters.
+    """
     if kind in ("async", "counter"):
         return 4 + int(kind == "counter")
     if name.startswith("python"):
@@ -125,4 +163,7 @@ def _host_rank(name: str, kind: str) -> int:
 def natural(name: str) -> tuple[tuple[str, int], ...]:
     """A key that sorts numbers in names by their value: `worker 2` before `worker 10`."""
     parts = _DIGITS.split(name)
-    return tuple((parts[i].lower(), int(parts[i + 1][:18]) if i + 1 < len(parts) else -1) for i in range(0, len(parts), 2))
+    return tuple(
+        (parts[i].lower(), int(parts[i + 1][:18]) if i + 1 < len(parts) else -1)
+        for i in range(0, len(parts), 2)
+    )

@@ -1,6 +1,8 @@
-"""Chrome trace JSON (also PyTorch Kineto's, and what TensorFlow and JAX write as trace.json) → the tables that XPlanes give.
+"""Chrome trace JSON (also PyTorch Kineto's, and what TensorFlow and JAX write as trace.json) → the tables
+that XPlanes give.
 
-    file ─ scan ─▶ raw events ─ pair ─▶ slices ─ lay out ─▶ planes, lines ─ sort ─▶ events ─▶ stats, flows, counters ─▶ Trace
+    file ─ scan ─▶ raw events ─ pair ─▶ slices ─ lay out ─▶ planes, lines ─ sort ─▶ events ─▶ stats, flows,
+    counters ─▶ Trace
 
 An array without its end is read to its end; behind damage nothing is read, and that is said.
 """
@@ -31,7 +33,13 @@ from tb_tpuprof.trace.table import Table, table_from_rows
 from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 
 Array = npt.NDArray[Any]
-_UNREAD_MEMBERS = ("systemTraceEvents", "traceAnnotations", "powerTraceAsString", "controllerTraceDataKey", "heapSnapshot")
+_UNREAD_MEMBERS = (
+    "systemTraceEvents",
+    "traceAnnotations",
+    "powerTraceAsString",
+    "controllerTraceDataKey",
+    "heapSnapshot",
+)
 _MAX_NOTES = 100
 
 
@@ -47,8 +55,13 @@ class EventFile:
 
 
 def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
-    """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first event."""
-    return trace_of(read_events(data, path), EventFile(data, path, host, source, lambda at: object_at(data, at).get("args")))
+    """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first
+    event.
+    """
+    return trace_of(
+        read_events(data, path),
+        EventFile(data, path, host, source, lambda at: object_at(data, at).get("args")),
+    )
 
 
 def trace_of(raw: RawEvents, file: EventFile) -> Trace:
@@ -56,7 +69,10 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     data = file.data
     names = names_of(raw)
     role = kineto.categories(raw)
-    is_kineto = bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.COPY)).any()) and not names.is_xplane
+    is_kineto = (
+        bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.COPY)).any())
+        and not names.is_xplane
+    )
     found = slices_of(raw)
     slices = kineto.on_devices(found.slices, role) if is_kineto else found.slices
     laid_out = layout(raw, slices, names, is_kineto)
@@ -65,7 +81,9 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     row_of_raw[slices.raw] = np.arange(len(slices.raw), dtype=np.int32)
     steps = kineto.step_numbers(raw, slices, role) if is_kineto else np.full(len(line), -1, np.int64)
     marks = memory_marks(raw, slices) if is_kineto else None
-    metadata, metadata_of = _metadata(raw, slices, laid_out, line, _own_names(raw, slices, steps, marks), names)
+    metadata, metadata_of = _metadata(
+        raw, slices, laid_out, line, _own_names(raw, slices, steps, marks), names
+    )
     shift_ns = int(slices.start_ps.min(initial=2**62)) // 1000 if len(slices.raw) else 0
     raw.start_ps -= shift_ns * 1000
     events = {
@@ -79,18 +97,39 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     stats = _own_stats(raw, slices, row_of_raw)
     stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
     stats += collective_stats(raw, slices, line, role, data) if is_kineto else []
-    stats += memory_stats(raw, slices, line, (role[slices.raw] == kineto.OPERATION) & (steps < 0), marks) if marks else []
+    stats += (
+        memory_stats(raw, slices, line, (role[slices.raw] == kineto.OPERATION) & (steps < 0), marks)
+        if marks
+        else []
+    )
     rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
     lifted = (
-        lifted_stats(raw, file.arguments_at, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
+        lifted_stats(raw, file.arguments_at, lines, laid_out.planes, metadata, events)
+        if names.is_xplane
+        else stat_table(raw.texts, [])
     )
-    stat_tables = stat_table(raw.texts, stats, rows), lifted, stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto))
+    stat_tables = (
+        stat_table(raw.texts, stats, rows),
+        lifted,
+        stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto)),
+    )
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
     warnings, notes, n_unread = _notes(raw, n_unbound)
     n_damaged = raw.n_left_out + found.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
     damage = _damage(raw, found.n_unmatched, n_bad)
-    info = TraceInfo(file.host, file.path, len(data), raw.start_ns + shift_ns, (), (), warnings, int(n_damaged), damage, notes)
+    info = TraceInfo(
+        file.host,
+        file.path,
+        len(data),
+        raw.start_ns + shift_ns,
+        (),
+        (),
+        warnings,
+        int(n_damaged),
+        damage,
+        notes,
+    )
     return Trace(
         info, strings, laid_out.planes, lines, Table(schema.EVENTS, events), metadata,
         table_from_rows(schema.AGGREGATES, ()), table_from_rows(schema.STAT_NAMES, ()),
@@ -99,7 +138,9 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
 
 
 def _ordered(slices: Slices, laid_out: Layout) -> tuple[Slices, Array, Table]:
-    """Slices sorted by (line, start, longest first, place in the file), their lines, and the table of lines."""
+    """Slices sorted by (line, start, longest first, place in the file), their lines, and the
+    table of lines.
+    """
     line = laid_out.line_of_slice
     order = np.lexsort((slices.raw, -slices.duration_ps, slices.start_ps, line))
     moved = Slices(**{name: getattr(slices, name)[order] for name in Slices.__dataclass_fields__})
@@ -121,7 +162,9 @@ def _own_names(raw: RawEvents, slices: Slices, steps: Array, marks: Marks | None
     return name, shown
 
 
-def _metadata(raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, own: tuple[Array, Array], names: Names) -> tuple[Table, Array]:
+def _metadata(
+    raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, own: tuple[Array, Array], names: Names
+) -> tuple[Table, Array]:
     """One row per plane and name (and long name, as XPlanes have it), and the row of each event."""
     plane = laid_out.lines["plane"][line]
     name, display = own
@@ -160,10 +203,15 @@ def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]
 
 def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """(what the file says went wrong, what of it is not shown, number of events of unknown phases)."""
-    warnings = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][:_MAX_NOTES]
+    warnings = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][
+        :_MAX_NOTES
+    ]
     counts = np.bincount(raw["phase"][raw.usable], minlength=256).tolist()
     unread = {chr(code): n for code, n in enumerate(counts) if n and chr(code) not in SUPPORTED}
-    notes = [f"{n} events of the phase {phase!r} are of no kind that can be shown." for phase, n in sorted(unread.items())]
+    notes = [
+        f"{n} events of the phase {phase!r} are of no kind that can be shown."
+        for phase, n in sorted(unread.items())
+    ]
     notes += [f"The file's {name} are not shown." for name in _UNREAD_MEMBERS if raw.members.get(name)]
     if n_unbound:
         notes.append(f"{n_unbound} arrows are not shown: one end of theirs lies on no event.")
@@ -175,7 +223,11 @@ def _list(value: object) -> list[object]:
 
 
 def _damage(raw: RawEvents, n_unmatched: int, n_bad: int) -> str:
-    parts = [f"the file is cut off or damaged at byte {raw.bad}; what stands behind is missing"] if raw.bad >= 0 else []
+    parts = (
+        [f"the file is cut off or damaged at byte {raw.bad}; what stands behind is missing"]
+        if raw.bad >= 0
+        else []
+    )
     parts += [f"{raw.n_left_out} entries are no events or have no time"] if raw.n_left_out else []
     parts += [f"{n_unmatched} ends have no begin"] if n_unmatched else []
     parts += [f"{n_bad} values of counters are no numbers"] if n_bad else []

@@ -1,4 +1,5 @@
-"""The bytes of a Chrome trace → its raw events as columns, its texts, and what the file says beside the events.
+"""The bytes of a Chrome trace → its raw events as columns, its texts, and what the file says beside the
+events.
 
 Nothing is matched or sorted here: a row is an object of `traceEvents`, in the file's order.
 """
@@ -27,12 +28,41 @@ SPAN_US = 2**61 // 10**6
 
 # Arguments that are decoded on opening, beside the stats that analyses read (see kineto.py).
 KINETO_ARGUMENTS = (
-    "correlation", "External id", "external id", "grid", "block", "registers per thread", "shared memory", "device", "stream",
-    "est. achieved occupancy %", "Total Allocated", "Total Reserved", "Device Id", "Device Type", "Bytes", "Addr",
-    "Collective name", "In msg nelems", "Out msg nelems", "In msg size", "Out msg size", "dtype", "Group size", "Process Group Name",
-    "Process Group Description", "Process Group Ranks", "Global rank start", "Global rank stride", "Seq",
-)  # fmt: skip
-HOT = tuple(dict.fromkeys((*schema.HOT_STATS, *(stat for stats in schema.DEVICE_STATS.values() for stat in stats), "long_name")))
+    "correlation",
+    "External id",
+    "external id",
+    "grid",
+    "block",
+    "registers per thread",
+    "shared memory",
+    "device",
+    "stream",
+    "est. achieved occupancy %",
+    "Total Allocated",
+    "Total Reserved",
+    "Device Id",
+    "Device Type",
+    "Bytes",
+    "Addr",
+    "Collective name",
+    "In msg nelems",
+    "Out msg nelems",
+    "In msg size",
+    "Out msg size",
+    "dtype",
+    "Group size",
+    "Process Group Name",
+    "Process Group Description",
+    "Process Group Ranks",
+    "Global rank start",
+    "Global rank stride",
+    "Seq",
+)
+HOT = tuple(
+    dict.fromkeys(
+        (*schema.HOT_STATS, *(stat for stats in schema.DEVICE_STATS.values() for stat in stats), "long_name")
+    )
+)
 WANTED = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS, "step")))
 
 
@@ -65,7 +95,9 @@ class Texts:
 
 @dataclass
 class RawEvents:
-    """Columns as the scanner gives them (native/plain/json_events.py); `start_ps` is on the trace's clock, `usable` where it has one."""
+    """Columns as the scanner gives them (native/plain/json_events.py); `start_ps` is on the trace's clock,
+    `usable` where it has one.
+    """
 
     columns: dict[str, Ints]
     values: dict[str, Ints]
@@ -94,7 +126,9 @@ class RawEvents:
 
 
 def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
-    """Scan a whole file. Raises TraceFormatError where it is no Chrome trace, or damaged before its first event."""
+    """Scan a whole file. Raises TraceFormatError where it is no Chrome trace, or damaged before its first
+    event.
+    """
     found = scan(data, [name.encode() for name in WANTED], int.from_bytes(os.urandom(8), "little"))
     columns, bad = found["events"], int(found["bad"])
     names = {name for name, _, _ in found["members"]}
@@ -105,21 +139,38 @@ def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
             raise TraceFormatError(path, -1, "is JSON without the traceEvents of a Chrome trace", _NO_EVENTS)
     if len(columns["at"]) > MAX_EVENTS:
         raise TraceFormatError(
-            path, -1, f"holds {len(columns['at'])} events, more than can be opened at once", "Profile for a shorter time."
+            path,
+            -1,
+            f"holds {len(columns['at'])} events, more than can be opened at once",
+            "Profile for a shorter time.",
         )
     texts, columns, values = _unescaped(found["blob"], found["offsets"], columns, found["values"])
     start_ps, usable, start_us = times_of(columns)
-    members = {name.decode("utf-8", "replace"): _member(data, name, start, end) for name, start, end in found["members"]}
+    members = {
+        name.decode("utf-8", "replace"): _member(data, name, start, end)
+        for name, start, end in found["members"]
+    }
     is_timeless = ~usable & (columns["phase"] != ord("M"))
     n_left_out = int(found["n_others"]) + int(is_timeless.sum())
     base_ns = members.get("baseTimeNanoseconds", 0)
     start_ns = (base_ns if isinstance(base_ns, int) and abs(base_ns) < 2**62 else 0) + start_us * 1000
     return RawEvents(
-        columns, values, texts, members, start_ps, usable, start_ns if abs(start_ns) < 2**62 else 0, bad, n_left_out
-    )  # fmt: skip
+        columns,
+        values,
+        texts,
+        members,
+        start_ps,
+        usable,
+        start_ns if abs(start_ns) < 2**62 else 0,
+        bad,
+        n_left_out,
+    )
 
 
-_NO_EVENTS = "Export it as Chrome trace JSON (PyTorch: prof.export_chrome_trace); other formats, such as Google Cloud Trace, are not read."
+_NO_EVENTS = (
+    "Export it as Chrome trace JSON (PyTorch: prof.export_chrome_trace); other formats, such as "
+    "Google Cloud Trace, are not read."
+)
 
 
 def object_at(data: npt.NDArray[np.uint8], position: int) -> dict[str, Any]:
@@ -152,7 +203,10 @@ def _member(data: npt.NDArray[np.uint8], name: bytes, start: int, end: int) -> A
 
 
 def _unescaped(
-    blob: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: dict[str, Ints], values: dict[str, Ints]
+    blob: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    columns: dict[str, Ints],
+    values: dict[str, Ints],
 ) -> tuple[Texts, dict[str, Ints], dict[str, Ints]]:
     """Texts without JSON's escapes, of which equal ones are made one."""
     whole, bounds = blob.tobytes(), offsets.tolist()
@@ -182,7 +236,9 @@ def _without_escapes(text: bytes) -> bytes:
 
 
 def times_of(columns: dict[str, Ints]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
-    """(start of each event in ps, whether it has one, the trace's start in µs). Times that lie weeks from all others are none."""
+    """(start of each event in ps, whether it has one, the trace's start in µs). Times that lie weeks from all
+    others are none.
+    """
     us = columns["us"]
     usable = ((columns["flags"] & 1) > 0) & (columns["phase"] != ord("M"))
     if not usable.any():

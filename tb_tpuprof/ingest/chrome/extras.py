@@ -24,11 +24,14 @@ _MAX_NAMED = 100_000
 _MAX_DEPTH = 4096
 
 
-def flows_of(raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: Table, row_of_raw: Array) -> tuple[Table, int]:
+def flows_of(
+    raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: Table, row_of_raw: Array
+) -> tuple[Table, int]:
     """(arrows between events, number of arrows left out because an end of theirs lies on no event).
 
-    A point lies on the innermost event that holds its time, an `f` without `bp: "e"` on the next event to begin. Points of equal
-    category, name and id are joined in time order: s → t → t → f. Events with `bind_id` are points themselves.
+    A point lies on the innermost event that holds its time, an `f` without `bp: "e"` on the next event to
+    begin. Points of equal category, name and id are joined in time order: s → t → t → f. Events with
+    `bind_id` are points themselves.
     """
     points = [_points(raw, laid_out, events, lines), _bound(raw, row_of_raw)]
     key, time, rank, event, source = (np.concatenate(column) for column in zip(*points, strict=True))
@@ -36,7 +39,8 @@ def flows_of(raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: 
     key, rank, event, source = key[order], rank[order], event[order], source[order]
     same = key[1:] == key[:-1]
     follows = same & (rank[1:] > _START) & (rank[:-1] < _END)
-    # Device clocks may lag: where the only two points of a key seem to end before they begin, they are turned.
+    # Device clocks may lag: where the only two points of a key seem to end before they begin, they are
+    # turned.
     padded = np.concatenate(([False], same, [False]))
     turned = same & ~padded[:-2] & ~padded[2:] & (rank[:-1] == _END) & (rank[1:] == _START)
     at = np.flatnonzero(follows | turned)
@@ -59,7 +63,9 @@ def _points(raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: T
     rows = raw.rows("stf")
     threads = mixed(raw["pid"][rows], raw["tid"][rows])
     known = np.array(list(laid_out.thread_lines), np.int32).reshape(-1, 2)
-    line = _matched(mixed(known[:, 0], known[:, 1]), np.array(list(laid_out.thread_lines.values()), np.int64), threads)
+    line = _matched(
+        mixed(known[:, 0], known[:, 1]), np.array(list(laid_out.thread_lines.values()), np.int64), threads
+    )
     time = raw.start_ps[rows]
     rank = np.select([raw["phase"][rows] == ord("s"), raw["phase"][rows] == ord("t")], [_START, _STEP], _END)
     next_one = (rank == _END) & ((raw["flags"][rows] & _BINDS_ENCLOSING) == 0)
@@ -76,7 +82,13 @@ def _bound(raw: RawEvents, row_of_raw: Array) -> tuple[Array, ...]:
     goes = ((flags & (_FLOW_IN | _FLOW_OUT)) > 0) & (row_of_raw[rows] >= 0)
     rows, bind, flags = rows[goes], bind[goes], flags[goes]
     rank = np.select([(flags & _FLOW_IN) == 0, (flags & _FLOW_OUT) > 0], [_START, _STEP], _END)
-    return mixed(bind, np.full(len(bind), -7)), raw.start_ps[rows], rank, row_of_raw[rows].astype(np.int64), rows
+    return (
+        mixed(bind, np.full(len(bind), -7)),
+        raw.start_ps[rows],
+        rank,
+        row_of_raw[rows].astype(np.int64),
+        rows,
+    )
 
 
 def _matched(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
@@ -90,7 +102,9 @@ def _matched(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
 
 
 def _event_at(events: dict[str, Array], lines: Table, line: Int64s, time: Int64s, next_one: Array) -> Int64s:
-    """The innermost event that holds each time on its line, or the next one to begin where that is asked; -1 for none."""
+    """The innermost event that holds each time on its line, or the next one to begin where that is asked; -1
+    for none.
+    """
     spans = np.flatnonzero(events["duration_ps"] > 0)
     event_line = np.repeat(np.arange(len(lines), dtype=np.int64), lines["n_events"])[spans]
     start, end = events["start_ps"][spans], (events["start_ps"] + events["duration_ps"])[spans]
@@ -98,7 +112,13 @@ def _event_at(events: dict[str, Array], lines: Table, line: Int64s, time: Int64s
     n = len(spans)
     if not n or not len(line):
         return np.full(len(line), -1, np.int64)
-    order = np.lexsort((np.concatenate((np.ones(n), np.where(next_one, 0, 2))), np.append(start, time), np.append(event_line, line)))
+    order = np.lexsort(
+        (
+            np.concatenate((np.ones(n), np.where(next_one, 0, 2))),
+            np.append(start, time),
+            np.append(event_line, line),
+        )
+    )
     place = np.empty(len(order), np.int64)
     place[order] = np.cumsum(order < n)
     before = place[n:]  # events of lines before, and of this one up to the time
@@ -118,8 +138,12 @@ def _event_at(events: dict[str, Array], lines: Table, line: Int64s, time: Int64s
     return np.where((at >= 0) & ~over, spans[np.maximum(at, 0)], -1)
 
 
-def counters_of(raw: RawEvents, laid_out: Layout, data: npt.NDArray[np.uint8], is_kineto: bool) -> tuple[Table, Table, int]:
-    """(counters, their samples, number of values that are no numbers). Each argument of a counter event is a series."""
+def counters_of(
+    raw: RawEvents, laid_out: Layout, data: npt.NDArray[np.uint8], is_kineto: bool
+) -> tuple[Table, Table, int]:
+    """(counters, their samples, number of values that are no numbers). Each argument of a counter event is a
+    series.
+    """
     (event, pid, name, id_, series, real), n_bad = _counter_values(raw, is_kineto)
     key = mixed(pid, name, id_, series)
     time = raw.start_ps[event]
@@ -133,7 +157,10 @@ def counters_of(raw: RawEvents, laid_out: Layout, data: npt.NDArray[np.uint8], i
     by_time = np.lexsort((time, group))
     counts = np.bincount(group, minlength=len(first)) if len(first) else np.empty(0, np.int64)
     first = first[order]
-    names = [_counter_name(raw, data, int(event[i]), int(name[i]), number < _MAX_NAMED) for number, i in enumerate(first.tolist())]
+    names = [
+        _counter_name(raw, data, int(event[i]), int(name[i]), number < _MAX_NAMED)
+        for number, i in enumerate(first.tolist())
+    ]
     siblings = mixed(pid, name, id_)[first]
     is_single = np.unique(siblings, return_inverse=True, return_counts=True)
     single = is_single[2][is_single[1].reshape(-1)] == 1 if len(first) else np.empty(0, np.bool_)
@@ -144,7 +171,11 @@ def counters_of(raw: RawEvents, laid_out: Layout, data: npt.NDArray[np.uint8], i
         "first_sample": (np.cumsum(counts) - counts).astype(np.int64),
         "n_samples": counts.astype(np.int64),
     }
-    return Table(schema.COUNTERS, counters), Table(schema.SAMPLES, {"time_ps": time[by_time], "value": real[by_time]}), n_bad
+    return (
+        Table(schema.COUNTERS, counters),
+        Table(schema.SAMPLES, {"time_ps": time[by_time], "value": real[by_time]}),
+        n_bad,
+    )
 
 
 def _counter_values(raw: RawEvents, is_kineto: bool) -> tuple[list[Array], int]:
@@ -154,8 +185,14 @@ def _counter_values(raw: RawEvents, is_kineto: bool) -> tuple[list[Array], int]:
     is_number = values["kind"][mine] < schema.TEXT
     n_bad, mine = int((~is_number).sum()), mine[is_number]
     event, kind, number = (values[name][mine] for name in ("event", "kind", "value"))
-    real = np.where(kind == schema.DOUBLE, number.view(np.float64), np.where(kind == schema.UINT, number.view(np.uint64), number))
-    columns: list[tuple[Array, ...]] = [(event, raw["pid"][event], raw["name"][event], raw["id"][event], values["key"][mine], real)]
+    real = np.where(
+        kind == schema.DOUBLE,
+        number.view(np.float64),
+        np.where(kind == schema.UINT, number.view(np.uint64), number),
+    )
+    columns: list[tuple[Array, ...]] = [
+        (event, raw["pid"][event], raw["name"][event], raw["id"][event], values["key"][mine], real)
+    ]
     columns += [_memory(raw)] if is_kineto else []
     return [np.concatenate(part) for part in zip(*columns, strict=True)], n_bad
 
@@ -166,7 +203,9 @@ def _counter_name(raw: RawEvents, data: npt.NDArray[np.uint8], event: int, name:
         return name if name >= 0 else raw.texts.add("(no name)")
     fields = object_at(data, int(raw["at"][event]))
     id_ = fields.get("id", fields.get("id2", ""))
-    return raw.texts.add(f"{raw.texts.get(name)}[{next(iter(id_.values()), '') if isinstance(id_, dict) else id_}]")
+    return raw.texts.add(
+        f"{raw.texts.get(name)}[{next(iter(id_.values()), '') if isinstance(id_, dict) else id_}]"
+    )
 
 
 def _memory(raw: RawEvents) -> tuple[Array, ...]:
@@ -176,11 +215,26 @@ def _memory(raw: RawEvents) -> tuple[Array, ...]:
     parts = []
     device = [dense(raw, name, (schema.INT,))[rows] for name in ("Device Type", "Device Id")]
     kinds, first, inverse = np.unique(mixed(*device), return_index=True, return_inverse=True)
-    titles = [f"Memory of GPU {device[1][i]}" if device[0][i] == 1 else "Memory of the host" for i in first.tolist()]
-    names = np.array([raw.texts.add(title) for title in titles], np.int64)[inverse.reshape(-1)] if len(kinds) else np.empty(0, np.int64)
+    titles = [
+        f"Memory of GPU {device[1][i]}" if device[0][i] == 1 else "Memory of the host" for i in first.tolist()
+    ]
+    names = (
+        np.array([raw.texts.add(title) for title in titles], np.int64)[inverse.reshape(-1)]
+        if len(kinds)
+        else np.empty(0, np.int64)
+    )
     for argument, title in (("Total Allocated", "in use"), ("Total Reserved", "reserved")):
         value = dense(raw, argument, (schema.INT,), -1)[rows]
         known = value >= 0
         series = np.full(int(known.sum()), raw.texts.add(title), np.int64)
-        parts.append((rows[known], raw["pid"][rows][known], names[known], np.zeros_like(series), series, value[known].astype(np.float64)))
+        parts.append(
+            (
+                rows[known],
+                raw["pid"][rows][known],
+                names[known],
+                np.zeros_like(series),
+                series,
+                value[known].astype(np.float64),
+            )
+        )
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,6 +1,8 @@
-"""PyTorch Kineto's categories and arguments → what profilers of XPlanes write: device lines, launches, steps, kernel details.
+"""PyTorch Kineto's categories and arguments → what profilers of XPlanes write: device lines, launches, steps,
+kernel details.
 
-cudaLaunchKernel "correlation" 9 ┄ kernel "correlation" 9        both: correlation_id 9; kernel: tf_op = the operator around the launch
+cudaLaunchKernel "correlation" 9 ┄ kernel "correlation" 9        both: correlation_id 9; kernel: tf_op = the
+operator around the launch
 ProfilerStep#3 ▏──────────▏                           _r 1, step_num 3; on other threads the outermost events
 backward thread   ▏─▏ ▏──▏                            that begin inside of it are its consumers (_ct, _c)
 """
@@ -25,11 +27,25 @@ Array = npt.NDArray[Any]
 OPERATION, KERNEL, LAUNCH, COPY, GPU_ANNOTATION, GPU_SYNC, OTHER_DEVICE, USER_ANNOTATION = range(1, 9)
 # Categories as they are written, today and by PyTorch 1.8 to 1.11.
 CATEGORIES = {
-    "cpu_op": OPERATION, "Operator": OPERATION, "user_annotation": USER_ANNOTATION, "kernel": KERNEL, "Kernel": KERNEL,
-    "gpu_memcpy": COPY, "Memcpy": COPY, "gpu_memset": COPY, "Memset": COPY, "cuda_runtime": LAUNCH, "Runtime": LAUNCH,
-    "cuda_driver": LAUNCH, "xpu_runtime": LAUNCH, "xpu_driver": LAUNCH, "mtia_runtime": LAUNCH, "gpu_user_annotation": GPU_ANNOTATION,
-    "cuda_sync": GPU_SYNC, "mtia_ccp_events": OTHER_DEVICE,
-}  # fmt: skip
+    "cpu_op": OPERATION,
+    "Operator": OPERATION,
+    "user_annotation": USER_ANNOTATION,
+    "kernel": KERNEL,
+    "Kernel": KERNEL,
+    "gpu_memcpy": COPY,
+    "Memcpy": COPY,
+    "gpu_memset": COPY,
+    "Memset": COPY,
+    "cuda_runtime": LAUNCH,
+    "Runtime": LAUNCH,
+    "cuda_driver": LAUNCH,
+    "xpu_runtime": LAUNCH,
+    "xpu_driver": LAUNCH,
+    "mtia_runtime": LAUNCH,
+    "gpu_user_annotation": GPU_ANNOTATION,
+    "cuda_sync": GPU_SYNC,
+    "mtia_ccp_events": OTHER_DEVICE,
+}
 # Of MTIA's events those that compute nothing; the others are its kernels.
 _MTIA_NAMES = {"dma_request": COPY, "event_wait": GPU_SYNC, "event_record": GPU_SYNC}
 _LINE_KINDS = {KERNEL: DEVICE, COPY: DEVICE, GPU_ANNOTATION: ANNOTATION, GPU_SYNC: SYNC}
@@ -94,26 +110,37 @@ def step_numbers(raw: RawEvents, slices: Slices, role: npt.NDArray[np.uint8]) ->
     return found
 
 
-def stats_of(raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.uint8], steps: Int64s) -> list[Stat]:
+def stats_of(
+    raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.uint8], steps: Int64s
+) -> list[Stat]:
     """Stats of the slices, which stand in the order of the trace's events on `line`."""
     mine = role[slices.raw]
     correlation = _numbers(raw, "correlation", slices)
-    has_launch = (correlation > 0) & np.isin(mine, (KERNEL, COPY, LAUNCH)) & np.isin(slices.kind, (THREAD, DEVICE))
+    has_launch = (
+        (correlation > 0) & np.isin(mine, (KERNEL, COPY, LAUNCH)) & np.isin(slices.kind, (THREAD, DEVICE))
+    )
     external = np.maximum(_numbers(raw, "External id", slices), _numbers(raw, "external id", slices))
-    operation = operations(raw, slices, line, _roles(raw, slices, mine, steps), (external, np.where(has_launch, correlation, -1)))
+    operation = operations(
+        raw, slices, line, _roles(raw, slices, mine, steps), (external, np.where(has_launch, correlation, -1))
+    )
     found = [
         _stat("correlation_id", schema.INT, has_launch, correlation),
         _stat("tf_op", schema.TEXT, operation >= 0, operation),
         _details(raw, slices, mine),
     ]
     if (steps >= 0).any():
-        found += [_stat("_r", schema.INT, steps >= 0, np.ones(len(steps), np.int64)), _stat("step_num", schema.INT, steps >= 0, steps)]
+        found += [
+            _stat("_r", schema.INT, steps >= 0, np.ones(len(steps), np.int64)),
+            _stat("step_num", schema.INT, steps >= 0, steps),
+        ]
         found += _step_ties(slices, line, steps)
     return found
 
 
 def _roles(raw: RawEvents, slices: Slices, role: Array, steps: Int64s) -> Roles:
-    """Operators, launches and what ran on devices. Steps and waiting for a data loader are no operators, though old files say so."""
+    """Operators, launches and what ran on devices. Steps and waiting for a data loader are no operators,
+    though old files say so.
+    """
     on_thread, on_device = slices.kind == THREAD, slices.kind == DEVICE
     loads = np.array([text.startswith(LOADER.encode()) for text in raw.texts.items] + [False], np.bool_)
     is_operator = on_thread & (role == OPERATION) & (steps < 0) & ~loads[raw["name"][slices.raw]]
@@ -139,41 +166,64 @@ def _numbers(raw: RawEvents, name: str, slices: Slices) -> Int64s:
 
 
 def _details(raw: RawEvents, slices: Slices, role: Array) -> Stat:
-    """`kernel_details` of kernels, as the CUDA profiler of XPlanes writes it: registers, shared memory, grid, block, occupancy.
+    """`kernel_details` of kernels, as the CUDA profiler of XPlanes writes it: registers, shared memory, grid,
+    block, occupancy.
 
-    Every kernel has the stat, which is what tells kernels from copies; it is empty where the file says nothing of the launch, as of
-    the kernels of CUDA and HIP graphs.
+    Every kernel has the stat, which is what tells kernels from copies; it is empty where the file says
+    nothing of the launch, as of the kernels of CUDA and HIP graphs.
     """
     rows = np.flatnonzero((role == KERNEL) & (slices.kind == DEVICE))
     events = slices.raw[rows]
-    parts = [dense(raw, name, (schema.INT, schema.TEXT))[events] for name in ("registers per thread", "shared memory", "grid", "block")]
-    whole, real = (dense(raw, "est. achieved occupancy %", (kind,), -1)[events] for kind in (schema.INT, schema.DOUBLE))
+    parts = [
+        dense(raw, name, (schema.INT, schema.TEXT))[events]
+        for name in ("registers per thread", "shared memory", "grid", "block")
+    ]
+    whole, real = (
+        dense(raw, "est. achieved occupancy %", (kind,), -1)[events] for kind in (schema.INT, schema.DOUBLE)
+    )
     occupancy = np.where(real != -1, real.view(np.float64), whole.astype(np.float64))
     if not len(rows):
         return Stat("kernel_details", rows, schema.TEXT, np.empty(0, np.int64))
-    _, first, inverse = np.unique(mixed(*parts, occupancy.view(np.int64)), return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(
+        mixed(*parts, occupancy.view(np.int64)), return_index=True, return_inverse=True
+    )
     texts = [_detail(raw, [int(part[i]) for part in parts], float(occupancy[i])) for i in first.tolist()]
-    return Stat("kernel_details", rows, schema.TEXT, np.array([raw.texts.add(text) for text in texts], np.int64)[inverse.reshape(-1)])
+    return Stat(
+        "kernel_details",
+        rows,
+        schema.TEXT,
+        np.array([raw.texts.add(text) for text in texts], np.int64)[inverse.reshape(-1)],
+    )
 
 
 def _detail(raw: RawEvents, parts: list[int], occupancy: float) -> str:
     registers, shared, grid, block = parts
     words = [f"regs:{registers}"] if registers >= 0 else []
-    words += [f"static_shared:{shared}"] if shared >= 0 else []  # of both kinds together: the file does not tell them apart
+    words += (
+        [f"static_shared:{shared}"] if shared >= 0 else []
+    )  # of both kinds together: the file does not tell them apart
     words += [
-        f"{name}:{text}" for name, part in (("grid", grid), ("block", block)) if (text := re.sub(r"[\[\]\s]", "", raw.texts.get(part)))
+        f"{name}:{text}"
+        for name, part in (("grid", grid), ("block", block))
+        if (text := re.sub(r"[\[\]\s]", "", raw.texts.get(part)))
     ]
     words += [f"occ_pct:{occupancy:g}"] if 0 <= occupancy <= 100 else []
     return " ".join(words)
 
 
 def _step_ties(slices: Slices, line: Array, steps: Int64s) -> list[Stat]:
-    """Steps as producers of the outermost events that begin inside of them on other threads of their process."""
+    """Steps as producers of the outermost events that begin inside of them on other threads of
+    their process.
+    """
     marks = np.flatnonzero(steps >= 0)
     marks = marks[np.argsort(slices.start_ps[marks], kind="stable")]
     start = slices.start_ps[marks]
-    outermost = np.flatnonzero((slices.kind == THREAD) & (slices.duration_ps > 0) & (steps < 0) & ~np.isin(line, line[marks]))
-    outermost = outermost[_is_outermost(line[outermost], slices.start_ps[outermost], slices.duration_ps[outermost])]
+    outermost = np.flatnonzero(
+        (slices.kind == THREAD) & (slices.duration_ps > 0) & (steps < 0) & ~np.isin(line, line[marks])
+    )
+    outermost = outermost[
+        _is_outermost(line[outermost], slices.start_ps[outermost], slices.duration_ps[outermost])
+    ]
     at = np.searchsorted(start, slices.start_ps[outermost], "right") - 1
     step = marks[np.maximum(at, 0)]
     inside = (at >= 0) & (slices.start_ps[outermost] < slices.start_ps[step] + slices.duration_ps[step])
@@ -190,7 +240,9 @@ def _step_ties(slices: Slices, line: Array, steps: Int64s) -> list[Stat]:
 
 
 def _is_outermost(line: Array, start: Int64s, duration: Int64s) -> npt.NDArray[np.bool_]:
-    """Whether each event begins after all earlier ones of its line have ended. Rows stand by line and start."""
+    """Whether each event begins after all earlier ones of its line have ended. Rows stand by line
+    and start.
+    """
     if not len(line):
         return np.empty(0, np.bool_)
     first = np.append(True, line[1:] != line[:-1])

@@ -1,13 +1,17 @@
-"""NCCL's and RCCL's kernels in Kineto's files → stats that say which collective each one ran, of what size, among whom.
+"""NCCL's and RCCL's kernels in Kineto's files → stats that say which collective each one ran, of what size,
+among whom.
 
-    record_param_comms  ▏───────────────▏    "Collective name" allreduce, "In msg nelems" 8, "dtype" Float, "Process Group Ranks" [0, 1]
+    record_param_comms  ▏───────────────▏    "Collective name" allreduce, "In msg nelems" 8, "dtype" Float,
+    "Process Group Ranks" [0, 1]
       nccl:all_reduce     ▏───────────▏      "Input Dims" [[8]], "Input type" ["float"]
         cudaLaunchKernel     ▏──▏            correlation 9
-    ncclDevKernel_Generic             ▏──────────▏   correlation 9 → comm_kind all-reduce, comm_in_bytes 32, comm_ranks 0,1
+    ncclDevKernel_Generic             ▏──────────▏   correlation 9 → comm_kind all-reduce, comm_in_bytes 32,
+    comm_ranks 0,1
 
-A kernel's own arguments win (PyTorch 2.3 and later), then those of the `record_param_comms` that launched it, then the name and the
-inputs of the `nccl:…` range around its launch (before 2.2). What none of them states has no stat: it is unknown, not 0.
-Source of the names: PyTorch's `ParamCommsUtils` and Kineto's `output_json` (collective metadata).
+A kernel's own arguments win (PyTorch 2.3 and later), then those of the `record_param_comms` that launched it,
+then the name and the inputs of the `nccl:…` range around its launch (before 2.2). What none of them states
+has no stat: it is unknown, not 0. Source of the names: PyTorch's `ParamCommsUtils` and Kineto's `output_json`
+(collective metadata).
 """
 
 from __future__ import annotations
@@ -43,7 +47,13 @@ _NUMBERS = (
     "Global rank stride",
     "Seq",
 )
-_TEXTS = ("Collective name", "dtype", "Process Group Name", "Process Group Description", "Process Group Ranks")
+_TEXTS = (
+    "Collective name",
+    "dtype",
+    "Process Group Name",
+    "Process Group Description",
+    "Process Group Ranks",
+)
 _MOST_READ = 50_000
 _MOST_RANKS = 1 << 16
 
@@ -62,22 +72,31 @@ class _Told:
     seq: int = -1
 
 
-def collective_stats(raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.uint8], data: Data) -> list[Stat]:
-    """Stats of the kernels that run collectives: `comm_kind`, `comm_in_bytes`, `comm_out_bytes`, `comm_dtype`, `comm_group`,
-    `comm_size` (ranks in the group), `comm_ranks`, `comm_seq`."""
+def collective_stats(
+    raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.uint8], data: Data
+) -> list[Stat]:
+    """Stats of the kernels that run collectives: `comm_kind`, `comm_in_bytes`, `comm_out_bytes`,
+    `comm_dtype`, `comm_group`, `comm_size` (ranks in the group), `comm_ranks`, `comm_seq`.
+    """
     mine = role[slices.raw]
-    is_comm = np.array([*(is_collective_kernel(raw.texts.get(i)) for i in range(len(raw.texts.items))), False])
+    is_comm = np.array(
+        [*(is_collective_kernel(raw.texts.get(i)) for i in range(len(raw.texts.items))), False]
+    )
     rows = np.flatnonzero((mine == KERNEL) & (slices.kind == DEVICE) & is_comm[raw["name"][slices.raw]])
     if not len(rows):
         return []
     source, inner = _sources(raw, slices, line, mine, rows)
     said = _Said(raw, data)
-    told = [said.of(*key) for key in zip(slices.raw[rows].tolist(), source.tolist(), inner.tolist(), strict=True)]
+    told = [
+        said.of(*key) for key in zip(slices.raw[rows].tolist(), source.tolist(), inner.tolist(), strict=True)
+    ]
     return _as_stats(raw, rows, told)
 
 
 def _sources(raw: RawEvents, slices: Slices, line: Array, mine: Array, rows: Array) -> tuple[Int64s, Int64s]:
-    """Raw events of the `record_param_comms` and of the `nccl:…` range that launched each kernel, -1 where there is none."""
+    """Raw events of the `record_param_comms` and of the `nccl:…` range that launched each kernel, -1 where
+    there is none.
+    """
     n = len(raw.texts.items)
     is_param, is_range = np.zeros(n + 1, np.bool_), np.zeros(n + 1, np.bool_)
     for i, text in enumerate(raw.texts.items):
@@ -85,12 +104,20 @@ def _sources(raw: RawEvents, slices: Slices, line: Array, mine: Array, rows: Arr
         is_range[i] = bool(_RANGE.fullmatch(text))
     name, on_thread = raw["name"][slices.raw], slices.kind == THREAD
     correlation = dense(raw, "correlation", (schema.INT,))[slices.raw]
-    launches = np.flatnonzero((mine == LAUNCH) & on_thread & (correlation > 0) & np.isin(correlation, correlation[rows]))
+    launches = np.flatnonzero(
+        (mine == LAUNCH) & on_thread & (correlation > 0) & np.isin(correlation, correlation[rows])
+    )
     found = []
     for wanted in (is_param, is_range):
         ranges = np.flatnonzero(on_thread & (slices.duration_ps > 0) & wanted[name])
         around = _innermost(slices, line, ranges, launches)
-        found.append(_through(correlation[launches], np.where(around >= 0, slices.raw[np.maximum(around, 0)], -1), correlation[rows]))
+        found.append(
+            _through(
+                correlation[launches],
+                np.where(around >= 0, slices.raw[np.maximum(around, 0)], -1),
+                correlation[rows],
+            )
+        )
     external = np.maximum(dense(raw, "External id", (schema.INT,)), dense(raw, "external id", (schema.INT,)))
     params = np.flatnonzero(is_param[raw["name"]] & (external > 0))
     by_id = _through(external[params], params.astype(np.int64), external[slices.raw[rows]])
@@ -98,7 +125,9 @@ def _sources(raw: RawEvents, slices: Slices, line: Array, mine: Array, rows: Arr
 
 
 def _innermost(slices: Slices, line: Array, ranges: Array, points: Array) -> Int64s:
-    """For each of some slices the innermost of the ranges around its start on its line, a row of slices; -1 where there is none."""
+    """For each of some slices the innermost of the ranges around its start on its line, a row of slices; -1
+    where there is none.
+    """
     if not len(ranges) or not len(points):
         return np.full(len(points), -1, np.int64)
     rows = np.union1d(ranges, points)
@@ -134,7 +163,10 @@ class _Said:
 
     def of(self, kernel: int, source: int, inner: int) -> _Told:
         """By a kernel's own arguments, else those of its launch."""
-        stated = next((event for event in (kernel, source) if event >= 0 and self.texts["Collective name"][event] >= 0), -1)
+        stated = next(
+            (event for event in (kernel, source) if event >= 0 and self.texts["Collective name"][event] >= 0),
+            -1,
+        )
         name = self.raw.texts.get(int(self.raw["name"][kernel]))
         around = self.raw.texts.get(int(self.raw["name"][inner])) if inner >= 0 else ""
         if stated < 0:
@@ -145,7 +177,12 @@ class _Said:
     def _stated(self, event: int, around: str, kernel: str) -> _Told:
         text: Callable[[str], str] = lambda name: self.raw.texts.get(int(self.texts[name][event]))  # noqa: E731
         number: Callable[[str], int] = lambda name: int(self.numbers[name][event])  # noqa: E731
-        kind = kind_named(text("Collective name")) or kind_named(around.partition(":")[2]) or kind_named(kernel) or UNKNOWN_KIND
+        kind = (
+            kind_named(text("Collective name"))
+            or kind_named(around.partition(":")[2])
+            or kind_named(kernel)
+            or UNKNOWN_KIND
+        )
         dtype = text("dtype")
         width = element_bytes(dtype)
         sizes = [max(number(f"{side} msg nelems"), number(f"{side} msg size")) for side in ("In", "Out")]
@@ -154,7 +191,9 @@ class _Said:
         ranks = listed or _ranks(text("Process Group Ranks"), number)
         size = number("Group size") if number("Group size") > 0 else len(ranks) or -1
         about = text("Process Group Description")
-        label = " ".join(part for part in (group, f"({about})" if about and about != "undefined" else "") if part)
+        label = " ".join(
+            part for part in (group, f"({about})" if about and about != "undefined" else "") if part
+        )
         return _Told(kind, in_bytes, out_bytes, dtype, label, size, ",".join(map(str, ranks)), number("Seq"))
 
     def _input_bytes(self, event: int) -> int:
@@ -167,7 +206,9 @@ class _Said:
 
 
 def _tensor_bytes(arguments: Any) -> int:
-    """Bytes of all tensors by `Input Dims` and `Input type`; -1 where these are missing or of an unknown type."""
+    """Bytes of all tensors by `Input Dims` and `Input type`; -1 where these are missing or of an unknown
+    type.
+    """
     if not isinstance(arguments, dict):
         return -1
     dims, types = arguments.get("Input Dims"), arguments.get("Input type")
@@ -175,7 +216,11 @@ def _tensor_bytes(arguments: Any) -> int:
         return -1
     total, is_known = 0, False
     for shape, dtype in zip(dims, types, strict=False):
-        if not isinstance(shape, list) or not shape or not all(isinstance(size, int) and size >= 0 for size in shape):
+        if (
+            not isinstance(shape, list)
+            or not shape
+            or not all(isinstance(size, int) and size >= 0 for size in shape)
+        ):
             continue
         width = element_bytes(str(dtype))
         if not width:
@@ -185,42 +230,67 @@ def _tensor_bytes(arguments: Any) -> int:
 
 
 def _groups_listed(raw: RawEvents) -> dict[str, tuple[int, ...]]:
-    """Ranks of each process group by its name, as `distributedInfo` lists them; lists that do not have `pg_size` ranks are left out."""
+    """Ranks of each process group by its name, as `distributedInfo` lists them; lists that do not have
+    `pg_size` ranks are left out.
+    """
     info = raw.members.get("distributedInfo")
     entries = info.get("pg_config") if isinstance(info, dict) else None
     found = {}
     for entry in entries if isinstance(entries, list) else []:
         ranks = entry.get("ranks") if isinstance(entry, dict) else None
-        if isinstance(ranks, list) and ranks and all(isinstance(rank, int) for rank in ranks) and len(ranks) == entry.get("pg_size"):
+        if (
+            isinstance(ranks, list)
+            and ranks
+            and all(isinstance(rank, int) for rank in ranks)
+            and len(ranks) == entry.get("pg_size")
+        ):
             found[str(entry.get("pg_name", ""))] = tuple(ranks)
     return found
 
 
 def _ranks(text: str, number: Callable[[str], int]) -> tuple[int, ...]:
-    """The ranks of `[0, 1, 2]`. Kineto cuts long lists off (`[0, 1, …, ...]`): then start, stride and size of the group tell them."""
+    """The ranks of `[0, 1, 2]`. Kineto cuts long lists off (`[0, 1, …, ...]`): then start, stride and size of
+    the group tell them.
+    """
     if text and "..." not in text:
         found = tuple(int(word) for word in re.findall(r"\d+", text))
         if found:
             return found
     start, stride, size = number("Global rank start"), number("Global rank stride"), number("Group size")
-    return tuple(range(start, start + stride * size, stride)) if start >= 0 and stride > 0 and 0 < size <= _MOST_RANKS else ()
+    return (
+        tuple(range(start, start + stride * size, stride))
+        if start >= 0 and stride > 0 and 0 < size <= _MOST_RANKS
+        else ()
+    )
 
 
 def _as_stats(raw: RawEvents, rows: Array, told: list[_Told]) -> list[Stat]:
     found = []
-    for name, field in (("comm_kind", "kind"), ("comm_dtype", "dtype"), ("comm_group", "group"), ("comm_ranks", "ranks")):
+    for name, field in (
+        ("comm_kind", "kind"),
+        ("comm_dtype", "dtype"),
+        ("comm_group", "group"),
+        ("comm_ranks", "ranks"),
+    ):
         texts = [getattr(one, field) for one in told]
         ids = {text: raw.texts.add(text) if text else -1 for text in set(texts)}
         values = np.array([ids[text] for text in texts], np.int64)
         found.append(Stat(name, rows[values >= 0], schema.TEXT, values[values >= 0]))
-    for name, field in (("comm_in_bytes", "in_bytes"), ("comm_out_bytes", "out_bytes"), ("comm_size", "size"), ("comm_seq", "seq")):
+    for name, field in (
+        ("comm_in_bytes", "in_bytes"),
+        ("comm_out_bytes", "out_bytes"),
+        ("comm_size", "size"),
+        ("comm_seq", "seq"),
+    ):
         values = np.array([getattr(one, field) for one in told], np.int64)
         found.append(Stat(name, rows[values >= 0], schema.INT, values[values >= 0]))
     return found
 
 
 def job_stats(raw: RawEvents, n_planes: int) -> list[tuple[int, str, int, int, int]]:
-    """`distributedInfo` as stats of all planes: `comm_rank`, `comm_world_size`, `comm_backend`; none of what it does not say."""
+    """`distributedInfo` as stats of all planes: `comm_rank`, `comm_world_size`, `comm_backend`; none of what
+    it does not say.
+    """
     info = raw.members.get("distributedInfo")
     if not isinstance(info, dict):
         return []
@@ -230,5 +300,8 @@ def job_stats(raw: RawEvents, n_planes: int) -> list[tuple[int, str, int, int, i
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:
             found += [(plane, ours, schema.INT, value, 0) for plane in range(n_planes)]
     if isinstance(info.get("backend"), str):
-        found += [(plane, "comm_backend", schema.TEXT, raw.texts.add(info["backend"][:100]), 0) for plane in range(n_planes)]
+        found += [
+            (plane, "comm_backend", schema.TEXT, raw.texts.add(info["backend"][:100]), 0)
+            for plane in range(n_planes)
+        ]
     return found

@@ -1,11 +1,13 @@
 """PyTorch's `[memory]` marks → the events and stats that allocators write into XPlanes.
 
-    aten::linear ▏────────────────▏       "Bytes" 512, "Device Type" 1, "Device Id" 0, "Total Allocated", "Total Reserved", "Addr"
-      aten::addmm  ▏──────────▏           → MemoryAllocation of the memory cuda:0, for aten::linear/aten::addmm
+    aten::linear ▏────────────────▏       "Bytes" 512, "Device Type" 1, "Device Id" 0, "Total Allocated",
+    "Total Reserved", "Addr"
+      aten::addmm  ▏──────────▏           → MemoryAllocation of the memory cuda:0, for
+      aten::linear/aten::addmm
         aten::empty   ▏─│─▏               negative bytes → MemoryDeallocation
 
-Versions before 1.10 write neither totals nor addresses: the level is then the sum of the sizes (from the least of them, as 0), and a
-deallocation ends the latest allocation of its size.
+Versions before 1.10 write neither totals nor addresses: the level is then the sum of the sizes (from the
+least of them, as 0), and a deallocation ends the latest allocation of its size.
 """
 
 from __future__ import annotations
@@ -26,7 +28,17 @@ Int64s = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 MARK = "[memory]"
 # PyTorch's numbers of kinds of devices (c10/core/DeviceType.h) and how it writes them.
-_DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuseone"}
+_DEVICES = {
+    0: "cpu",
+    1: "cuda",
+    6: "hip",
+    9: "xla",
+    12: "xpu",
+    13: "mps",
+    15: "hpu",
+    19: "mtia",
+    20: "privateuseone",
+}
 _GPUS = (1, 6)
 _ALLOCATING = ("aten::empty", "aten::new_empty", "aten::resize_")  # what all others allocate by
 _MAX_DEPTH = 64
@@ -36,7 +48,9 @@ _WHOLE = (schema.INT, schema.UINT)
 
 @dataclass(frozen=True)
 class Marks:
-    """Rows of slices that are marks of memory, ascending; of each the bytes that it adds or takes, and which memory it is of."""
+    """Rows of slices that are marks of memory, ascending; of each the bytes that it adds or takes, and which
+    memory it is of.
+    """
 
     row: Array
     size: Int64s
@@ -47,17 +61,32 @@ class Marks:
     def names(self) -> list[str]:
         """What the memories are called: as PyTorch writes their devices."""
         pairs = zip(self.device_type, self.device_id, strict=True)
-        return [_DEVICES.get(kind, f"device type {kind}") + (f":{number}" if number >= 0 else "") for kind, number in pairs]
+        return [
+            _DEVICES.get(kind, f"device type {kind}") + (f":{number}" if number >= 0 else "")
+            for kind, number in pairs
+        ]
 
 
 def memory_marks(raw: RawEvents, slices: Slices) -> Marks:
     """The marks of a file; of none where it was profiled without `profile_memory`."""
     name = raw.texts.find(MARK)
-    size = dense(raw, "Bytes", (schema.INT,), 0)[slices.raw] if name >= 0 else np.zeros(len(slices.raw), np.int64)
+    size = (
+        dense(raw, "Bytes", (schema.INT,), 0)[slices.raw]
+        if name >= 0
+        else np.zeros(len(slices.raw), np.int64)
+    )
     row = np.flatnonzero((raw["name"][slices.raw] == name) & (size != 0) & (slices.duration_ps == 0))
-    kind, number = (dense(raw, argument, (schema.INT,))[slices.raw[row]] for argument in ("Device Type", "Device Id"))
+    kind, number = (
+        dense(raw, argument, (schema.INT,))[slices.raw[row]] for argument in ("Device Type", "Device Id")
+    )
     devices, memory = np.unique(np.column_stack((kind, number)), axis=0, return_inverse=True)
-    return Marks(row, size[row], memory.reshape(-1).astype(np.int64), tuple(devices[:, 0].tolist()), tuple(devices[:, 1].tolist()))
+    return Marks(
+        row,
+        size[row],
+        memory.reshape(-1).astype(np.int64),
+        tuple(devices[:, 0].tolist()),
+        tuple(devices[:, 1].tolist()),
+    )
 
 
 def renamed(raw: RawEvents, marks: Marks, name: Int64s) -> Int64s:
@@ -68,7 +97,9 @@ def renamed(raw: RawEvents, marks: Marks, name: Int64s) -> Int64s:
     return result
 
 
-def memory_stats(raw: RawEvents, slices: Slices, line: Array, is_operation: npt.NDArray[np.bool_], marks: Marks) -> list[Stat]:
+def memory_stats(
+    raw: RawEvents, slices: Slices, line: Array, is_operation: npt.NDArray[np.bool_], marks: Marks
+) -> list[Stat]:
     """Stats of the marks: memory, address, size, levels after the event, and what it was allocated for.
 
     `is_operation`: the slices that may be named as what it was for.
@@ -99,7 +130,9 @@ def memory_stats(raw: RawEvents, slices: Slices, line: Array, is_operation: npt.
 
 
 def _levels(marks: Marks, total: Int64s, order: Array) -> Int64s:
-    """Bytes in use after each mark: as the file tells, else from the least on. `order`: the marks by memory, then time."""
+    """Bytes in use after each mark: as the file tells, else from the least on. `order`: the marks by memory,
+    then time.
+    """
     memory, size = marks.memory[order], marks.size[order]
     first = np.searchsorted(memory, np.arange(len(marks.device_type)))
     sums = np.cumsum(size)
@@ -114,12 +147,17 @@ def _levels(marks: Marks, total: Int64s, order: Array) -> Int64s:
 def _capacities(raw: RawEvents, marks: Marks) -> list[int]:
     """The size of each memory, by the file's list of GPUs; 0 where it is not told."""
     sizes = {number: entry.get("totalGlobalMem") for number, entry in listed_devices(raw).items()}
-    found = [sizes.get(number) if kind in _GPUS else 0 for kind, number in zip(marks.device_type, marks.device_id, strict=True)]
+    found = [
+        sizes.get(number) if kind in _GPUS else 0
+        for kind, number in zip(marks.device_type, marks.device_id, strict=True)
+    ]
     return [size if isinstance(size, int) and 0 < size < 2**53 else 0 for size in found]
 
 
 def _addresses(address: Int64s, marks: Marks, order: Array) -> Int64s:
-    """Addresses; where the file has none, a number for each allocation, which the deallocation that ends it has too."""
+    """Addresses; where the file has none, a number for each allocation, which the deallocation that ends it
+    has too.
+    """
     missing = order[(address[order] == -1)]
     if not len(missing):
         return address
@@ -127,7 +165,11 @@ def _addresses(address: Int64s, marks: Marks, order: Array) -> Int64s:
     by_pair = np.argsort(pairs, kind="stable")
     rows = missing[by_pair]
     _, key = np.unique(pairs[by_pair], return_inverse=True)
-    partner, _ = pair_up(key.reshape(-1).astype(np.int32), (marks.size[rows] < 0).astype(np.uint8), np.full(len(rows), -1, np.int32))
+    partner, _ = pair_up(
+        key.reshape(-1).astype(np.int32),
+        (marks.size[rows] < 0).astype(np.uint8),
+        np.full(len(rows), -1, np.int32),
+    )
     number = np.arange(len(rows), dtype=np.int64)
     is_end = (marks.size[rows] < 0) & (partner >= 0)
     number[is_end] = partner[is_end]
@@ -136,7 +178,9 @@ def _addresses(address: Int64s, marks: Marks, order: Array) -> Int64s:
     return result
 
 
-def _allocated_for(raw: RawEvents, slices: Slices, line: Array, is_operation: npt.NDArray[np.bool_], marks: Array) -> Int64s:
+def _allocated_for(
+    raw: RawEvents, slices: Slices, line: Array, is_operation: npt.NDArray[np.bool_], marks: Array
+) -> Int64s:
     """The operations around each mark, the outermost first, as one text; -1 where there is none."""
     is_mark = np.zeros(len(line), np.bool_)
     is_mark[marks] = True
@@ -152,12 +196,16 @@ def _allocated_for(raw: RawEvents, slices: Slices, line: Array, is_operation: np
     texts = np.full(len(names), -1, np.int64)
     for code in np.unique(wanted[wanted >= 0]).tolist():
         texts[code] = raw.texts.add(_written(raw, names, code))
-    found: Int64s = np.where(wanted >= 0, texts[np.maximum(wanted, 0)], -1) if len(texts) else wanted.astype(np.int64)
+    found: Int64s = (
+        np.where(wanted >= 0, texts[np.maximum(wanted, 0)], -1) if len(texts) else wanted.astype(np.int64)
+    )
     return found
 
 
 def _paths(parent: Int64s, name: Int64s) -> tuple[Int64s, list[tuple[int, int]]]:
-    """(for each row the code of the names above it with its own, (code above or -1, name) of each code). Deeper than 64 is none."""
+    """(for each row the code of the names above it with its own, (code above or -1, name) of each code).
+    Deeper than 64 is none.
+    """
     path = np.full(len(parent), -1, np.int64)
     names: list[tuple[int, int]] = []
     level, rest = np.flatnonzero(parent < 0), np.flatnonzero(parent >= 0)

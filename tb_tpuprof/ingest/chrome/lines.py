@@ -1,4 +1,5 @@
-"""Processes and threads of a Chrome trace → planes and lines, under the names that the file's metadata events give them.
+"""Processes and threads of a Chrome trace → planes and lines, under the names that the file's metadata events
+give them.
 
 Kineto's processes become `/host:CPU` and `/device:GPU:n`; TensorFlow's and JAX's are called so already.
 """
@@ -14,14 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome.events import RawEvents
-from tb_tpuprof.ingest.chrome.slices import ANNOTATION, ASYNC, DEVICE, OBJECTS, PROCESS_MARKS, SYNC, THREAD, Slices, mixed
+from tb_tpuprof.ingest.chrome.slices import (
+    ANNOTATION,
+    ASYNC,
+    DEVICE,
+    OBJECTS,
+    PROCESS_MARKS,
+    SYNC,
+    THREAD,
+    Slices,
+    mixed,
+)
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table, table_from_rows
 
 Rows = npt.NDArray[np.intp]
 _DEVICE_KINDS = (DEVICE, ANNOTATION, SYNC)
 _FIRST_ASYNC_ID = 1 << 48
-# Line ids that mark what was derived from other lines: analyses leave such lines out (analysis/events/planes.py).
+# Line ids that mark what was derived from other lines: analyses leave such lines out
+# (analysis/events/planes.py).
 _FIRST_DERIVED_ID = 0xDEADBEEF + 100
 _N_DERIVED_IDS = 390
 _ORDER = {kind: i for i, kind in enumerate((PROCESS_MARKS, ANNOTATION, DEVICE, SYNC, THREAD, ASYNC, OBJECTS))}
@@ -46,7 +58,9 @@ class Names:
 
 @dataclass(frozen=True)
 class Layout:
-    """Planes and lines: the tables (without events yet), the line of each slice, and the plane of each process."""
+    """Planes and lines: the tables (without events yet), the line of each slice, and the plane of each
+    process.
+    """
 
     planes: Table
     lines: dict[str, npt.NDArray[Any]]
@@ -85,15 +99,24 @@ def layout(raw: RawEvents, slices: Slices, names: Names, is_kineto: bool) -> Lay
     """Planes in the order of their sort index, then the file's; lines by kind, sort index and thread."""
     key = mixed(slices.kind, slices.pid, slices.tid, slices.group)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    facts = list(zip(*(getattr(slices, name)[first].tolist() for name in ("kind", "pid", "tid", "group")), strict=True))
+    facts = list(
+        zip(*(getattr(slices, name)[first].tolist() for name in ("kind", "pid", "tid", "group")), strict=True)
+    )
     seen = slices.raw[first].tolist()
     counters = raw.rows("C")
-    pids = {pid: int(counters[i]) for pid, i in zip(*(a.tolist() for a in np.unique(raw["pid"][counters], return_index=True)), strict=True)}
+    pids = {
+        pid: int(counters[i])
+        for pid, i in zip(
+            *(a.tolist() for a in np.unique(raw["pid"][counters], return_index=True)), strict=True
+        )
+    }
     planes: dict[tuple[int, bool], int] = {(pid, False): at for pid, at in pids.items()}
     for (kind, pid, _, _), at in zip(facts, seen, strict=True):
         plane = (pid, is_kineto and kind in _DEVICE_KINDS)
         planes[plane] = min(at, planes.get(plane, at))
-    ordered = sorted(planes, key=lambda plane: (names.process_order.get(plane[0], 0), plane[1], planes[plane]))
+    ordered = sorted(
+        planes, key=lambda plane: (names.process_order.get(plane[0], 0), plane[1], planes[plane])
+    )
     number = {plane: i for i, plane in enumerate(ordered)}
     plane_of = [number[(pid, is_kineto and kind in _DEVICE_KINDS)] for kind, pid, _, _ in facts]
     order = sorted(range(len(facts)), key=lambda i: (plane_of[i], _line_order(raw, names, facts[i])))
@@ -109,18 +132,31 @@ def layout(raw: RawEvents, slices: Slices, names: Names, is_kineto: bool) -> Lay
         {pid: i for (pid, is_device), i in number.items() if not is_device}
         | {pid: i for (pid, is_device), i in number.items() if is_device and (pid, False) not in number},
         # Where a stream and a thread share a number, arrows mean the stream.
-        {(facts[old][1], facts[old][2]): i for kind in (THREAD, DEVICE) for i, old in enumerate(order) if facts[old][0] == kind},
-    )  # fmt: skip
+        {
+            (facts[old][1], facts[old][2]): i
+            for kind in (THREAD, DEVICE)
+            for i, old in enumerate(order)
+            if facts[old][0] == kind
+        },
+    )
 
 
 def _line_order(raw: RawEvents, names: Names, facts: tuple[int, int, int, int]) -> tuple[Any, ...]:
     kind, pid, tid, group = facts
     text = raw.texts.get(tid)
     digits = re.search(r"\d+", text)
-    return _ORDER[kind], names.thread_order.get((pid, tid), 0), int(digits[0][:18]) if digits else 0, text, raw.texts.get(group)
+    return (
+        _ORDER[kind],
+        names.thread_order.get((pid, tid), 0),
+        int(digits[0][:18]) if digits else 0,
+        text,
+        raw.texts.get(group),
+    )
 
 
-def _lines(raw: RawEvents, names: Names, facts: list[tuple[int, int, int, int]], planes: list[int]) -> dict[str, npt.NDArray[Any]]:
+def _lines(
+    raw: RawEvents, names: Names, facts: list[tuple[int, int, int, int]], planes: list[int]
+) -> dict[str, npt.NDArray[Any]]:
     ids: list[int] = []
     texts: list[int] = []
     used: set[tuple[int, int]] = set()
@@ -144,7 +180,10 @@ def _line_id(tid: str, kind: int, plane: int, used: set[tuple[int, int]]) -> int
     number = number_of(tid)
     if kind in (ANNOTATION, SYNC):
         number = _FIRST_DERIVED_ID
-    elif kind not in (THREAD, DEVICE) or _FIRST_DERIVED_ID - 100 <= number & 0xFFFFFFFF < _FIRST_DERIVED_ID + 400:
+    elif (
+        kind not in (THREAD, DEVICE)
+        or _FIRST_DERIVED_ID - 100 <= number & 0xFFFFFFFF < _FIRST_DERIVED_ID + 400
+    ):
         number = _FIRST_ASYNC_ID
     limit = number + _N_DERIVED_IDS if kind in (ANNOTATION, SYNC) else -1
     while (plane, number) in used:
@@ -164,8 +203,16 @@ def _line_name(raw: RawEvents, names: Names, kind: int, thread: tuple[int, int],
     stream = re.sub(r"^stream ", "", tid)
     given = names.threads.get(thread, "")
     if kind in _DEVICE_KINDS:
-        own = given if given and not re.match(r"(stream|thread) ", given, re.IGNORECASE) else f"Stream #{stream}"
-        return {DEVICE: own, ANNOTATION: f"Annotations - from #{stream}", SYNC: f"Synchronization - from #{stream}"}[kind]
+        own = (
+            given
+            if given and not re.match(r"(stream|thread) ", given, re.IGNORECASE)
+            else f"Stream #{stream}"
+        )
+        return {
+            DEVICE: own,
+            ANNOTATION: f"Annotations - from #{stream}",
+            SYNC: f"Synchronization - from #{stream}",
+        }[kind]
     if kind == PROCESS_MARKS:
         return "Marks of the process"
     if kind in (ASYNC, OBJECTS):
@@ -173,14 +220,18 @@ def _line_name(raw: RawEvents, names: Names, kind: int, thread: tuple[int, int],
     return given or (f"thread {tid}" if tid.lstrip("-").isdigit() else tid) or "(no thread)"
 
 
-def _planes(raw: RawEvents, names: Names, planes: list[tuple[int, bool]], slices: Slices, is_kineto: bool) -> Table:
+def _planes(
+    raw: RawEvents, names: Names, planes: list[tuple[int, bool]], slices: Slices, is_kineto: bool
+) -> Table:
     hosts = set(np.unique(slices.pid[slices.kind == THREAD]).tolist()) if is_kineto else set()
     texts = [_plane_name(raw, names, pid, is_device, pid in hosts) for pid, is_device in planes]
     rows = []
     for (pid, _), text in zip(planes, texts, strict=True):
         number = raw.texts.get(pid)
         is_twin = texts.count(text) > 1 if len(texts) < 1000 else True
-        shown = f"{text} (process {number})" if is_twin and not text.startswith(("/host:", "/device:")) else text
+        shown = (
+            f"{text} (process {number})" if is_twin and not text.startswith(("/host:", "/device:")) else text
+        )
         rows.append((number_of(number), raw.texts.add(shown)))
     return table_from_rows(schema.PLANES, rows)
 

@@ -1,7 +1,9 @@
-"""Raw events of a Chrome trace → slices: what has a start, a duration and a line, whatever phases the file writes it with.
+"""Raw events of a Chrome trace → slices: what has a start, a duration and a line, whatever phases the file
+writes it with.
 
 X            ───────         B … E  ───────         begins and ends of a thread, paired by nesting
-b … n … e    ───▏───         S … T … F   ──│──      async: paired by category and id, on a line of their outermost's name
+b … n … e    ───▏───         S … T … F   ──│──      async: paired by category and id, on a line of their
+outermost's name
 N … O … D    ───▏───         objects: from creation to deletion, snapshots as marks
 i I R P c       ▏            marks of a thread, a process or the whole trace
 """
@@ -31,7 +33,9 @@ _MIX = np.int64(-7046029254386353131)
 
 @dataclass(frozen=True)
 class Slices:
-    """Columns of one row a slice: rows of the raw events of its begin and its end (-1 none), time, and what makes up its line."""
+    """Columns of one row a slice: rows of the raw events of its begin and its end (-1 none), time, and what
+    makes up its line.
+    """
 
     raw: Rows
     end_raw: Rows
@@ -67,7 +71,9 @@ def slices_of(raw: RawEvents) -> Found:
     begins, n_open_ends = _begins_and_ends(raw)
     tracks, n_open_async = _async(raw)
     parts = [_complete(raw), begins, tracks, _objects(raw), _marks(raw)]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Slices.__dataclass_fields__}
+    joined = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in Slices.__dataclass_fields__
+    }
     return Found(Slices(**joined), n_open_ends + n_open_async)
 
 
@@ -93,7 +99,9 @@ def _complete(raw: RawEvents) -> Slices:
 
 
 def _begins_and_ends(raw: RawEvents) -> tuple[Slices, int]:
-    """An end closes its thread's latest open begin, whatever it is called. What is never closed lasts to its thread's last time."""
+    """An end closes its thread's latest open begin, whatever it is called. What is never closed lasts to its
+    thread's last time.
+    """
     rows = raw.rows("BE")
     if not len(rows):
         return _made(raw, rows, THREAD), 0
@@ -103,7 +111,9 @@ def _begins_and_ends(raw: RawEvents) -> tuple[Slices, int]:
     _, number = np.unique(thread, return_inverse=True)
     is_end = (raw["phase"][rows] == ord("E")).astype(np.uint8)
     partner, _ = pair_up(number.astype(np.int32), is_end, np.full(len(rows), -1, np.int32))
-    return _paired(raw, rows, is_end, partner, THREAD, _last_time(raw, rows)), int(((partner < 0) & (is_end == 1)).sum())
+    return _paired(raw, rows, is_end, partner, THREAD, _last_time(raw, rows)), int(
+        ((partner < 0) & (is_end == 1)).sum()
+    )
 
 
 def _last_time(raw: RawEvents, rows: Rows) -> Int64s:
@@ -111,12 +121,26 @@ def _last_time(raw: RawEvents, rows: Rows) -> Int64s:
     used = raw.rows("XBEiIRP")
     threads, number = np.unique(mixed(raw["pid"][used], raw["tid"][used]), return_inverse=True)
     last = np.zeros(len(threads), np.int64)
-    np.maximum.at(last, number, raw.start_ps[used] + np.where(raw["phase"][used] == ord("X"), raw["duration_ps"][used], 0))
+    np.maximum.at(
+        last,
+        number,
+        raw.start_ps[used] + np.where(raw["phase"][used] == ord("X"), raw["duration_ps"][used], 0),
+    )
     return last[np.searchsorted(threads, mixed(raw["pid"][rows], raw["tid"][rows]))]
 
 
-def _paired(raw: RawEvents, rows: Rows, kinds: npt.NDArray[np.uint8], partner: Int32s, kind: int, last: Int64s, **others: Any) -> Slices:
-    """Slices from begins (kind 0) to their partners, and marks (kind 2, and ends of kind 1 that `others` has a use for)."""
+def _paired(
+    raw: RawEvents,
+    rows: Rows,
+    kinds: npt.NDArray[np.uint8],
+    partner: Int32s,
+    kind: int,
+    last: Int64s,
+    **others: Any,
+) -> Slices:
+    """Slices from begins (kind 0) to their partners, and marks (kind 2, and ends of kind 1 that `others` has
+    a use for).
+    """
     kept = np.flatnonzero(kinds != 1)
     begin, mate = rows[kept], partner[kept]
     is_open = (mate < 0) & (kinds[kept] == 0)
@@ -128,7 +152,9 @@ def _paired(raw: RawEvents, rows: Rows, kinds: npt.NDArray[np.uint8], partner: I
 
 
 def _async(raw: RawEvents) -> tuple[Slices, int]:
-    """Slices of equal category, id and scope (older phases: and name) nest; all of one outermost slice lie on one line."""
+    """Slices of equal category, id and scope (older phases: and name) nest; all of one outermost slice lie on
+    one line.
+    """
     rows = raw.rows("bneSTpF")
     if not len(rows):
         return _made(raw, rows, ASYNC), 0
@@ -136,7 +162,9 @@ def _async(raw: RawEvents) -> tuple[Slices, int]:
     is_old = np.isin(phase, [ord(c) for c in "STpF"])
     process = np.where(raw["flags"][rows] & _LOCAL_ID, raw["pid"][rows], -1)
     key = mixed(raw["cat"][rows], raw["id"][rows], process, np.where(is_old, raw["name"][rows], -2))
-    kinds = np.select([np.isin(phase, [ord("b"), ord("S")]), np.isin(phase, [ord("e"), ord("F")])], [0, 1], 2).astype(np.uint8)
+    kinds = np.select(
+        [np.isin(phase, [ord("b"), ord("S")]), np.isin(phase, [ord("e"), ord("F")])], [0, 1], 2
+    ).astype(np.uint8)
     order = np.lexsort((raw.start_ps[rows], key))
     rows, key, kinds, is_old = rows[order], key[order], kinds[order], is_old[order]
     _, number = np.unique(key, return_inverse=True)
@@ -151,7 +179,9 @@ def _async(raw: RawEvents) -> tuple[Slices, int]:
 
 
 def _with_steps(raw: RawEvents, found: Slices, rows: Rows, key: Int64s) -> Slices:
-    """Steps of the older phases as slices: T lasts to the next event of its key, p from the one before. Their names get `args.step`."""
+    """Steps of the older phases as slices: T lasts to the next event of its key, p from the one before. Their
+    names get `args.step`.
+    """
     phase = raw["phase"][rows]
     into, past = phase == ord("T"), phase == ord("p")
     if not (into | past).any():
@@ -164,7 +194,9 @@ def _with_steps(raw: RawEvents, found: Slices, rows: Rows, key: Int64s) -> Slice
     texts = dict(zip(event[kind == TEXT].tolist(), value[kind == TEXT].tolist(), strict=True))
     for row in rows[at].tolist():
         if row in texts:
-            raw.columns["name"][row] = raw.texts.add(f"{raw.texts.get(int(raw['name'][row]))}: {raw.texts.get(texts[row])}")
+            raw.columns["name"][row] = raw.texts.add(
+                f"{raw.texts.get(int(raw['name'][row]))}: {raw.texts.get(texts[row])}"
+            )
     place = np.full(len(raw), -1, np.intp)
     place[rows[at]] = at
     mine = place[found.raw]
@@ -175,7 +207,9 @@ def _with_steps(raw: RawEvents, found: Slices, rows: Rows, key: Int64s) -> Slice
 
 
 def _objects(raw: RawEvents) -> Slices:
-    """Objects from creation to deletion. A snapshot is a mark, and so is the deletion of what was created before the trace."""
+    """Objects from creation to deletion. A snapshot is a mark, and so is the deletion of what was created
+    before the trace.
+    """
     rows = raw.rows("NOD")
     if not len(rows):
         return _made(raw, rows, OBJECTS)
@@ -189,14 +223,25 @@ def _objects(raw: RawEvents) -> Slices:
     kinds[(kinds == 1) & (partner < 0)] = 2
     last = np.full(len(rows), int((raw.start_ps[raw.usable] + raw["duration_ps"][raw.usable]).max()))
     return _paired(
-        raw, rows, kinds, partner, OBJECTS, last, tid=np.full(len(rows), -1, np.int32), group=raw["name"][rows]
-    )  # fmt: skip
+        raw,
+        rows,
+        kinds,
+        partner,
+        OBJECTS,
+        last,
+        tid=np.full(len(rows), -1, np.int32),
+        group=raw["name"][rows],
+    )
 
 
 def _marks(raw: RawEvents) -> Slices:
     """Marks: of their thread, or of their process where their scope is wider or they name no thread."""
     rows = raw.rows("iIRPc")
-    wide = np.isin(raw["scope"][rows], [ord("g"), ord("p")]) | (raw["tid"][rows] < 0) | (raw["phase"][rows] == ord("c"))
+    wide = (
+        np.isin(raw["scope"][rows], [ord("g"), ord("p")])
+        | (raw["tid"][rows] < 0)
+        | (raw["phase"][rows] == ord("c"))
+    )
     kind = np.where(wide, PROCESS_MARKS, THREAD).astype(np.uint8)
     tid, pid = np.where(wide, -1, raw["tid"][rows]).astype(np.int32), raw["pid"][rows]
     samples = (raw["phase"][rows] == ord("P")) & (pid < 0) & (tid >= 0)

@@ -1,4 +1,6 @@
-"""Arguments of a Chrome trace's events → tables of stats, under the names and in the kinds that XPlanes have."""
+"""Arguments of a Chrome trace's events → tables of stats, under the names and in the kinds that
+XPlanes have.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,42 @@ from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table
 
 Array = npt.NDArray[Any]
-# Stats whose values are texts; of all others a text that is a number becomes one (trace.json holds only texts).
-TEXT_STATS = frozenset((
-    "graph_type", "step_name", "tf_op", "hlo_op", "hlo_module", "hlo_category", "_ipl_stage_name", "_ipl_stage_cat", "kernel_details",
-    "shape", "source", "long_name", "shape_with_layout", "deduplicated_name",
-))  # fmt: skip
+# Stats whose values are texts; of all others a text that is a number becomes one (trace.json holds only
+# texts).
+TEXT_STATS = frozenset(
+    (
+        "graph_type",
+        "step_name",
+        "tf_op",
+        "hlo_op",
+        "hlo_module",
+        "hlo_category",
+        "_ipl_stage_name",
+        "_ipl_stage_cat",
+        "kernel_details",
+        "shape",
+        "source",
+        "long_name",
+        "shape_with_layout",
+        "deduplicated_name",
+    )
+)
 # Arguments that XPlanes keep with an operation's name.
-_OF_NAMES = frozenset((
-    "hlo_category", "tf_op", "flops", "model_flops", "bytes_accessed", "raw_bytes_accessed", "source", "program_id", "symbol_id",
-    "deduplicated_name", "shape_with_layout",
-))  # fmt: skip
+_OF_NAMES = frozenset(
+    (
+        "hlo_category",
+        "tf_op",
+        "flops",
+        "model_flops",
+        "bytes_accessed",
+        "raw_bytes_accessed",
+        "source",
+        "program_id",
+        "symbol_id",
+        "deduplicated_name",
+        "shape_with_layout",
+    )
+)
 _MODULE = re.compile(r"\((\d{1,20})\)$")
 _INTEGER = re.compile(r"-?\d{1,20}")
 _REAL = re.compile(r"-?\d+\.\d+(e[+-]?\d+)?|-?\d+e[+-]?\d+")
@@ -58,7 +86,11 @@ class StatRows:
         wanted = [raw.texts.find(name) for name in names if name != "long_name"]
         mine = np.isin(values["key"], wanted) & (values["kind"] <= schema.TEXT)
         owner = row[values["event"][mine]]
-        key, kind, value = values["key"][mine], values["kind"][mine].astype(np.uint8), values["value"][mine].copy()
+        key, kind, value = (
+            values["key"][mine],
+            values["kind"][mine].astype(np.uint8),
+            values["value"][mine].copy(),
+        )
         texts = np.isin(key, [raw.texts.find(name) for name in TEXT_STATS])
         chosen = np.flatnonzero((kind == schema.TEXT) & ~texts)
         distinct, inverse = np.unique(value[chosen], return_inverse=True)
@@ -75,39 +107,60 @@ def parse_number(text: str) -> tuple[int, int] | None:
         if -(2**63) <= number < 2**63:
             return schema.INT, number
         return (schema.UINT, number - 2**64) if 0 <= number < 2**64 else None
-    return (schema.DOUBLE, int(np.float64(text).view(np.int64))) if _REAL.fullmatch(text) and len(text) < 64 else None
+    return (
+        (schema.DOUBLE, int(np.float64(text).view(np.int64)))
+        if _REAL.fullmatch(text) and len(text) < 64
+        else None
+    )
 
 
 def stat_table(texts: Texts, stats: Sequence[Any], rows: StatRows | None = None) -> Table:
-    """STATS from whole columns (Stat), from single rows (owner, name, kind, value, size), and from StatRows, sorted by key and owner."""
+    """STATS from whole columns (Stat), from single rows (owner, name, kind, value, size), and from StatRows,
+    sorted by key and owner.
+    """
     parts = [rows or StatRows.none()]
     sizes = [np.zeros(len(parts[0].owner), np.int32)]
     for stat in stats:
         if isinstance(stat, Stat):
             n = len(stat.owner)
             if n:
-                parts.append(StatRows(stat.owner, np.full(n, texts.add(stat.name)), np.full(n, stat.kind), stat.value))
+                parts.append(
+                    StatRows(stat.owner, np.full(n, texts.add(stat.name)), np.full(n, stat.kind), stat.value)
+                )
                 sizes.append(np.zeros(n, np.int32))
     single = [
-        (owner, texts.add(name), kind, value, size) for owner, name, kind, value, size in (s for s in stats if not isinstance(s, Stat))
+        (owner, texts.add(name), kind, value, size)
+        for owner, name, kind, value, size in (s for s in stats if not isinstance(s, Stat))
     ]
     if single:
         owner, key, kind, value, size = (np.array(column) for column in zip(*single, strict=True))
         parts.append(StatRows(owner, key, kind, value))
         sizes.append(size)
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("owner", "key", "kind", "value")}
+    joined = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("owner", "key", "kind", "value")
+    }
     joined["size"] = np.concatenate(sizes)
     order = np.lexsort((joined["owner"], joined["key"]))
-    return Table(schema.STATS, {spec.name: joined[spec.name][order].astype(spec.dtype) for spec in schema.STATS})
+    return Table(
+        schema.STATS, {spec.name: joined[spec.name][order].astype(spec.dtype) for spec in schema.STATS}
+    )
 
 
 def lifted_stats(
-    raw: RawEvents, arguments_at: Callable[[int], object], lines: Table, planes: Table, metadata: Table, events: dict[str, Array]
+    raw: RawEvents,
+    arguments_at: Callable[[int], object],
+    lines: Table,
+    planes: Table,
+    metadata: Table,
+    events: dict[str, Array],
 ) -> Table:
-    """Stats of the operations of TPUs (category, FLOPs, framework operation, source …) from the arguments of one event of each name.
+    """Stats of the operations of TPUs (category, FLOPs, framework operation, source …) from the arguments of
+    one event of each name.
 
-    XPlanes keep them with the name; trace.json repeats them in every event, and leaves out which program an operation is of
-    (it is that of the module which runs at the time) and the operation's number in it (its name serves).
+    XPlanes keep them with the name; trace.json repeats them in every event, and leaves out which program an
+    operation is of (it is that of the module which runs at the time) and the operation's number in it (its
+    name serves).
     """
     plane_names = [raw.texts.get(int(i)) for i in planes["name"]]
     rows: list[Any] = []
@@ -115,23 +168,35 @@ def lifted_stats(
         if raw.texts.get(name) != "XLA Ops" or not plane_names[plane].startswith("/device:TPU"):
             continue
         first = int(lines["first_event"][line])
-        used, at = np.unique(events["metadata"][first : first + int(lines["n_events"][line])], return_index=True)
+        used, at = np.unique(
+            events["metadata"][first : first + int(lines["n_events"][line])], return_index=True
+        )
         programs = _programs(raw, lines, plane, metadata, events, events["start_ps"][first + at])
-        for row, event, program in zip(used.tolist()[:_MAX_LIFTED], (first + at).tolist(), programs, strict=False):
+        for row, event, program in zip(
+            used.tolist()[:_MAX_LIFTED], (first + at).tolist(), programs, strict=False
+        ):
             arguments = arguments_at(int(events["position"][event]))
-            found = {key: value for key, value in arguments.items() if key in _OF_NAMES} if isinstance(arguments, dict) else {}
+            found = (
+                {key: value for key, value in arguments.items() if key in _OF_NAMES}
+                if isinstance(arguments, dict)
+                else {}
+            )
             found = ({"program_id": program, "symbol_id": row + 1} if program is not None else {}) | found
             rows += [(row, key, *_value(raw.texts, key, shown(value)), 0) for key, value in found.items()]
     return stat_table(raw.texts, rows)
 
 
-def _programs(raw: RawEvents, lines: Table, plane: int, metadata: Table, events: dict[str, Array], time: Array) -> list[int | None]:
+def _programs(
+    raw: RawEvents, lines: Table, plane: int, metadata: Table, events: dict[str, Array], time: Array
+) -> list[int | None]:
     """The program whose module runs on a plane at each time."""
     modules = [
         (events["start_ps"][i], raw.texts.get(int(metadata["name"][events["metadata"][i]])))
         for line in np.flatnonzero(lines["plane"] == plane).tolist()
         if raw.texts.get(int(lines["name"][line])) == "XLA Modules"
-        for i in range(int(lines["first_event"][line]), int(lines["first_event"][line] + lines["n_events"][line]))
+        for i in range(
+            int(lines["first_event"][line]), int(lines["first_event"][line] + lines["n_events"][line])
+        )
     ]
     found = [_MODULE.search(name) for _, name in modules]
     numbers = [int(match[1]) if match else None for match in found]
@@ -146,8 +211,11 @@ def _value(texts: Texts, name: str, value: str | int | float) -> tuple[int, int]
 
 # deviceProperties of Kineto → stats of XPlanes' GPU planes.
 _PROPERTIES = {
-    "totalGlobalMem": "memory_size", "computeMajor": "compute_cap_major", "computeMinor": "compute_cap_minor", "numSms": "core_count",
-}  # fmt: skip
+    "totalGlobalMem": "memory_size",
+    "computeMajor": "compute_cap_major",
+    "computeMinor": "compute_cap_minor",
+    "numSms": "core_count",
+}
 _VENDORS = {"MTIA": "Meta", "XPU": "Intel", "HPU": "Intel"}
 
 

@@ -1,10 +1,13 @@
-"""TensorFlow's Trace protobuf (`.trace`, TensorFlow 1.x and 2.1, Cloud TPU) → raw events, as its later trace.json would give them.
+"""TensorFlow's Trace protobuf (`.trace`, TensorFlow 1.x and 2.1, Cloud TPU) → raw events, as its later
+trace.json would give them.
 
     Trace: 1 map of devices ─ Device: 1 name, 3 map of resources ─ Resource: 1 name
-           4 events ─ TraceEvent: 1 device, 2 resource, 3 name, 9 timestamp (ps), 10 duration (ps), 11 map of arguments
+           4 events ─ TraceEvent: 1 device, 2 resource, 3 name, 9 timestamp (ps), 10 duration (ps), 11 map of
+           arguments
 
-The same events were written as trace.json from TensorFlow 2.2 on, so all behind this module treats both alike. An event's position
-is that of its tag; 0 where its length is written in more bytes than it needs, and its arguments cannot be found again.
+The same events were written as trace.json from TensorFlow 2.2 on, so all behind this module treats both
+alike. An event's position is that of its tag; 0 where its length is written in more bytes than it needs, and
+its arguments cannot be found again.
 """
 
 from __future__ import annotations
@@ -36,14 +39,23 @@ _RENAMED = {b"long name": b"long_name"}
 
 
 def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) -> Trace:
-    """Decode a whole file. Raises TraceFormatError where it is cut off before its first event, or holds too many."""
+    """Decode a whole file. Raises TraceFormatError where it is cut off before its first event, or holds too
+    many.
+    """
     _, starts, sizes = parts(data, _one(0), _one(len(data)), _EVENTS)
     if len(starts) > MAX_EVENTS:
-        raise TraceFormatError(path, -1, f"holds {len(starts)} events, more than can be opened at once", "Profile for a shorter time.")
+        raise TraceFormatError(
+            path,
+            -1,
+            f"holds {len(starts)} events, more than can be opened at once",
+            "Profile for a shorter time.",
+        )
     raw = _Reader(data, starts, sizes).raw()
     if raw.bad >= 0 and not len(starts):
         raise TraceFormatError(path, raw.bad, "is cut off or damaged")
-    return trace_of(raw, EventFile(data, path, host, source, lambda at: event_arguments(_message(data, at)) if at else {}))
+    return trace_of(
+        raw, EventFile(data, path, host, source, lambda at: event_arguments(_message(data, at)) if at else {})
+    )
 
 
 def _one(value: int) -> Ints:
@@ -61,12 +73,18 @@ class _Reader:
 
     def raw(self) -> RawEvents:
         """The events, then a metadata event for each device and resource that has a name."""
-        numbers, found, _, broken = spans(self.data, self.starts, self.sizes, np.array([1, 2, 3, 9, 10], np.int64))
+        numbers, found, _, broken = spans(
+            self.data, self.starts, self.sizes, np.array([1, 2, 3, 9, 10], np.int64)
+        )
         n = len(self.starts)
-        device, resource, _, start, duration = np.where(found > 0, 0, numbers).T  # bytes where a number belongs
+        device, resource, _, start, duration = np.where(
+            found > 0, 0, numbers
+        ).T  # bytes where a number belongs
         is_timed = (broken == 0) & (start >= 0)
         names = self._named_lines()
-        columns: dict[str, npt.NDArray[Any]] = {name: np.zeros(n + len(names), kind) for name, kind in COLUMNS.items()}
+        columns: dict[str, npt.NDArray[Any]] = {
+            name: np.zeros(n + len(names), kind) for name, kind in COLUMNS.items()
+        }
         columns["at"][:n] = self._positions()
         columns["us"][:n], columns["rest_ps"][:n] = start // 10**6, start % 10**6
         columns["duration_ps"][:n] = np.where((duration >= 0) & (duration < _MOST_PS), duration, 0)
@@ -79,7 +97,9 @@ class _Reader:
         start_ps, usable, start_us = times_of(columns)
         _, bad = fields(self.data, 0, len(self.data))
         n_left_out = int((~usable[:n]).sum())
-        return RawEvents(columns, values, self.texts, {}, start_ps, usable, start_us * 1000, int(bad), n_left_out)
+        return RawEvents(
+            columns, values, self.texts, {}, start_ps, usable, start_us * 1000, int(bad), n_left_out
+        )
 
     def _positions(self) -> Ints:
         """Of each event's tag, 0 where it does not stand where a length of the fewest bytes would put it."""
@@ -95,7 +115,9 @@ class _Reader:
         ids, first = intern(self.data, starts, sizes, int.from_bytes(os.urandom(8), "little"))
         places = zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
         known = [self._text(self.data[start : start + size].tobytes()) for start, size in places]
-        return np.where(is_absent, -1, np.array(known, np.int64)[ids]) if len(known) else np.empty(0, np.int64)
+        return (
+            np.where(is_absent, -1, np.array(known, np.int64)[ids]) if len(known) else np.empty(0, np.int64)
+        )
 
     def _text(self, text: bytes) -> int:
         return self.texts.add(_RENAMED.get(text, text).decode("utf-8", "replace"))
@@ -103,7 +125,9 @@ class _Reader:
     def _decimal(self, numbers: Ints) -> Ints:
         """Ids of numbers as texts."""
         distinct, inverse = np.unique(numbers, return_inverse=True)
-        return np.array([self.texts.add(str(number)) for number in distinct.tolist()], np.int64)[inverse.reshape(-1)]
+        return np.array([self.texts.add(str(number)) for number in distinct.tolist()], np.int64)[
+            inverse.reshape(-1)
+        ]
 
     def _arguments(self) -> dict[str, npt.NDArray[Any]]:
         """Those arguments that analyses read, as texts."""
@@ -122,7 +146,10 @@ class _Reader:
         found: list[tuple[int, int, str]] = []
         for key, start, size in self._entries(_one(0), _one(len(self.data))):
             found.append((key, -1, self._name(start, size)))
-            found += [(key, resource, self._name(*place)) for resource, *place in self._entries(_one(start), _one(size), 3)]
+            found += [
+                (key, resource, self._name(*place))
+                for resource, *place in self._entries(_one(start), _one(size), 3)
+            ]
         return [(device, resource, name) for device, resource, name in found if name]
 
     def _entries(self, starts: Ints, sizes: Ints, number: int = _DEVICES) -> list[tuple[int, int, int]]:
@@ -130,7 +157,9 @@ class _Reader:
         _, at, length = parts(self.data, starts, sizes, number)
         values, found, _, _ = spans(self.data, at, length, np.array([1, 2], np.int64))
         keys = np.where(found[:, 0] > 0, 0, values[:, 0])
-        return list(zip(keys.tolist(), values[:, 1].tolist(), np.maximum(found[:, 1], 0).tolist(), strict=True))
+        return list(
+            zip(keys.tolist(), values[:, 1].tolist(), np.maximum(found[:, 1], 0).tolist(), strict=True)
+        )
 
     def _name(self, start: int, size: int) -> str:
         places, found, _, _ = spans(self.data, _one(start), _one(size), _one(1))
@@ -138,12 +167,19 @@ class _Reader:
         return self.data[at : at + min(length, 1000)].tobytes().decode("utf-8", "replace")
 
     def _with_names(
-        self, values: dict[str, npt.NDArray[Any]], columns: dict[str, npt.NDArray[Any]], names: list[tuple[int, int, str]], n: int
+        self,
+        values: dict[str, npt.NDArray[Any]],
+        columns: dict[str, npt.NDArray[Any]],
+        names: list[tuple[int, int, str]],
+        n: int,
     ) -> dict[str, npt.NDArray[Any]]:
         """Metadata events behind the n events, and their one argument."""
         add = self.texts.add
         columns["phase"][n:] = ord("M")
-        for name, ids in (("pid", [add(str(device)) for device, _, _ in names]), ("tid", [add(str(line)) for _, line, _ in names])):
+        for name, ids in (
+            ("pid", [add(str(device)) for device, _, _ in names]),
+            ("tid", [add(str(line)) for _, line, _ in names]),
+        ):
             columns[name][n:] = ids
         columns["name"][n:] = [add("process_name" if line < 0 else "thread_name") for _, line, _ in names]
         more = {
@@ -152,7 +188,10 @@ class _Reader:
             "key": [add("name")] * len(names),
             "kind": [schema.TEXT] * len(names),
         }
-        return {name: np.concatenate((values[name], np.array(more[name], dtype))) for name, dtype in VALUE_COLUMNS.items()}
+        return {
+            name: np.concatenate((values[name], np.array(more[name], dtype)))
+            for name, dtype in VALUE_COLUMNS.items()
+        }
 
 
 def _message(data: Bytes, at: int) -> bytes:

@@ -1,9 +1,9 @@
 """The folder of a run's job -> the TensorFlow graphs that lie in it: in event files and in SavedModels.
 
-Only places are noted here; `read_place` reads one. Field numbers: Event graph_def 4, summary 5, tagged_run_metadata 8, meta_graph_def 9.
-Summary value 1; its tag 1, metadata 9 (plugin_data 1, plugin_name 1), tensor 8 (string_val 8). TaggedRunMetadata tag 1, run_metadata 2.
-RunMetadata function_graphs 4, of which pre_optimization_graph 2. SavedModel meta_graphs 2. MetaGraphDef meta_info_def 1 (tags 4),
-graph_def 2.
+Only places are noted here; `read_place` reads one. Field numbers: Event graph_def 4, summary 5,
+tagged_run_metadata 8, meta_graph_def 9. Summary value 1; its tag 1, metadata 9 (plugin_data 1, plugin_name
+1), tensor 8 (string_val 8). TaggedRunMetadata tag 1, run_metadata 2. RunMetadata function_graphs 4, of which
+pre_optimization_graph 2. SavedModel meta_graphs 2. MetaGraphDef meta_info_def 1 (tags 4), graph_def 2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from tb_tpuprof.errors import ProfilerError, TraceFormatError
 from tb_tpuprof.ingest.graphs.graph_def import read_graph
 from tb_tpuprof.ingest.graphs.records import data_holds, record_spans
 from tb_tpuprof.ingest.hlo.message import Message
-from tb_tpuprof.ingest.storage.files import FileState, file_state, filesystem, is_url, read_file, read_range, storage_errors
+from tb_tpuprof.ingest.storage.files import (
+    FileState,
+    file_state,
+    filesystem,
+    is_url,
+    read_file,
+    read_range,
+    storage_errors,
+)
 from tb_tpuprof.native import spans
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 
@@ -57,7 +65,9 @@ def graph_folder(run_path: str) -> str:
 
 
 def find_graphs(folder: str, known: Known) -> GraphSearch:
-    """All graphs in a folder and below. What was found in a file stays in `known` for as long as the file stays as it is."""
+    """All graphs in a folder and below. What was found in a file stays in `known` for as long as the file
+    stays as it is.
+    """
     files, is_cut = _files(folder)
     places: list[GraphPlace] = []
     notes: list[str] = []
@@ -72,7 +82,12 @@ def find_graphs(folder: str, known: Known) -> GraphSearch:
             if state not in known:
                 said: list[str] = []
                 n_new_bytes += min(state.size_bytes, limit)
-                known[state] = list(_in_saved_model(path) if path.endswith(SAVED_MODEL) else _in_events(state, name, said)), said
+                known[state] = (
+                    list(
+                        _in_saved_model(path) if path.endswith(SAVED_MODEL) else _in_events(state, name, said)
+                    ),
+                    said,
+                )
             found, about = known[state]
             notes += about
         except ProfilerError as error:
@@ -88,13 +103,20 @@ def find_graphs(folder: str, known: Known) -> GraphSearch:
 
 
 def read_place(place: GraphPlace) -> Graph:
-    """The graph that stands at a place. Raises StorageError where the file is gone, TraceFormatError where that is no graph."""
+    """The graph that stands at a place. Raises StorageError where the file is gone, TraceFormatError where
+    that is no graph.
+    """
     if place.size_bytes > MAX_GRAPH_BYTES:
         raise TraceFormatError(place.path, place.position, f"holds a graph of {place.size_bytes} bytes")
     data = read_range(file_state(place.path), place.position, place.size_bytes)
     graph = read_graph(data, 0, len(data))
     if not len(graph):
-        raise TraceFormatError(place.path, place.position, "holds a graph without nodes that can be read", "Write the graph again.")
+        raise TraceFormatError(
+            place.path,
+            place.position,
+            "holds a graph without nodes that can be read",
+            "Write the graph again.",
+        )
     return graph
 
 
@@ -103,12 +125,18 @@ def _limit(path: str) -> int:
 
 
 def _files(folder: str) -> tuple[list[str], bool]:
-    """Event files and SavedModels in a folder and below, the folder's own first; whether there are more than may be looked at."""
+    """Event files and SavedModels in a folder and below, the folder's own first; whether there are more than
+    may be looked at.
+    """
     if is_url(folder):
         fs, inner = filesystem(folder)
         prefix = folder.split("://", 1)[0] + "://"
         with storage_errors(folder):
-            found = [prefix + path.lstrip("/") for path in fs.find(inner) if _is_wanted(path) and "/plugins/profile/" not in path]
+            found = [
+                prefix + path.lstrip("/")
+                for path in fs.find(inner)
+                if _is_wanted(path) and "/plugins/profile/" not in path
+            ]
         found.sort(key=lambda path: (path.count("/"), path))
         return found[:MAX_FILES], len(found) > MAX_FILES
     result: list[str] = []
@@ -123,7 +151,11 @@ def _files(folder: str) -> tuple[list[str], bool]:
             with os.scandir(here) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
             result += [entry.path for entry in listed if _is_wanted(entry.name) and entry.is_file()]
-            waiting += [entry.path for entry in listed if entry.name not in ("plugins", "variables") and entry.is_dir()]
+            waiting += [
+                entry.path
+                for entry in listed
+                if entry.name not in ("plugins", "variables") and entry.is_dir()
+            ]
         except OSError:
             continue
     return result[:MAX_FILES], len(result) > MAX_FILES or bool(waiting)
@@ -138,7 +170,9 @@ def _in_saved_model(path: str) -> Iterator[_Found]:
     data, _ = read_file(path)
     model = Message(data, 0, len(data))
     if not model.has(2):
-        raise TraceFormatError(path, 0, "is not a SavedModel", "Save the model again with tf.saved_model.save.")
+        raise TraceFormatError(
+            path, 0, "is not a SavedModel", "Save the model again with tf.saved_model.save."
+        )
     for start, size in model.spans(2):
         meta = Message(data, start, size)
         if meta.has(2):
@@ -166,7 +200,9 @@ def _in_events(state: FileState, name: str, notes: list[str]) -> Iterator[_Found
         if data_holds(data, *graph.record):
             yield graph
         else:
-            notes.append(f"{name}: the {graph.kind} at byte {graph.start} does not fit its checksum; it is left out.")
+            notes.append(
+                f"{name}: the {graph.kind} at byte {graph.start} does not fit its checksum; it is left out."
+            )
 
 
 def _of_events(data: Bytes, starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Iterator[_Found]:

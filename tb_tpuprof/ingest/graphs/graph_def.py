@@ -1,7 +1,9 @@
-"""The bytes of a TensorFlow GraphDef -> columns of its nodes and of those of its functions. No Python per node.
+"""The bytes of a TensorFlow GraphDef -> columns of its nodes and of those of its functions. No Python per
+node.
 
-Field numbers: GraphDef node 1, library 2. FunctionDefLibrary function 1. FunctionDef signature 1 (its name 1), node_def 3.
-NodeDef name 1, op 2, input 3, device 4, attr 5 (key 1, value 2). AttrValue list 1, type 6, func 10 (name 1). ListValue type 6, func 9.
+Field numbers: GraphDef node 1, library 2. FunctionDefLibrary function 1. FunctionDef signature 1 (its name
+1), node_def 3. NodeDef name 1, op 2, input 3, device 4, attr 5 (key 1, value 2). AttrValue list 1, type 6,
+func 10 (name 1). ListValue type 6, func 9.
 """
 
 from __future__ import annotations
@@ -30,27 +32,51 @@ def read_graph(data: Bytes, start: int, size: int) -> Graph:
     _, body_start, body_size = parts(data, library_start, library_size, 1)
     offsets, inner_start, inner_size = parts(data, body_start, body_size, 3)
     starts, sizes = np.concatenate([node_start, inner_start]), np.concatenate([node_size, inner_size])
-    inside = np.repeat(np.arange(len(body_start), dtype=np.int32), np.diff(offsets)) if len(body_start) else np.empty(0, np.int32)
+    inside = (
+        np.repeat(np.arange(len(body_start), dtype=np.int32), np.diff(offsets))
+        if len(body_start)
+        else np.empty(0, np.int32)
+    )
     function = np.concatenate([np.full(len(node_start), -1, np.int32), inside])
     values, found, _, bad = spans(data, starts, sizes, np.array([1, 2, 4], np.int64))
     good = bad == 0
     n_damaged = int((~good).sum())
-    starts, sizes, function, values, found = starts[good], sizes[good], function[good], values[good], found[good]
+    starts, sizes, function, values, found = (
+        starts[good],
+        sizes[good],
+        function[good],
+        values[good],
+        found[good],
+    )
     functions = _function_names(data, body_start, body_size)
     found = np.where(_is_text(values, found, len(data)), found, 0)
     name_start, name_size = np.ascontiguousarray(values[:, 0]), np.ascontiguousarray(found[:, 0])
     attributes = _Attributes(data, starts, sizes)
     return Graph(
-        data, name_start, name_size, _texts(data, values[:, 1], found[:, 1]), _texts(data, values[:, 2], found[:, 2]),
-        _texts(data, name_start, _scope_sizes(data, name_start, name_size)), function, functions,
-        attributes.types(), attributes.keys.strings, attributes.calls(functions),
+        data,
+        name_start,
+        name_size,
+        _texts(data, values[:, 1], found[:, 1]),
+        _texts(data, values[:, 2], found[:, 2]),
+        _texts(data, name_start, _scope_sizes(data, name_start, name_size)),
+        function,
+        functions,
+        attributes.types(),
+        attributes.keys.strings,
+        attributes.calls(functions),
         input_edges(data, starts, sizes, (name_start, name_size), function),
-        attributes.has(OUTSIDE[:1], len(starts)), attributes.has(TPU, len(starts)), n_damaged,
-    )  # fmt: skip
+        attributes.has(OUTSIDE[:1], len(starts)),
+        attributes.has(TPU, len(starts)),
+        n_damaged,
+    )
 
 
-def _is_text(values: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], limit: int) -> npt.NDArray[np.bool_]:
-    """Which spans are inside of the data: a hostile file may have a number where a text should be, whose size is none."""
+def _is_text(
+    values: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], limit: int
+) -> npt.NDArray[np.bool_]:
+    """Which spans are inside of the data: a hostile file may have a number where a text should be, whose size
+    is none.
+    """
     inside: npt.NDArray[np.bool_] = (sizes > 0) & (values >= 0) & (values <= limit - sizes)
     return inside
 
@@ -58,8 +84,12 @@ def _is_text(values: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], limit:
 def _texts(data: Bytes, starts: Ints, sizes: Ints) -> Texts:
     inside = _is_text(starts, sizes, len(data))
     starts, sizes = np.where(inside, starts, 0), np.where(inside, sizes, 0)
-    codes, first = intern(data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), secrets.randbits(63))
-    strings = tuple(_text(data, a, n) for a, n in zip(starts[first].tolist(), sizes[first].tolist(), strict=True))
+    codes, first = intern(
+        data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), secrets.randbits(63)
+    )
+    strings = tuple(
+        _text(data, a, n) for a, n in zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
+    )
     return Texts(codes, strings)
 
 
@@ -81,10 +111,13 @@ def _function_names(data: Bytes, starts: Ints, sizes: Ints) -> tuple[str, ...]:
     signatures, lengths, _, _ = spans(data, starts, sizes, np.array([1], np.int64))
     inside = _is_text(signatures, lengths, len(data))
     a, n = np.where(inside, signatures, 0)[:, 0], np.where(inside, lengths, 0)[:, 0]
-    names, name_sizes, _, _ = spans(data, np.ascontiguousarray(a), np.ascontiguousarray(n), np.array([1], np.int64))
+    names, name_sizes, _, _ = spans(
+        data, np.ascontiguousarray(a), np.ascontiguousarray(n), np.array([1], np.int64)
+    )
     fits = _is_text(names, name_sizes, len(data))[:, 0]
     return tuple(
-        _text(data, start, size) if is_text else "" for start, size, is_text in zip(names[:, 0], name_sizes[:, 0], fits, strict=True)
+        _text(data, start, size) if is_text else ""
+        for start, size, is_text in zip(names[:, 0], name_sizes[:, 0], fits, strict=True)
     )
 
 
@@ -94,7 +127,11 @@ class _Attributes:
     def __init__(self, data: Bytes, starts: Ints, sizes: Ints) -> None:
         self.data = data
         offsets, entry_start, entry_size = parts(data, starts, sizes, 5)
-        self.node = np.repeat(np.arange(len(starts), dtype=np.int64), np.diff(offsets)) if len(starts) else np.empty(0, np.int64)
+        self.node = (
+            np.repeat(np.arange(len(starts), dtype=np.int64), np.diff(offsets))
+            if len(starts)
+            else np.empty(0, np.int64)
+        )
         values, found, _, _ = spans(data, entry_start, entry_size, np.array([1, 2], np.int64))
         self.keys = _texts(data, values[:, 0], found[:, 0])
         inside = _is_text(values[:, 1], found[:, 1], len(data))
@@ -112,7 +149,9 @@ class _Attributes:
         values, found, counts, _ = spans(self.data, self.start, self.size, np.array([1, 6], np.int64), 1)
         single = np.flatnonzero((counts > 0) & (found[:, 1] <= 8))
         lists = np.flatnonzero(_is_text(values[:, 0], found[:, 0], len(self.data)))
-        offsets, listed = ints(self.data, np.ascontiguousarray(values[lists, 0]), np.ascontiguousarray(found[lists, 0]), 6)
+        offsets, listed = ints(
+            self.data, np.ascontiguousarray(values[lists, 0]), np.ascontiguousarray(found[lists, 0]), 6
+        )
         owner = np.concatenate([single, np.repeat(lists, np.diff(offsets))]).astype(np.int64)
         number = np.concatenate([values[single, 1], listed])
         return np.stack([self.node[owner], self.keys.codes[owner].astype(np.int64), number], 1)
@@ -129,7 +168,10 @@ class _Attributes:
         direct_owner = np.repeat(owners, np.diff(direct_offsets)) if len(owners) else owners
         owner = np.concatenate([direct_owner, listed_owner])
         values, found, _, _ = spans(
-            data, np.concatenate([direct, listed]), np.concatenate([direct_size, listed_size]), np.array([1], np.int64)
+            data,
+            np.concatenate([direct, listed]),
+            np.concatenate([direct_size, listed_size]),
+            np.array([1], np.int64),
         )
         names = _texts(data, values[:, 0], found[:, 0])
         of = np.array([index.get(name, -1) for name in names.strings], np.int64)

@@ -1,8 +1,10 @@
 """Files of records as TensorFlow writes them (TFRecord) -> positions of the records, with their checksums.
 
-    length (8 bytes) | checksum of these 8 bytes (4) | data | checksum of the data (4)        all little-endian
+    length (8 bytes) | checksum of these 8 bytes (4) | data | checksum of the data (4)        all
+    little-endian
 
-A checksum is CRC-32C, turned right by 15 bits and moved by a constant, so that checksums of checksums stay useful.
+A checksum is CRC-32C, turned right by 15 bits and moved by a constant, so that checksums of checksums stay
+useful.
 """
 
 from __future__ import annotations
@@ -44,7 +46,12 @@ def _zeros(n_bytes_log2: int) -> tuple[Words, Words, Words, Words]:
 
 
 def _through(tables: tuple[Words, Words, Words, Words], value: Words) -> Words:
-    result: Words = tables[0][value & 0xFF] ^ tables[1][value >> 8 & 0xFF] ^ tables[2][value >> 16 & 0xFF] ^ tables[3][value >> 24]
+    result: Words = (
+        tables[0][value & 0xFF]
+        ^ tables[1][value >> 8 & 0xFF]
+        ^ tables[2][value >> 16 & 0xFF]
+        ^ tables[3][value >> 24]
+    )
     return result
 
 
@@ -66,7 +73,9 @@ def _behind(register: Words, n_bytes: int) -> Words:
 
 
 def crc32c(data: Bytes) -> int:
-    """CRC-32C of bytes. They are cut into lanes that are computed side by side; the lanes' results are then put together."""
+    """CRC-32C of bytes. They are cut into lanes that are computed side by side; the lanes' results are then
+    put together.
+    """
     n_lanes, row = 1, max(len(data), 1)
     while row > n_lanes and n_lanes < _MAX_LANES:
         n_lanes *= 2
@@ -89,7 +98,9 @@ def masked(crc: int) -> int:
 
 
 def record_spans(data: Bytes) -> tuple[Ints, Ints, str]:
-    """(positions, sizes, what is wrong) of records; those before the damage. A last record that is still being written is no damage."""
+    """(positions, sizes, what is wrong) of records; those before the damage. A last record that is still
+    being written is no damage.
+    """
     blob, at, starts, sizes = np.ascontiguousarray(data).data, 0, [], []
     wrong = ""
     while at + 12 <= len(blob):
@@ -117,7 +128,9 @@ def _bad_lengths(data: Bytes, positions: Ints) -> Ints:
     heads = data[(positions - 12)[:, None] + np.arange(12)]
     start = _behind(np.array([0xFFFFFFFF], np.uint32), 8)[0]
     crc = (_raw(heads[:, :8]) ^ start ^ np.uint32(0xFFFFFFFF)).astype(np.uint64)
-    wanted = (((crc >> np.uint64(15)) | (crc << np.uint64(17))) + np.uint64(_MASK_DELTA)) & np.uint64(0xFFFFFFFF)
+    wanted = (((crc >> np.uint64(15)) | (crc << np.uint64(17))) + np.uint64(_MASK_DELTA)) & np.uint64(
+        0xFFFFFFFF
+    )
     stored = np.ascontiguousarray(heads[:, 8:]).view("<u4")[:, 0]
     return np.flatnonzero(wanted != stored.astype(np.uint64))
 

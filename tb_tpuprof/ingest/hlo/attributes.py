@@ -1,4 +1,6 @@
-"""One instruction's message → `Attributes`: dimension numbers, windows, replica groups, shardings and the rest."""
+"""One instruction's message → `Attributes`: dimension numbers, windows, replica groups, shardings and the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,35 @@ from tb_tpuprof.trace.hlo_attributes import (
 
 # Rare numbers and texts: field → (name as XLA prints it, how it is read).
 _OPTIONS: dict[int, tuple[str, str]] = {
-    18: ("exponent_bits", "number32"), 19: ("mantissa_bits", "number32"), 22: ("outfeed_config", "text"), 23: ("distribution", "number"),
-    24: ("epsilon", "decimal"), 25: ("feature_index", "number"), 27: ("infeed_config", "text"), 45: ("all_reduce_id", "number"),
-    47: ("is_host_transfer", "number"), 56: ("constrain_layout", "number"), 60: ("is_stable", "number"),
+    18: ("exponent_bits", "number32"),
+    19: ("mantissa_bits", "number32"),
+    22: ("outfeed_config", "text"),
+    23: ("distribution", "number"),
+    24: ("epsilon", "decimal"),
+    25: ("feature_index", "number"),
+    27: ("infeed_config", "text"),
+    45: ("all_reduce_id", "number"),
+    47: ("is_host_transfer", "number"),
+    56: ("constrain_layout", "number"),
+    60: ("is_stable", "number"),
     65: ("custom_call_has_side_effect", "number"),
-    66: ("delta", "number"), 67: ("indices_are_sorted", "number"), 69: ("unique_indices", "number"), 70: ("algorithm", "number"),
-    71: ("use_global_device_ids", "number"), 73: ("is_cross_program_prefetch", "number"), 76: ("schedule", "number"),
+    66: ("delta", "number"),
+    67: ("indices_are_sorted", "number"),
+    69: ("unique_indices", "number"),
+    70: ("algorithm", "number"),
+    71: ("use_global_device_ids", "number"),
+    73: ("is_cross_program_prefetch", "number"),
+    76: ("schedule", "number"),
     77: ("api_version", "number"),
-    80: ("cross_program_prefetch_index", "number"), 81: ("k", "number"), 85: ("largest", "number"), 89: ("is_composite", "number"),
-    94: ("is_reverse", "number"), 95: ("num_carries", "number"), 96: ("is_associative", "number"), 97: ("conv_kind", "number"),
-}  # fmt: skip
+    80: ("cross_program_prefetch_index", "number"),
+    81: ("k", "number"),
+    85: ("largest", "number"),
+    89: ("is_composite", "number"),
+    94: ("is_reverse", "number"),
+    95: ("num_carries", "number"),
+    96: ("is_associative", "number"),
+    97: ("conv_kind", "number"),
+}
 
 
 class AttributeReader:
@@ -47,7 +68,9 @@ class AttributeReader:
     def read(self, start: int, size: int, rows_of_ids: Callable[[Any], Any]) -> Attributes:
         """Everything of the instruction in data[start:start + size]."""
         message = Message(self.data, start, size)
-        found: dict[str, Any] = {name: read(message) for number in message.numbers_present for name, read in _PARTS.get(number, ())}
+        found: dict[str, Any] = {
+            name: read(message) for number in message.numbers_present for name, read in _PARTS.get(number, ())
+        }
         if message.has(8):
             found["literal"] = read_literal(message.submessage(8), self.shapes)
         if message.has(37):
@@ -86,7 +109,16 @@ def _options(message: Message) -> dict[str, int | float | str]:
 def _window(message: Message) -> tuple[WindowDim, ...]:
     dims = message.submessage(15).messages(1)
     return tuple(
-        WindowDim(dim.number(1), dim.number(2), dim.number(3), dim.number(4), dim.number(5), dim.number(6), dim.flag(7)) for dim in dims
+        WindowDim(
+            dim.number(1),
+            dim.number(2),
+            dim.number(3),
+            dim.number(4),
+            dim.number(5),
+            dim.number(6),
+            dim.flag(7),
+        )
+        for dim in dims
     )
 
 
@@ -113,17 +145,28 @@ def _dot(message: Message) -> DotDims:
 def _ragged_dot(message: Message) -> DotDims:
     ragged = message.submessage(90)
     dims = ragged.submessage(1)
-    return DotDims(dims.numbers(1), dims.numbers(2), dims.numbers(3), dims.numbers(4), ragged.numbers(2), ragged.numbers(3))
+    return DotDims(
+        dims.numbers(1),
+        dims.numbers(2),
+        dims.numbers(3),
+        dims.numbers(4),
+        ragged.numbers(2),
+        ragged.numbers(3),
+    )
 
 
 def _gather(message: Message) -> GatherDims:
     dims = message.submessage(33)
-    return GatherDims(dims.numbers(1), dims.numbers(2), dims.numbers(3), dims.number(4), dims.numbers(5), dims.numbers(6))
+    return GatherDims(
+        dims.numbers(1), dims.numbers(2), dims.numbers(3), dims.number(4), dims.numbers(5), dims.numbers(6)
+    )
 
 
 def _scatter(message: Message) -> ScatterDims:
     dims = message.submessage(48)
-    return ScatterDims(dims.numbers(1), dims.numbers(2), dims.numbers(3), dims.number(4), dims.numbers(5), dims.numbers(6))
+    return ScatterDims(
+        dims.numbers(1), dims.numbers(2), dims.numbers(3), dims.number(4), dims.numbers(5), dims.numbers(6)
+    )
 
 
 def _triples(message: Message, number: int) -> tuple[tuple[int, int, int], ...]:
@@ -131,7 +174,9 @@ def _triples(message: Message, number: int) -> tuple[tuple[int, int, int], ...]:
 
 
 def read_iota(message: Message) -> Iota:
-    """The second form of replica groups: number of groups, devices in each, and how the range is reshaped and transposed."""
+    """The second form of replica groups: number of groups, devices in each, and how the range is reshaped and
+    transposed.
+    """
     permutation = tuple(((n + 2**31) & 0xFFFFFFFF) - 2**31 for n in message.numbers(4))
     return Iota((message.number(1), message.number(2)), message.numbers(3), permutation)
 
@@ -144,7 +189,9 @@ def _replica_groups(message: Message) -> ReplicaGroups:
         iota = devices.message(2) or iota
         groups = devices.messages(1) if devices.has(1) else groups
     if mesh:
-        return ReplicaGroups(mesh=read_mesh(mesh.submessage(1)), axes=tuple(read_axis(axis) for axis in mesh.messages(2)))
+        return ReplicaGroups(
+            mesh=read_mesh(mesh.submessage(1)), axes=tuple(read_axis(axis) for axis in mesh.messages(2))
+        )
     return ReplicaGroups(tuple(group.numbers(1) for group in groups), read_iota(iota) if iota else None)
 
 

@@ -1,4 +1,6 @@
-"""A buffer assignment message → `BufferAssignment`: logical buffers, allocations, what lies where, heap simulator traces."""
+"""A buffer assignment message → `BufferAssignment`: logical buffers, allocations, what lies where, heap
+simulator traces.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import numpy.typing as npt
 from tb_tpuprof.ingest.hlo.message import Bytes
 from tb_tpuprof.native import alike, find_ids, intern, ints, parts, spans
 from tb_tpuprof.trace.hlo import HloModule
-from tb_tpuprof.trace.hlo_buffers import ALLOCATIONS, ASSIGNED, HEAP_EVENTS, HEAP_TRACES, LOGICAL_BUFFERS, BufferAssignment
+from tb_tpuprof.trace.hlo_buffers import (
+    ALLOCATIONS,
+    ASSIGNED,
+    HEAP_EVENTS,
+    HEAP_TRACES,
+    LOGICAL_BUFFERS,
+    BufferAssignment,
+)
 from tb_tpuprof.trace.table import Table
 
 Ints = npt.NDArray[np.int64]
@@ -26,7 +35,9 @@ def indexes(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[tuple[
     offsets, values = ints(data, starts, sizes, number)
     found: list[tuple[int, ...]] = [()] * len(starts)
     given = np.flatnonzero(np.diff(offsets))
-    for i, first, last in zip(given.tolist(), offsets[given].tolist(), offsets[given + 1].tolist(), strict=True):
+    for i, first, last in zip(
+        given.tolist(), offsets[given].tolist(), offsets[given + 1].tolist(), strict=True
+    ):
         found[i] = tuple(values[first:last].tolist())
     return tuple(found)
 
@@ -49,7 +60,9 @@ class BufferReader:
         assigned = self._assigned(starts, sizes)
         parameter_index = indexes(self.data, starts, sizes, 10)
         traces, events = self._heap()
-        return BufferAssignment(buffers, shape_index, allocations, parameter_index, assigned, traces, events, self.n_damaged)
+        return BufferAssignment(
+            buffers, shape_index, allocations, parameter_index, assigned, traces, events, self.n_damaged
+        )
 
     def _buffers(self) -> tuple[Table, tuple[tuple[int, ...], ...]]:
         _, starts, sizes = parts(self.data, *self.top, 1)
@@ -68,7 +81,9 @@ class BufferReader:
         return Table(LOGICAL_BUFFERS, columns), indexes(self.data, place_starts, place_sizes, 3)
 
     def _by_name(self, starts: Ints, sizes: Ints, likely: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Instructions by the places of their names; `likely` are those that have the names, as far as one can tell."""
+        """Instructions by the places of their names; `likely` are those that have the names, as far as one
+        can tell.
+        """
         strings, names = self.module.strings, self.module.instructions["name"]
         place = strings.starts[names], strings.sizes[names]
         found: npt.NDArray[np.int32] = likely.copy()

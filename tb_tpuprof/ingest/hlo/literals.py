@@ -16,10 +16,28 @@ MAX_ELEMENTS = 1 << 16
 
 # Element type → (field, how the bytes are to be taken). Types without an own NumPy type stay as their bits.
 _BYTES = {
-    2: (15, "<i1"), 3: (17, "<i2"), 6: (3, "<u1"), 7: (16, "<u2"), 10: (11, "<f2"), 16: (13, "<u2"), 19: (19, "<u1"), 20: (20, "<u1"),
-    21: (21, "i4"), 22: (22, "u4"), 23: (23, "<u1"), 24: (24, "<u1"), 25: (25, "<u1"), 26: (26, "i2"), 27: (27, "u2"), 28: (28, "<u1"),
-    29: (29, "<u1"), 30: (30, "i1"), 31: (31, "u1"), 32: (32, "u4"), 33: (33, "<u1"),
-}  # fmt: skip
+    2: (15, "<i1"),
+    3: (17, "<i2"),
+    6: (3, "<u1"),
+    7: (16, "<u2"),
+    10: (11, "<f2"),
+    16: (13, "<u2"),
+    19: (19, "<u1"),
+    20: (20, "<u1"),
+    21: (21, "i4"),
+    22: (22, "u4"),
+    23: (23, "<u1"),
+    24: (24, "<u1"),
+    25: (25, "<u1"),
+    26: (26, "i2"),
+    27: (27, "u2"),
+    28: (28, "<u1"),
+    29: (29, "<u1"),
+    30: (30, "i1"),
+    31: (31, "u1"),
+    32: (32, "u4"),
+    33: (33, "<u1"),
+}
 _VARINTS = {1: (2, np.bool_), 4: (4, np.int32), 5: (5, np.int64), 8: (6, np.uint32), 9: (7, np.uint64)}
 _FIXED = {11: (8, "<f4"), 12: (9, "<f8"), 15: (12, "<c8"), 18: (18, "<c16")}
 
@@ -29,7 +47,11 @@ def read_literal(message: Message, shapes: ShapeReader, depth: int = 0) -> Liter
     shape = shapes.read(*message.span(1)) if message.has(1) else NO_SHAPE
     if shape.is_tuple:
         inner = message.spans(10) if depth < MAX_DEPTH else []
-        return Literal(shape, None, tuple(read_literal(Message(message.data, *span), shapes, depth + 1) for span in inner))
+        return Literal(
+            shape,
+            None,
+            tuple(read_literal(Message(message.data, *span), shapes, depth + 1) for span in inner),
+        )
     if not 0 < shape.n_elements <= MAX_ELEMENTS:
         empty = shape.is_array and shape.n_elements == 0 and all(n >= 0 for n in shape.dims)
         return Literal(shape, np.empty(0) if empty else None)

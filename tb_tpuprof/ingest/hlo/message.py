@@ -1,4 +1,6 @@
-"""One protobuf message within a block of bytes → its fields by number, each with protobuf's default where it is absent."""
+"""One protobuf message within a block of bytes → its fields by number, each with protobuf's default where it
+is absent.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ class Message:
         """A float or a double."""
         for wire, value, size in reversed(self._of(number)):
             if wire in (1, 5):
-                return float(struct.unpack("<d" if wire == 1 else "<f", self.data[value : value + size].tobytes())[0])
+                return float(
+                    struct.unpack("<d" if wire == 1 else "<f", self.data[value : value + size].tobytes())[0]
+                )
         return 0.0
 
     def span(self, number: int) -> tuple[int, int]:
@@ -89,7 +93,9 @@ class Message:
 
     def texts(self, number: int) -> tuple[str, ...]:
         """All strings of a repeated field."""
-        return tuple(str(self.data[a : a + n].tobytes(), "utf-8", "replace") for w, a, n in self._of(number) if w == 2)
+        return tuple(
+            str(self.data[a : a + n].tobytes(), "utf-8", "replace") for w, a, n in self._of(number) if w == 2
+        )
 
     def numbers(self, number: int) -> tuple[int, ...]:
         """All numbers of a repeated field, packed or not."""
@@ -107,11 +113,14 @@ class Message:
         return (Message(self.data, start, size) for start, size in self.spans(number))
 
     def number_rows(self, number: int, wanted: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """Of a repeated field of messages that hold numbers alone: int64[n_messages, n_wanted], 0 where one is absent.
+        """Of a repeated field of messages that hold numbers alone: int64[n_messages, n_wanted], 0 where one
+        is absent.
 
         All at once: a program of thousands of devices names as many pairs of them.
         """
-        _, starts, sizes = parts(self.data, np.array([self.start], np.int64), np.array([self.size], np.int64), number)
+        _, starts, sizes = parts(
+            self.data, np.array([self.start], np.int64), np.array([self.size], np.int64), number
+        )
         values, found, _, _ = spans(self.data, starts, sizes, np.array(wanted, np.int64))
         return np.where(found > 0, 0, values)  # bytes where a number belongs
 

@@ -1,6 +1,7 @@
 """Serialized HloProto → `HloModule`: columns of all instructions at once, the rest when it is asked for.
 
-    HloProto ─ 1 module ─ 3 computations ─ 2 instructions ─ spans ─▶ columns, shapes (each distinct one once), operands, calls
+    HloProto ─ 1 module ─ 3 computations ─ 2 instructions ─ spans ─▶ columns, shapes (each distinct one once),
+    operands, calls
              └ 3 buffer assignment                           later ─▶ attributes, schedule, buffers, frames
 
 What is malformed or refers to nothing is left out and counted. Field numbers are those of XLA's `HloProto`.
@@ -36,9 +37,13 @@ MAX_INSTRUCTIONS = 2**31 - 2
 # Instruction fields: texts, messages and numbers that become columns.
 _NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET = 1, 2, 3, 7, 43, 11, 28
 _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL = 35, 9, 13, 26
-_INSTRUCTION = numbers(_NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET, _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL, 38)
+_INSTRUCTION = numbers(
+    _NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET, _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL, 38
+)
 _CALLS = 11  # place of the computations called among these
-_METADATA_FIELDS = numbers(1, 2, 3, 12, 4, 15)  # op_type, op_name, source_file, deduplicated_name; source_line, stack_frame
+_METADATA_FIELDS = numbers(
+    1, 2, 3, 12, 4, 15
+)  # op_type, op_name, source_file, deduplicated_name; source_line, stack_frame
 
 
 @dataclass
@@ -61,7 +66,9 @@ class _Damage:
 
 
 def decode_hlo(data: bytes | Bytes, path: str, program_id: int = -1) -> HloModule:
-    """A module from a serialized HloProto (or HloModuleProto). Raises TraceFormatError where the bytes are neither."""
+    """A module from a serialized HloProto (or HloModuleProto). Raises TraceFormatError where the bytes are
+    neither.
+    """
     block = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
     top, bad = fields(block, 0, len(block))
     frames = [(int(row[2]), int(row[3])) for row in top if row[0] == 1 and row[1] == 2]
@@ -71,11 +78,15 @@ def decode_hlo(data: bytes | Bytes, path: str, program_id: int = -1) -> HloModul
     elif not frames:
         raise TraceFormatError(path, max(bad, 0), "is not an HLO program")
     assignment = [(int(row[2]), int(row[3])) for row in top if row[0] == 3 and row[1] == 2]
-    return _Reading(block, start, size, path).module(program_id, assignment[-1] if assignment else (0, 0), int(bad >= 0))
+    return _Reading(block, start, size, path).module(
+        program_id, assignment[-1] if assignment else (0, 0), int(bad >= 0)
+    )
 
 
 def _looks_like_a_name(block: Bytes, start: int, size: int) -> bool:
-    """A bare HloModuleProto begins with its name where an HloProto has the module: a module's own first byte is the tag of its name."""
+    """A bare HloModuleProto begins with its name where an HloProto has the module: a module's own first byte
+    is the tag of its name.
+    """
     return size > 0 and int(block[start]) != 0x0A and bytes(block[start : start + size]).isascii()
 
 
@@ -112,29 +123,62 @@ class _Reading:
         )
         operands, calls, root = links
         columns = {
-            "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)), "id": ids, "name": part[0],
-            "opcode": opcode, "shape": shape, "op_type": part[3], "op_name": part[4], "source_file": part[5],
-            "source_line": _int32(metadata[:, 4]), "stack_frame": _int32(metadata[:, 5]), "deduplicated_name": part[6],
-            "fusion_kind": part[1], "custom_call_target": part[2], "parameter_number": values[:, 8],
-            "tuple_index": values[:, 9], "channel_id": values[:, 10], "backend_position": values[:, 4],
-            "backend_size": np.maximum(lengths[:, 4], 0), "position": at, "size": length,
-        }  # fmt: skip
+            "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)),
+            "id": ids,
+            "name": part[0],
+            "opcode": opcode,
+            "shape": shape,
+            "op_type": part[3],
+            "op_name": part[4],
+            "source_file": part[5],
+            "source_line": _int32(metadata[:, 4]),
+            "stack_frame": _int32(metadata[:, 5]),
+            "deduplicated_name": part[6],
+            "fusion_kind": part[1],
+            "custom_call_target": part[2],
+            "parameter_number": values[:, 8],
+            "tuple_index": values[:, 9],
+            "channel_id": values[:, 10],
+            "backend_position": values[:, 4],
+            "backend_size": np.maximum(lengths[:, 4], 0),
+            "position": at,
+            "size": length,
+        }
         computations = {
-            "id": own[:, 1], "name": part[7], "root": root, "first_instruction": offsets[:-1].astype(np.int32),
-            "n_instructions": np.diff(offsets).astype(np.int32), "is_fusion": own[:, 3] != 0, "execution_thread": part[8],
-        }  # fmt: skip
+            "id": own[:, 1],
+            "name": part[7],
+            "root": root,
+            "first_instruction": offsets[:-1].astype(np.int32),
+            "n_instructions": np.diff(offsets).astype(np.int32),
+            "is_fusion": own[:, 3] != 0,
+            "execution_thread": part[8],
+        }
         if not k and not self.top.has(1):
             raise TraceFormatError(self.path, -1, "is not an HLO program")
         source = LazyParts(self.data, self.top, assignment)
         return HloModule(
-            self._info(program_id, computations, strings), Table(COMPUTATIONS, computations), Table(INSTRUCTIONS, columns),
-            operands, calls, shapes, tuple(opcodes.all), strings, self.data, source,
-        )  # fmt: skip
+            self._info(program_id, computations, strings),
+            Table(COMPUTATIONS, computations),
+            Table(INSTRUCTIONS, columns),
+            operands,
+            calls,
+            shapes,
+            tuple(opcodes.all),
+            strings,
+            self.data,
+            source,
+        )
 
-    def _texts(self, values: Ints, lengths: Ints, own: Ints, own_sizes: Ints) -> tuple[Ints, SpanStrings, list[Rows]]:
-        """Metadata of instructions; the strings of instructions and computations, and which of them each has."""
+    def _texts(
+        self, values: Ints, lengths: Ints, own: Ints, own_sizes: Ints
+    ) -> tuple[Ints, SpanStrings, list[Rows]]:
+        """Metadata of instructions; the strings of instructions and computations, and which of
+        them each has.
+        """
         metadata, sizes, _, _ = spans(self.data, *_span(values, lengths, 3), _METADATA_FIELDS)
-        texts = [(values[:, i], lengths[:, i]) for i in (0, 5, 6)] + [(metadata[:, i], sizes[:, i]) for i in range(4)]
+        texts = [(values[:, i], lengths[:, i]) for i in (0, 5, 6)] + [
+            (metadata[:, i], sizes[:, i]) for i in range(4)
+        ]
         return metadata, *self._intern([*texts, (own[:, 0], own_sizes[:, 0]), (own[:, 4], own_sizes[:, 4])])
 
     def _opcodes(self, starts: Ints, sizes: Ints) -> tuple[SpanStrings, Rows]:
@@ -145,8 +189,12 @@ class _Reading:
         """Distinct strings, and the id of each in the columns of texts (their positions and sizes)."""
         given = [np.flatnonzero(sizes > 0) for _, sizes in texts]
         nothing = np.zeros(1, np.int64)  # the last one is what absent texts are
-        starts = np.concatenate([*(values[rows] for (values, _), rows in zip(texts, given, strict=True)), nothing])
-        lengths = np.concatenate([*(sizes[rows] for (_, sizes), rows in zip(texts, given, strict=True)), nothing])
+        starts = np.concatenate(
+            [*(values[rows] for (values, _), rows in zip(texts, given, strict=True)), nothing]
+        )
+        lengths = np.concatenate(
+            [*(sizes[rows] for (_, sizes), rows in zip(texts, given, strict=True)), nothing]
+        )
         own, first = intern(self.data, starts, lengths, _SEED)
         columns, at = [], 0
         for (_, sizes), rows in zip(texts, given, strict=True):
@@ -163,8 +211,12 @@ class _Reading:
         self.damage.add("shapes malformed", reader.n_damaged)
         return shapes, ids
 
-    def _links(self, ids: Ints, own: Ints, place: tuple[Ints, Ints, Ints], offsets: Ints) -> tuple[Ragged, Ragged, Rows]:
-        """Operands, called computations and roots as rows; `place` is where instructions stand and how often each says what it calls."""
+    def _links(
+        self, ids: Ints, own: Ints, place: tuple[Ints, Ints, Ints], offsets: Ints
+    ) -> tuple[Ragged, Ragged, Rows]:
+        """Operands, called computations and roots as rows; `place` is where instructions stand and how often
+        each says what it calls.
+        """
         at, size, n_calls = place
         order = np.argsort(ids, kind="stable")
         ordered = ids[order]
@@ -194,7 +246,11 @@ class _Reading:
         return operands, Ragged(call_offsets, call), root
 
     def _info(self, program_id: int, computations: dict[str, Ints], strings: SpanStrings) -> HloInfo:
-        entry = np.flatnonzero(computations["id"] == self.top.number(6)) if self.top.has(6) else np.empty(0, np.intp)
+        entry = (
+            np.flatnonzero(computations["id"] == self.top.number(6))
+            if self.top.has(6)
+            else np.empty(0, np.intp)
+        )
         if not len(entry):
             string = strings.find(self.top.text(2))
             entry = np.flatnonzero(computations["name"] == string) if string >= 0 else entry
@@ -203,8 +259,13 @@ class _Reading:
         last = len(computations["id"]) - 1
         module_id = self.top.number(5) if self.top.has(5) else -1
         return HloInfo(
-            self.top.text(1), program_id, module_id, int(entry[0]) if len(entry) else last, self.damage.n, self.damage.texts
-        )  # fmt: skip
+            self.top.text(1),
+            program_id,
+            module_id,
+            int(entry[0]) if len(entry) else last,
+            self.damage.n,
+            self.damage.texts,
+        )
 
 
 _MANY = 20_000  # instructions from which on a thread is worth its start
@@ -213,7 +274,9 @@ _B = TypeVar("_B")
 
 
 def _both(n: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
-    """Two parts of the reading that have nothing to do with one another, side by side where there is much to do."""
+    """Two parts of the reading that have nothing to do with one another, side by side where there is much to
+    do.
+    """
     if n < _MANY:
         return first(), second()
     with ThreadPoolExecutor(1) as pool:
@@ -221,7 +284,9 @@ def _both(n: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A
         return first(), other.result()
 
 
-_SEED = int(np.random.SeedSequence().generate_state(1)[0])  # differs between processes: a file cannot aim at collisions
+_SEED = int(
+    np.random.SeedSequence().generate_state(1)[0]
+)  # differs between processes: a file cannot aim at collisions
 
 
 def _span(values: Ints, sizes: Ints, column: int) -> tuple[Ints, Ints]:
@@ -235,7 +300,9 @@ def _int32(values: Ints) -> Rows:
 
 
 class LazyParts:
-    """Decodes what `decode_hlo` left in the bytes. `assignment` is the buffer assignment's position and size."""
+    """Decodes what `decode_hlo` left in the bytes. `assignment` is the buffer assignment's
+    position and size.
+    """
 
     def __init__(self, data: Bytes, top: Message, assignment: tuple[int, int]) -> None:
         self.top = top
@@ -249,7 +316,9 @@ class LazyParts:
         return self.reader.read(start, size, module.rows_of_ids)
 
     def schedule(self, module: HloModule) -> dict[int, Rows]:
-        """For each computation that has one, its instructions in order of execution; ids that no instruction has are left out."""
+        """For each computation that has one, its instructions in order of execution; ids that no instruction
+        has are left out.
+        """
         entries = self.top.submessage(7).messages(1)
         found: dict[int, Rows] = {}
         by_id = {key: row for row, key in reversed(list(enumerate(module.computations["id"].tolist())))}
@@ -268,7 +337,8 @@ class LazyParts:
         """Stacks of source lines."""
         index = self.top.submessage(17)
         locations = tuple(
-            (m.number32(1), m.number32(2), m.number32(3), m.number32(4), m.number32(5), m.number32(6)) for m in index.messages(3)
+            (m.number32(1), m.number32(2), m.number32(3), m.number32(4), m.number32(5), m.number32(6))
+            for m in index.messages(3)
         )
         frames = tuple((m.number32(1), m.number32(2)) for m in index.messages(4))
         return StackFrames(index.texts(1), index.texts(2), locations, frames)
@@ -285,7 +355,9 @@ class LazyParts:
             result=self.shapes.read(*program.span(2)) if program.has(2) else None,
             is_scheduled=self.top.has(7),
             is_dynamic=self.top.flag(11),
-            aliases=tuple(Alias(part.numbers(1), part.number(2), part.numbers(3), part.number(4)) for part in aliases),
+            aliases=tuple(
+                Alias(part.numbers(1), part.number(2), part.numbers(3), part.number(4)) for part in aliases
+            ),
             donors=tuple((part.number(1), part.numbers(2)) for part in self.top.submessage(18).messages(1)),
             replicas=(devices.number32(1), devices.number32(2)),
             fingerprint=next((text for text in profiles if text), ""),

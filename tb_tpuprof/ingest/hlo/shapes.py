@@ -12,7 +12,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class ShapeReader:
-    """Reads shapes out of a block of bytes; equal bytes give the same object. Counts those that nest too deep or are malformed."""
+    """Reads shapes out of a block of bytes; equal bytes give the same object. Counts those that nest too deep
+    or are malformed.
+    """
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
@@ -31,7 +33,9 @@ class ShapeReader:
         message = Message(self.data, start, size)
         self.n_damaged += message.is_damaged
         code = message.number32(2)
-        elements = tuple(self.read(*span, depth + 1) for span in message.spans(4)) if code in (TUPLE, BUFFER) else ()
+        elements = (
+            tuple(self.read(*span, depth + 1) for span in message.spans(4)) if code in (TUPLE, BUFFER) else ()
+        )
         dims, layout = message.numbers(3), None
         self.n_damaged += any(n < 0 and n != -(2**63) for n in dims)
         if message.has(5):

@@ -8,13 +8,17 @@ from tb_tpuprof.trace.hlo_attributes import AxisRef, Mesh, NamedSharding, Shardi
 
 def read_sharding(message: Message, depth: int = 0) -> Sharding:
     """A sharding; of tuples nested too deep only the outer part."""
-    group = ("shard_like" if message.number(13) else "shard_as", message.number(12)) if message.flag(11) else None
+    group = (
+        ("shard_like" if message.number(13) else "shard_as", message.number(12)) if message.flag(11) else None
+    )
     named = message.message(14)
     return Sharding(
         type=message.number32(1),
         dims=message.numbers(3),
         devices=message.numbers(4),
-        elements=tuple(read_sharding(part, depth + 1) for part in message.messages(5)) if depth < MAX_DEPTH else (),
+        elements=tuple(read_sharding(part, depth + 1) for part in message.messages(5))
+        if depth < MAX_DEPTH
+        else (),
         is_last_dim_replicated=message.flag(6),
         last_dims=message.numbers(8),
         iota_reshape=message.numbers(9),
@@ -25,7 +29,9 @@ def read_sharding(message: Message, depth: int = 0) -> Sharding:
 
 
 def _named(message: Message) -> NamedSharding:
-    dims = tuple((tuple(read_axis(axis) for axis in dim.messages(1)), dim.flag(2)) for dim in message.messages(3))
+    dims = tuple(
+        (tuple(read_axis(axis) for axis in dim.messages(1)), dim.flag(2)) for dim in message.messages(3)
+    )
     others = (tuple(read_axis(axis) for axis in message.messages(number)) for number in (4, 5, 7))
     return NamedSharding(read_mesh(message.submessage(2)), dims, *others)
 

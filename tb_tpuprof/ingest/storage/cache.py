@@ -6,8 +6,9 @@
         header    JSON: the file's state, the trace's facts, each array's dtype, offset and length
         arrays    each aligned to 64 bytes
 
-The key is a hash of path, size and time of the trace file, and of which stats are decoded. Files are written beside their final
-name and moved there whole. When all are larger than the limit together, the longest unused go.
+The key is a hash of path, size and time of the trace file, and of which stats are decoded. Files are written
+beside their final name and moved there whole. When all are larger than the limit together, the longest unused
+go.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ import numpy.typing as npt
 
 from tb_tpuprof.ingest.storage.files import FileState
 from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
-from tb_tpuprof.ingest.storage.source import FileSource, PackedSource, PackedTraceEventSource, TraceEventSource
+from tb_tpuprof.ingest.storage.source import (
+    FileSource,
+    PackedSource,
+    PackedTraceEventSource,
+    TraceEventSource,
+)
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
@@ -41,15 +47,31 @@ _ALIGN = 64
 MIN_TRACE_BYTES = 4 * 2**20
 DEFAULT_LIMIT_BYTES = 8 * 2**30
 _TABLES = {
-    "planes": schema.PLANES, "lines": schema.LINES, "events": schema.EVENTS, "metadata": schema.METADATA,
-    "aggregates": schema.AGGREGATES, "stat_names": schema.STAT_NAMES, "event_stats": schema.STATS,
-    "metadata_stats": schema.STATS, "plane_stats": schema.STATS, "line_kinds": schema.LINE_KINDS, "counters": schema.COUNTERS,
-    "samples": schema.SAMPLES, "flows": schema.FLOWS,
-}  # fmt: skip
+    "planes": schema.PLANES,
+    "lines": schema.LINES,
+    "events": schema.EVENTS,
+    "metadata": schema.METADATA,
+    "aggregates": schema.AGGREGATES,
+    "stat_names": schema.STAT_NAMES,
+    "event_stats": schema.STATS,
+    "metadata_stats": schema.STATS,
+    "plane_stats": schema.STATS,
+    "line_kinds": schema.LINE_KINDS,
+    "counters": schema.COUNTERS,
+    "samples": schema.SAMPLES,
+    "flows": schema.FLOWS,
+}
 _SOURCES = {
     source.__name__: source
-    for source in (FileSource, PackedSource, JsonSource, PackedJsonSource, TraceEventSource, PackedTraceEventSource)
-}  # fmt: skip
+    for source in (
+        FileSource,
+        PackedSource,
+        JsonSource,
+        PackedJsonSource,
+        TraceEventSource,
+        PackedTraceEventSource,
+    )
+}
 _STAT_TABLES = ("event_stats", "metadata_stats", "plane_stats")
 
 
@@ -91,7 +113,9 @@ def load(state: FileState) -> Trace | None:
 
 
 def save_later(state: FileState, trace: Trace) -> threading.Thread | None:
-    """Write the trace to the cache in the background; small ones decode as fast as they would load and are not kept."""
+    """Write the trace to the cache in the background; small ones decode as fast as they would load and are
+    not kept.
+    """
     if trace.info.size_bytes < MIN_TRACE_BYTES or not isinstance(trace.source, FileSource):
         return None
     thread = threading.Thread(target=save, args=(state, trace), name="tb_tpuprof column cache")
@@ -109,7 +133,9 @@ def save(state: FileState, trace: Trace) -> bool:
         offset += -(-values.nbytes // _ALIGN) * _ALIGN
     info = {**trace.info.__dict__}
     source = type(trace.source).__name__
-    header = json.dumps({"state": _identity(state), "source": source, "info": info, "arrays": placed}).encode()
+    header = json.dumps(
+        {"state": _identity(state), "source": source, "info": info, "arrays": placed}
+    ).encode()
     header += b" " * (-(len(header) + 16) % _ALIGN)
     path = _path(state)
     try:
@@ -127,7 +153,9 @@ def save(state: FileState, trace: Trace) -> bool:
 
 
 def trim(folder: Path, limit: int) -> None:
-    """Remove the longest unused files until the rest is within the limit, and what unfinished writers left behind."""
+    """Remove the longest unused files until the rest is within the limit, and what unfinished writers left
+    behind.
+    """
     found = []
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
@@ -144,11 +172,17 @@ def trim(folder: Path, limit: int) -> None:
 
 
 def _identity(state: FileState) -> list[Any]:
-    return [os.path.abspath(state.path) if "://" not in state.path else state.path, state.size_bytes, state.mtime_ns]
+    return [
+        os.path.abspath(state.path) if "://" not in state.path else state.path,
+        state.size_bytes,
+        state.mtime_ns,
+    ]
 
 
 def _path(state: FileState) -> Path:
-    key = hashlib.sha256(json.dumps([VERSION, schema.HOT_STATS, schema.DEVICE_STATS, *_identity(state)]).encode()).hexdigest()
+    key = hashlib.sha256(
+        json.dumps([VERSION, schema.HOT_STATS, schema.DEVICE_STATS, *_identity(state)]).encode()
+    ).hexdigest()
     return cache_dir() / f"{key[:32]}.tpc"
 
 
@@ -169,7 +203,10 @@ def _array(data: npt.NDArray[np.uint8], start: int, dtype: str, offset: int, len
 
 
 def _arrays(trace: Trace) -> dict[str, npt.NDArray[Any]]:
-    arrays: dict[str, npt.NDArray[Any]] = {"strings.blob": trace.strings.blob, "strings.offsets": trace.strings.offsets}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "strings.blob": trace.strings.blob,
+        "strings.offsets": trace.strings.offsets,
+    }
     for name in _TABLES:
         part = getattr(trace, name)
         table = part.table if isinstance(part, StatTable) else part
@@ -183,5 +220,7 @@ def _trace(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], source: Fi
     for name, spec in _TABLES.items():
         table = Table(spec, {column.name: arrays[f"{name}.{column.name}"] for column in spec})
         parts[name] = StatTable(table, strings) if name in _STAT_TABLES else table
-    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in info.items()}
+    facts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in info.items()
+    }
     return Trace(TraceInfo(**facts), strings, source=source, **parts)

@@ -1,4 +1,6 @@
-"""Bytes of trace files: local paths and fsspec URLs, plain and gzipped, with their state (size and time) as their identity."""
+"""Bytes of trace files: local paths and fsspec URLs, plain and gzipped, with their state (size and time) as
+their identity.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.native.memory import HUGE_PAGE, new_array
 from tb_tpuprof.parallel import threads
 
-# A gzipped trace may unpack to this much, and to so many times its size: a few KiB can otherwise fill the memory.
-# Real traces pack 5 to 40 times.
+# A gzipped trace may unpack to this much, and to so many times its size: a few KiB can otherwise fill the
+# memory. Real traces pack 5 to 40 times.
 MAX_UNPACKED_BYTES = 32 * 2**30
 MAX_UNPACKED_JSON_BYTES = 8 * 2**30
 MAX_RATIO = 250
@@ -58,11 +60,15 @@ class FileBytes:
         self._rooms.append(room)
 
     def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
-        """(bytes that hold those from `start` to `end`, the position in the file that they begin at); `room` to put them if need be."""
+        """(bytes that hold those from `start` to `end`, the position in the file that they begin at); `room`
+        to put them if need be.
+        """
         return self.data, 0
 
     def lacks(self, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Whether messages that begin there were left unread: only windows show them, and `data` has nothing in their place."""
+        """Whether messages that begin there were left unread: only windows show them, and `data` has nothing
+        in their place.
+        """
         return np.zeros(len(starts), np.bool_)
 
     def release(self) -> None:
@@ -90,15 +96,21 @@ def is_url(path: str) -> bool:
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """The fsspec filesystem of a URL and the path within it. Raises StorageError if fsspec or the scheme's driver is missing."""
+    """The fsspec filesystem of a URL and the path within it. Raises StorageError if fsspec or the scheme's
+    driver is missing.
+    """
     try:
         import fsspec
     except ImportError:
-        raise StorageError(f"{url}: reading URLs needs fsspec.", "Run: pip install fsspec (and gcsfs or s3fs).") from None
+        raise StorageError(
+            f"{url}: reading URLs needs fsspec.", "Run: pip install fsspec (and gcsfs or s3fs)."
+        ) from None
     try:
         return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
     except (ImportError, ValueError, OSError) as error:
-        raise StorageError(f"{url}: {error}.", "Install the file system's driver: gcsfs for gs://, s3fs for s3://.") from None
+        raise StorageError(
+            f"{url}: {error}.", "Install the file system's driver: gcsfs for gs://, s3fs for s3://."
+        ) from None
 
 
 def file_state(path: str) -> FileState:
@@ -107,7 +119,13 @@ def file_state(path: str) -> FileState:
         if is_url(path):
             fs, inner = filesystem(path)
             facts = fs.info(inner)
-            stamp = str(facts.get("mtime") or facts.get("updated") or facts.get("LastModified") or facts.get("etag") or 0)
+            stamp = str(
+                facts.get("mtime")
+                or facts.get("updated")
+                or facts.get("LastModified")
+                or facts.get("etag")
+                or 0
+            )
             return FileState(path, int(facts["size"] or 0), zlib.crc32(stamp.encode()))
         facts = os.stat(path)
         return FileState(path, facts.st_size, facts.st_mtime_ns)
@@ -116,8 +134,8 @@ def file_state(path: str) -> FileState:
 def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
     """Whether a file is JSON rather than an XSpace.
 
-    No XSpace begins with a bracket, but one whose first plane has 91 or 123 bytes with a line's end and a bracket: no plane goes on
-    as JSON does there.
+    No XSpace begins with a bracket, but one whose first plane has 91 or 123 bytes with a line's end and a
+    bracket: no plane goes on as JSON does there.
     """
     raw = data[:4096].tobytes()
     head = raw.removeprefix(b"\xef\xbb\xbf").lstrip(_JSON_SPACE)
@@ -127,7 +145,9 @@ def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
 
 
 def read_file(path: str) -> tuple[npt.NDArray[np.uint8], bool]:
-    """(the whole file, whether it was gzipped and had to be unpacked). Raises StorageError or TraceFormatError."""
+    """(the whole file, whether it was gzipped and had to be unpacked). Raises StorageError or
+    TraceFormatError.
+    """
     with storage_errors(path):
         if is_url(path):
             fs, inner = filesystem(path)
@@ -147,8 +167,12 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
         data = np.empty(size, np.uint8)
         n_parts = min(threads.n_threads(), 4)
         bounds = [size * i // n_parts for i in range(n_parts + 1)]
-        if not all(threads.done(partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds))):
-            raise StorageError(f"{path} became shorter while it was read.", "Wait until it is written, then reload the page.")
+        if not all(
+            threads.done(partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds))
+        ):
+            raise StorageError(
+                f"{path} became shorter while it was read.", "Wait until it is written, then reload the page."
+            )
         return data
 
 
@@ -163,7 +187,9 @@ def fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
 
 
 def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uint8]:
-    """Part of a plain file that must still be as it was. Raises StorageError where it is gone or has changed."""
+    """Part of a plain file that must still be as it was. Raises StorageError where it is gone or
+    has changed.
+    """
     _check_unchanged(state)
     with storage_errors(state.path):
         if is_url(state.path):
@@ -204,7 +230,9 @@ def storage_errors(path: str) -> Iterator[None]:
     except PermissionError:
         raise StorageError(f"{path} may not be read.", "Check the file's permissions.") from None
     except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror or error}.", "Check that the storage is reachable.") from None
+        raise StorageError(
+            f"{path} cannot be read: {error.strerror or error}.", "Check that the storage is reachable."
+        ) from None
 
 
 def _unpack(path: str, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -226,4 +254,6 @@ def _check_size(path: str, found: bytearray, packed_bytes: int) -> None:
     if len(found) > limit:
         raise TraceFormatError(path, -1, f"unpacks to more than {limit / 2**30:.0f} GiB", remedy)
     if len(found) > max(_RATIO_COUNTS_FROM, MAX_RATIO * packed_bytes):
-        raise TraceFormatError(path, -1, f"unpacks to more than {MAX_RATIO} times its size, as no trace does", remedy)
+        raise TraceFormatError(
+            path, -1, f"unpacks to more than {MAX_RATIO} times its size, as no trace does", remedy
+        )

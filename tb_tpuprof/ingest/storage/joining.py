@@ -1,10 +1,12 @@
-"""Folders of one job whose hosts were captured by separate commands, seconds apart → one run, where somebody chooses it.
+"""Folders of one job whose hosts were captured by separate commands, seconds apart → one run, where somebody
+chooses it.
 
     plugins/profile/2026_11_20_22_13_05/worker-0.xplane.pb   ─┐
     plugins/profile/2026_11_20_22_13_07/worker-1.xplane.pb   ─┴─▶ the run 2026_11_20_22_13_05+07
 
-A joined run's name is the first folder's, then `+` and how each further one's name ends. It is offered beside the folders
-themselves, and only where nothing speaks against it: folders side by side, names within 30 s, no host in two of them.
+A joined run's name is the first folder's, then `+` and how each further one's name ends. It is offered beside
+the folders themselves, and only where nothing speaks against it: folders side by side, names within 30 s, no
+host in two of them.
 """
 
 from __future__ import annotations
@@ -28,12 +30,17 @@ _NAMED_BY_TIME = re.compile(r"\d{4}[_-]\d\d[_-]\d\d[_-]\d\d[_-]\d\d[_-]\d\d")
 
 
 def parts_of(name: str) -> list[str]:
-    """Names (or paths) of the runs that a joined run's name puts together; empty for a name that joins nothing."""
+    """Names (or paths) of the runs that a joined run's name puts together; empty for a name that joins
+    nothing.
+    """
     above, slash, last = name.rpartition("/")
     first, *further = last.split(MARK)
     if not first or not further or not all(further) or len(further) >= _MOST_FOLDERS:
         return []
-    return [f"{above}{slash}{part}" for part in (first, *(first[: max(0, len(first) - len(part))] + part for part in further))]
+    return [
+        f"{above}{slash}{part}"
+        for part in (first, *(first[: max(0, len(first) - len(part))] + part for part in further))
+    ]
 
 
 def joined(name: str, path: str, parts: Sequence[RunInfo]) -> RunInfo:
@@ -47,7 +54,9 @@ def joined(name: str, path: str, parts: Sequence[RunInfo]) -> RunInfo:
 
 
 def lookup(name: str, find: Callable[[str], RunInfo]) -> RunInfo:
-    """The run of a joined name; `find` finds its parts by theirs. Raises RunNotFound, or what `find` raises."""
+    """The run of a joined name; `find` finds its parts by theirs. Raises RunNotFound, or what
+    `find` raises.
+    """
     parts = [find(part) for part in parts_of(name)]
     if not parts:
         raise RunNotFound(name)

@@ -1,4 +1,6 @@
-"""A Chrome trace's file as a source of what opening left undecoded: an event's arguments and its stack frames."""
+"""A Chrome trace's file as a source of what opening left undecoded: an event's arguments and its stack
+frames.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ from tb_tpuprof.ingest.storage.source import FileSource, Value
 from tb_tpuprof.native import members
 from tb_tpuprof.trace.trace import Trace
 
-# Kept with the stats of events and planes: where the event that ends a slice stands, and where the file's stack frames do.
+# Kept with the stats of events and planes: where the event that ends a slice stands, and where the file's
+# stack frames do.
 END_POSITION = "(end)"
 STACK_FRAMES = "stackFrames"
 
-_SHOWN_ELSEWHERE = frozenset(("ph", "ts", "dur", "pid", "tid", "name", "args", "sf", "esf", "stack", "esstack"))
+_SHOWN_ELSEWHERE = frozenset(
+    ("ph", "ts", "dur", "pid", "tid", "name", "args", "sf", "esf", "stack", "esstack")
+)
 _READS = (1 << 12, 1 << 16, 1 << 20, 64 << 20)
 _MAX_TEXT = 10_000
 _MAX_FRAMES = 256
@@ -29,7 +34,9 @@ class JsonSource(FileSource):
     """Reads from a plain Chrome trace, as long as the file stays as it was when it was decoded."""
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
-        """All arguments of an event (of both its ends, where it has two), then its other fields and its stack."""
+        """All arguments of an event (of both its ends, where it has two), then its other fields and its
+        stack.
+        """
         positions = [int(trace.events["position"][event])]
         sparse = trace.event_stats.ints(END_POSITION)
         positions += sparse.value[sparse.owner == event].tolist()
@@ -37,7 +44,13 @@ class JsonSource(FileSource):
         objects = [self._object(position) for position in positions if position]
         for fields in objects:
             arguments = fields.get("args")
-            pairs = arguments.items() if isinstance(arguments, dict) else [("args", arguments)] if arguments else []
+            pairs = (
+                arguments.items()
+                if isinstance(arguments, dict)
+                else [("args", arguments)]
+                if arguments
+                else []
+            )
             found.update((name, shown(value)) for name, value in pairs)
         for fields in objects:
             for name, value in fields.items():
@@ -47,10 +60,14 @@ class JsonSource(FileSource):
             found.update(self._stacks(trace, fields))
         return list(found.items())
 
-    def arguments(self, trace: Trace, events: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """(the whole file, int64[n, 6]): where the arguments of many events stand in it, of begins and of ends, and their categories.
+    def arguments(
+        self, trace: Trace, events: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """(the whole file, int64[n, 6]): where the arguments of many events stand in it, of begins and of
+        ends, and their categories.
 
-        Arguments without braces, categories with quotes; -1 for arguments larger than 64 KiB or not strictly JSON.
+        Arguments without braces, categories with quotes; -1 for arguments larger than 64 KiB or not strictly
+        JSON.
         """
         if file_state(self.state.path) != self.state:
             raise StorageError(f"{self.state.path} has changed since it was opened.", "Reload the page.")
@@ -59,7 +76,9 @@ class JsonSource(FileSource):
         sparse = trace.event_stats.ints(END_POSITION)
         ends = np.full(trace.n_events, -1, np.int64)
         ends[sparse.owner] = sparse.value
-        return data, np.concatenate((begins[:, :2], members(data, ends[events], _MAX_COPIED)[:, :2], begins[:, 2:]), axis=1)
+        return data, np.concatenate(
+            (begins[:, :2], members(data, ends[events], _MAX_COPIED)[:, :2], begins[:, 2:]), axis=1
+        )
 
     def _object(self, position: int) -> dict[str, Any]:
         """The JSON object at a position of the file; what can't be read is left out."""
@@ -74,7 +93,9 @@ class JsonSource(FileSource):
                     break
                 continue
             return fields if isinstance(fields, dict) else {}
-        raise TraceFormatError(self.state.path, position, "holds an event that cannot be read (too large, too deep or damaged)")
+        raise TraceFormatError(
+            self.state.path, position, "holds an event that cannot be read (too large, too deep or damaged)"
+        )
 
     def _stacks(self, trace: Trace, fields: dict[str, Any]) -> list[tuple[str, Value]]:
         """The stacks that an event refers to (`sf`, `esf`) or holds (`stack`), innermost frame first."""
@@ -82,7 +103,11 @@ class JsonSource(FileSource):
         for name in ("stack", "esstack"):
             if isinstance(fields.get(name), list):
                 found.append((name, "\n".join(str(frame) for frame in fields[name][:_MAX_FRAMES])))
-        wanted = [(title, str(fields[name])) for name, title in (("sf", "stack"), ("esf", "stack at the end")) if name in fields]
+        wanted = [
+            (title, str(fields[name]))
+            for name, title in (("sf", "stack"), ("esf", "stack at the end"))
+            if name in fields
+        ]
         frames = self._frames(trace) if wanted else {}
         for title, number in wanted:
             texts: list[str] = []
@@ -90,7 +115,11 @@ class JsonSource(FileSource):
                 frame = frames[number]
                 if not isinstance(frame, dict):
                     break
-                texts.append(f"{frame.get('name', '?')} ({frame['category']})" if "category" in frame else str(frame.get("name", "?")))
+                texts.append(
+                    f"{frame.get('name', '?')} ({frame['category']})"
+                    if "category" in frame
+                    else str(frame.get("name", "?"))
+                )
                 number = str(frame.get("parent", ""))
             if texts:
                 found.append((title, "\n".join(texts)))
@@ -120,7 +149,9 @@ class PackedJsonSource(JsonSource):
 
 
 def shown(value: object) -> Value:
-    """A JSON value as an argument's value: numbers and texts as they are, all else as compact JSON, cut where it is long."""
+    """A JSON value as an argument's value: numbers and texts as they are, all else as compact JSON, cut where
+    it is long.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):

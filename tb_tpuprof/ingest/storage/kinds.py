@@ -1,6 +1,7 @@
 """What a file is that is no trace: by its name, or by its first and last bytes. Nothing here decodes.
 
-A folder that holds only such files, and such a file when it is named itself, is refused with what it is, who writes it and what to do.
+A folder that holds only such files, and such a file when it is named itself, is refused with what it is, who
+writes it and what to do.
 """
 
 from __future__ import annotations
@@ -23,35 +24,56 @@ class FileKind:
 
 
 _AGAIN = "Profile the job again with TensorFlow 2.3 or newer, JAX or PyTorch/XLA to get an .xplane.pb file."
-_OPEN_TRACE = "Open the trace that it was made from (.xplane.pb or .trace.json.gz); if that is gone, profile the job again."
+_OPEN_TRACE = (
+    "Open the trace that it was made from (.xplane.pb or .trace.json.gz); if that is gone, profile the job "
+    "again."
+)
 _PAGES = {
-    "overview_page": "overview page", "input_pipeline": "input pipeline page", "tensorflow_stats": "table of TensorFlow operations",
-    "kernel_stats": "table of GPU kernels", "pod_viewer": "pod viewer page", "op_profile": "op profile page",
-    "memory_profile": "memory profile page", "memory_viewer": "memory viewer page",
-    "tf_data_bottleneck_analysis": "tf.data analysis page", "framework_op_stats": "table of framework operations",
-}  # fmt: skip
+    "overview_page": "overview page",
+    "input_pipeline": "input pipeline page",
+    "tensorflow_stats": "table of TensorFlow operations",
+    "kernel_stats": "table of GPU kernels",
+    "pod_viewer": "pod viewer page",
+    "op_profile": "op profile page",
+    "memory_profile": "memory profile page",
+    "memory_viewer": "memory viewer page",
+    "tf_data_bottleneck_analysis": "tf.data analysis page",
+    "framework_op_stats": "table of framework operations",
+}
 _PAGE = re.compile(rf"(^|\.)({'|'.join(_PAGES)})\.(json|pb)(\.gz)?$")
 RIEGELI = FileKind(
     "a stream of profile pieces (Riegeli records), as JAX writes it with continuous profiling",
-    "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration to get an .xplane.pb file.",
+    "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
+    "to get an .xplane.pb file.",
 )
-TABLE = FileKind("a trace viewer's cache (LevelDB table), which holds a part of a trace for fast drawing", _OPEN_TRACE)
+TABLE = FileKind(
+    "a trace viewer's cache (LevelDB table), which holds a part of a trace for fast drawing", _OPEN_TRACE
+)
 OLD_TABLE = FileKind(
-    "the event table of Cloud TPU's streaming trace viewer (capture_tpu_profile before TensorFlow 2.3)", _AGAIN, LEGACY
-)  # fmt: skip
+    "the event table of Cloud TPU's streaming trace viewer (capture_tpu_profile before TensorFlow 2.3)",
+    _AGAIN,
+    LEGACY,
+)
 MARKER = FileKind(
     "an empty event file, by which TensorBoard notices that the folder holds profiles",
     "The profiles lie beside it, in plugins/profile/<run>.",
 )
 HLO = FileKind(
-    "the HLO of a compiled program", "Rename it to <program>.hlo_proto.pb to open it in the memory viewer and the graph viewer."
-)  # fmt: skip
+    "the HLO of a compiled program",
+    "Rename it to <program>.hlo_proto.pb to open it in the memory viewer and the graph viewer.",
+)
 GRAPH = FileKind(
-    "a TensorFlow SavedModel or graph", "Keep it in the run's log directory: the graph viewer lists the graphs it finds there."
-)  # fmt: skip
-EVENTS = FileKind("a TensorBoard event file (scalars, graphs, histograms), not a profile", "Open its folder with TensorBoard.")
+    "a TensorFlow SavedModel or graph",
+    "Keep it in the run's log directory: the graph viewer lists the graphs it finds there.",
+)
+EVENTS = FileKind(
+    "a TensorBoard event file (scalars, graphs, histograms), not a profile",
+    "Open its folder with TensorBoard.",
+)
 SUMMARIES = FileKind("an intermediate result that another profile viewer keeps beside a trace", _OPEN_TRACE)
-PERFETTO = FileKind("a Perfetto trace", "Export it as Chrome trace JSON (traceconv json), or open it in ui.perfetto.dev.")
+PERFETTO = FileKind(
+    "a Perfetto trace", "Export it as Chrome trace JSON (traceconv json), or open it in ui.perfetto.dev."
+)
 OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")  # which is opened, whatever its name
 UNKNOWN = FileKind(
     "not a profile: it is neither an XSpace protobuf (.xplane.pb) nor Chrome trace JSON",
@@ -68,7 +90,10 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".tracetable", OLD_TABLE),
     (".SSTABLE", TABLE),
     (".profile-empty", MARKER),
-    ("NO_MODULE.hlo_proto.pb", FileKind("a mark by which another viewer remembers that the run has no HLO", _OPEN_TRACE)),
+    (
+        "NO_MODULE.hlo_proto.pb",
+        FileKind("a mark by which another viewer remembers that the run has no HLO", _OPEN_TRACE),
+    ),
     (".op_stats.pb", SUMMARIES),
     (".op_stats_v2.pb", SUMMARIES),
     (".dcn_collective_stats.pb", SUMMARIES),
@@ -85,7 +110,12 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
         ),
     ),
     (".nsys-rep", FileKind("a report of NVIDIA Nsight Systems", "Open it with Nsight Systems.")),
-    (".rpd", FileKind("a database of AMD's rocpd profiler", "Convert it to Chrome trace JSON with rpd2tracing.py.")),
+    (
+        ".rpd",
+        FileKind(
+            "a database of AMD's rocpd profiler", "Convert it to Chrome trace JSON with rpd2tracing.py."
+        ),
+    ),
     (
         ".pickle",
         FileKind(
@@ -97,10 +127,19 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
 )
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     (bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9"), RIEGELI),
-    (b"SQLite format 3\0", FileKind("an SQLite database, such as an export of Nsight Systems or rocpd", "Export it as Chrome trace JSON.")),
+    (
+        b"SQLite format 3\0",
+        FileKind(
+            "an SQLite database, such as an export of Nsight Systems or rocpd",
+            "Export it as Chrome trace JSON.",
+        ),
+    ),
     (b"PK\x03\x04", FileKind("a zip archive", "Unpack it, then open the files in it.")),
     (b"BZh", FileKind("packed with bzip2", "Unpack it (bunzip2), then open the plain file.")),
-    (b"\x28\xb5\x2f\xfd", FileKind("packed with Zstandard", "Unpack it (zstd -d), then open the plain file.")),
+    (
+        b"\x28\xb5\x2f\xfd",
+        FileKind("packed with Zstandard", "Unpack it (zstd -d), then open the plain file."),
+    ),
     (b"\xfd7zXZ\0", FileKind("packed with xz", "Unpack it (unxz), then open the plain file.")),
 )
 _TABLE_END = bytes.fromhex("57fb808b247547db")
@@ -111,7 +150,10 @@ def kind_of_name(path: str) -> FileKind | None:
     name = os.path.basename(path)
     page = _PAGE.search(name)
     if page:
-        what = f"the finished {_PAGES[page[2]]} of an older profiler, which kept pages beside the trace or instead of it"
+        what = (
+            f"the finished {_PAGES[page[2]]} of an older profiler, which kept pages beside the trace or "
+            "instead of it"
+        )
         return FileKind(what, f"It cannot be opened here. {_AGAIN}", LEGACY)
     for suffix, kind in _BY_SUFFIX:
         if name.endswith(suffix):
@@ -129,7 +171,9 @@ def kind_of_bytes(head: bytes, tail: bytes) -> FileKind | None:
 
 
 def _is_reencoded(head: bytes) -> bool:
-    """Whether binary bytes were written as UTF-8: control characters of a protobuf beside well-formed characters beyond ASCII."""
+    """Whether binary bytes were written as UTF-8: control characters of a protobuf beside well-formed
+    characters beyond ASCII.
+    """
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -138,19 +182,23 @@ def _is_reencoded(head: bytes) -> bool:
 
 
 def without_trace(names: Iterable[str]) -> tuple[str, str]:
-    """(state, message) of a run whose folder holds these files, and no trace: what they are and what to do, the oldest formats last."""
+    """(state, message) of a run whose folder holds these files, and no trace: what they are and what to do,
+    the oldest formats last.
+    """
     named = [(name, kind) for name in sorted(names) if (kind := kind_of_name(name))]
     if not named:
         return "empty", (
-            "This run's folder holds no .xplane.pb or .trace.json file. The capture may have failed or is still being written."
-        )  # fmt: skip
+            "This run's folder holds no .xplane.pb or .trace.json file. The capture may have failed or is "
+            "still being written."
+        )
     pages = [_PAGES[page[2]] for name, _ in named if (page := _PAGE.search(name))]
     others = {kind: name for name, kind in reversed(named) if not _PAGE.search(name)}
     if pages and not others:
         listed = ", ".join(dict.fromkeys(pages))
         return (
             LEGACY,
-            f"This run's folder holds no trace, only finished pages of an older profiler ({listed}), which cannot be opened. {_AGAIN}",
+            f"This run's folder holds no trace, only finished pages of an older profiler ({listed}), which "
+            f"cannot be opened. {_AGAIN}",
         )
     chosen = sorted(others, key=lambda kind: (kind.state == LEGACY, others[kind]))
     said = " ".join(f"{others[kind]} is {kind.what}." for kind in chosen[:2])

@@ -1,4 +1,6 @@
-"""Where a trace's HLO stands: in stats of the plane `/host:metadata`, and in `*.hlo_proto.pb` files beside the trace."""
+"""Where a trace's HLO stands: in stats of the plane `/host:metadata`, and in `*.hlo_proto.pb` files beside
+the trace.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,14 @@ def programs_of(trace: Trace) -> Programs:
     """Programs of the trace itself, then those in files beside it whose ids the trace lacks."""
     own = list(_in_trace(trace))
     known = {program.program_id for program in own}
-    folder = trace.info.path.rpartition("/")[0] if is_url(trace.info.path) else os.path.dirname(trace.info.path)
+    folder = (
+        trace.info.path.rpartition("/")[0] if is_url(trace.info.path) else os.path.dirname(trace.info.path)
+    )
     beside: list[Program] = []
     with contextlib.suppress(StorageError):  # the trace's own programs can be read all the same
-        beside = [program for program in programs_in(folder) if program.program_id not in known] if folder else []
+        beside = (
+            [program for program in programs_in(folder) if program.program_id not in known] if folder else []
+        )
 
     def read(program: Program) -> HloModule:
         if program.path:
@@ -52,17 +58,30 @@ def _in_trace(trace: Trace) -> Iterator[Program]:
 
 
 def programs_in(folder: str) -> list[Program]:
-    """Programs whose HLO stands in files of their own in a folder, by name. Empty where the folder cannot be read."""
+    """Programs whose HLO stands in files of their own in a folder, by name. Empty where the folder cannot be
+    read.
+    """
     found: list[tuple[str, int]] = []
     with storage_errors(folder):
         if is_url(folder):
             fs, inner = filesystem(folder)
-            found = [(os.path.basename(entry["name"]), int(entry.get("size") or 0)) for entry in fs.ls(inner, detail=True)]
+            found = [
+                (os.path.basename(entry["name"]), int(entry.get("size") or 0))
+                for entry in fs.ls(inner, detail=True)
+            ]
         else:
             with os.scandir(folder) as entries:
-                found = [(entry.name, entry.stat().st_size) for entry in entries if entry.name.endswith(HLO_SUFFIX) and entry.is_file()]
-    chosen = sorted((name, size) for name, size in found if name.endswith(HLO_SUFFIX) and size > 0)[:_MAX_FILES]
-    return [program_of_file(f"{folder}/{name}", size) for name, size in chosen if name != NO_MODULE + HLO_SUFFIX]
+                found = [
+                    (entry.name, entry.stat().st_size)
+                    for entry in entries
+                    if entry.name.endswith(HLO_SUFFIX) and entry.is_file()
+                ]
+    chosen = sorted((name, size) for name, size in found if name.endswith(HLO_SUFFIX) and size > 0)[
+        :_MAX_FILES
+    ]
+    return [
+        program_of_file(f"{folder}/{name}", size) for name, size in chosen if name != NO_MODULE + HLO_SUFFIX
+    ]
 
 
 def program_of_file(path: str, size_bytes: int) -> Program:
@@ -77,6 +96,8 @@ def read_program(program: Program) -> HloModule:
 
 
 def _module(data: bytes | npt.NDArray[np.uint8], path: str, program_id: int) -> HloModule:
-    from tb_tpuprof.ingest.hlo.module import decode_hlo  # a process that only reads events starts sooner without it
+    from tb_tpuprof.ingest.hlo.module import (
+        decode_hlo,
+    )  # a process that only reads events starts sooner without it
 
     return decode_hlo(data, path, program_id)

@@ -1,11 +1,14 @@
-"""Results of analyses of one host kept in the user's cache folder, so that 256 hosts need not be read again to look at them again.
+"""Results of analyses of one host kept in the user's cache folder, so that 256 hosts need not be read again
+to look at them again.
 
-    <cache folder>/results/<key>.tpr      7 bytes "TPURSLT" and a version byte, then for each analysis of the file
+    <cache folder>/results/<key>.tpr      7 bytes "TPURSLT" and a version byte, then for each analysis of the
+    file
                                           4 bytes length of the packed result, 0 for none, and that
 
-The key is a hash of path, size and time of the trace file, the analyses' names, the code of this package and the user's settings.
-A packed result is a pickle that only names frozen dataclasses of `analysis/` and `trace/` and NumPy arrays: reading one that
-somebody else has written runs no code of his. What is too large, or is not made of these alone, is computed again.
+The key is a hash of path, size and time of the trace file, the analyses' names, the code of this package and
+the user's settings. A packed result is a pickle that only names frozen dataclasses of `analysis/` and
+`trace/` and NumPy arrays: reading one that somebody else has written runs no code of his. What is too large,
+or is not made of these alone, is computed again.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ def travels(function: Callable[..., Any]) -> bool:
 
 
 def pack(result: object) -> bytes | None:
-    """A result as bytes; None where it is too large or is not made of dataclasses, arrays and plain values alone."""
+    """A result as bytes; None where it is too large or is not made of dataclasses, arrays and plain values
+    alone.
+    """
     out = _Bounded()
     try:
         _Packer(out, protocol=5).dump(result)
@@ -72,7 +77,9 @@ def unpack(data: bytes) -> Any:
 
 
 def load(state: FileState, functions: Sequence[Function]) -> dict[Function, Any]:
-    """The results of analyses of a file in that state that were saved together; empty where there are none that can be used."""
+    """The results of analyses of a file in that state that were saved together; empty where there are none
+    that can be used.
+    """
     path = _path(state, functions)
     try:
         with open(path, "rb") as file:
@@ -98,7 +105,9 @@ def save(state: FileState, packed: Mapping[Function, bytes | None]) -> None:
     with contextlib.suppress(OSError):
         os.makedirs(folder, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-            file.write(_MAGIC + b"".join(_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values()))
+            file.write(
+                _MAGIC + b"".join(_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values())
+            )
         os.replace(file.name, path)
         if next(_saves) % _SAVES_PER_TRIM == 0:
             trim(Path(folder), LIMIT_BYTES)
@@ -108,7 +117,18 @@ def _path(state: FileState, functions: Sequence[Function]) -> str:
     where = state.path if is_url(state.path) else os.path.abspath(state.path)
     names = [f"{function.__module__}.{function.__qualname__}" for function in functions]
     settings = peaks_file()
-    key = json.dumps([VERSION, where, state.size_bytes, state.mtime_ns, names, code_fingerprint(), settings.devices, settings.problem])
+    key = json.dumps(
+        [
+            VERSION,
+            where,
+            state.size_bytes,
+            state.mtime_ns,
+            names,
+            code_fingerprint(),
+            settings.devices,
+            settings.problem,
+        ]
+    )
     return os.path.join(cache_dir().parent, "results", f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.tpr")
 
 
@@ -119,7 +139,12 @@ def code_fingerprint() -> str:
     found = hashlib.sha256(b"compiled" if IS_COMPILED else b"plain")
     paths = [os.path.join(package, name) for name in ("settings.py", "units.py")]
     for name in ("analysis", "ingest", "native", "trace"):
-        paths += sorted(f"{folder}/{file}" for folder, _, files in os.walk(f"{package}/{name}") for file in files if file.endswith(".py"))
+        paths += sorted(
+            f"{folder}/{file}"
+            for folder, _, files in os.walk(f"{package}/{name}")
+            for file in files
+            if file.endswith(".py")
+        )
     for path in paths:
         with contextlib.suppress(OSError), open(path, "rb") as file:
             found.update(path[len(package) :].encode() + b"\0" + file.read())
@@ -173,5 +198,7 @@ def is_allowed(module: str, name: str) -> bool:
     if not module.startswith(_OWN) or not name.isidentifier():
         return False
     found = getattr(importlib.import_module(module), name, None)
-    is_record = isinstance(found, type) and (dataclasses.is_dataclass(found) or issubclass(found, enum.Enum | tuple))
+    is_record = isinstance(found, type) and (
+        dataclasses.is_dataclass(found) or issubclass(found, enum.Enum | tuple)
+    )
     return is_record and found is not Trace

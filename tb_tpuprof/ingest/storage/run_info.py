@@ -17,9 +17,9 @@ class HostFile:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest with the size of all),
-    legacy (only pages that older profilers wrote), unsupported (other files, which cannot be opened) or empty; `message` says what
-    these are and what to do.
+    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest
+    with the size of all), legacy (only pages that older profilers wrote), unsupported (other files, which
+    cannot be opened) or empty; `message` says what these are and what to do.
     """
 
     name: str

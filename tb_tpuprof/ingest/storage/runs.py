@@ -1,11 +1,13 @@
 """A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
 
-<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above plugins>/<session>
-<logdir>/**/plugins/profile/<session>+<end of another's name>              joined from folders that lie side by side (`joining`)
-<logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]               the same; of a host that has both, the XPlane is read
-<logdir>/**/plugins/profile/<session>/<host>.trace                         TensorFlow 2.1's; read where nothing newer is there
-<logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's profiler writes them
-<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb               with no trace beside them: a run of programs alone
+<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above
+plugins>/<session> <logdir>/**/plugins/profile/<session>+<end of another's name>              joined from
+folders that lie side by side (`joining`) <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]
+the same; of a host that has both, the XPlane is read <logdir>/**/plugins/profile/<session>/<host>.trace
+TensorFlow 2.1's; read where nothing newer is there
+<logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's
+profiler writes them <logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb               with no trace
+beside them: a run of programs alone
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ HLO_SUFFIX = ".hlo_proto.pb"
 NO_MODULE = "NO_MODULE"  # the file by which another viewer remembers that there is no HLO
 NO_HOST = "(no host)"  # stands for the host in a run that has programs but no trace
 PROGRAM_ONLY = (
-    "This file holds the HLO of one compiled program, and no trace: the memory viewer and the graph viewer show what the compiler "
-    "planned. Capture a profile to see what ran and how long."
+    "This file holds the HLO of one compiled program, and no trace: the memory viewer and the graph viewer "
+    "show what the compiler planned. Capture a profile to see what ran and how long."
 )
 PROGRAMS_ONLY = (
-    "This run holds the HLO of compiled programs (*.hlo_proto.pb), but no trace: the memory viewer and the graph viewer show what the "
+    "This run holds the HLO of compiled programs (*.hlo_proto.pb), but no trace: the memory viewer and the "
+    "graph viewer show what the "
     "compiler planned. Capture a profile, or copy the .xplane.pb files here, to see what ran and how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
@@ -87,7 +90,13 @@ def has_runs(logdir: str) -> bool:
 def find_run(logdir: str, name: str) -> RunInfo:
     """The run of that name. Raises RunNotFound; the name cannot lead out of the logdir."""
     parts = name.split("/")
-    if not name or "\0" in name or "\\" in name or os.path.isabs(name) or any(part in ("", ".", "..") for part in parts):
+    if (
+        not name
+        or "\0" in name
+        or "\\" in name
+        or os.path.isabs(name)
+        or any(part in ("", ".", "..") for part in parts)
+    ):
         raise RunNotFound(name, "that is not the name of a run")
     try:
         return _find_one(logdir, name, parts)
@@ -114,10 +123,12 @@ def _find_one(logdir: str, name: str, parts: list[str]) -> RunInfo:
 
 
 def open_run(run_dir: str) -> RunInfo:
-    """The run in a folder that holds trace files, made of a single trace file, or joined from folders (`a+b`).
+    """The run in a folder that holds trace files, made of a single trace file, or joined from folders
+    (`a+b`).
 
-    Raises StorageError where there is none of these, RunNotFound for folders that are not one run, LogDirectory for a folder that has
-    runs below it, NotATrace for a file whose name says that it is another kind of file.
+    Raises StorageError where there is none of these, RunNotFound for folders that are not one run,
+    LogDirectory for a folder that has runs below it, NotATrace for a file whose name says that it is another
+    kind of file.
     """
     try:
         return _not_above_runs(run_dir, _open_one(run_dir))
@@ -148,7 +159,10 @@ def _open_one(run_dir: str) -> RunInfo:
         facts = os.stat(run_dir)
         return _of_file(os.path.abspath(run_dir), facts.st_size, facts.st_mtime_ns)
     if not os.path.isdir(run_dir):
-        raise StorageError(f"{run_dir} is not a folder or file.", "Give a trace file, or the folder that holds the *.xplane.pb files.")
+        raise StorageError(
+            f"{run_dir} is not a folder or file.",
+            "Give a trace file, or the folder that holds the *.xplane.pb files.",
+        )
     return _run(os.path.dirname(os.path.abspath(run_dir)), os.path.abspath(run_dir))
 
 
@@ -179,7 +193,9 @@ def _holds_pytorch(folder: str) -> bool:
 
 
 def _session_folders(logdir: str) -> Iterator[str]:
-    """Folders below any plugins/profile, and those of PyTorch. Links are followed, but no folder is entered twice."""
+    """Folders below any plugins/profile, and those of PyTorch. Links are followed, but no folder is entered
+    twice.
+    """
     seen: set[tuple[int, int]] = set()
     stack = [logdir]
     while stack and len(seen) < _MAX_FOLDERS:
@@ -204,7 +220,11 @@ def _session_folders(logdir: str) -> Iterator[str]:
 
 def _run(logdir: str, path: str) -> RunInfo:
     with storage_errors(path), os.scandir(path) as entries:
-        listed = [_Entry(entry.name, entry.path, *_size_and_time(entry)) for entry in entries if _matters(entry.name)]
+        listed = [
+            _Entry(entry.name, entry.path, *_size_and_time(entry))
+            for entry in entries
+            if _matters(entry.name)
+        ]
         return _of_entries(_run_name(logdir, path), path, listed, lambda: os.stat(path).st_mtime_ns)
 
 
@@ -238,7 +258,11 @@ def _of_entries(name: str, path: str, entries: list[_Entry], own_time: Callable[
 def _run_name(logdir: str, path: str) -> str:
     if not os.path.dirname(path).replace(os.sep, "/").endswith("plugins/profile"):
         relative = os.path.relpath(path, logdir).replace(os.sep, "/")
-        return os.path.basename(os.path.abspath(path)) if relative == "." or relative.startswith("..") else relative
+        return (
+            os.path.basename(os.path.abspath(path))
+            if relative == "." or relative.startswith("..")
+            else relative
+        )
     above = os.path.dirname(os.path.dirname(os.path.dirname(path)))
     relative = os.path.relpath(above, logdir).replace(os.sep, "/")
     session = os.path.basename(path)
@@ -256,7 +280,9 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: li
 
 
 def _of_programs(programs: list[HostFile]) -> list[HostFile]:
-    """One file for all of them, where there are any: the largest, with the size of all and the time of the newest."""
+    """One file for all of them, where there are any: the largest, with the size of all and the time of the
+    newest.
+    """
     if not programs:
         return []
     largest = max(programs, key=lambda file: (file.size_bytes, file.path))
@@ -265,20 +291,28 @@ def _of_programs(programs: list[HostFile]) -> list[HostFile]:
 
 
 def _one_a_host(files: list[HostFile]) -> list[HostFile]:
-    """The best file of each host: an XPlane before JSON, plain before gzipped. PyTorch's captures of other times are hosts."""
+    """The best file of each host: an XPlane before JSON, plain before gzipped. PyTorch's captures of other
+    times are hosts.
+    """
     times: dict[str, set[str]] = {}
     for file in files:
         if file.path.endswith(PYTORCH_SUFFIXES):
             times.setdefault(file.host, set()).add(_stamped(file.path))
     unique: dict[str, HostFile] = {}
     for file in sorted(files, key=lambda file: (_rank(file.path), file.path), reverse=True):
-        host = _stamped(file.path) if len(times.get(file.host, ())) > 1 and file.path.endswith(PYTORCH_SUFFIXES) else file.host
+        host = (
+            _stamped(file.path)
+            if len(times.get(file.host, ())) > 1 and file.path.endswith(PYTORCH_SUFFIXES)
+            else file.host
+        )
         unique[host] = replace(file, host=host)
     return list(unique.values())
 
 
 def _written_ns(name: str) -> int:
-    """The time that PyTorch puts into its files' names (milliseconds, later nanoseconds), 0 where there is none."""
+    """The time that PyTorch puts into its files' names (milliseconds, later nanoseconds), 0 where there is
+    none.
+    """
     digits = _TIMESTAMP.search(_stamped(name)) if name.endswith(PYTORCH_SUFFIXES) else None
     text = digits[0][1:] if digits else ""
     return int(text) * 10**6 if len(text) == 13 else int(text) if len(text) == 19 else 0
@@ -297,7 +331,9 @@ def _stamped(path: str) -> str:
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
     """Sort key by which worker-10 comes after worker-9."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part]
+    return [
+        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part
+    ]
 
 
 def _captured_at(name: str, newest_ns: int) -> str:
@@ -321,14 +357,19 @@ def _url_runs(logdir: str) -> list[RunInfo]:
         folder = os.path.dirname(path)
         if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(PYTORCH_SUFFIXES):
             sessions.setdefault(folder, []).append({**entry, "name": path})
-    return [_url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), found) for folder, found in sessions.items()]
+    return [
+        _url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), found)
+        for folder, found in sessions.items()
+    ]
 
 
 def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
     bases = [(os.path.basename(str(entry["name"])), entry) for entry in entries]
     listed = [
-        _Entry(base, f"{url}/{base}", int(str(entry.get("size") or 0)), _mtime_ns(entry)) for base, entry in bases if _matters(base)
-    ]  # fmt: skip
+        _Entry(base, f"{url}/{base}", int(str(entry.get("size") or 0)), _mtime_ns(entry))
+        for base, entry in bases
+        if _matters(base)
+    ]
     return _of_entries(name, url, listed, lambda: 0)
 
 

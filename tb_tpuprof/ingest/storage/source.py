@@ -1,4 +1,6 @@
-"""A trace's file as a source of what opening left undecoded: single events' stats, and blobs such as HLO protos."""
+"""A trace's file as a source of what opening left undecoded: single events' stats, and blobs such as HLO
+protos.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ class FileSource:
         plane = int(trace.metadata["plane"][int(trace.events["metadata"][event])])
         names = stat_names(trace, plane)
         message = self._message(position)
-        return [stat for number, wire, value in read_fields(message) if number == 4 and wire == 2 for stat in _stat(value, names)]
+        return [
+            stat
+            for number, wire, value in read_fields(message)
+            if number == 4 and wire == 2
+            for stat in _stat(value, names)
+        ]
 
     def programs(self, trace: Trace) -> Programs:
         """The compiled programs of the host."""
@@ -75,7 +82,9 @@ class BytesSource(FileSource):
 
 
 class PackedSource(FileSource):
-    """Reads from a gzipped file, which has to be unpacked up to the place: slow, but nothing more is kept than is asked for."""
+    """Reads from a gzipped file, which has to be unpacked up to the place: slow, but nothing more is kept
+    than is asked for.
+    """
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
@@ -87,7 +96,9 @@ class PackedSource(FileSource):
 
 
 class TraceEventSource(FileSource):
-    """Reads from a plain file of TensorFlow's Trace protobuf, whose events carry their arguments as pairs of texts."""
+    """Reads from a plain file of TensorFlow's Trace protobuf, whose events carry their arguments as pairs of
+    texts.
+    """
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
         """All arguments of an event, in the file's order."""
@@ -105,9 +116,23 @@ class PackedTraceEventSource(TraceEventSource):
 
 def event_arguments(message: bytes) -> dict[str, Value]:
     """The arguments (field 11, a map of texts) of a TraceEvent."""
-    entries = [value for number, wire, value in read_fields(message) if number == 11 and wire == 2 and isinstance(value, bytes)]
-    pairs = [{number: value for number, wire, value in read_fields(entry) if wire == 2 and isinstance(value, bytes)} for entry in entries]
-    return {pair.get(1, b"").decode("utf-8", "replace"): pair.get(2, b"").decode("utf-8", "replace") for pair in pairs}
+    entries = [
+        value
+        for number, wire, value in read_fields(message)
+        if number == 11 and wire == 2 and isinstance(value, bytes)
+    ]
+    pairs = [
+        {
+            number: value
+            for number, wire, value in read_fields(entry)
+            if wire == 2 and isinstance(value, bytes)
+        }
+        for entry in entries
+    ]
+    return {
+        pair.get(1, b"").decode("utf-8", "replace"): pair.get(2, b"").decode("utf-8", "replace")
+        for pair in pairs
+    }
 
 
 def stat_names(trace: Trace, plane: int) -> dict[int, str]:

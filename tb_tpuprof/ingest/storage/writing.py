@@ -1,7 +1,8 @@
 """Captured profiles → files of a new run in a logdir, local or behind a URL; a run shows only what is whole.
 
-<logdir>/plugins/profile/.<run>.<host>.<random>.part     while it is written: a file beside the runs, which no search lists
-<logdir>/plugins/profile/<run>/<host>.xplane.pb          moved here when complete; the run's folder is made then
+<logdir>/plugins/profile/.<run>.<host>.<random>.part     while it is written: a file beside the runs, which no
+search lists <logdir>/plugins/profile/<run>/<host>.xplane.pb          moved here when complete; the run's
+folder is made then
 """
 
 from __future__ import annotations
@@ -57,21 +58,32 @@ class RunFolder:
                 fs, inner = filesystem(self.path)
                 fs.invalidate_cache()
                 found = fs.ls(inner, detail=True) if fs.exists(inner) else []
-                return {_host(entry["name"]): int(entry["size"] or 0) for entry in found if entry["name"].endswith(_SUFFIX)}
+                return {
+                    _host(entry["name"]): int(entry["size"] or 0)
+                    for entry in found
+                    if entry["name"].endswith(_SUFFIX)
+                }
             if not os.path.isdir(self.path):
                 return {}
             with os.scandir(self.path) as entries:
-                return {_host(entry.name): entry.stat().st_size for entry in entries if entry.name.endswith(_SUFFIX)}
+                return {
+                    _host(entry.name): entry.stat().st_size
+                    for entry in entries
+                    if entry.name.endswith(_SUFFIX)
+                }
 
 
 def check_run_name(name: str) -> None:
     """Raise BadParameter for what cannot be a run's name; an empty name stands for the present time."""
     if name and (not _NAME.fullmatch(name) or name.endswith(".")):
-        raise BadParameter("run_name", name, "letters, digits and . _ + = @ -, not beginning with a mark, up to 120 of them")
+        raise BadParameter(
+            "run_name", name, "letters, digits and . _ + = @ -, not beginning with a mark, up to 120 of them"
+        )
 
 
 def new_run(logdir: str, name: str = "") -> RunFolder:
-    """A run that does not exist yet: of the given name, or of the present time. Checks that the logdir can be written to.
+    """A run that does not exist yet: of the given name, or of the present time. Checks that the logdir can be
+    written to.
 
     Raises BadParameter for a bad or taken name and StorageError where nothing can be written.
     """
@@ -162,11 +174,18 @@ def writing_errors(path: str) -> Iterator[None]:
         yield
     except PermissionError:
         raise StorageError(
-            f"{path} may not be written.", "Choose another logdir, or give TensorBoard's user the right to write there."
+            f"{path} may not be written.",
+            "Choose another logdir, or give TensorBoard's user the right to write there.",
         ) from None
     except OSError as error:
         if error.errno in _FULL:
-            raise StorageError(f"{path}: no space is left.", "Free some space, or capture into another logdir.") from None
+            raise StorageError(
+                f"{path}: no space is left.", "Free some space, or capture into another logdir."
+            ) from None
         if error.errno == errno.EROFS:
-            raise StorageError(f"{path} is on a read-only file system.", "Capture into another logdir.") from None
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.", "Check that the storage is reachable.") from None
+            raise StorageError(
+                f"{path} is on a read-only file system.", "Capture into another logdir."
+            ) from None
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror or error}.", "Check that the storage is reachable."
+        ) from None

@@ -4,9 +4,10 @@
     counters           SM Active  40 ──────────────────────────────── 55 ────
                        DRAM                          7 ──────────────────────
 
-An event of such a line has its counter's name, the time of the sample and the value as its only number; where it has several
-numbers, each is a series named after its stat. Lines called `counters_` and something hold performance counters instead, most read only
-once (value: the stat `counter_value`): of them what was read more than once at different times is a counter, the rest is left out.
+An event of such a line has its counter's name, the time of the sample and the value as its only number; where
+it has several numbers, each is a series named after its stat. Lines called `counters_` and something hold
+performance counters instead, most read only once (value: the stat `counter_value`): of them what was read
+more than once at different times is a counter, the rest is left out.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class _Values:
 
 
 def with_counters(trace: Trace) -> Trace:
-    """The trace with its lines of samples made counters; itself where it has none. All stats of their events must be decoded."""
+    """The trace with its lines of samples made counters; itself where it has none. All stats of their events
+    must be decoded.
+    """
     if not any(map(is_counter_line, trace.line_names)):
         return trace
     is_sample, is_reading = _events_on(trace, is_counter_line), _events_on(trace, _holds_readings)
@@ -51,9 +54,17 @@ def with_counters(trace: Trace) -> Trace:
     counters, samples, n_once = _tables(trace, values, is_reading)
     info = trace.info
     if n_without:
-        info = replace(info, notes=(*info.notes, f"{n_without} samples of counters have no number and are not shown."))
+        info = replace(
+            info, notes=(*info.notes, f"{n_without} samples of counters have no number and are not shown.")
+        )
     if n_once:
-        info = replace(info, notes=(*info.notes, f"{n_once} performance counters were read only once and are not drawn over time."))
+        info = replace(
+            info,
+            notes=(
+                *info.notes,
+                f"{n_once} performance counters were read only once and are not drawn over time.",
+            ),
+        )
     return replace(_without(trace, is_sample), info=info, counters=counters, samples=samples)
 
 
@@ -79,7 +90,9 @@ def _values(trace: Trace, is_sample: npt.NDArray[np.bool_], is_reading: npt.NDAr
     """Numbers of the samples; of readings that have a `counter_value` that alone."""
     table = trace.event_stats.table
     unwanted = [trace.strings.find(name) for name in _NOT_VALUES]
-    rows = np.flatnonzero(is_sample[table["owner"]] & (table["kind"] < schema.TEXT) & ~np.isin(table["key"], unwanted))
+    rows = np.flatnonzero(
+        is_sample[table["owner"]] & (table["kind"] < schema.TEXT) & ~np.isin(table["key"], unwanted)
+    )
     is_value = table["key"][rows] == trace.strings.find(_READING)
     has_value = np.zeros(trace.n_events, np.bool_)
     has_value[table["owner"][rows[is_value]]] = True
@@ -89,11 +102,17 @@ def _values(trace: Trace, is_sample: npt.NDArray[np.bool_], is_reading: npt.NDAr
     value[kind == schema.UINT] = bits[kind == schema.UINT].view(np.uint64)
     value[kind == schema.DOUBLE] = bits[kind == schema.DOUBLE].view(np.float64)
     finite = np.isfinite(value)
-    return _Values(table["owner"][rows][finite].astype(np.int64), table["key"][rows][finite].astype(np.int64), value[finite])
+    return _Values(
+        table["owner"][rows][finite].astype(np.int64),
+        table["key"][rows][finite].astype(np.int64),
+        value[finite],
+    )
 
 
 def _tables(trace: Trace, values: _Values, is_reading: npt.NDArray[np.bool_]) -> tuple[Table, Table, int]:
-    """COUNTERS in the order of plane, first sample of the name, stat; SAMPLES by counter and time; how many were read once and left out."""
+    """COUNTERS in the order of plane, first sample of the name, stat; SAMPLES by counter and time; how many
+    were read once and left out.
+    """
     plane = trace.lines["plane"][trace.event_line[values.event]].astype(np.int64)
     name = trace.event_names[trace.events["metadata"][values.event]].astype(np.int64)
     time = trace.events["start_ps"][values.event]

@@ -2,8 +2,8 @@
 
     file ─ fields ─▶ planes ─ fields ─▶ metadata, lines ─ Decoder ─▶ event columns, hot stats ─ order ─▶ Trace
 
-What is damaged inside of a plane is left out and counted; where the file's own frame is damaged (cut off, overwritten,
-not a profile) reading fails with the offset.
+What is damaged inside of a plane is left out and counted; where the file's own frame is damaged (cut off,
+overwritten, not a profile) reading fails with the offset.
 """
 
 from __future__ import annotations
@@ -50,15 +50,21 @@ class Spans:
     n: int = 0
 
     def add(self, starts: Ints, sizes: Ints) -> int:
-        """Append strings; returns the number of the first. Absent ones (size -1), and numbers in their place (size 0), are empty."""
+        """Append strings; returns the number of the first. Absent ones (size -1), and numbers in their place
+        (size 0), are empty.
+        """
         first = self.n
         self.starts.append(np.where(sizes > 0, starts, 0))
         self.sizes.append(np.maximum(sizes, 0))
         self.n += len(starts)
         return first
 
-    def intern(self, data: Bytes, texts: list[Texts]) -> tuple[Strings, npt.NDArray[np.int32], list[npt.NDArray[np.int32]]]:
-        """The distinct strings, the id of each string here, and of those in each of `texts`; nameless events are called by the last one."""
+    def intern(
+        self, data: Bytes, texts: list[Texts]
+    ) -> tuple[Strings, npt.NDArray[np.int32], list[npt.NDArray[np.int32]]]:
+        """The distinct strings, the id of each string here, and of those in each of `texts`; nameless events
+        are called by the last one.
+        """
         starts, sizes = self._all()
         ids, first = intern(data, starts, sizes, _seed())
         blob, offsets = joined(data, starts[first], sizes[first])
@@ -67,13 +73,18 @@ class Spans:
         if len(ends) and ends[-1]:
             data = np.concatenate([blob, *(own for own, _, _ in texts)])
             places = np.cumsum([len(blob), *(len(own) for own, _, _ in texts)])
-            starts = np.concatenate([offsets[:-1], *(own + at for (_, own, _), at in zip(texts, places.tolist(), strict=False))])
+            starts = np.concatenate(
+                [offsets[:-1], *(own + at for (_, own, _), at in zip(texts, places.tolist(), strict=False))]
+            )
             sizes = np.concatenate([np.diff(offsets), *(own for _, _, own in texts)])
-            both, first = intern(data, starts, sizes, _seed())  # of those here, which differ, each keeps its id
+            both, first = intern(
+                data, starts, sizes, _seed()
+            )  # of those here, which differ, each keeps its id
             blob, offsets = joined(data, starts[first], sizes[first])
             of_texts = both[n_here:]
         strings = Strings(
-            np.concatenate([blob, np.frombuffer(UNKNOWN_EVENT, np.uint8)]), np.append(offsets, len(blob) + len(UNKNOWN_EVENT))
+            np.concatenate([blob, np.frombuffer(UNKNOWN_EVENT, np.uint8)]),
+            np.append(offsets, len(blob) + len(UNKNOWN_EVENT)),
         )
         return strings, ids, np.split(of_texts, ends[:-1])
 
@@ -91,9 +102,11 @@ _NO_IDS: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
 
 def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
-    """Decode a whole XSpace; the file's bytes are released on the way. Raises TraceFormatError where they are not one.
+    """Decode a whole XSpace; the file's bytes are released on the way. Raises TraceFormatError where they are
+    not one.
 
-    An outline has the planes with their stats, and the metadata of those that hold programs; no lines and no events.
+    An outline has the planes with their stats, and the metadata of those that hold programs; no lines and no
+    events.
     """
     top = _frame(file.data, path)
     strings = Spans([], [])
@@ -104,7 +117,12 @@ def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outlin
     lines = find_lines(file, planes, strings.add)
     n_events = int(lines.n_events.sum())
     if n_events > MAX_EVENTS:
-        raise TraceFormatError(path, -1, f"holds {n_events} events, more than can be opened at once", "Profile for a shorter time.")
+        raise TraceFormatError(
+            path,
+            -1,
+            f"holds {n_events} events, more than can be opened at once",
+            "Profile for a shorter time.",
+        )
     info = replace(_info(file.data, top, path, host), is_outline=is_outline)
     return _Assembly(file, planes, lines, strings).trace(file, info, source)
 
@@ -152,7 +170,11 @@ def _plane(file: FileBytes, start: int, size: int, strings: Spans, is_outline: b
     stat_ids, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
     stat_values, stat_name_sizes, _, _ = spans(data, stat_starts, stat_sizes, _numbers(2))
     if is_outline:
-        kept = (1, 2, 4, 5, 6) if _holds_programs(data, stat_values[:, 0], stat_name_sizes[:, 0]) else (1, 2, 5, 6)
+        kept = (
+            (1, 2, 4, 5, 6)
+            if _holds_programs(data, stat_values[:, 0], stat_name_sizes[:, 0])
+            else (1, 2, 5, 6)
+        )
         rows = rows[np.isin(rows[:, 0], kept)]
     event_keys, event_starts, event_sizes, n_bad_events = _map_entries(data, *_parts(rows, 4))
     values, sizes, _, _ = spans(data, event_starts, event_sizes, _numbers(2, 4))
@@ -161,9 +183,21 @@ def _plane(file: FileBytes, start: int, size: int, strings: Spans, is_outline: b
     stat_name = strings.add(stat_values[:, 0], stat_name_sizes[:, 0])
     stat_keys = _first_equals(data, stat_values[:, 0], stat_name_sizes[:, 0])
     return PlaneParts(
-        _last(rows, 1, 0)[0], name, event_keys, event_name, display_name, sizes[:, 1] > 0, event_starts, event_sizes,
-        stat_ids, stat_keys, stat_name, _parts(rows, 6), _parts(rows, 3), (bad >= 0) + n_bad_events + n_bad_stats,
-    )  # fmt: skip
+        _last(rows, 1, 0)[0],
+        name,
+        event_keys,
+        event_name,
+        display_name,
+        sizes[:, 1] > 0,
+        event_starts,
+        event_sizes,
+        stat_ids,
+        stat_keys,
+        stat_name,
+        _parts(rows, 6),
+        _parts(rows, 3),
+        (bad >= 0) + n_bad_events + n_bad_stats,
+    )
 
 
 def _holds_programs(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> bool:
@@ -199,29 +233,49 @@ class _Assembly:
         self.events = empty_columns(schema.EVENTS, int(lines.n_events.sum()), narrow)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
-        keeps_all = self._are_called(data, [lines.names], lambda text: is_counter_line(text.decode("utf-8", "replace")))
+        keeps_all = self._are_called(
+            data, [lines.names], lambda text: is_counter_line(text.decode("utf-8", "replace"))
+        )
         n_keys = int(self.stat_rows[-1])
         self.lines = LineReader(file, self.events, lines, n_keys, keeps_all)
-        self.own_stats = {part: Decoder(tuple(self.events.values()), n_keys) for part in ("metadata", "plane")}
+        self.own_stats = {
+            part: Decoder(tuple(self.events.values()), n_keys) for part in ("metadata", "plane")
+        }
 
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
-        """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
+        """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have
+        been read.
+        """
         start_ns = self._start_ns()
         is_hot = self._hot_stats(file.data)
         lines, in_order = self.lines.read(
-            start_ns, lambda plane, decoder, keeps_all: self._open_plane(plane, decoder, None if keeps_all else is_hot)
+            start_ns,
+            lambda plane, decoder, keeps_all: self._open_plane(plane, decoder, None if keeps_all else is_hot),
         )
         self._read_own_stats(file.data)
-        decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
+        decoders = {"event": self.lines.decoders} | {
+            part: [decoder] for part, decoder in self.own_stats.items()
+        }
         every = [decoder for found in decoders.values() for decoder in found]
-        strings, self.names, texts = self.strings.intern(file.data, [decoder.stats.text_spans() for decoder in every])
+        strings, self.names, texts = self.strings.intern(
+            file.data, [decoder.stats.text_spans() for decoder in every]
+        )
         lines["name"] = self.names[lines["name"]]
-        n_damaged = self.lines.lines.n_bad + sum(plane.n_damaged for plane in self.planes) + sum(decoder.n_left_out for decoder in every)
+        n_damaged = (
+            self.lines.lines.n_bad
+            + sum(plane.n_damaged for plane in self.planes)
+            + sum(decoder.n_left_out for decoder in every)
+        )
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
         for decoder in every:
             decoder.release()
         file.release()
-        keys = np.concatenate([_NO_IDS, *(self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes)])
+        keys = np.concatenate(
+            [
+                _NO_IDS,
+                *(self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes),
+            ]
+        )
         stats = {
             part: GatheredStats([decoder.stats for decoder in found], keys, [texts.pop(0) for _ in found])
             for part, found in decoders.items()
@@ -231,10 +285,19 @@ class _Assembly:
         shift_ns = ordering.shift_to_start(columns.events)
         facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
         trace = Trace(
-            TraceInfo(**facts), strings, self._planes_table(), columns.lines, Table(schema.EVENTS, columns.events),
-            self._metadata_table(len(strings) - 1), columns.aggregates, self._stat_names_table(), StatTable(columns.stats, strings),
-            StatTable(stats["metadata"], strings), StatTable(stats["plane"], strings), source,
-        )  # fmt: skip
+            TraceInfo(**facts),
+            strings,
+            self._planes_table(),
+            columns.lines,
+            Table(schema.EVENTS, columns.events),
+            self._metadata_table(len(strings) - 1),
+            columns.aggregates,
+            self._stat_names_table(),
+            StatTable(columns.stats, strings),
+            StatTable(stats["metadata"], strings),
+            StatTable(stats["plane"], strings),
+            source,
+        )
         if trace.n_events:
             trace.take_duration(max(decoder.last_end for decoder in self.lines.decoders) - shift_ns * 1000)
         return with_counters(trace)
@@ -248,11 +311,20 @@ class _Assembly:
     def _hot_stats(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """For each string so far whether it is the name of a stat to be decoded now."""
         plane_names = self.strings.texts(data, np.array([plane.name for plane in self.planes], np.int64))
-        hot = {name.encode() for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])}
-        return self._are_called(data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot.__contains__)
+        hot = {
+            name.encode()
+            for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])
+        }
+        return self._are_called(
+            data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot.__contains__
+        )
 
-    def _are_called(self, data: npt.NDArray[np.uint8], numbers: list[Ints], is_wanted: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
-        """For each string so far whether it is one of the wanted; only those of the given numbers are looked at."""
+    def _are_called(
+        self, data: npt.NDArray[np.uint8], numbers: list[Ints], is_wanted: Callable[[bytes], bool]
+    ) -> npt.NDArray[np.bool_]:
+        """For each string so far whether it is one of the wanted; only those of the given numbers are looked
+        at.
+        """
         rows = np.concatenate([_NONE, *numbers]).astype(np.int64)
         found = np.zeros(self.strings.n, np.bool_)
         found[rows] = [is_wanted(text) for text in self.strings.texts(data, rows)]
@@ -294,7 +366,9 @@ class _Assembly:
             columns["plane"][first : first + n + 1] = number
             columns["id"][first : first + n] = plane.event_ids
             columns["id"][first + n] = UNNAMED_ID
-            columns["name"][first : first + n] = self.names[plane.first_event_name : plane.first_event_name + n]
+            columns["name"][first : first + n] = self.names[
+                plane.first_event_name : plane.first_event_name + n
+            ]
             display = self.names[plane.first_display_name : plane.first_display_name + n]
             columns["display_name"][first : first + n] = np.where(plane.has_display_name, display, -1)
             columns["name"][first + n] = unknown

@@ -10,7 +10,8 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-# (number, name, type, repeated); a type that is none of protobuf's is the name of a message of the same table.
+# (number, name, type, repeated); a type that is none of protobuf's is the name of a message of the same
+# table.
 Field = tuple[int, str, str, bool]
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
@@ -26,10 +27,16 @@ _TYPES = {
 
 
 def message_classes(
-    package: str, messages: Mapping[str, tuple[Field, ...]], oneofs: Mapping[str, tuple[str, tuple[int, ...]]] | None = None
+    package: str,
+    messages: Mapping[str, tuple[Field, ...]],
+    oneofs: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
 ) -> dict[str, Any]:
-    """The classes by message name; `oneofs` gives for a message the name and the members' numbers of its oneof."""
-    file = descriptor_pb2.FileDescriptorProto(name=f"{package.replace('.', '/')}.proto", package=package, syntax="proto3")
+    """The classes by message name; `oneofs` gives for a message the name and the members' numbers of its
+    oneof.
+    """
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f"{package.replace('.', '/')}.proto", package=package, syntax="proto3"
+    )
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
         oneof, members = (oneofs or {}).get(name, ("", ()))
@@ -47,5 +54,7 @@ def message_classes(
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     # protobuf 4.21 has no GetMessageClass yet, later ones have no factory any more.
-    class_of = getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype  # type: ignore[attr-defined]
+    class_of = (
+        getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype
+    )  # type: ignore[attr-defined]
     return {name: class_of(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}

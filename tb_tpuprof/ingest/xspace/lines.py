@@ -1,8 +1,10 @@
-"""Line messages → event columns, on as many threads as there are processors: the native decoder does not hold the interpreter's lock.
+"""Line messages → event columns, on as many threads as there are processors: the native decoder does not hold
+the interpreter's lock.
 
 lines    ▏python ─────────────────────────────────────▏▏tf_Compute/1 ─▏
-pieces   ├───────┤├────────┤├───────┤├───────┤├───────┤├──────────────┤      cut between events, about PIECE_BYTES each
-readers  ├────────────── 1 ──────────────────┤├────────── 2 ──────────┤      runs of whole pieces, of about equal bytes
+pieces   ├───────┤├────────┤├───────┤├───────┤├───────┤├──────────────┤      cut between events, about
+PIECE_BYTES each readers  ├────────────── 1 ──────────────────┤├────────── 2 ──────────┤      runs of whole
+pieces, of about equal bytes
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def balanced(sizes: Ints) -> list[range]:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Parts of lines between events, in the file's order: each its line, its bytes and how many events it holds at most."""
+    """Parts of lines between events, in the file's order: each its line, its bytes and how many events it
+    holds at most.
+    """
 
     line: Ints
     starts: Ints
@@ -74,7 +78,8 @@ class LineParts:
 class PlaneParts:
     """One plane's entries: numbers are positions in the gathered tables, not yet interned.
 
-    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them. `lines`: where the line messages stand.
+    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them. `lines`: where
+    the line messages stand.
     """
 
     id: int
@@ -93,14 +98,22 @@ class PlaneParts:
     n_damaged: int
 
 
-def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]) -> LineParts:
+def find_lines(
+    file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]
+) -> LineParts:
     """The lines' own fields and pieces. `add_names` gathers strings."""
-    starts, sizes = (np.concatenate([_NONE, *column]) for column in zip((_NONE, _NONE), *(plane.lines for plane in planes), strict=True))
+    starts, sizes = (
+        np.concatenate([_NONE, *column])
+        for column in zip((_NONE, _NONE), *(plane.lines for plane in planes), strict=True)
+    )
     is_cut = file.lacks(starts) | (sizes > PIECE_BYTES)
     whole, large, n = np.flatnonzero(~is_cut), np.flatnonzero(is_cut), len(starts)
     large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk begins first
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
-    walks = [partial(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
+    walks = [
+        partial(_cut, file, a, a + size)
+        for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)
+    ]
     looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
     found_by: list[Any] = threads.done([*walks, *looks])
     walked, looked = found_by[: len(walks)], found_by[len(walks) :]
@@ -119,7 +132,9 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
         n_bad += cutter.is_bad
     _read_names(file, names[large])
     use_display = names[:, 3] > 0
-    first = add_names(np.where(use_display, names[:, 2], names[:, 0]), np.where(use_display, names[:, 3], names[:, 1]))
+    first = add_names(
+        np.where(use_display, names[:, 2], names[:, 0]), np.where(use_display, names[:, 3], names[:, 1])
+    )
     pieces = _joined(parts)
     plane = np.repeat(np.arange(len(planes)), [len(plane.lines[0]) for plane in planes])
     n_events = np.bincount(pieces.line, pieces.n_events, n).astype(np.int64)
@@ -131,7 +146,9 @@ def _cut(file: FileBytes, start: int, end: int) -> Cutter:
     cutter, is_done = Cutter(start, end, PIECE_BYTES), False
     with file.room() as room:
         while not is_done:
-            window, base = file.window(cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room)
+            window, base = file.window(
+                cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room
+            )
             is_done = cutter.feed(window, base)
     return cutter
 
@@ -149,17 +166,29 @@ def _read_names(file: FileBytes, names: Ints) -> None:
 def _joined(parts: list[Pieces]) -> Pieces:
     """Pieces of many lines in the lines' order."""
     line, starts, ends, n_events = (
-        np.concatenate([getattr(part, name) for part in parts]).astype(np.int64) for name in ("line", "starts", "ends", "n_events")
+        np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
+        for name in ("line", "starts", "ends", "n_events")
     )
     order = np.argsort(line, kind="stable")
     return Pieces(line[order], starts[order], ends[order], n_events[order])
 
 
 class LineReader:
-    """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the events."""
+    """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the
+    events.
+    """
 
-    def __init__(self, file: FileBytes, events: Columns, lines: LineParts, n_keys: int, keeps_all: npt.NDArray[np.bool_]) -> None:
-        """`n_keys`: of stats; `keeps_all`: of each gathered string, whether the stats of lines called so are all to be kept."""
+    def __init__(
+        self,
+        file: FileBytes,
+        events: Columns,
+        lines: LineParts,
+        n_keys: int,
+        keeps_all: npt.NDArray[np.bool_],
+    ) -> None:
+        """`n_keys`: of stats; `keeps_all`: of each gathered string, whether the stats of lines called so are
+        all to be kept.
+        """
         self.file = file
         self.events = events
         self.keeps_all = keeps_all
@@ -171,20 +200,36 @@ class LineReader:
         self.decoders: list[Decoder] = []
 
     def read(self, start_ns: int, open_plane: OpenPlane) -> tuple[Columns, bool]:
-        """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in order)."""
+        """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in
+        order).
+        """
         runs = balanced(self.pieces.ends - self.pieces.starts)
         self.decoders = [Decoder(tuple(self.events.values()), self.n_keys) for _ in runs]
-        reads = [partial(self._read_run, run, decoder, start_ns, open_plane) for run, decoder in zip(runs, self.decoders, strict=True)]
+        reads = [
+            partial(self._read_run, run, decoder, start_ns, open_plane)
+            for run, decoder in zip(runs, self.decoders, strict=True)
+        ]
         in_order = threads.done(reads)
         found = self.lines
         first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
         n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))
-        columns = (found.plane, found.ids, found.display_ids, found.names, self.first_rows[first_pieces], n_events)
-        lines = {spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)}
+        columns = (
+            found.plane,
+            found.ids,
+            found.display_ids,
+            found.names,
+            self.first_rows[first_pieces],
+            n_events,
+        )
+        lines = {
+            spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)
+        }
         return lines, all(in_order) and self._goes_on_in_order()
 
     def compact(self, lines: Columns, stats: StatsByKey) -> tuple[Columns, Table | StatsByKey]:
-        """The event columns without the gaps that malformed events left at the ends of their pieces, and the stats that follow them."""
+        """The event columns without the gaps that malformed events left at the ends of their pieces, and the
+        stats that follow them.
+        """
         n_events = int(self.n_read.sum())
         if n_events == len(self.events["start_ps"]):
             return self.events, stats
@@ -198,7 +243,9 @@ class LineReader:
         return {name: values[rows] for name, values in self.events.items()}, moved_stats
 
     def _goes_on_in_order(self) -> bool:
-        """Whether each piece of a line begins no earlier than the one before ends; where one has gaps, it is not told."""
+        """Whether each piece of a line begins no earlier than the one before ends; where one has gaps, it is
+        not told.
+        """
         after = np.flatnonzero(self.pieces.line[1:] == self.pieces.line[:-1]) + 1
         if (self.n_read != self.pieces.n_events)[np.append(after, after - 1)].any():
             return False
@@ -212,17 +259,23 @@ class LineReader:
         with self.file.room() as room:
             return self._read_pieces(run, decoder, start_ns, open_plane, room)
 
-    def _read_pieces(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, room: Room) -> bool:
+    def _read_pieces(
+        self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, room: Room
+    ) -> bool:
         in_order, opened, found = True, (-1, False), self.lines
         for piece, line in zip(run, self.pieces.line[run.start : run.stop].tolist(), strict=True):
             wanted = (int(found.plane[line]), bool(self.keeps_all[found.names[line]]))
             if wanted != opened:
                 open_plane(wanted[0], decoder, wanted[1])
                 opened = wanted
-            offset_ps = min(max((int(found.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS)
+            offset_ps = min(
+                max((int(found.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS
+            )
             start, end = int(self.pieces.starts[piece]), int(self.pieces.ends[piece])
             window, base = self.file.window(start, end, room)
             first, count = int(self.first_rows[piece]), int(self.pieces.n_events[piece])
-            self.n_read[piece], piece_in_order = decoder.read_piece(window, base, start, end, offset_ps, first, count)
+            self.n_read[piece], piece_in_order = decoder.read_piece(
+                window, base, start, end, offset_ps, first, count
+            )
             in_order &= piece_in_order
         return in_order

@@ -1,4 +1,6 @@
-"""Event columns as they stand in the file → sorted by (line, start, -duration), lines of equal id merged, aggregates apart."""
+"""Event columns as they stand in the file → sorted by (line, start, -duration), lines of equal id merged,
+aggregates apart.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Ordered:
     stats: Table | StatsByKey
 
 
-def ordered(events: Columns, lines: Columns, stats: Table | StatsByKey, in_order: bool, n_aggregates: int) -> Ordered:
+def ordered(
+    events: Columns, lines: Columns, stats: Table | StatsByKey, in_order: bool, n_aggregates: int
+) -> Ordered:
     """Sort, merge and split; nothing is copied where the file is in order already, as most are."""
     aggregates = Table(schema.AGGREGATES, {c.name: np.empty(0, c.dtype) for c in schema.AGGREGATES})
     twin = _merged_lines(lines)
@@ -45,15 +49,25 @@ def ordered(events: Columns, lines: Columns, stats: Table | StatsByKey, in_order
     if twin is not None:
         keep = twin == np.arange(len(twin))
         renumbered = np.cumsum(keep) - 1
-        aggregates = Table(schema.AGGREGATES, {**aggregates.columns, "line": renumbered[aggregates["line"]].astype(np.int32)})
+        aggregates = Table(
+            schema.AGGREGATES, {**aggregates.columns, "line": renumbered[aggregates["line"]].astype(np.int32)}
+        )
         lines = {name: values[keep] for name, values in lines.items()}
         counts = counts[keep]
-    lines = {**lines, "n_events": counts.astype(np.int64), "first_event": (np.cumsum(counts) - counts).astype(np.int64)}
-    return Ordered(moved, Table(schema.LINES, lines), aggregates, _moved_stats(all_of(stats), order, len(is_aggregate)))
+    lines = {
+        **lines,
+        "n_events": counts.astype(np.int64),
+        "first_event": (np.cumsum(counts) - counts).astype(np.int64),
+    }
+    return Ordered(
+        moved, Table(schema.LINES, lines), aggregates, _moved_stats(all_of(stats), order, len(is_aggregate))
+    )
 
 
 def shift_to_start(events: Columns) -> int:
-    """Move all events so that the first begins within the trace's first nanosecond; returns by how many ns (in place)."""
+    """Move all events so that the first begins within the trace's first nanosecond; returns by how many ns
+    (in place).
+    """
     starts = events["start_ps"]
     if not len(starts):
         return 0

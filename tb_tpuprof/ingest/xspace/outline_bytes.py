@@ -1,15 +1,16 @@
 """A large XSpace file → its bytes without the large lines of planes, and without what large stats hold.
 
-The array is as long as the file, so that every position is the file's own; what was left out is unread memory, which takes none. The
-walk goes forward through the file in windows. It hops over what is large, and goes into what is large and holds more:
+The array is as long as the file, so that every position is the file's own; what was left out is unread
+memory, which takes none. The walk goes forward through the file in windows. It hops over what is large, and
+goes into what is large and holds more:
 
     XSpace ─ 1 plane ─ 4 entry ─ 2 metadata ─ 5 stat ─ 6 bytes (a program's HLO): hopped over
                     └ 3 line: hopped over
 
-An outline never looks at the lines, nor at the metadata of events of planes that hold no programs: runs of such entries are walked
-through in memory that is used again and again, and all but the first becomes one entry that nobody looks into. A whole trace's lines
-are read piece by piece through `window`, into such memory too: the file itself is never in memory, and memory that is not fresh is
-many times faster.
+An outline never looks at the lines, nor at the metadata of events of planes that hold no programs: runs of
+such entries are walked through in memory that is used again and again, and all but the first becomes one
+entry that nobody looks into. A whole trace's lines are read piece by piece through `window`, into such memory
+too: the file itself is never in memory, and memory that is not fresh is many times faster.
 
 Damage is the decoder's to find: the walk ends at it, with the bytes that show it read.
 """
@@ -23,7 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError
-from tb_tpuprof.ingest.storage.files import FileBytes, FileState, Room, fill, is_chrome_trace, is_url, read_range, storage_errors
+from tb_tpuprof.ingest.storage.files import (
+    FileBytes,
+    FileState,
+    Room,
+    fill,
+    is_chrome_trace,
+    is_url,
+    read_range,
+    storage_errors,
+)
 from tb_tpuprof.ingest.storage.programs import STATS
 from tb_tpuprof.native import fields, parts, spans
 from tb_tpuprof.native.memory import HUGE_PAGE, on_huge_pages, sparse_bytes
@@ -38,7 +48,9 @@ _MESSAGE = _NAME = 2  # of an entry, and of metadata
 
 
 class _Level(Enum):
-    """What a message is, by its place: the fields that are gone into when they are large, and those that are hopped over."""
+    """What a message is, by its place: the fields that are gone into when they are large, and those that are
+    hopped over.
+    """
 
     SPACE = "space"
     PLANE = "plane"
@@ -67,7 +79,9 @@ def reads_in_part(state: FileState) -> bool:
 
 
 class PartialFile(FileBytes):
-    """A plain local file, of which `data` holds all but the large lines and large stats. Raises StorageError."""
+    """A plain local file, of which `data` holds all but the large lines and large stats. Raises
+    StorageError.
+    """
 
     def __init__(self, path: str, is_outline: bool = False) -> None:
         self.path = path
@@ -79,7 +93,9 @@ class PartialFile(FileBytes):
         self._hopped = np.array(walk.lines, np.int64)  # ascending: the walk goes forward
 
     def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
-        """The bytes of a line from `start` to `end`, and the position that they begin at. Raises StorageError."""
+        """The bytes of a line from `start` to `end`, and the position that they begin at. Raises
+        StorageError.
+        """
         if not self._is_within_hopped(start):
             return self.data, 0
         memory = room.take(end - start)
@@ -111,11 +127,17 @@ def holds_programs(data: npt.NDArray[np.uint8], start: int, size: int) -> bool:
         values, found, _, _ = spans(data, starts, sizes, np.array([number]))
         starts, sizes = values[:, 0], np.maximum(found[:, 0], 0)
     wanted = {name.encode() for name in STATS}
-    return any(data[a : a + n].tobytes() in wanted for a, n in zip(starts.tolist(), sizes.tolist(), strict=True) if n <= _MOST_HEADER_BYTES)
+    return any(
+        data[a : a + n].tobytes() in wanted
+        for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)
+        if n <= _MOST_HEADER_BYTES
+    )
 
 
 def _became_shorter(path: str) -> StorageError:
-    return StorageError(f"{path} became shorter while it was read.", "Wait until it is written, then reload the page.")
+    return StorageError(
+        f"{path} became shorter while it was read.", "Wait until it is written, then reload the page."
+    )
 
 
 def new_bytes(size: int) -> npt.NDArray[np.uint8]:
@@ -124,7 +146,9 @@ def new_bytes(size: int) -> npt.NDArray[np.uint8]:
 
 
 class _Walk:
-    """`read_to`: up to where the file has been read without a gap from `read_from`; `lines`: position and size of those hopped over."""
+    """`read_to`: up to where the file has been read without a gap from `read_from`; `lines`: position and
+    size of those hopped over.
+    """
 
     def __init__(self, path: str, file: int, size: int, is_outline: bool) -> None:
         self.path = path
@@ -193,7 +217,9 @@ class _Walk:
         return position
 
     def _header(self, position: int, end: int) -> tuple[int, int, int]:
-        """(field number, position, size) of the bytes whose header stands there; number -1 for every other field."""
+        """(field number, position, size) of the bytes whose header stands there; number -1 for every other
+        field.
+        """
         self._read(position, min(end, position + _MOST_HEADER_BYTES))
         head = self.data[position : min(end, position + _MOST_HEADER_BYTES)].tobytes()
         try:
@@ -204,7 +230,9 @@ class _Walk:
         return (tag >> 3 if tag & 7 == _DELIMITED else -1), position + at, size
 
     def _read(self, position: int, end: int) -> int:
-        """Have the bytes between the positions; returns up to where there are bytes now, at most a window more than asked for."""
+        """Have the bytes between the positions; returns up to where there are bytes now, at most a window
+        more than asked for.
+        """
         first = self.read_to if position <= self.read_to else position
         if end > first:
             last = min(len(self.data), max(end, first + WINDOW_BYTES))

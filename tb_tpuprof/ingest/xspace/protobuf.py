@@ -1,7 +1,8 @@
-"""XSpace bytes → Trace through the protobuf runtime and plain Python: the fallback where no extension is built, and the oracle in tests.
+"""XSpace bytes → Trace through the protobuf runtime and plain Python: the fallback where no extension is
+built, and the oracle in tests.
 
-Reads the same as `xspace.py` in the plainest way, with an object per event: right rather than fast. A damaged part fails the
-whole file here, since the runtime parses all or nothing.
+Reads the same as `xspace.py` in the plainest way, with an object per event: right rather than fast. A damaged
+part fails the whole file here, since the runtime parses all or nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class _Rows:
 
 
 class MessageSource:
-    """The parsed messages, kept: an event's position is its number in `messages` plus one, a stat's bytes' their place in `blob`."""
+    """The parsed messages, kept: an event's position is its number in `messages` plus one, a stat's bytes'
+    their place in `blob`.
+    """
 
     def __init__(self, messages: list[Any], blob: bytearray, names: list[dict[int, bytes]]) -> None:
         self.messages = messages
@@ -154,14 +157,26 @@ def _line(rows: _Rows, plane: int, line: Any, start_ns: int, metadata_row: Any) 
         if event.stats:
             rows.messages.append((plane, event))
             position = len(rows.messages)
-        rows.events[key].append((_clamped(_clamped(event.offset_ps) + line_start), duration, row, position, event, plane, keeps_all))
+        rows.events[key].append(
+            (
+                _clamped(_clamped(event.offset_ps) + line_start),
+                duration,
+                row,
+                position,
+                event,
+                plane,
+                keeps_all,
+            )
+        )
 
 
 def _clamped(value: int) -> int:
     return min(max(value, -LIMIT), LIMIT)
 
 
-def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted: set[bytes] | None) -> list[tuple[int, ...]]:
+def _stats(
+    rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted: set[bytes] | None
+) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for stat in stats:
         which = stat.WhichOneof("value")
@@ -188,7 +203,10 @@ def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted:
 
 
 def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceInfo) -> Trace:
-    wanted = {name.encode() for name in schema.hot_stats(plane.name.decode("utf-8", "replace") for plane in space.planes)}
+    wanted = {
+        name.encode()
+        for name in schema.hot_stats(plane.name.decode("utf-8", "replace") for plane in space.planes)
+    }
     lines: list[Any] = []
     events: list[Any] = []
     stats: list[tuple[int, ...]] = []
@@ -220,7 +238,11 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
         "aggregates": table_from_rows(schema.AGGREGATES, rows.aggregates),
         "stat_names": table_from_rows(schema.STAT_NAMES, rows.stat_names),
     }
-    for name, found in (("event_stats", stats), ("metadata_stats", rows.metadata_stats), ("plane_stats", rows.plane_stats)):
+    for name, found in (
+        ("event_stats", stats),
+        ("metadata_stats", rows.metadata_stats),
+        ("plane_stats", rows.plane_stats),
+    ):
         by_key = sorted(found, key=lambda stat: (stat[1], stat[0]))
         tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
     source = MessageSource(rows.messages, rows.blob, names)

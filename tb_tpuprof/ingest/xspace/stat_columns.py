@@ -1,4 +1,6 @@
-"""Stats as decoders have gathered them → columns, each key's when it is asked for: few pages ask for most of them."""
+"""Stats as decoders have gathered them → columns, each key's when it is asked for: few pages ask for most of
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tb_tpuprof.trace.stats import Rows, StatColumns
 from tb_tpuprof.trace.table import Table
 
 Ids = npt.NDArray[np.int32]
-# The decoder's number, and what it calls a chunk: memory, how many stats, the first one's owner, the kind where it holds values alone.
+# The decoder's number, and what it calls a chunk: memory, how many stats, the first one's owner, the kind
+# where it holds values alone.
 Chunk = tuple[int, tuple[Any, int, int, int]]
 _NUMBERS = {DOUBLE, UINT, INT}
 _FEW = 8  # of so many stats one is asked for, or less
@@ -30,8 +33,8 @@ _ROW_BYTES = sum(np.dtype(spec.dtype).itemsize for spec in schema.STATS)
 class GatheredStats:
     """The stats of several decoders, one after the other. Safe for use by several threads.
 
-    `names` is the string of each row of stat metadata, which are the decoders' keys; `texts` holds for each decoder the strings of its
-    `text_spans`. The decoders' memory is given back as it is put into columns.
+    `names` is the string of each row of stat metadata, which are the decoders' keys; `texts` holds for each
+    decoder the strings of its `text_spans`. The decoders' memory is given back as it is put into columns.
     """
 
     def __init__(self, gathered: list[Gathered], names: Ids, texts: list[Ids]) -> None:
@@ -67,11 +70,15 @@ class GatheredStats:
             if key not in self._made:
                 chunks = self._chunks.pop(key)
                 self._values.pop(key, None)
-                self._made[key] = _read_only(self._of_one_kind(chunks, self._n_rows[key]) or self._any(chunks, self._n_rows[key]))
+                self._made[key] = _read_only(
+                    self._of_one_kind(chunks, self._n_rows[key]) or self._any(chunks, self._n_rows[key])
+                )
             return self._made[key]
 
     def at(self, key: int, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
-        """(kind, value of each row, whether it has one) where the key is not in columns yet and need not be; else None."""
+        """(kind, value of each row, whether it has one) where the key is not in columns yet and need not be;
+        else None.
+        """
         if key not in self._locks or _FEW * len(rows) > self._n_rows[key]:
             return None
         with self._locks[key]:
@@ -83,10 +90,16 @@ class GatheredStats:
         if found is None:
             return None
         kind, (values, is_there) = found[0], found[1].at(np.ascontiguousarray(rows, np.int64))
-        return (TEXT, self._names64[values], is_there.view(np.bool_)) if kind == _REFERENCE else (kind, values, is_there.view(np.bool_))
+        return (
+            (TEXT, self._names64[values], is_there.view(np.bool_))
+            if kind == _REFERENCE
+            else (kind, values, is_there.view(np.bool_))
+        )
 
     def _of_one_kind(self, chunks: list[Chunk], n_rows: int) -> StatColumns | None:
-        """Numbers, or texts referred to, of owners that follow one another, where chunks hold nothing else; else None."""
+        """Numbers, or texts referred to, of owners that follow one another, where chunks hold nothing else;
+        else None.
+        """
         kinds = {chunk[3] for _, chunk in chunks if chunk[1]}
         if len(kinds) != 1 or not kinds <= _NUMBERS | {_REFERENCE}:
             return None
@@ -95,7 +108,9 @@ class GatheredStats:
         for _, (memory, n, first, _) in chunks:
             found = memory[: 8 * n].view(np.int64)
             if kind == _REFERENCE:
-                np.take(self._names64, found, out=value[at : at + n], mode="clip")  # else it would be made beside it first
+                np.take(
+                    self._names64, found, out=value[at : at + n], mode="clip"
+                )  # else it would be made beside it first
             else:
                 value[at : at + n] = found
             at, end = at + n, first + n
@@ -114,7 +129,10 @@ class GatheredStats:
 
     def _any(self, chunks: list[Chunk], n: int) -> StatColumns:
         made = StatColumns(
-            self._arena.take(n, np.int32), self._arena.take(n, np.uint8), self._arena.take(n, np.int64), np.zeros(n, np.int32)
+            self._arena.take(n, np.int32),
+            self._arena.take(n, np.uint8),
+            self._arena.take(n, np.int64),
+            np.zeros(n, np.int32),
         )
         at = 0
         for i, chunk in chunks:
@@ -123,10 +141,14 @@ class GatheredStats:
         return made
 
     def table(self) -> Table:
-        """All of them as a table of STATS, sorted by key; the columns of each key are parts of it from then on."""
+        """All of them as a table of STATS, sorted by key; the columns of each key are parts of it from then
+        on.
+        """
         counts = np.array(list(self._n_rows.values()), np.int64)
         n = int(counts.sum())
-        whole = StatColumns(new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32))
+        whole = StatColumns(
+            new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32)
+        )
         ends = np.cumsum(counts).tolist()
 
         def put(key: int, end: int) -> None:
@@ -144,7 +166,9 @@ class GatheredStats:
 
 
 def _values(chunks: list[Chunk]) -> tuple[int, Values] | None:
-    """The kind of all chunks and what is in them, where they hold values alone that are integers or texts referred to; else None."""
+    """The kind of all chunks and what is in them, where they hold values alone that are integers or texts
+    referred to; else None.
+    """
     held = [chunk for _, chunk in chunks if chunk[1]]
     kinds = {chunk[3] for chunk in held}
     return (kinds.pop(), Values(held)) if len(kinds) == 1 and kinds <= {UINT, INT, _REFERENCE} else None

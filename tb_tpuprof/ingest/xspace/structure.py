@@ -1,8 +1,10 @@
-"""What protobuf bytes are, by their structure: an XSpace, TensorFlow's older Trace, HLO. Any of these parses as any other.
+"""What protobuf bytes are, by their structure: an XSpace, TensorFlow's older Trace, HLO. Any of these parses
+as any other.
 
-A plane has an id (a number), a name (a text) and messages, each in its field; ids and names are as a profiler writes them, without
-control characters. A plane with a field of another kind, or with bytes for a name, is evidence against; one that holds anything
-as it should is evidence for. Damage in some planes leaves others: one good plane makes the file an XSpace.
+A plane has an id (a number), a name (a text) and messages, each in its field; ids and names are as a profiler
+writes them, without control characters. A plane with a field of another kind, or with bytes for a name, is
+evidence against; one that holds anything as it should is evidence for. Damage in some planes leaves others:
+one good plane makes the file an XSpace.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _PLANE = 1
 _TEXTS = (2, 3, 4)  # of a space: errors, warnings, hostnames
 _WIRE_OF = {1: _NUMBER, 2: _DELIMITED, 3: _DELIMITED, 4: _DELIMITED, 5: _DELIMITED, 6: _DELIMITED}
 _NAME, _STAT = 2, 6
-# Of a line, of the entries of both maps, and of a stat: the wire type of each field. A later version may have other fields.
+# Of a line, of the entries of both maps, and of a stat: the wire type of each field. A later version may have
+# other fields.
 _PARTS = {
     3: {1: 0, 10: 0, 2: 2, 11: 2, 3: 0, 9: 0, 12: 0, 4: 2},
     4: {1: 0, 2: 2},
@@ -34,7 +37,8 @@ _PARTS = {
 # Of TensorFlow's Trace: the entry of a device, a device, an event.
 _ENTRY, _DEVICE = {1: 0, 2: 2}, {1: 2, 2: 0, 3: 2}
 _EVENT = {1: 0, 2: 0, 3: 2, 9: 0, 10: 0, 11: 2}
-# Of an HloProto (1: the module: 1 name, 2 entry, 3 computations, 5 program id) and of a computation (1 name, 2 instructions).
+# Of an HloProto (1: the module: 1 name, 2 entry, 3 computations, 5 program id) and of a computation (1 name,
+# 2 instructions).
 _MODULE, _COMPUTATION = {1: 2, 2: 2, 3: 2, 4: 2, 5: 0, 6: 0}, {1: 2, 2: 2, 4: 2}
 _NOT_NAME = re.compile(rb"[\x00-\x1f\x7f]")
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -51,7 +55,8 @@ class _Evidence(Enum):
 def is_xspace(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
     """Whether a message with these top-level fields (rows of number, wire type, position, size) is an XSpace.
 
-    So is a file of planes without any content, or of messages without planes: a profiler that saw nothing, or failed, writes that.
+    So is a file of planes without any content, or of messages without planes: a profiler that saw nothing, or
+    failed, writes that.
     """
     if not (np.isin(top[:, 0], (_PLANE, *_TEXTS)) & (top[:, 1] == _DELIMITED)).any():
         return False
@@ -67,7 +72,9 @@ def is_xspace(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
 
 
 def begins_as_xspace(data: Bytes) -> bool:
-    """Whether a file of which not even the first field is whole begins with a plane, or a text, of an XSpace: it is cut off."""
+    """Whether a file of which not even the first field is whole begins with a plane, or a text, of an XSpace:
+    it is cut off.
+    """
     head = data[:_MOST_HEADER_BYTES].tobytes()
     try:
         tag, at = read_varint(head, 0)
@@ -80,7 +87,9 @@ def begins_as_xspace(data: Bytes) -> bool:
 
 
 def is_trace_events(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
-    """Whether these top-level fields are those of TensorFlow's Trace: named devices (1), and events (4) if any."""
+    """Whether these top-level fields are those of TensorFlow's Trace: named devices (1), and events (4) if
+    any.
+    """
     if not len(top) or not np.isin(top[:, 0], (1, 4)).all() or (top[:, 1] != _DELIMITED).any():
         return False
     entries, events = (top[top[:, 0] == number][:_MOST_PLANES, 2:].tolist() for number in (1, 4))
@@ -88,8 +97,14 @@ def is_trace_events(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
     names = [Message(data, *place).span(1) for place in devices]
     if not all(size and _is_text(data, start, size) for start, size in names):
         return False
-    fits = [_fits(data, place, _ENTRY) for place in entries] + [_fits(data, place, _DEVICE) for place in devices]
-    return all(fits) and bool(entries or events) and (not events or any(_fits(data, place, _EVENT) for place in events))
+    fits = [_fits(data, place, _ENTRY) for place in entries] + [
+        _fits(data, place, _DEVICE) for place in devices
+    ]
+    return (
+        all(fits)
+        and bool(entries or events)
+        and (not events or any(_fits(data, place, _EVENT) for place in events))
+    )
 
 
 def is_hlo(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
@@ -100,11 +115,17 @@ def is_hlo(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
     module = Message(data, *first[0])
     name, computations = module.span(1), module.spans(3)
     is_named = bool(name[1]) and _is_text(data, *name)
-    return is_named and bool(computations) and all(_fits(data, place, _COMPUTATION) for place in computations[:_MOST_PARTS])
+    return (
+        is_named
+        and bool(computations)
+        and all(_fits(data, place, _COMPUTATION) for place in computations[:_MOST_PARTS])
+    )
 
 
 def _fits(data: Bytes, place: Sequence[int], wires: Mapping[int, int]) -> bool:
-    """Whether a message is whole and each of its fields is of the kind that `wires` has for its number, if it has one."""
+    """Whether a message is whole and each of its fields is of the kind that `wires` has for its number, if it
+    has one.
+    """
     start, size = place
     rows, bad = fields(data, start, start + size)
     return bad < 0 and all(wires.get(number, wire) == wire for number, wire in rows[:256, :2].tolist())
@@ -130,7 +151,9 @@ def _of_plane(data: Bytes, start: int, size: int) -> _Evidence:
 
 
 def _is_part(data: Bytes, number: int, start: int, size: int) -> bool:
-    """Whether the fields of a line, of metadata or of a stat are of the kinds that they have there. Of large ones the first."""
+    """Whether the fields of a line, of metadata or of a stat are of the kinds that they have there. Of large
+    ones the first.
+    """
     rows, _ = fields(data, start, min(start + size, start + _MOST_BYTES))
     return all(_PARTS[number].get(field, wire) == wire for field, wire in rows[:_MOST_PARTS, :2].tolist())
 

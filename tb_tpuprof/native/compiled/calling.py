@@ -12,7 +12,11 @@ MIX = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
 MIX_AGAIN = cython.declare(uint64_t, 0xC2B2AE3D27D4EB4F)
 
 
-def contexts(parent: cython.const[int32_t][::1], name: cython.const[int32_t][::1], mark: cython.const[uint16_t][::1] = None):
+def contexts(
+    parent: cython.const[int32_t][::1],
+    name: cython.const[int32_t][::1],
+    mark: cython.const[uint16_t][::1] = None,
+):
     """Number of each event's context, and the first event of each; see `plain_calling.contexts`."""
     n: int64_t = parent.shape[0]
     numbers = np.empty(n, np.int32)
@@ -262,8 +266,12 @@ def _open(
 Piece = cython.struct(start=int64_t, end=int64_t, limit=int64_t, step=int64_t, klass=int64_t)
 
 
-def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, time: int64_t[:, ::1], own: tuple = ()):
-    """Time in which each class is the highest that is on in each step, and the longest of each; see `plain_calling.charged`."""
+def charged(
+    events: tuple, order: cython.const[int64_t][::1], windows: tuple, time: int64_t[:, ::1], own: tuple = ()
+):
+    """Time in which each class is the highest that is on in each step, and the longest of each; see
+    `plain_calling.charged`.
+    """
     start: cython.const[int64_t][::1] = events[0]
     end: cython.const[int64_t][::1] = events[1]
     klass: cython.const[uint8_t][::1] = events[2]
@@ -296,7 +304,13 @@ def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, ti
             if has_own and (j == order.shape[0] or walk.begin < start[order[j]]):
                 s = step_of[walk.in_window]
                 k = min(cython.cast(int64_t, walk.of_code), n_classes - 1)
-                piece.start, piece.end, piece.limit, piece.step, piece.klass = walk.begin, walk.end, last[s], s, k
+                piece.start, piece.end, piece.limit, piece.step, piece.klass = (
+                    walk.begin,
+                    walk.end,
+                    last[s],
+                    s,
+                    k,
+                )
                 if _is_alone(on, s) and (j == order.shape[0] or walk.end <= start[order[j]]):
                     _put_alone(time, now, longest, cython.address(piece))
                 else:
@@ -306,7 +320,13 @@ def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, ti
                 i = order[j]
                 j += 1
                 k = min(cython.cast(int64_t, klass[i]), n_classes - 1)
-                piece.start, piece.end, piece.limit, piece.step, piece.klass = start[i], end[i], last[step[i]], step[i], k
+                piece.start, piece.end, piece.limit, piece.step, piece.klass = (
+                    start[i],
+                    end[i],
+                    last[step[i]],
+                    step[i],
+                    k,
+                )
                 _put(time, until, on, now, longest, cython.address(piece))
         for s in range(time.shape[0]):
             _advance(time, until, on, now, s, last[s])
@@ -338,7 +358,9 @@ def _put(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _put_alone(time: int64_t[:, ::1], now: int64_t[::1], longest: int64_t[:, ::1], piece: cython.pointer(Piece)) -> cython.void:
+def _put_alone(
+    time: int64_t[:, ::1], now: int64_t[::1], longest: int64_t[:, ::1], piece: cython.pointer(Piece)
+) -> cython.void:
     """The same of what nothing else overlaps: charged at once."""
     begin: int64_t = max(piece.start, now[piece.step])
     stop: int64_t = min(piece.end, piece.limit)
@@ -370,7 +392,12 @@ def _is_alone(on: uint64_t[:, ::1], s: int64_t) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def _advance(
-    time: int64_t[:, ::1], until: int64_t[:, ::1], on: uint64_t[:, ::1], now: int64_t[::1], s: int64_t, limit: int64_t
+    time: int64_t[:, ::1],
+    until: int64_t[:, ::1],
+    on: uint64_t[:, ::1],
+    now: int64_t[::1],
+    s: int64_t,
+    limit: int64_t,
 ) -> cython.void:
     """Charge a step's time up to a moment."""
     k: int64_t

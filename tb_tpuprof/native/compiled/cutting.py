@@ -18,7 +18,9 @@ HEADER_BYTES = cython.declare(int64_t, 20)  # of a tag and a size or number, at 
 @cython.final
 @cython.cclass
 class Cutter:
-    """Walks the line message that stands in a file from `position` to `end`; `position` moves along as it is fed."""
+    """Walks the line message that stands in a file from `position` to `end`; `position` moves along as it is
+    fed.
+    """
 
     position = cython.declare(int64_t, visibility="readonly")
     end = cython.declare(int64_t, visibility="readonly")
@@ -45,7 +47,8 @@ class Cutter:
         self.pieces = []
 
     def feed(self, window: cython.const[uint8_t][::1], base: int64_t):
-        """Walk on through the file's bytes from `base` on, as far as they hold whole headers. Returns whether the end is reached.
+        """Walk on through the file's bytes from `base` on, as far as they hold whole headers. Returns whether
+        the end is reached.
 
         `window` must hold the byte at `position`, and 20 more or all up to the end.
         """

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""XSpace's hot messages (XEvent, XStat) → columns. Compiled; reads hostile bytes: nothing is read outside of its message.
+"""XSpace's hot messages (XEvent, XStat) → columns. Compiled; reads hostile bytes: nothing is read outside of
+its message.
 
 An event or stat that is malformed is left out and counted. The twin is `ingest/xspace/protobuf.py`.
 """
@@ -26,8 +27,16 @@ Head = cython.struct(id=int64_t, offset=int64_t, duration=int64_t)
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _head(p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, limit: int64_t, head: cython.pointer(Head)) -> int64_t:
-    """Read id, offset and duration where an event begins with them in this order, as most do; the position behind what was read."""
+def _head(
+    p: cython.pointer(cython.const[uint8_t]),
+    pos: int64_t,
+    end: int64_t,
+    limit: int64_t,
+    head: cython.pointer(Head),
+) -> int64_t:
+    """Read id, offset and duration where an event begins with them in this order, as most do; the position
+    behind what was read.
+    """
     number: uint64_t = 0
     n: cython.int
     if limit - pos < 32 or p[pos] != 0x08:
@@ -54,10 +63,10 @@ def _head(p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, 
 class Decoder:
     """Reads pieces of a file's lines, plane by plane, into columns of events and rows of stats.
 
-    `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
-    with room for all events. Several decoders may share them and read different pieces at the same time. Stats gather by key
-    (a number below `n_keys`) in chunks until `ingest/xspace/stat_columns.py` puts those of all decoders together; texts are copied
-    on the way.
+    `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4
+    GiB and more), with room for all events. Several decoders may share them and read different pieces at the
+    same time. Stats gather by key (a number below `n_keys`) in chunks until `ingest/xspace/stat_columns.py`
+    puts those of all decoders together; texts are copied on the way.
     """
 
     start: int64_t[::1]
@@ -107,7 +116,9 @@ class Decoder:
         self.wide_position = np.empty(0, np.uint64)
 
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
-        """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata → its name's string."""
+        """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata →
+        its name's string.
+        """
         self.events_by_id = events_by_id
         self.stats_by_id = stats_by_id
         self.names_by_id = names_by_id
@@ -135,12 +146,14 @@ class Decoder:
         first: int64_t,
         count: int64_t,
     ):
-        """Put the events that stand between two positions of the file, at most `count`, into the rows from `first` on.
+        """Put the events that stand between two positions of the file, at most `count`, into the rows from
+        `first` on.
 
-        `window` holds the file's bytes from `base` on, all of the piece among them. Returns (number of events, whether they are
-        sorted by start, -duration).
+        `window` holds the file's bytes from `base` on, all of the piece among them. Returns (number of
+        events, whether they are sorted by start, -duration).
 
-        Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row begins at AGGREGATE_START - occurrences.
+        Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row begins at
+        AGGREGATE_START - occurrences.
         """
         in_order: cython.bint = True
         status: cython.int = 0
@@ -175,7 +188,9 @@ class Decoder:
                 row = self.n_events
                 if row > first and (
                     self.start[row] < self.start[row - 1]
-                    or (self.start[row] == self.start[row - 1] and self.duration[row] > self.duration[row - 1])
+                    or (
+                        self.start[row] == self.start[row - 1] and self.duration[row] > self.duration[row - 1]
+                    )
                 ):
                     in_order = False
                 self.n_events += 1
@@ -187,7 +202,12 @@ class Decoder:
     @cython.nogil
     @cython.exceptval(check=False)
     def read_event(
-        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, at: int64_t, line_start: int64_t
+        self,
+        p: cython.pointer(cython.const[uint8_t]),
+        pos: int64_t,
+        end: int64_t,
+        at: int64_t,
+        line_start: int64_t,
     ) -> cython.int:
         """Read one XEvent into row n_events: 0 read, -1 malformed or empty, -2 out of memory."""
         row: int64_t = self.n_events
@@ -205,7 +225,9 @@ class Decoder:
                 has_stats = True
                 pos = after
                 continue
-            if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:  # a small stat, as most further fields are
+            if (
+                end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80
+            ):  # a small stat, as most further fields are
                 after = pos + 2 + p[pos + 1]
                 status = self.read_stat(p, pos + 2, after, row) if after <= end else -1
                 if status < 0:
@@ -247,7 +269,9 @@ class Decoder:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def take_back(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.void:
+    def take_back(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
+    ) -> cython.void:
         """Strike out the stats of an event that proved to be malformed: those in front of the damage."""
         field: Field
         number: Field
@@ -289,8 +313,11 @@ class Decoder:
     @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def read_expected(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> int64_t:
-        """Read the stat at `pos` where it is the number that came next the last time, and append it where that takes no thought.
+    def read_expected(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
+    ) -> int64_t:
+        """Read the stat at `pos` where it is the number that came next the last time, and append it where
+        that takes no thought.
 
         The position behind it, or -1 where nothing is done.
         """
@@ -325,12 +352,16 @@ class Decoder:
     @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def put_stat(self, slot: cython.pointer(Slot), kind: cython.int, value: int64_t, owner: int64_t) -> cython.void:
+    def put_stat(
+        self, slot: cython.pointer(Slot), kind: cython.int, value: int64_t, owner: int64_t
+    ) -> cython.void:
         """Append to a chunk that has room for it."""
         if slot.kind:
             cython.cast(cython.pointer(int64_t), slot.memory)[slot.n] = value
         else:
-            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(value, cython.cast(int32_t, owner), kind)
+            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(
+                value, cython.cast(int32_t, owner), kind
+            )
         slot.n += 1
         self.last = slot
 
@@ -338,15 +369,23 @@ class Decoder:
     @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.int:
-        """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
+    def read_stat(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
+    ) -> cython.int:
+        """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out
+        of memory.
+        """
         number: uint64_t = 0
         key: int32_t
         at: int64_t = -1
         if pos < end and p[pos] == 0x08:  # most are an id and a number, in this order
             at = varint(p, pos + 1, end, self.limit, cython.address(number))
         if 0 < at < end:
-            key = self.small_stats[number] if number < self.n_small else self.stats_by_id.find(cython.cast(int64_t, number))
+            key = (
+                self.small_stats[number]
+                if number < self.n_small
+                else self.stats_by_id.find(cython.cast(int64_t, number))
+            )
             if key < 0 or self.read_number(p, pos, at, end, key, owner):
                 return 0
         return self.read_any_stat(p, pos, end, owner)
@@ -356,9 +395,16 @@ class Decoder:
     @cython.nogil
     @cython.exceptval(check=False)
     def read_number(
-        self, p: cython.pointer(cython.const[uint8_t]), start: int64_t, pos: int64_t, end: int64_t, key: int32_t, owner: int64_t
+        self,
+        p: cython.pointer(cython.const[uint8_t]),
+        start: int64_t,
+        pos: int64_t,
+        end: int64_t,
+        key: int32_t,
+        owner: int64_t,
     ) -> cython.bint:
-        """Append the number whose tag stands at `pos`, of the stat at `start`; returns whether that was all there is to do.
+        """Append the number whose tag stands at `pos`, of the stat at `start`; returns whether that was all
+        there is to do.
 
         Where it was not (a value of another kind, a full chunk, something behind the number) nothing is done.
         """
@@ -388,13 +434,26 @@ class Decoder:
     @cython.nogil
     @cython.exceptval(check=False)
     def expect(
-        self, slot: cython.pointer(Slot), p: cython.pointer(cython.const[uint8_t]), start: int64_t, pos: int64_t, end: int64_t
+        self,
+        slot: cython.pointer(Slot),
+        p: cython.pointer(cython.const[uint8_t]),
+        start: int64_t,
+        pos: int64_t,
+        end: int64_t,
     ) -> cython.void:
-        """Remember what the stat at `start` begins with, whose number's tag stands at `pos`, and that it came after the last one."""
+        """Remember what the stat at `start` begins with, whose number's tag stands at `pos`, and that it came
+        after the last one.
+        """
         head: int64_t = pos - start + 3  # with the tag and the size before it, and the number's own tag
         self.low = min(self.low, slot - self.slots)
         self.high = max(self.high, slot - self.slots + 1)
-        if head > 6 or start < 2 or self.limit - start < 6 or p[start - 2] != 0x22 or p[start - 1] != end - start:
+        if (
+            head > 6
+            or start < 2
+            or self.limit - start < 6
+            or p[start - 2] != 0x22
+            or p[start - 1] != end - start
+        ):
             return
         slot.head = head
         slot.told = p[pos] >> 3
@@ -406,7 +465,9 @@ class Decoder:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def read_any_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.int:
+    def read_any_stat(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
+    ) -> cython.int:
         """The same, whatever the fields and their order."""
         id_: int64_t = 0
         key: int32_t
@@ -440,7 +501,11 @@ class Decoder:
             if value < 0:
                 return 0
         elif kind == 5 or kind == 6:
-            value = self.stats.add_text(p + value, size) if kind == 5 else self.stats.add_span(value + self.base, size)
+            value = (
+                self.stats.add_text(p + value, size)
+                if kind == 5
+                else self.stats.add_span(value + self.base, size)
+            )
             if value < 0:
                 return -2
         return self.stats.append(key, owner, kind, value)
@@ -453,7 +518,9 @@ class Decoder:
         owners: cython.const[int32_t][::1],
         number: int64_t,
     ):
-        """Stats in field `number` of many messages, each of one owner; 0: the messages are stats. Malformed ones count as left out."""
+        """Stats in field `number` of many messages, each of one owner; 0: the messages are stats. Malformed
+        ones count as left out.
+        """
         pos: int64_t
         end: int64_t
         i: int64_t

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What the decoder asks and tells for every event and stat: ids → rows of tables, stats → chunks by key. `gathering.pxd` declares it."""
+"""What the decoder asks and tells for every event and stat: ids → rows of tables, stats → chunks by key.
+`gathering.pxd` declares it.
+"""
 
 import cython
 import numpy as np
@@ -56,7 +58,9 @@ class IdMap:
 @cython.final
 @cython.cclass
 class Gathered:
-    """Stats by key (a number below `n_keys`), in chunks until `ingest/xspace/stat_columns.py` puts them together; texts are copied."""
+    """Stats by key (a number below `n_keys`), in chunks until `ingest/xspace/stat_columns.py` puts them
+    together; texts are copied.
+    """
 
     def __cinit__(self, n_keys: int64_t):
         self.slots = cython.cast(cython.pointer(Slot), calloc(max(n_keys, 1), cython.sizeof(Slot)))
@@ -73,7 +77,9 @@ class Gathered:
     def append(self, key: int32_t, owner: int64_t, kind: cython.int, value: int64_t) -> cython.int:
         """Append to the stats; 0, or -2 where memory is out."""
         slot: cython.pointer(Slot) = self.slots + key
-        if slot.n == slot.room or (slot.kind and slot.n and (kind != slot.kind or owner != slot.first + slot.n)):
+        if slot.n == slot.room or (
+            slot.kind and slot.n and (kind != slot.kind or owner != slot.first + slot.n)
+        ):
             if 2 * slot.n >= slot.room:
                 with cython.gil:
                     if not self.add_chunk(key):
@@ -86,7 +92,9 @@ class Gathered:
         if slot.kind:
             cython.cast(cython.pointer(int64_t), slot.memory)[slot.n] = value
         else:
-            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(value, cython.cast(int32_t, owner), kind)
+            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(
+                value, cython.cast(int32_t, owner), kind
+            )
         slot.n += 1
         return 0
 
@@ -94,7 +102,9 @@ class Gathered:
         """Strike out the last stats of a key as far as they are this owner's."""
         slot: cython.pointer(Slot) = self.slots + key
         while slot.n > 0 and owner == (
-            slot.first + slot.n - 1 if slot.kind else cython.cast(cython.pointer(StatRow), slot.memory)[slot.n - 1].owner
+            slot.first + slot.n - 1
+            if slot.kind
+            else cython.cast(cython.pointer(StatRow), slot.memory)[slot.n - 1].owner
         ):
             slot.n -= 1
         if slot.n == 0:
@@ -122,7 +132,9 @@ class Gathered:
         while i > 0:
             i -= 1
             value = cython.cast(cython.pointer(int64_t), slot.memory)[i]
-            cython.cast(cython.pointer(StatRow), slot.memory)[i] = StatRow(value, cython.cast(int32_t, slot.first + i), slot.kind)
+            cython.cast(cython.pointer(StatRow), slot.memory)[i] = StatRow(
+                value, cython.cast(int32_t, slot.first + i), slot.kind
+            )
         slot.kind = 0
         slot.room //= 2
 
@@ -180,7 +192,8 @@ class Gathered:
         return True
 
     def text_spans(self):
-        """The texts that stood within the stats: (all of them end to end uint8[n], where each begins, its size int64[k]).
+        """The texts that stood within the stats: (all of them end to end uint8[n], where each begins, its
+        size int64[k]).
 
         Row k is span k of the stats; what is no text is empty.
         """
@@ -208,7 +221,8 @@ class Gathered:
         return sorted(self.chunks)
 
     def take_chunks(self, key: int):
-        """The stats of a key as chunks, as `put` takes them: (memory, how many, first owner, kind); they are let go of here.
+        """The stats of a key as chunks, as `put` takes them: (memory, how many, first owner, kind); they are
+        let go of here.
 
         Kind 0: the memory holds rows; else values alone, of owners that follow one another.
         """
@@ -216,8 +230,17 @@ class Gathered:
         *full, last = self.chunks.pop(key)
         return [*full, (last[0], slot.n, slot.first, slot.kind)]
 
-    def put(self, chunk: tuple, at: int64_t, columns, names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
-        """Write a chunk's stats to the columns owner, kind, value and size from row `at` on; `texts`: the strings of all spans."""
+    def put(
+        self,
+        chunk: tuple,
+        at: int64_t,
+        columns,
+        names: cython.const[int32_t][::1],
+        texts: cython.const[int32_t][::1],
+    ):
+        """Write a chunk's stats to the columns owner, kind, value and size from row `at` on; `texts`: the
+        strings of all spans.
+        """
         owner: int32_t[::1]
         kind: uint8_t[::1]
         value: int64_t[::1]
@@ -252,7 +275,9 @@ class Gathered:
 @cython.final
 @cython.cclass
 class Values:
-    """The chunks of a key that hold values alone, in the order of owners, to be looked into where they stand."""
+    """The chunks of a key that hold values alone, in the order of owners, to be looked into where
+    they stand.
+    """
 
     chunks: list
     places: int64_t[:, ::1]  # where each chunk's memory is, its first owner, how many
@@ -292,6 +317,8 @@ class Values:
                     else:
                         hi = mid
                 if lo > 0 and rows[i] - place[lo - 1, 1] < place[lo - 1, 2]:
-                    value[i] = cython.cast(cython.pointer(int64_t), place[lo - 1, 0])[rows[i] - place[lo - 1, 1]]
+                    value[i] = cython.cast(cython.pointer(int64_t), place[lo - 1, 0])[
+                        rows[i] - place[lo - 1, 1]
+                    ]
                     is_there[i] = 1
         return values, there

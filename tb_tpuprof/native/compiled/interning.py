@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Byte strings scattered over a file → one id per distinct string, or all of them end to end. Compiled; the twin is a dict."""
+"""Byte strings scattered over a file → one id per distinct string, or all of them end to end. Compiled; the
+twin is a dict.
+"""
 
 import cython
 import numpy as np
@@ -14,7 +16,9 @@ from tb_tpuprof.native.memory import new_array
 @cython.nogil
 @cython.exceptval(check=False)
 def _hash(p: cython.pointer(cython.const[uint8_t]), size: int64_t, seed: uint64_t) -> uint64_t:
-    """Multiply and mix eight bytes at a time. The seed differs between processes, so that a file cannot aim at collisions."""
+    """Multiply and mix eight bytes at a time. The seed differs between processes, so that a file cannot aim
+    at collisions.
+    """
     prime: uint64_t = 0xFF51AFD7ED558CCD
     x: uint64_t = seed ^ (cython.cast(uint64_t, size) * prime)
     word: uint64_t
@@ -37,7 +41,8 @@ def intern(
     sizes: cython.const[int64_t][::1],
     seed: uint64_t,
 ):
-    """Give equal byte strings equal ids: (ids int32[n], first int64[k]: an index of each distinct string, in order of id).
+    """Give equal byte strings equal ids: (ids int32[n], first int64[k]: an index of each distinct string, in
+    order of id).
 
     Raises ValueError where a span lies outside of the data.
     """
@@ -73,7 +78,11 @@ def intern(
             slot = cython.cast(int64_t, x & cython.cast(uint64_t, slots - 1))
             while t[slot] >= 0:
                 j = f[t[slot]]
-                if h[t[slot]] == x and sizes[j] == sizes[i] and memcmp(p + starts[j], p + starts[i], sizes[i]) == 0:
+                if (
+                    h[t[slot]] == x
+                    and sizes[j] == sizes[i]
+                    and memcmp(p + starts[j], p + starts[i], sizes[i]) == 0
+                ):
                     break
                 slot = (slot + 1) & (slots - 1)
             if t[slot] < 0:
@@ -113,7 +122,14 @@ def alike(
             a = starts[i]
             b = known_starts[rows[i]]
             size = sizes[i]
-            if size != known_sizes[rows[i]] or a < 0 or b < 0 or size < 0 or size > limit - a or size > limit - b:
+            if (
+                size != known_sizes[rows[i]]
+                or a < 0
+                or b < 0
+                or size < 0
+                or size > limit - a
+                or size > limit - b
+            ):
                 continue
             out[i] = size == 0 or memcmp(p + a, p + b, size) == 0
     return found.view(np.bool_)
@@ -124,7 +140,9 @@ def joined(
     starts: cython.const[int64_t][::1],
     sizes: cython.const[int64_t][::1],
 ):
-    """The byte strings end to end: (uint8[sum of sizes], offsets int64[n + 1]). Raises ValueError where a span lies outside of the data."""
+    """The byte strings end to end: (uint8[sum of sizes], offsets int64[n + 1]). Raises ValueError where a
+    span lies outside of the data.
+    """
     n: int64_t = starts.shape[0]
     limit: int64_t = data.shape[0]
     offsets = np.zeros(n + 1, np.int64)

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Sweeps over intervals that are sorted by start: nesting, drawing depth, flooding. Compiled; twins in `plain_intervals.py`."""
+"""Sweeps over intervals that are sorted by start: nesting, drawing depth, flooding. Compiled; twins in
+`plain_intervals.py`.
+"""
 
 import cython
 import numpy as np
@@ -145,13 +147,17 @@ def lanes(
     line_offsets: cython.const[int64_t][::1],
     depth: uint16_t[::1],
 ):
-    """Drawing depth of each event of some lines, below whatever contains it, into `depth`; see `plain_intervals.lanes`."""
+    """Drawing depth of each event of some lines, below whatever contains it, into `depth`; see
+    `plain_intervals.lanes`.
+    """
     n: int64_t = line_offsets[line_offsets.shape[0] - 1] - line_offsets[0]
     n_depths = np.zeros(line_offsets.shape[0] - 1, np.int32)
     counts: int32_t[::1] = n_depths
     room = np.empty(n, np.int64)  # costs nothing beyond what is written
     sizes: int64_t[::1] = room
-    ends = np.full(MAX_DEPTH + 1, NEVER, np.int64)  # of the open events; around the outermost lies what never ends
+    ends = np.full(
+        MAX_DEPTH + 1, NEVER, np.int64
+    )  # of the open events; around the outermost lies what never ends
     ends_view: int64_t[::1] = ends
     last: cython.pointer(int64_t) = cython.address(ends_view[1])
     line: int64_t
@@ -163,7 +169,9 @@ def lanes(
     free_depth: cython.int
     top: cython.int
     used: cython.int
-    nested: cython.int  # as many of the open events, from the outermost on, each end no later than the one around them
+    nested: (
+        cython.int
+    )  # as many of the open events, from the outermost on, each end no later than the one around them
     with cython.nogil:
         for line in range(line_offsets.shape[0] - 1):
             used = 0

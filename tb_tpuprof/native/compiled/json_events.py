@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Chrome trace JSON → rows of events and of their wanted arguments, in one pass over the bytes. Compiled; reads hostile bytes.
+"""Chrome trace JSON → rows of events and of their wanted arguments, in one pass over the bytes. Compiled;
+reads hostile bytes.
 
 What an event holds beyond its row stays in the file, at the row's `at`. The twin is `plain_json_events.py`.
 """
@@ -21,15 +22,35 @@ from cython.cimports.tb_tpuprof.native.compiled.json_lex import (
 from cython.cimports.tb_tpuprof.native.compiled.texts import Texts
 
 EventRow = cython.struct(
-    at=int64_t, us=int64_t, duration_ps=int64_t, id=int64_t, rest_ps=int32_t, name=int32_t, cat=int32_t, pid=int32_t, tid=int32_t,
-    phase=uint8_t, scope=uint8_t, flags=uint8_t, unused=uint8_t,
-)  # fmt: skip
+    at=int64_t,
+    us=int64_t,
+    duration_ps=int64_t,
+    id=int64_t,
+    rest_ps=int32_t,
+    name=int32_t,
+    cat=int32_t,
+    pid=int32_t,
+    tid=int32_t,
+    phase=uint8_t,
+    scope=uint8_t,
+    flags=uint8_t,
+    unused=uint8_t,
+)
 ValueRow = cython.struct(value=int64_t, event=int32_t, key=int32_t, kind=int32_t, unused=int32_t)
 Extra = cython.struct(args=int64_t, bind=int64_t, scope=uint64_t)
 
 CHUNK = cython.declare(int64_t, 1 << 16)
 FAR = cython.declare(int64_t, 1 << 61)
-HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HAS_ARGS = 1, 2, 4, 8, 16, 32, 64, 128
+HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HAS_ARGS = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+    128,
+)
 KINDS = {"double": 2, "uint": 3, "int": 4, "text": 5, "bind": 9}
 MAX_ARRAY_TEXT = cython.declare(int64_t, 256)
 
@@ -37,7 +58,9 @@ MAX_ARRAY_TEXT = cython.declare(int64_t, 256)
 @cython.final
 @cython.cclass
 class Scanner:
-    """One pass over a file. `events` and `values` are structured arrays; see `scan` in the twin for what they hold."""
+    """One pass over a file. `events` and `values` are structured arrays; see `scan` in the twin for what they
+    hold.
+    """
 
     data: cython.const[uint8_t][::1]
     p: cython.pointer(cython.const[uint8_t])
@@ -86,15 +109,22 @@ class Scanner:
         text: bytes
         for text in self.hot:
             self.hot_sizes[text[0]] |= cython.cast(uint64_t, 1) << min(len(text), 63)
-            self.texts.add(cython.cast(cython.pointer(cython.const[uint8_t]), cython.cast(cython.p_char, text)), len(text))
+            self.texts.add(
+                cython.cast(cython.pointer(cython.const[uint8_t]), cython.cast(cython.p_char, text)),
+                len(text),
+            )
         name: bytes = b"(bind)"
         self.hot.append(name)
-        self.texts.add(cython.cast(cython.pointer(cython.const[uint8_t]), cython.cast(cython.p_char, name)), len(name))
+        self.texts.add(
+            cython.cast(cython.pointer(cython.const[uint8_t]), cython.cast(cython.p_char, name)), len(name)
+        )
 
     def scan(self):
         """Read the whole file. `bad` is where it is damaged or cut off, else -1."""
         p = self.p
-        pos: int64_t = space(p, 3 if self.limit >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0 else 0, self.limit)
+        pos: int64_t = space(
+            p, 3 if self.limit >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0 else 0, self.limit
+        )
         if pos < self.limit and p[pos] == 91:  # [
             self.is_open = self.read_array(pos + 1) == -3
         elif pos < self.limit and p[pos] == 123:  # {
@@ -125,7 +155,9 @@ class Scanner:
                 return
             start = space(p, pos + 1, self.limit)
             is_samples: cython.bint = end - key == 7 and memcmp(p + key, b"samples", 7) == 0
-            is_events: cython.bint = is_samples or (end - key == 11 and memcmp(p + key, b"traceEvents", 11) == 0)
+            is_events: cython.bint = is_samples or (
+                end - key == 11 and memcmp(p + key, b"traceEvents", 11) == 0
+            )
             if start < self.limit and p[start] == 91 and is_events:
                 self.bad = -1
                 self.blank.phase = 80 if is_samples else 0
@@ -141,7 +173,9 @@ class Scanner:
 
     @cython.cfunc
     def read_array(self, pos: int64_t) -> int64_t:
-        """The events from pos to the closing bracket; behind it, or -1 where an event is damaged, or -3 where the file ends before."""
+        """The events from pos to the closing bracket; behind it, or -1 where an event is damaged, or -3 where
+        the file ends before.
+        """
         p = self.p
         status: int64_t = 0
         n_values: int64_t
@@ -235,7 +269,13 @@ class Scanner:
     @cython.nogil
     @cython.exceptval(check=False)
     def read_field(
-        self, key: int64_t, size: int64_t, start: int64_t, end: int64_t, row: cython.pointer(EventRow), extra: cython.pointer(Extra)
+        self,
+        key: int64_t,
+        size: int64_t,
+        start: int64_t,
+        end: int64_t,
+        row: cython.pointer(EventRow),
+        extra: cython.pointer(Extra),
     ) -> cython.void:
         """Put one member of an event, its value at p[start:end], into its row."""
         p = self.p
@@ -249,7 +289,9 @@ class Scanner:
                 row.phase = p[start] if end == start + 1 else 63
             elif memcmp(p + key, b"ts", 2) == 0:
                 row.flags &= 255 - 1
-                row.flags |= read_time(p + start, end - start, cython.address(row.us), cython.address(row.rest_ps))
+                row.flags |= read_time(
+                    p + start, end - start, cython.address(row.us), cython.address(row.rest_ps)
+                )
             elif memcmp(p + key, b"bp", 2) == 0:
                 row.flags |= 4 if end == start + 1 and p[start] == 101 else 0
             elif memcmp(p + key, b"id", 2) == 0:
@@ -396,7 +438,9 @@ class Scanner:
     @cython.nogil
     @cython.exceptval(check=False)
     def put_value(self, key: int32_t, kind: cython.int, value: int64_t) -> cython.void:
-        """Append a value of the event that is being read. A chunk is made when it is first needed, also after going back."""
+        """Append a value of the event that is being read. A chunk is made when it is first needed, also after
+        going back.
+        """
         at: int64_t = self.n_values % CHUNK
         if self.n_values // CHUNK != self.opened:
             with cython.gil:
@@ -438,8 +482,25 @@ class Scanner:
         kind = np.dtype([(n, np.int64) for n in ("at", "us", "duration_ps", "id")]
                         + [(n, np.int32) for n in ("rest_ps", "name", "cat", "pid", "tid")]
                         + [(n, np.uint8) for n in ("phase", "scope", "flags", "unused")])  # fmt: skip
-        return _columns(self.event_chunks, kind, self.n_events, ("at", "us", "duration_ps", "id", "rest_ps", "name", "cat", "pid", "tid",
-                                                                 "phase", "scope", "flags"))  # fmt: skip
+        return _columns(
+            self.event_chunks,
+            kind,
+            self.n_events,
+            (
+                "at",
+                "us",
+                "duration_ps",
+                "id",
+                "rest_ps",
+                "name",
+                "cat",
+                "pid",
+                "tid",
+                "phase",
+                "scope",
+                "flags",
+            ),
+        )
 
     def take_values(self):
         """The values of wanted arguments as columns: value, event, key, kind."""
@@ -447,7 +508,9 @@ class Scanner:
         return _columns(self.value_chunks, kind, self.n_values, ("value", "event", "key", "kind"))
 
     def take_texts(self):
-        """All distinct strings as they stand in the file: (blob, offsets). Those of `hot` come first, in its order, then `(bind)`."""
+        """All distinct strings as they stand in the file: (blob, offsets). Those of `hot` come first, in its
+        order, then `(bind)`.
+        """
         return self.texts.all()
 
 
@@ -468,6 +531,12 @@ def scan(data, hot, seed):
     scanner.scan()
     blob, offsets = scanner.take_texts()
     return {
-        "events": scanner.take_events(), "values": scanner.take_values(), "blob": blob, "offsets": offsets, "members": scanner.members,
-        "bad": scanner.bad, "is_open": bool(scanner.is_open), "n_others": scanner.n_others,
-    }  # fmt: skip
+        "events": scanner.take_events(),
+        "values": scanner.take_values(),
+        "blob": blob,
+        "offsets": offsets,
+        "members": scanner.members,
+        "bad": scanner.bad,
+        "is_open": bool(scanner.is_open),
+        "n_others": scanner.n_others,
+    }

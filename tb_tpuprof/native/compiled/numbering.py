@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Values → their distinct ones, and which of these each is; rows → groups of equal values. Compiled; twins in `plain_numbering.py`."""
+"""Values → their distinct ones, and which of these each is; rows → groups of equal values. Compiled; twins in
+`plain_numbering.py`.
+"""
 
 import cython
 import numpy as np
@@ -154,4 +156,8 @@ def split(code: cython.const[int32_t][::1], values: cython.const[Whole][::1]):
                 first[m] = i
                 m += 1
             out[i] = slots[at]
-    return (parted, first_rows[:m].copy()) if budget >= 0 else plain_numbering.split(np.asarray(code), np.asarray(values))
+    return (
+        (parted, first_rows[:m].copy())
+        if budget >= 0
+        else plain_numbering.split(np.asarray(code), np.asarray(values))
+    )

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns for the screen: boxes with what they look like, numbers in few bytes, compressed, or as text; see `plain_packing.py`."""
+"""Columns for the screen: boxes with what they look like, numbers in few bytes, compressed, or as text; see
+`plain_packing.py`.
+"""
 
 import cython
 import numpy as np
@@ -11,7 +13,15 @@ from cython.cimports.tb_tpuprof.native.compiled.decimal import LOWEST, MOST_CHAR
 from cython.cimports.tb_tpuprof.native.compiled.deflate import Writer, deflate_all, deflated_room
 from cython.cimports.tb_tpuprof.native.compiled.prefetch import prefetch
 
-Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
+Box = cython.struct(
+    start=int64_t,
+    duration=int64_t,
+    longest=int64_t,
+    row=int32_t,
+    event=int32_t,
+    n_merged=int32_t,
+    unused=int32_t,
+)
 Listed = cython.fused_type(int64_t, cython.double)
 KEEP = cython.declare(uint8_t, 255)
 DIGITS = cython.declare(cython.int, 10)
@@ -111,7 +121,9 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def number_at(values: cython.pointer(cython.const[int64_t]), i: int64_t, is_delta: cython.bint, base: int64_t) -> int64_t:
+def number_at(
+    values: cython.pointer(cython.const[int64_t]), i: int64_t, is_delta: cython.bint, base: int64_t
+) -> int64_t:
     """What is packed of value i: what it is more than the one before, or than the base."""
     if not is_delta:
         return values[i] - base
@@ -130,7 +142,9 @@ def in_planes(
     base: int64_t,
     scale: int64_t,
 ) -> cython.void:
-    """Byte k of number i, divided by a scale that divides all, goes to out[k * n + i]; a few numbers at a time, for all planes."""
+    """Byte k of number i, divided by a scale that divides all, goes to out[k * n + i]; a few numbers at a
+    time, for all planes.
+    """
     numbers: int64_t[512]
     words: uint32_t[512]
     half: cython.int
@@ -186,7 +200,9 @@ def deflated(data: cython.const[uint8_t][::1]):
 @cython.nogil
 @cython.exceptval(check=False)
 def pair_of(begin: int64_t, pair_ps: int64_t, pixel_ps: int64_t) -> int64_t:
-    """Start of the two pixels that something begins in: mostly those of what came before, or the next ones."""
+    """Start of the two pixels that something begins in: mostly those of what came before, or the
+    next ones.
+    """
     if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
         pair_ps += 2 * pixel_ps
         if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
@@ -205,7 +221,9 @@ def rounded(value: int64_t) -> int64_t:
 
 
 def _powers_of_ten():
-    """10^LOWEST … 10^324, each as 128 bits of which the highest is set, rounded up: two words, the high one first."""
+    """10^LOWEST … 10^324, each as 128 bits of which the highest is set, rounded up: two words, the high one
+    first.
+    """
     words = []
     for e in range(LOWEST, 325):
         above, below = (10**e, 1) if e >= 0 else (1, 10**-e)
@@ -283,7 +301,9 @@ class Looks:
         if n == 0:
             return
         raw: cython.const[uint8_t][::1] = boxes.view(np.uint8)
-        box: cython.pointer(cython.const[Box]) = cython.cast(cython.pointer(cython.const[Box]), cython.address(raw[0]))
+        box: cython.pointer(cython.const[Box]) = cython.cast(
+            cython.pointer(cython.const[Box]), cython.address(raw[0])
+        )
         longs: int64_t[:, :] = columns[0]
         ints: int32_t[:, :] = columns[1]
         families: uint8_t[:] = columns[2]
@@ -322,7 +342,9 @@ class Looks:
                 if box[i].n_merged > 1:
                     begin = max(begin, 0)
                     pair_ps = pair_of(begin, pair_ps, pixel_ps)
-                    begin = pair_ps + pixel_ps * (begin >= pair_ps + pixel_ps)  # which is hard to foresee: no branches
+                    begin = pair_ps + pixel_ps * (
+                        begin >= pair_ps + pixel_ps
+                    )  # which is hard to foresee: no branches
                     end = pair_ps + pixel_ps * ((end > pair_ps) + (end > pair_ps + pixel_ps))
                     longest = rounded(box[i].longest)
                 longs[0, i] = line + line_shift

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Begins and ends, allocations and deallocations → pairs. Compiled; the twin is `plain_pairing.py`, which says what the functions do."""
+"""Begins and ends, allocations and deallocations → pairs. Compiled; the twin is `plain_pairing.py`, which
+says what the functions do.
+"""
 
 import cython
 import numpy as np
@@ -14,7 +16,9 @@ PROBES_EACH = cython.declare(int64_t, 16)
 NOWHERE = cython.declare(int64_t, plain_pairing.NOWHERE)
 
 
-def pair_up(key: cython.const[int32_t][::1], kind: cython.const[uint8_t][::1], name: cython.const[int32_t][::1]):
+def pair_up(
+    key: cython.const[int32_t][::1], kind: cython.const[uint8_t][::1], name: cython.const[int32_t][::1]
+):
     """See the twin."""
     n: int64_t = key.shape[0]
     partners = np.full(n, -1, np.int32)
@@ -134,7 +138,11 @@ class _Live:
         self.event[at] = -1
 
 
-def tie(first: cython.const[int64_t][::1], is_allocation: cython.const[uint8_t][::1], address: cython.const[int64_t][::1]):
+def tie(
+    first: cython.const[int64_t][::1],
+    is_allocation: cython.const[uint8_t][::1],
+    address: cython.const[int64_t][::1],
+):
     """Which event ends each allocation, and which allocation each deallocation ends; see the twin."""
     n: int64_t = address.shape[0]
     partners = np.empty(n, np.int32)

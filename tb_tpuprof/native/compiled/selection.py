@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Choosing events by their metadata, looking up what rows carry, each in one pass. Compiled; twins in `plain_selection.py`."""
+"""Choosing events by their metadata, looking up what rows carry, each in one pass. Compiled; twins in
+`plain_selection.py`.
+"""
 
 import cython
 import numpy as np
@@ -49,7 +51,9 @@ def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][
 
 
 @cython.cfunc
-def _put_rows(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][::1], out: Whole[::1]) -> int64_t:
+def _put_rows(
+    metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][::1], out: Whole[::1]
+) -> int64_t:
     n: int64_t = 0
     i: int64_t
     with cython.nogil:
@@ -66,7 +70,9 @@ def outermost(
     parent: cython.const[int32_t][::1],
     limit: cython.int,
 ):
-    """Events of a group and of a class below the limit that lie inside none of their group and of the same or a higher such class."""
+    """Events of a group and of a class below the limit that lie inside none of their group and of the same or
+    a higher such class.
+    """
     n: int64_t = klass.shape[0]
     room = np.empty(n, np.int64)  # costs nothing beyond what is written
     out: int64_t[::1] = room
@@ -77,13 +83,20 @@ def outermost(
         for i in range(n):
             if klass[i] < limit and group[i] >= 0:
                 above = parent[i]
-                if not (0 <= above < n and klass[above] < limit and klass[above] >= klass[i] and group[above] == group[i]):
+                if not (
+                    0 <= above < n
+                    and klass[above] < limit
+                    and klass[above] >= klass[i]
+                    and group[above] == group[i]
+                ):
                     out[n_found] = i
                     n_found += 1
     return room[:n_found].copy()
 
 
-def telling(ties: tuple, n_hubs: int64_t, above: cython.const[int32_t][::1], heads: cython.const[uint8_t][::1]):
+def telling(
+    ties: tuple, n_hubs: int64_t, above: cython.const[int32_t][::1], heads: cython.const[uint8_t][::1]
+):
     """Which hubs tie what does not lie beside one another anyway; see `plain_selection.telling`."""
     producer: cython.const[int32_t][::1] = ties[0]
     producer_hub: cython.const[int32_t][::1] = ties[1]
@@ -106,12 +119,18 @@ def telling(ties: tuple, n_hubs: int64_t, above: cython.const[int32_t][::1], hea
         for i in range(n_hubs):
             cause = made[i]
             effect = used[i]
-            kept[i] = cause < 0 or effect < 0 or not ((above[cause] == above[effect] and heads[cause] == 0) or above[effect] == cause)
+            kept[i] = (
+                cause < 0
+                or effect < 0
+                or not ((above[cause] == above[effect] and heads[cause] == 0) or above[effect] == cause)
+            )
     return found.view(np.bool_)
 
 
 def match(made: cython.const[int64_t][::1], used: cython.const[int64_t][::1], crowd: int64_t):
-    """Producers and consumers of equal keys; see `plain_selection.match`. None where the keys are too scattered to be counted."""
+    """Producers and consumers of equal keys; see `plain_selection.match`. None where the keys are too
+    scattered to be counted.
+    """
     low: int64_t = 2**62
     high: int64_t = -(2**62)
     i: int64_t
@@ -193,7 +212,12 @@ def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1],
     return room_at[:n].copy(), room_hub[:n].copy()
 
 
-def look_up(owner: cython.const[int32_t][::1], value: cython.const[int64_t][::1], rows: cython.const[Whole][::1], missing: int64_t):
+def look_up(
+    owner: cython.const[int32_t][::1],
+    value: cython.const[int64_t][::1],
+    rows: cython.const[Whole][::1],
+    missing: int64_t,
+):
     """The first value of each row; see `plain_selection.look_up`."""
     m: int64_t = owner.shape[0]
     n: int64_t = rows.shape[0]
@@ -227,7 +251,9 @@ def look_up(owner: cython.const[int32_t][::1], value: cython.const[int64_t][::1]
     return found
 
 
-def find_ids(ordered: cython.const[int64_t][::1], order: cython.const[int64_t][::1], ids: cython.const[int64_t][::1]):
+def find_ids(
+    ordered: cython.const[int64_t][::1], order: cython.const[int64_t][::1], ids: cython.const[int64_t][::1]
+):
     """The row of each id, -1 where there is none; see `plain_selection.find_ids`."""
     m: int64_t = ordered.shape[0]
     n: int64_t = ids.shape[0]
@@ -245,7 +271,11 @@ def find_ids(ordered: cython.const[int64_t][::1], order: cython.const[int64_t][:
                 continue
             # Where ids follow one another the next is as far from the last one found as their numbers differ.
             apart = cython.cast(int64_t, cython.cast(uint64_t, ids[i]) - cython.cast(uint64_t, ordered[at]))
-            if -at <= apart < m - at and ordered[at + apart] == ids[i] and (at + apart == 0 or ordered[at + apart - 1] < ids[i]):
+            if (
+                -at <= apart < m - at
+                and ordered[at + apart] == ids[i]
+                and (at + apart == 0 or ordered[at + apart - 1] < ids[i])
+            ):
                 at += apart
             else:
                 at = 0

@@ -11,12 +11,18 @@ FREE = cython.declare(int64_t, 1)
 SHARE = cython.declare(int64_t, 2)
 
 
-def by_start(start: cython.const[int64_t][::1], rows: cython.const[int32_t][::1], offsets: cython.const[int64_t][::1]):
-    """Order of the rows by start, where those of each line stand so already; see `plain_sequences.by_start`."""
+def by_start(
+    start: cython.const[int64_t][::1], rows: cython.const[int32_t][::1], offsets: cython.const[int64_t][::1]
+):
+    """Order of the rows by start, where those of each line stand so already; see
+    `plain_sequences.by_start`.
+    """
     order = np.empty(rows.shape[0], np.int32)
     out: int32_t[::1] = order
     following: int64_t[::1] = np.array(offsets)
-    heads: int64_t[::1] = np.flatnonzero(np.diff(offsets)).astype(np.int64)  # a heap of lines by their next row's start
+    heads: int64_t[::1] = np.flatnonzero(np.diff(offsets)).astype(
+        np.int64
+    )  # a heap of lines by their next row's start
     n: int64_t = heads.shape[0]
     i: int64_t
     line: int64_t
@@ -46,7 +52,9 @@ def _sift(
     i: int64_t,
     n: int64_t,
 ) -> cython.void:
-    """Let a line sink in the heap as far as others come before it: those that start earlier, and of equal ones the lower."""
+    """Let a line sink in the heap as far as others come before it: those that start earlier, and of equal
+    ones the lower.
+    """
     line: int64_t = heads[i]
     time: int64_t = start[rows[following[line]]]
     child: int64_t
@@ -68,7 +76,9 @@ def _sift(
 
 
 def in_order(start: cython.const[int64_t][::1], duration: cython.const[int64_t][::1]):
-    """Whether events stand by start, and of equal starts the longest first; see `plain_sequences.in_order`."""
+    """Whether events stand by start, and of equal starts the longest first; see
+    `plain_sequences.in_order`.
+    """
     i: int64_t
     good: cython.bint = True
     with cython.nogil:
@@ -79,7 +89,9 @@ def in_order(start: cython.const[int64_t][::1], duration: cython.const[int64_t][
     return good
 
 
-def n_runs(is_new: cython.const[uint8_t][::1], label: cython.const[int32_t][::1], keys: cython.const[int32_t][:, ::1]):
+def n_runs(
+    is_new: cython.const[uint8_t][::1], label: cython.const[int32_t][::1], keys: cython.const[int32_t][:, ::1]
+):
     """How many stretches `runs` will find."""
     n: int64_t = 0
     i: int64_t
@@ -171,7 +183,12 @@ def sequence(
     return starts, ends, news
 
 
-def replay(events: tuple, root: cython.const[int64_t][::1], size: cython.const[int64_t][::1], unpadded: cython.const[int64_t][::1]):
+def replay(
+    events: tuple,
+    root: cython.const[int64_t][::1],
+    size: cython.const[int64_t][::1],
+    unpadded: cython.const[int64_t][::1],
+):
     """What a heap holds as its events come one after the other; see `plain_sequences.replay`."""
     kind: cython.const[int64_t][::1] = events[0]
     buffer: cython.const[int32_t][::1] = events[1]

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Counting, finding and summing events by their metadata row, each in one pass. Compiled; twins in `plain_tallies.py`."""
+"""Counting, finding and summing events by their metadata row, each in one pass. Compiled; twins in
+`plain_tallies.py`.
+"""
 
 import cython
 import numpy as np
@@ -150,7 +152,10 @@ class _Totals:
             self.out[4, metadata] = max(self.out[4, metadata], high - low)
         if self.top == self.room:
             room: int64_t = self.room * 2 if self.room else 256
-            grown = cython.cast(cython.pointer(Open), realloc(self.stack, cython.cast(cython.size_t, room) * cython.sizeof(Open)))
+            grown = cython.cast(
+                cython.pointer(Open),
+                realloc(self.stack, cython.cast(cython.size_t, room) * cython.sizeof(Open)),
+            )
             if grown == cython.NULL:
                 return False
             self.stack = grown
@@ -172,7 +177,9 @@ def range_totals(
     depth_to: int64_t,
     n_metadata: int64_t,
 ):
-    """Count, clipped total, self time, shortest and longest by metadata row; see `plain_tallies.range_totals`."""
+    """Count, clipped total, self time, shortest and longest by metadata row; see
+    `plain_tallies.range_totals`.
+    """
     start: cython.const[int64_t][::1] = columns[0]
     duration: cython.const[int64_t][::1] = columns[1]
     metadata: cython.const[int32_t][::1] = columns[2]
@@ -202,8 +209,15 @@ def range_totals(
     return result
 
 
-def sums(code: cython.const[int32_t][::1], n_groups: int64_t, rows: cython.const[Whole][::1], duration: cython.const[int64_t][::1]):
-    """Count, total, least, most, the last row with the most and the first row, by group; see `plain_tallies.sums`."""
+def sums(
+    code: cython.const[int32_t][::1],
+    n_groups: int64_t,
+    rows: cython.const[Whole][::1],
+    duration: cython.const[int64_t][::1],
+):
+    """Count, total, least, most, the last row with the most and the first row, by group; see
+    `plain_tallies.sums`.
+    """
     result = np.zeros((6, n_groups), np.int64)
     out: int64_t[:, ::1] = result
     i: int64_t

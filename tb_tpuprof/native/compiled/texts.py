@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Distinct byte strings of a file and their ids, gathered one at a time. Compiled, for `json_events.py`; the twin's is a dict."""
+"""Distinct byte strings of a file and their ids, gathered one at a time. Compiled, for `json_events.py`; the
+twin's is a dict.
+"""
 
 import cython
 import numpy as np
@@ -39,7 +41,11 @@ class Texts:
         slot: uint64_t = x & mask
         k: int32_t = self.slots[slot]
         while k >= 0:
-            if self.texts[k].hash == x and self.texts[k].size == size and memcmp(self.texts[k].p, p, cython.cast(cython.size_t, size)) == 0:
+            if (
+                self.texts[k].hash == x
+                and self.texts[k].size == size
+                and memcmp(self.texts[k].p, p, cython.cast(cython.size_t, size)) == 0
+            ):
                 return k
             slot = (slot + 1) & mask
             k = self.slots[slot]
@@ -58,11 +64,16 @@ class Texts:
         n_slots: int64_t = max(self.n_slots * 2, 1024)
         if n_slots > MAX_SLOTS:
             return False
-        texts = cython.cast(cython.pointer(Text), realloc(self.texts, cython.cast(cython.size_t, n_slots // 2 + 1) * cython.sizeof(Text)))
+        texts = cython.cast(
+            cython.pointer(Text),
+            realloc(self.texts, cython.cast(cython.size_t, n_slots // 2 + 1) * cython.sizeof(Text)),
+        )
         if texts == cython.NULL:
             return False
         self.texts = texts
-        slots = cython.cast(cython.pointer(int32_t), malloc(cython.cast(cython.size_t, n_slots) * cython.sizeof(int32_t)))
+        slots = cython.cast(
+            cython.pointer(int32_t), malloc(cython.cast(cython.size_t, n_slots) * cython.sizeof(int32_t))
+        )
         if slots == cython.NULL:
             return False
         free(self.slots)
@@ -92,5 +103,9 @@ class Texts:
             with cython.nogil:
                 for i in range(self.n):
                     if self.texts[i].size:
-                        memcpy(cython.address(out[ends[i]]), self.texts[i].p, cython.cast(cython.size_t, self.texts[i].size))
+                        memcpy(
+                            cython.address(out[ends[i]]),
+                            self.texts[i].p,
+                            cython.cast(cython.size_t, self.texts[i].size),
+                        )
         return blob, offsets

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows of events → the boxes that a screen of a given width can show. Compiled; the twin is in `plain_timeline.py`."""
+"""Rows of events → the boxes that a screen of a given width can show. Compiled; the twin is in
+`plain_timeline.py`.
+"""
 
 import cython
 import numpy as np
@@ -8,7 +10,15 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.tb_tpuprof.native.compiled.prefetch import prefetch
 
-Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
+Box = cython.struct(
+    start=int64_t,
+    duration=int64_t,
+    longest=int64_t,
+    row=int32_t,
+    event=int32_t,
+    n_merged=int32_t,
+    unused=int32_t,
+)
 FAN_BITS = cython.declare(cython.int, 3)
 FAN = cython.declare(int64_t, 8)
 MAX_LEVELS = cython.declare(cython.int, 10)
@@ -38,7 +48,10 @@ class _Boxes:
     def append(self, box: Box) -> cython.bint:
         if self.n == self.room:
             room: int64_t = self.room * 2 if self.room else 4096
-            grown = cython.cast(cython.pointer(Box), realloc(self.items, cython.cast(cython.size_t, room) * cython.sizeof(Box)))
+            grown = cython.cast(
+                cython.pointer(Box),
+                realloc(self.items, cython.cast(cython.size_t, room) * cython.sizeof(Box)),
+            )
             if grown == cython.NULL:
                 return False
             self.items = grown
@@ -48,7 +61,9 @@ class _Boxes:
         return True
 
     def __getbuffer__(self, view: cython.pointer(Py_buffer), flags: cython.int):
-        PyBuffer_FillInfo(view, self, self.items, self.n * cython.cast(cython.Py_ssize_t, cython.sizeof(Box)), True, flags)
+        PyBuffer_FillInfo(
+            view, self, self.items, self.n * cython.cast(cython.Py_ssize_t, cython.sizeof(Box)), True, flags
+        )
 
     def array(self):
         """The boxes where they lie; nothing may be appended from then on."""
@@ -62,8 +77,8 @@ class _Boxes:
 class Rows:
     """Events by row, one row for each line and depth; see `plain_timeline.Rows`.
 
-    Runs of 8, 64, 512 … places of `order` keep their longest event, and those of 8 when their last one starts, so that what merges
-    into one box is looked at once:
+    Runs of 8, 64, 512 … places of `order` keep their longest event, and those of 8 when their last one
+    starts, so that what merges into one box is looked at once:
 
         level 1   |     0      |     1      |  …         8 places each
         level 0   e e e e e e e e e e e e e e e e …       order
@@ -99,11 +114,17 @@ class Rows:
         self.event_at = self.order
         self.row_at = self.offsets
 
-    def place(self, line_offsets: cython.const[int64_t][::1], first_rows: cython.const[int64_t][::1], depth: cython.const[uint16_t][::1]):
+    def place(
+        self,
+        line_offsets: cython.const[int64_t][::1],
+        first_rows: cython.const[int64_t][::1],
+        depth: cython.const[uint16_t][::1],
+    ):
         """Bring the events of some lines into rows; see `plain_timeline.Rows.place`.
 
-        Of each block of 8 places the longest event, the first of equals, and the last start are noted on the way. (A block that
-        holds the end of one row and the start of another is never looked at, nor is what two threads may have written there.)
+        Of each block of 8 places the longest event, the first of equals, and the last start are noted on the
+        way. (A block that holds the end of one row and the start of another is never looked at, nor is what
+        two threads may have written there.)
         """
         next_places = np.array(self.offsets)
         following: int64_t[::1] = next_places
@@ -163,7 +184,9 @@ class Rows:
                 self.longest[self.first_block[level] + block] = best
                 self.longest_event[self.first_block[level] + block] = best_event
 
-    def boxes(self, rows: cython.const[int32_t][::1], window_start: int64_t, window_end: int64_t, pixel_ps: int64_t):
+    def boxes(
+        self, rows: cython.const[int32_t][::1], window_start: int64_t, window_end: int64_t, pixel_ps: int64_t
+    ):
         """Boxes of the rows in the window; see `plain_timeline.Rows.boxes`."""
         boxes = _Boxes()
         pixel_ps = max(pixel_ps, 1)
@@ -180,7 +203,9 @@ class Rows:
         return boxes.array()
 
     def first_ending_after(self, rows: cython.const[int32_t][::1], time: int64_t):
-        """Place in `order` of each row's first event that ends after the time; see `plain_timeline.Rows.first_ending_after`."""
+        """Place in `order` of each row's first event that ends after the time; see
+        `plain_timeline.Rows.first_ending_after`.
+        """
         places = np.empty(rows.shape[0], np.int64)
         out: int64_t[::1] = places
         r: int64_t
@@ -229,7 +254,9 @@ class Rows:
     @cython.nogil
     @cython.exceptval(check=False)
     def first_after(self, row: int32_t, time: int64_t) -> int64_t:
-        """Position in `order` of the row's first event that ends after the time (an event without length counts as 1 ps)."""
+        """Position in `order` of the row's first event that ends after the time (an event without length
+        counts as 1 ps).
+        """
         lo: int64_t = self.row_at[row]
         hi: int64_t = self.row_at[row + 1]
         mid: int64_t
@@ -247,7 +274,9 @@ class Rows:
     @cython.nogil
     @cython.exceptval(check=False)
     def block_level(self, place: int64_t, last: int64_t, limit: int64_t, pixel_ps: int64_t) -> cython.int:
-        """Level (from 1) of the largest block at the place and before `last` of short events that start before the limit; 0 none."""
+        """Level (from 1) of the largest block at the place and before `last` of short events that start
+        before the limit; 0 none.
+        """
         level: cython.int = 0
         shift: cython.int = FAN_BITS
         while level < self.n_levels and (place & ((cython.cast(int64_t, 1) << shift) - 1)) == 0:
@@ -264,18 +293,28 @@ class Rows:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def row_boxes(self, boxes: _Boxes, row: int32_t, begin: int64_t, end: int64_t, pixel_ps: int64_t) -> cython.bint:
+    def row_boxes(
+        self, boxes: _Boxes, row: int32_t, begin: int64_t, end: int64_t, pixel_ps: int64_t
+    ) -> cython.bint:
         """Append the boxes of one row; False where memory is out."""
-        starts: cython.pointer(cython.const[int64_t]) = cython.address(self.start[0]) if self.start.shape[0] else cython.NULL
-        durations: cython.pointer(cython.const[int64_t]) = cython.address(self.duration[0]) if self.start.shape[0] else cython.NULL
-        order: cython.pointer(cython.const[int32_t]) = cython.address(self.event_at[0]) if self.event_at.shape[0] else cython.NULL
+        starts: cython.pointer(cython.const[int64_t]) = (
+            cython.address(self.start[0]) if self.start.shape[0] else cython.NULL
+        )
+        durations: cython.pointer(cython.const[int64_t]) = (
+            cython.address(self.duration[0]) if self.start.shape[0] else cython.NULL
+        )
+        order: cython.pointer(cython.const[int32_t]) = (
+            cython.address(self.event_at[0]) if self.event_at.shape[0] else cython.NULL
+        )
         box: Box
         box.unused = 0
         box.row = row
         i: int64_t = self.first_after(row, begin)
         last: int64_t = self.row_at[row + 1]
         first: int64_t
-        limit: int64_t = begin + 2 * pixel_ps  # where the two pixels end; divided for only where those after them are empty
+        limit: int64_t = (
+            begin + 2 * pixel_ps
+        )  # where the two pixels end; divided for only where those after them are empty
         block: int64_t
         longest: int64_t
         duration: int64_t
@@ -297,7 +336,9 @@ class Rows:
                     if box.start >= limit:
                         limit += (box.start - limit) // (2 * pixel_ps) * 2 * pixel_ps + 2 * pixel_ps
                 while i < last:
-                    level = self.block_level(i, last, min(limit, end), pixel_ps) if (i & (FAN - 1)) == 0 else 0
+                    level = (
+                        self.block_level(i, last, min(limit, end), pixel_ps) if (i & (FAN - 1)) == 0 else 0
+                    )
                     if level > 0:
                         block = self.first_block[level - 1] + (i >> (level * FAN_BITS))
                         duration = self.longest[block]

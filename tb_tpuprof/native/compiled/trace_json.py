@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows of events → Chrome trace JSON, and where a file's own JSON has an event's arguments. Compiled; the twin is `plain_trace_json.py`."""
+"""Rows of events → Chrome trace JSON, and where a file's own JSON has an event's arguments. Compiled; the
+twin is `plain_trace_json.py`.
+"""
 
 import cython
 import numpy as np
@@ -36,7 +38,11 @@ def members(data: cython.const[uint8_t][::1], positions: cython.const[int64_t][:
 @cython.nogil
 @cython.exceptval(check=False)
 def _members(
-    p: cython.pointer(cython.const[uint8_t]), pos: int64_t, limit: int64_t, max_bytes: int64_t, out: cython.pointer(int64_t)
+    p: cython.pointer(cython.const[uint8_t]),
+    pos: int64_t,
+    limit: int64_t,
+    max_bytes: int64_t,
+    out: cython.pointer(int64_t),
 ) -> cython.void:
     key: int64_t
     size: int64_t
@@ -63,7 +69,13 @@ def _members(
                 continue
             out[0] = space(p, start + 1, pos - 1)
             out[1] = pos - 1
-        elif size == 3 and p[start] == 34 and memcmp(p + key, b"cat", 3) == 0 and pos - start <= max_bytes and is_valid(p, start, pos):
+        elif (
+            size == 3
+            and p[start] == 34
+            and memcmp(p + key, b"cat", 3) == 0
+            and pos - start <= max_bytes
+            and is_valid(p, start, pos)
+        ):
             out[2] = start
             out[3] = pos
 
@@ -96,7 +108,17 @@ class EventWriter:
     is_full: cython.bint
 
     def __cinit__(self, rows, stats, texts, data, spans):
-        self.phase, self.pid, self.tid, self.time, self.duration, self.id, self.name, self.cat, self.common = rows
+        (
+            self.phase,
+            self.pid,
+            self.tid,
+            self.time,
+            self.duration,
+            self.id,
+            self.name,
+            self.cat,
+            self.common,
+        ) = rows
         self.first_stat, self.key, self.kind, self.value = stats
         self.blob, self.offsets = texts
         self.data = data
@@ -120,7 +142,9 @@ class EventWriter:
                     break
         if self.is_full:
             raise MemoryError
-        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, self.out), self.size) if self.size else b""
+        return (
+            PyBytes_FromStringAndSize(cython.cast(cython.p_char, self.out), self.size) if self.size else b""
+        )
 
     @cython.cfunc
     @cython.nogil
@@ -233,7 +257,10 @@ class EventWriter:
     def put_text(self, code: int32_t) -> cython.void:
         if 0 <= code < self.offsets.shape[0] - 1 and self.offsets[code + 1] > self.offsets[code]:
             start: int64_t = self.offsets[code]
-            self.put(cython.cast(cython.p_const_char, cython.address(self.blob[start])), self.offsets[code + 1] - start)
+            self.put(
+                cython.cast(cython.p_const_char, cython.address(self.blob[start])),
+                self.offsets[code + 1] - start,
+            )
 
     @cython.cfunc
     @cython.nogil

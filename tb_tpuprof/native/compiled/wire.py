@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Protobuf wire format → arrays of fields, for messages that are looked into one by one or by the thousand. Compiled.
+"""Protobuf wire format → arrays of fields, for messages that are looked into one by one or by the thousand.
+Compiled.
 
-Positions are byte offsets into the file. A malformed message ends with the offset at which reading failed, never with a read
-out of bounds. The twin is `plain_wire.py`.
+Positions are byte offsets into the file. A malformed message ends with the offset at which reading failed,
+never with a read out of bounds. The twin is `plain_wire.py`.
 """
 
 import cython
@@ -47,7 +48,8 @@ def _walk(
 
 
 def fields(data: cython.const[uint8_t][::1], start: int64_t, end: int64_t):
-    """All fields of the message in data[start:end]: (rows int64[n, 4], bad). A row is number, wire type, value, size.
+    """All fields of the message in data[start:end]: (rows int64[n, 4], bad). A row is number, wire type,
+    value, size.
 
     For wire type 0 the value is the number itself; else the position of the bytes, and size their number.
     Where the message is malformed, `bad` is the offset (else -1) and the rows are those before it.
@@ -76,10 +78,11 @@ def spans(
     numbers: cython.const[int64_t][::1],
     counted: int64_t = -1,
 ):
-    """For many messages of one shape, the last field of each of `numbers`: (value, size int64[n, k], count int64[n], bad uint8[n]).
+    """For many messages of one shape, the last field of each of `numbers`: (value, size int64[n, k], count
+    int64[n], bad uint8[n]).
 
-    Value and size are as in `fields`, column by column in memory; an absent field has value 0 and size -1. The count is how often
-    the field numbers[counted] occurs; none are counted without it (int64[0]).
+    Value and size are as in `fields`, column by column in memory; an absent field has value 0 and size -1.
+    The count is how often the field numbers[counted] occurs; none are counted without it (int64[0]).
     """
     n: int64_t = starts.shape[0]
     k: int64_t = numbers.shape[0]
@@ -171,7 +174,9 @@ def _repeats(
     first: cython.pointer(int64_t),
     second: cython.pointer(int64_t),
 ) -> int64_t:
-    """Count one message's occurrences of a repeated field, numbers or messages; where `first` is given also write them."""
+    """Count one message's occurrences of a repeated field, numbers or messages; where `first` is given also
+    write them.
+    """
     n: int64_t = 0
     field: Field
     while pos < end:
@@ -218,7 +223,9 @@ def _gather(
         for i in range(n):
             o[i + 1] = o[i]
             if starts[i] >= 0 and 0 <= sizes[i] <= limit - starts[i]:
-                o[i + 1] += _repeats(p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.NULL, cython.NULL)
+                o[i + 1] += _repeats(
+                    p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.NULL, cython.NULL
+                )
     first = new_array(o[n], np.int64)
     second = new_array(o[n] if is_message else 0, np.int64)
     if o[n] == 0:
@@ -232,7 +239,9 @@ def _gather(
                 q = cython.NULL
                 if is_message:
                     q = cython.address(s[o[i]])
-                _repeats(p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.address(f[o[i]]), q)
+                _repeats(
+                    p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.address(f[o[i]]), q
+                )
     return offsets, first, second
 
 
@@ -244,7 +253,9 @@ def add_records(
     rows: cython.const[int64_t][:, ::1],
     out: cython.double[:, ::1],
 ):
-    """Sum amounts by kind over messages of records (field 1) of two small numbers and an amount; see `plain_wire.add_records`."""
+    """Sum amounts by kind over messages of records (field 1) of two small numbers and an amount; see
+    `plain_wire.add_records`.
+    """
     limit: int64_t = data.shape[0]
     i: int64_t
     pos: int64_t
@@ -286,7 +297,12 @@ def add_records(
                         second = number
                     elif field.number == 3:
                         amount = number
-                if 0 <= second < rows.shape[0] and 0 <= first < rows.shape[1] and 0 < amount < MOST and rows[second, first] >= 0:
+                if (
+                    0 <= second < rows.shape[0]
+                    and 0 <= first < rows.shape[1]
+                    and 0 < amount < MOST
+                    and rows[second, first] >= 0
+                ):
                     out[rows[second, first], columns[i]] += amount
 
 
@@ -296,7 +312,8 @@ def parts(
     sizes: cython.const[int64_t][::1],
     number: int64_t,
 ):
-    """The repeated messages (or texts) of one field in many messages: (offsets int64[n + 1], starts, sizes of each part).
+    """The repeated messages (or texts) of one field in many messages: (offsets int64[n + 1], starts, sizes of
+    each part).
 
     Parts of message i are offsets[i] … offsets[i + 1]. A malformed message has those before the damage.
     """
@@ -309,6 +326,8 @@ def ints(
     sizes: cython.const[int64_t][::1],
     number: int64_t,
 ):
-    """The repeated numbers of one field in many messages, packed or not: (offsets int64[n + 1], values int64)."""
+    """The repeated numbers of one field in many messages, packed or not: (offsets int64[n + 1], values
+    int64).
+    """
     offsets, values, _ = _gather(data, starts, sizes, number, False)
     return offsets, values

@@ -1,4 +1,6 @@
-"""Plain Python twins of `calling.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain Python twins of `calling.py`: the same names, arguments and results, for where no extension is built
+and for tests.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Windows = tuple[Int64s, Int64s]
 Stretches = tuple[Int64s, Int64s, Int32s, Int32s, Int32s]
 
 
-def contexts(parent: Int32s, name: Int32s, mark: npt.NDArray[np.uint16] | None = None) -> tuple[Int32s, Int32s]:
+def contexts(
+    parent: Int32s, name: Int32s, mark: npt.NDArray[np.uint16] | None = None
+) -> tuple[Int32s, Int32s]:
     """Number of each event's context, and the first event of each: events with the same names and marks
     on the way to their roots share one.
 
@@ -36,12 +40,20 @@ def contexts(parent: Int32s, name: Int32s, mark: npt.NDArray[np.uint16] | None =
     return np.array(found, np.int32), np.array(first, np.int32)
 
 
-def stretches(start: Int64s, duration: Int64s, parent: Int32s, code: tuple[Int32s, Int32s], windows: Windows, least: int = 1) -> Stretches:
-    """Stretches of time over which the innermost event's code lasts: (start, end, window, first event, last event) of each.
+def stretches(
+    start: Int64s,
+    duration: Int64s,
+    parent: Int32s,
+    code: tuple[Int32s, Int32s],
+    windows: Windows,
+    least: int = 1,
+) -> Stretches:
+    """Stretches of time over which the innermost event's code lasts: (start, end, window, first event, last
+    event) of each.
 
-    Events of one line, sorted by (start, -duration), with their parents. `code`: context of each event, and code of each context;
-    negative codes have no stretches. `windows`: starts and ends, in time and apart from each other; a stretch lies in one of them.
-    Stretches shorter than `least` are left out.
+    Events of one line, sorted by (start, -duration), with their parents. `code`: context of each event, and
+    code of each context; negative codes have no stretches. `windows`: starts and ends, in time and apart from
+    each other; a stretch lies in one of them. Stretches shorter than `least` are left out.
 
         f (code 0)   ├──────────────────┤
         g (code 1)      ├──┤├──┤
@@ -66,7 +78,9 @@ def stretches(start: Int64s, duration: Int64s, parent: Int32s, code: tuple[Int32
     return table[:, 0], table[:, 1], *(table[:, i].astype(np.int32) for i in (2, 3, 4))  # type: ignore[return-value]
 
 
-def _add(found: list[list[int]], begin: int, end: int, what: tuple[int, int], spans: list[tuple[int, int]]) -> None:
+def _add(
+    found: list[list[int]], begin: int, end: int, what: tuple[int, int], spans: list[tuple[int, int]]
+) -> None:
     code, event = what
     for number, (opens, closes) in enumerate(spans):
         left, right = max(begin, opens), min(end, closes)
@@ -79,14 +93,20 @@ def _add(found: list[list[int]], begin: int, end: int, what: tuple[int, int], sp
 
 
 def charged(
-    events: Events, order: Int64s, windows: Windows, time: npt.NDArray[np.int64], own: tuple[tuple[Any, ...], Int64s] | tuple[()] = ()
+    events: Events,
+    order: Int64s,
+    windows: Windows,
+    time: npt.NDArray[np.int64],
+    own: tuple[tuple[Any, ...], Int64s] | tuple[()] = (),
 ) -> Int64s:
-    """Time in which each class is the highest that is on in each step, into `time` [steps, classes]; class 0 is left at 0.
+    """Time in which each class is the highest that is on in each step, into `time` [steps, classes]; class 0
+    is left at 0.
 
-    `events`: start, end, class and step of each; `order` is that of their starts. `windows`: starts and ends of the steps, to which
-    their events are clipped. At most 256 classes; takes time by the number of events, however many classes there are.
-    `own`: the arguments of `stretches` whose results count as well, their codes as classes, and the step of each of their windows.
-    Returns [3, classes]: how many events each class has, and from when to when the longest lasts, in time the first of equals.
+    `events`: start, end, class and step of each; `order` is that of their starts. `windows`: starts and ends
+    of the steps, to which their events are clipped. At most 256 classes; takes time by the number of events,
+    however many classes there are. `own`: the arguments of `stretches` whose results count as well, their
+    codes as classes, and the step of each of their windows. Returns [3, classes]: how many events each class
+    has, and from when to when the longest lasts, in time the first of equals.
     """
     columns = (column[order].tolist() for column in events)
     first, last = (column.tolist() for column in windows)
@@ -94,7 +114,13 @@ def charged(
     if own:
         begins, ends, window, event, _ = stretches(*own[0])
         context, codes = own[0][3]
-        rows += zip(begins.tolist(), ends.tolist(), codes[context[event]].tolist(), own[1][window].tolist(), strict=True)
+        rows += zip(
+            begins.tolist(),
+            ends.tolist(),
+            codes[context[event]].tolist(),
+            own[1][window].tolist(),
+            strict=True,
+        )
     time[:] = 0
     longest = np.zeros((3, time.shape[1]), np.int64)
     spans: list[list[tuple[int, int, int]]] = [[] for _ in first]
@@ -108,6 +134,8 @@ def charged(
     for step, mine in enumerate(spans):
         edges = sorted({edge for begin, stop, _ in mine for edge in (begin, stop)})
         for begin, stop in itertools.pairwise(edges):
-            highest = max((klass for left, right, klass in mine if left <= begin and stop <= right), default=0)
+            highest = max(
+                (klass for left, right, klass in mine if left <= begin and stop <= right), default=0
+            )
             time[step, highest] += stop - begin if highest else 0
     return longest

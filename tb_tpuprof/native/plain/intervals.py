@@ -1,4 +1,6 @@
-"""Plain Python twins of `intervals.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain Python twins of `intervals.py`: the same names, arguments and results, for where no extension is
+built and for tests.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ MAX_DEPTH = 4096
 def nest(start: Int64s, end: Int64s, line_offsets: Int64s) -> tuple[Int32s, Int64s]:
     """Parent of each event by containment, and its self time.
 
-    Events of line i are line_offsets[i] … line_offsets[i + 1], sorted by (start, -duration). The parent is the innermost
-    earlier event that contains the event whole (start <= start and end >= end), -1 if there is none. Self time is the
-    duration minus those of the direct children, never negative.
+    Events of line i are line_offsets[i] … line_offsets[i + 1], sorted by (start, -duration). The parent is
+    the innermost earlier event that contains the event whole (start <= start and end >= end), -1 if there is
+    none. Self time is the duration minus those of the direct children, never negative.
 
         a ─────────────────      parent -1, self = a - b - d
           b ────  d ───          parent a
@@ -47,10 +49,12 @@ def enclose(
     parent: Int32s,
     take: npt.NDArray[np.uint8] | None = None,
 ) -> None:
-    """Write the parent of each event of some lines, as `nest` has it, into `parent`; other events' entries stay.
+    """Write the parent of each event of some lines, as `nest` has it, into `parent`; other events' entries
+    stay.
 
-    Lines are given by consecutive `line_offsets`, so that several threads can each do some. Events with take == 0 take no
-    part: parent -1. `longer`: events (ascending) that last until another end than their own, and those ends.
+    Lines are given by consecutive `line_offsets`, so that several threads can each do some. Events with take
+    == 0 take no part: parent -1. `longer`: events (ascending) that last until another end than their own, and
+    those ends.
     """
     ends = dict(zip(*(column.tolist() for column in longer), strict=True))
     for first, last in itertools.pairwise(line_offsets.tolist()):
@@ -69,9 +73,11 @@ def enclose(
 
 
 def flood(parent: Int32s, entry_group: Int32s, groups: Int32s | None = None) -> Int32s:
-    """Group of each event: `entry_group` of itself where that is not negative, else its parent's group, else -1.
+    """Group of each event: `entry_group` of itself where that is not negative, else its parent's group, else
+    -1.
 
-    Parents come before their children. The result may be written over the entries (`groups` is what is written to).
+    Parents come before their children. The result may be written over the entries (`groups` is what is
+    written to).
     """
     found = [-1] * len(parent)
     entries = entry_group.tolist()
@@ -90,12 +96,15 @@ def relabel(numbers: Int32s, label: Int32s) -> None:
     numbers[:] = [label[number] if 0 <= number < len(label) else -1 for number in numbers.tolist()]
 
 
-def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s, depth: npt.NDArray[np.uint16]) -> tuple[Int32s, Int64s, int]:
-    """Drawing depth of each event: the first row of its line that is free at its start, below all events that contain it.
+def lanes(
+    start: Int64s, duration: Int64s, line_offsets: Int64s, depth: npt.NDArray[np.uint16]
+) -> tuple[Int32s, Int64s, int]:
+    """Drawing depth of each event: the first row of its line that is free at its start, below all events that
+    contain it.
 
-    Writes the depths of the events of some lines, which are given by consecutive `line_offsets`, into `depth`. Returns (number of
-    rows of each line, events of each row, when the last event ends: 0 without events). An event without length takes 1 ps.
-    Events that would lie deeper than 4,096 rows share the last.
+    Writes the depths of the events of some lines, which are given by consecutive `line_offsets`, into
+    `depth`. Returns (number of rows of each line, events of each row, when the last event ends: 0 without
+    events). An event without length takes 1 ps. Events that would lie deeper than 4,096 rows share the last.
 
         depth 0  ────a───────────────
         depth 1   ─b──          ──e──     b overlaps c; d lies below c, which contains it,
@@ -111,7 +120,9 @@ def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s, depth: npt.NDAr
         for i in range(first, last):
             end = starts[i] + max(durations[i], 1)
             latest = max(latest, end)
-            below = max((d + 1 for d, other in enumerate(ends) if other > starts[i] and other >= end), default=0)
+            below = max(
+                (d + 1 for d, other in enumerate(ends) if other > starts[i] and other >= end), default=0
+            )
             place = next((d for d in range(below, len(ends)) if ends[d] <= starts[i]), len(ends))
             if place == len(ends) and place < MAX_DEPTH:
                 ends.append(0)

@@ -10,12 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HAS_ARGS = 1, 2, 4, 8, 16, 32, 64, 128
+HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HAS_ARGS = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+    128,
+)
 DOUBLE, UINT, INT, TEXT, BIND = 2, 3, 4, 5, 9
 COLUMNS = {
-    "at": np.int64, "us": np.int64, "duration_ps": np.int64, "id": np.int64, "rest_ps": np.int32, "name": np.int32, "cat": np.int32,
-    "pid": np.int32, "tid": np.int32, "phase": np.uint8, "scope": np.uint8, "flags": np.uint8,
-}  # fmt: skip
+    "at": np.int64,
+    "us": np.int64,
+    "duration_ps": np.int64,
+    "id": np.int64,
+    "rest_ps": np.int32,
+    "name": np.int32,
+    "cat": np.int32,
+    "pid": np.int32,
+    "tid": np.int32,
+    "phase": np.uint8,
+    "scope": np.uint8,
+    "flags": np.uint8,
+}
 VALUE_COLUMNS = {"value": np.int64, "event": np.int32, "key": np.int32, "kind": np.int32}
 _FAR_US, _FAR_PS = 4 * 10**18, 2**61
 _MAX_ARRAY_TEXT = 256
@@ -35,15 +54,20 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=Number, parse_float=Number, 
 def scan(data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int) -> dict[str, Any]:
     """All events of a Chrome trace: a dict of
 
-    - `events`: columns of one row an event that has a `ph`. `at`: its position in the file; time as `us` and `rest_ps` (µs,
-      rounded down, and the rest); `duration_ps`; `name`, `cat`, `pid`, `tid`: numbers of strings, -1 none; `id`: a number that
-      stands for id and scope; `phase`, `scope`: characters (`?` for a phase of several); `flags`: what the constants above name.
-    - `values`: columns value, event, key, kind of those arguments that `hot` names, and of all of a counter (C) or of metadata
-      (M); a `bind_id` has the kind BIND. Short arrays are texts, as they stand in the file. Objects of the member `samples`
-      are events of the phase P.
-    - `blob`, `offsets`: the strings as they stand in the file, escapes and all; those of `hot` come first, then `(bind)`.
+    - `events`: columns of one row an event that has a `ph`. `at`: its position in the file; time as `us` and
+    `rest_ps` (µs,
+      rounded down, and the rest); `duration_ps`; `name`, `cat`, `pid`, `tid`: numbers of strings, -1 none;
+      `id`: a number that stands for id and scope; `phase`, `scope`: characters (`?` for a phase of several);
+      `flags`: what the constants above name.
+    - `values`: columns value, event, key, kind of those arguments that `hot` names, and of all of a counter
+    (C) or of metadata
+      (M); a `bind_id` has the kind BIND. Short arrays are texts, as they stand in the file. Objects of the
+      member `samples` are events of the phase P.
+    - `blob`, `offsets`: the strings as they stand in the file, escapes and all; those of `hot` come first,
+    then `(bind)`.
     - `members`: (name, start, end) of the other members of the file's object.
-    - `bad`: where the file is damaged or cut off, else -1; `is_open`: an array without its closing bracket, which is allowed;
+    - `bad`: where the file is damaged or cut off, else -1; `is_open`: an array without its closing bracket,
+    which is allowed;
       `n_others`: what stands among the events and is none.
     """
     return _Reader(data, hot).read()
@@ -149,18 +173,32 @@ class _Reader:
             return
         us, rest, has_time = _time(_bare(fields.get("ts")))
         duration_us, duration_rest, has_duration = _time(_bare(fields.get("dur")))
-        flags = HAS_TIME * has_time | HAS_DURATION * has_duration | BINDS_ENCLOSING * (fields.get("bp") == "e")
-        flags |= FLOW_IN * (fields.get("flow_in") in (True, "true")) | FLOW_OUT * (fields.get("flow_out") in (True, "true"))
+        flags = (
+            HAS_TIME * has_time | HAS_DURATION * has_duration | BINDS_ENCLOSING * (fields.get("bp") == "e")
+        )
+        flags |= FLOW_IN * (fields.get("flow_in") in (True, "true")) | FLOW_OUT * (
+            fields.get("flow_out") in (True, "true")
+        )
         scope = _bare(fields.get("s"))
         duration = min(duration_us, _FAR_PS // 10**6 - 1) * 10**6 + duration_rest if duration_us >= 0 else 0
         id_, id_flags = self.id_of(fields)
         flags |= id_flags | HAS_ARGS * isinstance(fields.get("args"), dict)
-        numbers = [self.string(_raw(fields[name])) if _bare(fields.get(name)) is not None else -1 for name in ("name", "cat", "pid", "tid")]
+        numbers = [
+            self.string(_raw(fields[name])) if _bare(fields.get(name)) is not None else -1
+            for name in ("name", "cat", "pid", "tid")
+        ]
         arguments = fields.get("args")
         if isinstance(arguments, dict):
             self.arguments(arguments, phase in ("C", "M"))
         if _bare(fields.get("bind_id")) is not None:
-            self.values.append((self.id_number("", str(_bare(fields["bind_id"]))), len(self.rows), self.string(b"(bind)"), BIND))
+            self.values.append(
+                (
+                    self.id_number("", str(_bare(fields["bind_id"]))),
+                    len(self.rows),
+                    self.string(b"(bind)"),
+                    BIND,
+                )
+            )
         code, scope_code = ord(phase) if len(phase) == 1 else ord("?"), ord(scope[0]) if scope else 0
         self.rows.append((self.position(at), us, duration, id_, rest, *numbers, code, scope_code, flags))
 
@@ -195,7 +233,11 @@ class _Reader:
             return TEXT, self.string(_raw(value))
         if isinstance(value, list):
             text = json.dumps(value, separators=(",", ":"))
-            return (TEXT, self.string(text.replace('"', "").encode())) if len(text) <= _MAX_ARRAY_TEXT else (0, 0)
+            return (
+                (TEXT, self.string(text.replace('"', "").encode()))
+                if len(text) <= _MAX_ARRAY_TEXT
+                else (0, 0)
+            )
         return 0, 0
 
 
@@ -212,7 +254,11 @@ def _skip(text: str, at: int, what: re.Pattern[str] = _SPACE) -> int:
 def _raw(value: object) -> bytes:
     """A value's text as it would stand in a file: decoded strings are escaped again where they must be."""
     text = _bare(value) or ""
-    escaped = text if isinstance(value, Number) or not re.search(r'["\\\x00-\x1f]', text) else json.dumps(text, ensure_ascii=False)[1:-1]
+    escaped = (
+        text
+        if isinstance(value, Number) or not re.search(r'["\\\x00-\x1f]', text)
+        else json.dumps(text, ensure_ascii=False)[1:-1]
+    )
     return escaped.encode("utf-8", "surrogateescape")
 
 
@@ -234,7 +280,9 @@ def _time(text: str | None) -> tuple[int, int, bool]:
         kind, bits = _number(Number(text or ""))
         if not kind:
             return 0, 0, False
-        value = min(max(float(np.int64(bits).view(np.float64)) if kind == DOUBLE else float(bits), -4e18), 4e18)
+        value = min(
+            max(float(np.int64(bits).view(np.float64)) if kind == DOUBLE else float(bits), -4e18), 4e18
+        )
         whole, rest = divmod(int((value - value // 1) * 1e6 + 0.5) + int(value // 1) * 10**6, 10**6)
     return min(max(whole, -_FAR_US - 1), _FAR_US), rest, True
 

@@ -1,4 +1,6 @@
-"""Plain twins of `numbering.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain twins of `numbering.py`: the same names, arguments and results, for where no extension is built and
+for tests.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ def number(values: Int64s) -> tuple[Int64s, Int32s]:
 
 
 def split(code: Int32s, values: Int32s | Int64s) -> tuple[Int32s, Int64s]:
-    """Groups of rows parted by their values: (the new group of each row, the first row of each group), in the order of appearance.
+    """Groups of rows parted by their values: (the new group of each row, the first row of each group), in the
+    order of appearance.
 
     `code` is the group that each row is in so far; empty: all are in one.
 

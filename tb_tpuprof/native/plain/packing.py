@@ -1,4 +1,6 @@
-"""Plain twins of `packing.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain twins of `packing.py`: the same names, arguments and results, for where no extension is built and for
+tests.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ EXACT = 2**53 - 1
 
 
 def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int, bytes]:
-    """(letter and bytes of a number such as `u2`, base, scale, planes) of whole numbers, their differences or of nothing.
+    """(letter and bytes of a number such as `u2`, base, scale, planes) of whole numbers, their differences or
+    of nothing.
 
-    A number is base + scale · packed one; of differences it is base + scale · the sum of those so far. Numbers of several bytes
-    lie in planes, all lowest bytes first: what is alike comes together, and compresses faster and smaller.
+    A number is base + scale · packed one; of differences it is base + scale · the sum of those so far.
+    Numbers of several bytes lie in planes, all lowest bytes first: what is alike comes together, and
+    compresses faster and smaller.
 
     Raises OverflowError where one is beyond what a number in a browser holds.
 
@@ -35,7 +39,11 @@ def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int
         base = int(values.min())
         numbers = values - base
     scale = math.gcd(*numbers.tolist()) or 1
-    if not is_delta and _width(int(numbers.max()) // scale) == _width(max(int(values.max()), 0)) and base >= 0:
+    if (
+        not is_delta
+        and _width(int(numbers.max()) // scale) == _width(max(int(values.max()), 0))
+        and base >= 0
+    ):
         base, scale, numbers = 0, 1, values  # plain numbers where that costs no more
     numbers = numbers // scale
     low, high = int(numbers.min()), int(numbers.max())
@@ -45,7 +53,9 @@ def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int
 
 
 def listed(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> bytes:
-    """Numbers as they stand in a JSON list, with commas between them; what is not finite is null. Doubles as `repr` writes them."""
+    """Numbers as they stand in a JSON list, with commas between them; what is not finite is null. Doubles as
+    `repr` writes them.
+    """
     return ",".join([repr(value) if math.isfinite(value) else "null" for value in values.tolist()]).encode()
 
 
@@ -57,19 +67,20 @@ def _width(value: int) -> int:
 def deflated(data: bytes | memoryview) -> bytes:
     """Blocks of deflate, none of them the last, which end on a byte and do not look back behind the first.
 
-    They are looked through for runs of a byte, and for how often each byte occurs: planes of bytes have few repetitions else. What
-    both twins make unpacks to the same, but need not be the same: this one is zlib's.
+    They are looked through for runs of a byte, and for how often each byte occurs: planes of bytes have few
+    repetitions else. What both twins make unpacks to the same, but need not be the same: this one is zlib's.
     """
     made = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
     return made.compress(data) + made.flush(zlib.Z_FULL_FLUSH)
 
 
 class Looks:
-    """What boxes of some rows look like: the line, depth, name and family of each, by its row and its event's key.
+    """What boxes of some rows look like: the line, depth, name and family of each, by its row and its event's
+    key.
 
-    `of_row` are (line, depth) by row; `key` is a number by event, and `of_key` (name, family, whether events of the key can have
-    names of their own); `of_line` is a family by line, 255 where that of the event counts. `own` are (event, ascending; its name;
-    the family of all of these).
+    `of_row` are (line, depth) by row; `key` is a number by event, and `of_key` (name, family, whether events
+    of the key can have names of their own); `of_line` is a family by line, 255 where that of the event
+    counts. `own` are (event, ascending; its name; the family of all of these).
     """
 
     def __init__(
@@ -94,11 +105,13 @@ class Looks:
         shifts: tuple[int, int, int],
         seen: Uint8s,
     ) -> None:
-        """Fill columns of boxes: rows line, start, duration, longest, event as int64; depth, name, n_merged as int32; the families.
+        """Fill columns of boxes: rows line, start, duration, longest, event as int64; depth, name, n_merged
+        as int32; the families.
 
-        `window` is its start and the picoseconds of a pixel; `shifts` are added to lines, times and events; names are marked in
-        `seen`. Merged boxes are widened to whole pixels within their two, and their longest event is told to ten binary digits
-        (0 where a box is one event): no eye can tell, and a full screen takes a third of the bytes.
+        `window` is its start and the picoseconds of a pixel; `shifts` are added to lines, times and events;
+        names are marked in `seen`. Merged boxes are widened to whole pixels within their two, and their
+        longest event is told to ten binary digits (0 where a box is one event): no eye can tell, and a full
+        screen takes a third of the bytes.
         """
         origin_ps, pixel_ps = window
         row, event, n_merged = boxes["row"], boxes["event"], boxes["n_merged"]
@@ -118,7 +131,13 @@ class Looks:
         name[own] = self.own_name[np.searchsorted(self.own_event, event[own])]
         family[own] = self.own_family
         longs, ints, families = columns
-        longs[:] = line.astype(np.int64) + shifts[0], start + shifts[1], duration, longest, event.astype(np.int64) + shifts[2]
+        longs[:] = (
+            line.astype(np.int64) + shifts[0],
+            start + shifts[1],
+            duration,
+            longest,
+            event.astype(np.int64) + shifts[2],
+        )
         ints[:] = self.row_depth[row], name, n_merged
         families[:] = np.where(self.of_line[line] == 255, family, self.of_line[line])
         seen[name] = 1

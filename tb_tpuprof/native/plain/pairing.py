@@ -12,10 +12,12 @@ NOWHERE = int(np.iinfo(np.int64).min)
 
 
 def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int32s, Int32s]:
-    """Which end closes which begin: (partner of each row or -1, the outermost row that is open where each stands, else itself).
+    """Which end closes which begin: (partner of each row or -1, the outermost row that is open where each
+    stands, else itself).
 
-    Rows of one key stand together, in time order. `kind` is 0 begin, 1 end, 2 neither. An end closes the latest open begin of
-    its name (of any name where its own is -1), looking back over at most 256 that are open.
+    Rows of one key stand together, in time order. `kind` is 0 begin, 1 end, 2 neither. An end closes the
+    latest open begin of its name (of any name where its own is -1), looking back over at most 256 that are
+    open.
 
         b x ─ b y ─ e x ─ e y      partners: x-x, y-y; the root of all four is the first
     """
@@ -40,10 +42,11 @@ def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int
 
 
 def tie(first: Int64s, is_allocation: npt.NDArray[np.uint8], address: Int64s) -> Int32s:
-    """Of each allocation the event that frees its address (or uses it anew), n where none does; of each deallocation the allocation.
+    """Of each allocation the event that frees its address (or uses it anew), n where none does; of each
+    deallocation the allocation.
 
-    Memory m has the events first[m] … first[m + 1], in the order of time; an event without an address has `NOWHERE`. A deallocation
-    of what was allocated before the first event has -1.
+    Memory m has the events first[m] … first[m + 1], in the order of time; an event without an address has
+    `NOWHERE`. A deallocation of what was allocated before the first event has -1.
 
     address   A+ B+ A- A+ A-        partner   2 5 0 4 3
     """

@@ -1,4 +1,6 @@
-"""Plain twins of `sequences.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain twins of `sequences.py`: the same names, arguments and results, for where no extension is built and
+for tests.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.uint8]
-Events = tuple[Int64s, Int64s, Flags, Int32s]  # start, end, before which of them a run ends in any case, and their numbers
+Events = tuple[
+    Int64s, Int64s, Flags, Int32s
+]  # start, end, before which of them a run ends in any case, and their numbers
 
 
 def by_start(start: Int64s, rows: Int32s, offsets: Int64s) -> Int32s:
-    """Order of the rows by start, of equal starts as they stand. Rows offsets[i] … offsets[i + 1] of each line i stand so already."""
+    """Order of the rows by start, of equal starts as they stand. Rows offsets[i] … offsets[i + 1] of each
+    line i stand so already.
+    """
     return np.argsort(start[rows[: offsets[-1]]], kind="stable").astype(np.int32)
 
 
@@ -28,12 +34,15 @@ def n_runs(is_new: Flags, label: Int32s, keys: Int32s) -> int:
 
 
 def runs(events: Events, label: Int32s, keys: Int32s, out: tuple[Int64s, Int64s, Int32s, Int32s]) -> None:
-    """Successive events with one key → start, duration, key and first event's number of each stretch, in the order in which they begin.
+    """Successive events with one key → start, duration, key and first event's number of each stretch, in the
+    order in which they begin.
 
-    `keys[label[i]]` are the keys of event i, the outermost level first; -1 is no key and makes no run. A run ends before an
-    event that is new, and with the run of the level around it. As many are written as there is room for.
+    `keys[label[i]]` are the keys of event i, the outermost level first; -1 is no key and makes no run. A run
+    ends before an event that is new, and with the run of the level around it. As many are written as there is
+    room for.
 
-        keys     a/x  a/x  a/y  b/y       a from 0 to 2, x from 0 to 1, y from 2 to 2, b from 3 to 3, y from 3 to 3
+        keys     a/x  a/x  a/y  b/y       a from 0 to 2, x from 0 to 1, y from 2 to 2, b from 3 to 3, y from 3
+        to 3
     """
     start, end, is_new, row = events
     out_start, out_duration, out_key, out_row = out
@@ -58,16 +67,21 @@ def _firsts(is_new: Flags, label: Int32s, keys: Int32s) -> tuple[Int64s, Int64s,
     return first, after, level_of
 
 
-def sequence(start: Int64s, duration: Int64s, rows: Int32s, group: Int32s, small_gap: int) -> tuple[Int64s, Int64s, Flags]:
-    """(start, end, is new) of rows in time order: a run ends where the group changes, and outside of groups (-1, or no groups at
-    all: an empty array) where the gap to what came before is more than the small gap and more than twice the event before it.
+def sequence(
+    start: Int64s, duration: Int64s, rows: Int32s, group: Int32s, small_gap: int
+) -> tuple[Int64s, Int64s, Flags]:
+    """(start, end, is new) of rows in time order: a run ends where the group changes, and outside of groups
+    (-1, or no groups at all: an empty array) where the gap to what came before is more than the small gap and
+    more than twice the event before it.
     """
     starts, durations = start[rows], duration[rows]
     ends, is_new = starts + durations, np.ones(len(rows), np.bool_)
     if len(rows):
         groups = group if len(group) == len(rows) else np.full(len(rows), -1, np.int32)
         gap = starts[1:] - np.maximum.accumulate(ends)[:-1]
-        is_new[1:] = (groups[1:] != groups[:-1]) | ((groups[1:] < 0) & (gap > np.maximum(2 * durations[:-1], small_gap)))
+        is_new[1:] = (groups[1:] != groups[:-1]) | (
+            (groups[1:] < 0) & (gap > np.maximum(2 * durations[:-1], small_gap))
+        )
     return starts, ends, is_new.view(np.uint8)
 
 
@@ -76,12 +90,17 @@ def replay(
 ) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s, int]:
     """What a heap holds as its events (kind, buffer, buffer shared with) come one after the other.
 
-    `root` is the buffer whose memory a buffer uses; a root's is held while it has users. Returns bytes held before each event and at
-    the end, the same unpadded, first and last event of each buffer (-1: none), for each event that takes memory the one that gives it
-    back (n: none does; -1: takes none), and how many frees had no user. Events without a buffer do nothing.
+    `root` is the buffer whose memory a buffer uses; a root's is held while it has users. Returns bytes held
+    before each event and at the end, the same unpadded, first and last event of each buffer (-1: none), for
+    each event that takes memory the one that gives it back (n: none does; -1: takes none), and how many frees
+    had no user. Events without a buffer do nothing.
     """
     n, free, share = len(events[0]), 1, 2
-    held, start, end = np.zeros((2, n + 1), np.int64), np.full(len(root), -1, np.int64), np.full(len(root), -1, np.int64)
+    held, start, end = (
+        np.zeros((2, n + 1), np.int64),
+        np.full(len(root), -1, np.int64),
+        np.full(len(root), -1, np.int64),
+    )
     until, users, since, n_refused = np.full(n, -1, np.int64), [0] * len(root), [0] * len(root), 0
     rows = list(enumerate(zip(*(column.tolist() for column in events), strict=True)))
     for i, (kind, buffer, shared) in rows:

@@ -1,4 +1,6 @@
-"""Plain twins of `tallies.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain twins of `tallies.py`: the same names, arguments and results, for where no extension is built and for
+tests.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _FAR = 1 << 62
 
 
 def tally(metadata: Rows, duration: Ints, n_metadata: int) -> Ints:
-    """Count, total, shortest and longest duration (rows 0 … 3, ps) of the events of each metadata row; 0 where it has none."""
+    """Count, total, shortest and longest duration (rows 0 … 3, ps) of the events of each metadata row; 0
+    where it has none.
+    """
     result = np.zeros((4, n_metadata), np.int64)
     known = (metadata >= 0) & (metadata < n_metadata)
     rows, lengths = metadata[known], duration[known]
@@ -29,7 +33,9 @@ def tally(metadata: Rows, duration: Ints, n_metadata: int) -> Ints:
 
 
 def histogram(metadata: Rows, duration: Ints, wanted: Flags, edges: Ints) -> Ints:
-    """How many events of wanted metadata rows have a duration from edges[k] up to edges[k + 1]; the last bin includes its end."""
+    """How many events of wanted metadata rows have a duration from edges[k] up to edges[k + 1]; the last bin
+    includes its end.
+    """
     if len(edges) < 2:
         return np.zeros(0, np.int64)
     counted = duration[_is_wanted(metadata, wanted)]
@@ -39,9 +45,11 @@ def histogram(metadata: Rows, duration: Ints, wanted: Flags, edges: Ints) -> Int
 
 
 def matches(metadata: Rows, wanted: Flags, extra: Flags, bounds: Ints, limit: int, backward: bool) -> Ints:
-    """Events whose metadata row is wanted (or that are marked in `extra`, if that is not empty) within each [first, last) of `bounds`.
+    """Events whose metadata row is wanted (or that are marked in `extra`, if that is not empty) within each
+    [first, last) of `bounds`.
 
-    At most `limit` of each range: its first ones in ascending order, or with `backward` its last ones in descending order.
+    At most `limit` of each range: its first ones in ascending order, or with `backward` its last ones in
+    descending order.
     """
     chosen = _is_wanted(metadata, wanted)
     if len(extra):
@@ -54,13 +62,21 @@ def matches(metadata: Rows, wanted: Flags, extra: Flags, bounds: Ints, limit: in
 
 
 def range_totals(
-    columns: Columns, lines: Ints, window_start: int, window_end: int, depth_from: int, depth_to: int, n_metadata: int
+    columns: Columns,
+    lines: Ints,
+    window_start: int,
+    window_end: int,
+    depth_from: int,
+    depth_to: int,
+    n_metadata: int,
 ) -> Ints:
-    """Count, total, self time, shortest and longest (rows 0 … 4) by metadata row of what lies within a window.
+    """Count, total, self time, shortest and longest (rows 0 … 4) by metadata row of what lies within a
+    window.
 
-    `columns` are start, duration, metadata and depth; `lines` the [first, last) of each line to look at. Durations are clipped to
-    the window, and so is what the self time leaves out: the events directly inside. Events of other depths than asked for
-    are not counted, but taken from the self time of what is around them.
+    `columns` are start, duration, metadata and depth; `lines` the [first, last) of each line to look at.
+    Durations are clipped to the window, and so is what the self time leaves out: the events directly inside.
+    Events of other depths than asked for are not counted, but taken from the self time of what is around
+    them.
 
         window          |              |
         a          ├─────────────┤           total 8, self 5
@@ -112,7 +128,8 @@ def _is_wanted(metadata: Rows, wanted: Flags) -> npt.NDArray[np.bool_]:
 def sums(code: Rows, n_groups: int, rows: Rows | Ints, duration: Ints) -> Ints:
     """By group, of its rows: how many, their sum, the least, the most, which last had it, the first row.
 
-    Rows 0 … 5 of the result; 0 where there are none. `duration` is by row of another table, which `rows` are ascending rows of.
+    Rows 0 … 5 of the result; 0 where there are none. `duration` is by row of another table, which `rows` are
+    ascending rows of.
     """
     result = np.zeros((6, n_groups), np.int64)
     at = np.asarray(rows).astype(np.int64)
@@ -128,7 +145,8 @@ def sums(code: Rows, n_groups: int, rows: Rows | Ints, duration: Ints) -> Ints:
 
 
 def extremes(values: Ints, cuts: Ints) -> tuple[Ints, Ints]:
-    """Of each stretch cuts[k] … cuts[k + 1] the first of the least values, and the last of the greatest; of an empty one its cut.
+    """Of each stretch cuts[k] … cuts[k + 1] the first of the least values, and the last of the greatest; of
+    an empty one its cut.
 
     values   5 3 3 9 | 2 2      →  1 4 and 3 5
     """

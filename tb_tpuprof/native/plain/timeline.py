@@ -1,4 +1,6 @@
-"""Plain Python twin of `timeline.py`: the same names, arguments and results, for where no extension is built and for tests."""
+"""Plain Python twin of `timeline.py`: the same names, arguments and results, for where no extension is built
+and for tests.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,12 @@ BOX = np.dtype(_LONGS + [(name, "<i4") for name in ("row", "event", "n_merged", 
 
 
 class Rows:
-    """Events by row, one row for each line and depth: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without
-    overlap.
+    """Events by row, one row for each line and depth: those of row r are order[offsets[r]:offsets[r + 1]],
+    sorted by start, without overlap.
 
-    `row_sizes` (int64[rows]) tells how many events each row has, as `lanes` counted them. They are known once all lines have been
-    given to `place`, and then `finish` was called. `order`: int32[events], `offsets`: int64[rows + 1].
+    `row_sizes` (int64[rows]) tells how many events each row has, as `lanes` counted them. They are known once
+    all lines have been given to `place`, and then `finish` was called. `order`: int32[events], `offsets`:
+    int64[rows + 1].
     """
 
     def __init__(self, start: Int64s, duration: Int64s, row_sizes: Int64s) -> None:
@@ -27,19 +30,26 @@ class Rows:
         self.offsets = np.concatenate(([0], np.cumsum(row_sizes))).astype(np.int64)
 
     def place(self, line_offsets: Int64s, first_rows: Int64s, depth: npt.NDArray[np.uint16]) -> None:
-        """Bring the events of some lines into rows, from each line's first row on. Several threads can each do some lines."""
-        for first, last, row in zip(line_offsets[:-1].tolist(), line_offsets[1:].tolist(), first_rows.tolist(), strict=True):
+        """Bring the events of some lines into rows, from each line's first row on. Several threads can each
+        do some lines.
+        """
+        for first, last, row in zip(
+            line_offsets[:-1].tolist(), line_offsets[1:].tolist(), first_rows.tolist(), strict=True
+        ):
             at = self.offsets[row]
             self.order[at : at + last - first] = first + np.argsort(depth[first:last], kind="stable")
 
     def finish(self) -> None:
         """Make the rows ready to be asked."""
 
-    def boxes(self, rows: npt.NDArray[np.int32], window_start: int, window_end: int, pixel_ps: int) -> npt.NDArray[Any]:
+    def boxes(
+        self, rows: npt.NDArray[np.int32], window_start: int, window_end: int, pixel_ps: int
+    ) -> npt.NDArray[Any]:
         """Boxes of the rows in the window, by row and start.
 
-        An event of at least a pixel is a box of its own. Shorter ones that begin within the same two pixels, with no longer
-        one between them, are one box: from the first's start to the last's end, with their number and the longest's id and duration.
+        An event of at least a pixel is a box of its own. Shorter ones that begin within the same two pixels,
+        with no longer one between them, are one box: from the first's start to the last's end, with their
+        number and the longest's id and duration.
 
             events   ▏▏▏ ▏   ██████  ▏▏      pixels  | | | | | | |
             boxes    ███ ▏   ██████  ██      n_merged 3 1 1 2
@@ -60,10 +70,14 @@ class Rows:
             if 0 <= row < len(self.offsets) - 1:
                 first, last = self.offsets[row], self.offsets[row + 1]
                 events = self.order[first:last]
-                places[i] = first + np.count_nonzero(self.start[events] + np.maximum(self.duration[events], 1) <= time)
+                places[i] = first + np.count_nonzero(
+                    self.start[events] + np.maximum(self.duration[events], 1) <= time
+                )
         return places
 
-    def busy(self, rows: npt.NDArray[np.int32], begin: int, pixel_ps: int, n_pixels: int) -> npt.NDArray[np.int64]:
+    def busy(
+        self, rows: npt.NDArray[np.int32], begin: int, pixel_ps: int, n_pixels: int
+    ) -> npt.NDArray[np.int64]:
         """Picoseconds that events cover in each of the pixels from `begin` on, summed over the rows.
 
         pixels   |   |   |   |   |     of 4 ps
@@ -75,8 +89,12 @@ class Rows:
         for row in rows.tolist():
             if 0 <= row < len(self.offsets) - 1:
                 events = self.order[self.offsets[row] : self.offsets[row + 1]]
-                for start, duration in zip(self.start[events].tolist(), self.duration[events].tolist(), strict=True):
-                    covered += np.maximum(np.minimum(start + duration, edges[1:]) - np.maximum(start, edges[:-1]), 0)
+                for start, duration in zip(
+                    self.start[events].tolist(), self.duration[events].tolist(), strict=True
+                ):
+                    covered += np.maximum(
+                        np.minimum(start + duration, edges[1:]) - np.maximum(start, edges[:-1]), 0
+                    )
         return covered
 
     def _row_boxes(self, row: int, begin: int, end: int, pixel_ps: int) -> list[tuple[int, ...]]:
@@ -85,7 +103,9 @@ class Rows:
         seen = (starts + np.maximum(durations, 1) > begin) & (starts < end)
         merged: list[list[int]] = []
         last_bucket = -1
-        for event, start, duration in zip(events[seen].tolist(), starts[seen].tolist(), durations[seen].tolist(), strict=True):
+        for event, start, duration in zip(
+            events[seen].tolist(), starts[seen].tolist(), durations[seen].tolist(), strict=True
+        ):
             bucket = max(start - begin, 0) // (2 * pixel_ps) if duration < pixel_ps else -2
             if merged and bucket == last_bucket:
                 group = merged[-1]

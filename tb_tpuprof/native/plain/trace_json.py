@@ -1,4 +1,6 @@
-"""Rows of events → Chrome trace JSON, and where a file's own JSON has an event's arguments: in plain Python."""
+"""Rows of events → Chrome trace JSON, and where a file's own JSON has an event's arguments: in
+plain Python.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ _SPACE = re.compile(r"[ \n\r\t]*")
 _DEEPEST = 64
 
 
-def members(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], max_bytes: int) -> npt.NDArray[np.int64]:
-    """Of the JSON objects at some positions of a file: where the members of `args` and the value of `cat` stand.
+def members(
+    data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], max_bytes: int
+) -> npt.NDArray[np.int64]:
+    """Of the JSON objects at some positions of a file: where the members of `args` and the value of `cat`
+    stand.
 
-    int64[n, 4]: start and end of the arguments without their braces, start and end of the category with its quotes; both 0 where
-    there are none. -1 for arguments that are larger than `max_bytes`, more than 64 deep or not strictly JSON in UTF-8.
+    int64[n, 4]: start and end of the arguments without their braces, start and end of the category with its
+    quotes; both 0 where there are none. -1 for arguments that are larger than `max_bytes`, more than 64 deep
+    or not strictly JSON in UTF-8.
     """
     found = np.zeros((len(positions), 4), np.int64)
     whole = data.tobytes()
@@ -29,15 +35,27 @@ def members(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], max_b
             for key, start, end in _members(whole, position):
                 if key == b"args" and whole[start : start + 1] == b"{":
                     fits = end - start <= max_bytes and _is_valid(whole[start:end])
-                    inner = start + 1 + len(whole[start + 1 : end - 1]) - len(whole[start + 1 : end - 1].lstrip(b" \n\r\t"))
+                    inner = (
+                        start
+                        + 1
+                        + len(whole[start + 1 : end - 1])
+                        - len(whole[start + 1 : end - 1].lstrip(b" \n\r\t"))
+                    )
                     row[:2] = (inner, end - 1) if fits else (-1, -1)
-                elif key == b"cat" and whole[start : start + 1] == b'"' and end - start <= max_bytes and _is_valid(whole[start:end]):
+                elif (
+                    key == b"cat"
+                    and whole[start : start + 1] == b'"'
+                    and end - start <= max_bytes
+                    and _is_valid(whole[start:end])
+                ):
                     row[2:] = start, end
     return found
 
 
 def _members(whole: bytes, at: int) -> Iterator[tuple[bytes, int, int]]:
-    """(key, start of the value, its end) of an object's members, up to where it is damaged. Latin-1 keeps a character a byte."""
+    """(key, start of the value, its end) of an object's members, up to where it is damaged. Latin-1 keeps a
+    character a byte.
+    """
     text = whole[at:].decode("latin-1")
     decoder, place = json.JSONDecoder(strict=False), 1
     while True:
@@ -76,13 +94,16 @@ def _is_valid(text: bytes) -> bool:
 class EventWriter:
     """Writes events, one a line, each with a comma before it.
 
-    `rows`: phase (a letter), pid, tid, time and duration in ps (-1 none), id (-1 none), and codes into the texts (-1 none): name, category,
-    arguments that events have in common. `stats`: the first stat of each row (one longer than the rows), then key (code), kind
-    (trace/schema.py) and value of each; a TEXT's value is a code. `texts`: (blob, offsets) of what is JSON already.
-    `spans`: int64[n, 6], two pieces of `data` that are arguments and one that is the category; rows beyond it have none.
+    `rows`: phase (a letter), pid, tid, time and duration in ps (-1 none), id (-1 none), and codes into the
+    texts (-1 none): name, category, arguments that events have in common. `stats`: the first stat of each row
+    (one longer than the rows), then key (code), kind (trace/schema.py) and value of each; a TEXT's value is a
+    code. `texts`: (blob, offsets) of what is JSON already. `spans`: int64[n, 6], two pieces of `data` that
+    are arguments and one that is the category; rows beyond it have none.
     """
 
-    def __init__(self, rows: tuple[Any, ...], stats: tuple[Any, ...], texts: tuple[Any, Any], data: Any, spans: Any) -> None:
+    def __init__(
+        self, rows: tuple[Any, ...], stats: tuple[Any, ...], texts: tuple[Any, Any], data: Any, spans: Any
+    ) -> None:
         self.rows = rows
         self.stats = stats
         blob, offsets = texts[0].tobytes(), texts[1].tolist()
@@ -92,7 +113,9 @@ class EventWriter:
 
     def lines(self, first: int, last: int) -> bytes:
         """The rows from first to before last."""
-        return "".join(self._row(i) for i in range(max(first, 0), min(last, len(self.rows[0])))).encode("utf-8")
+        return "".join(self._row(i) for i in range(max(first, 0), min(last, len(self.rows[0])))).encode(
+            "utf-8"
+        )
 
     def _row(self, i: int) -> str:
         code, pid, tid, time, duration, id_, name, cat, common = (int(column[i]) for column in self.rows)

@@ -1,4 +1,6 @@
-"""Plain twins of `wire.py` and `interning.py`: protobuf wire format → arrays of fields, and equal byte strings → ids."""
+"""Plain twins of `wire.py` and `interning.py`: protobuf wire format → arrays of fields, and equal byte
+strings → ids.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _FIXED = {1: 8, 5: 4}
 
 
 def fields(data: Bytes, start: int, end: int) -> tuple[Ints, int]:
-    """All fields of the message in data[start:end]: (rows of number, wire type, value, size; where it is malformed, else -1)."""
+    """All fields of the message in data[start:end]: (rows of number, wire type, value, size; where it is
+    malformed, else -1).
+    """
     blob = data.data
     start, end = max(start, 0), min(end, len(blob))
     rows: list[tuple[int, int, int, int]] = []
@@ -25,8 +29,12 @@ def fields(data: Bytes, start: int, end: int) -> tuple[Ints, int]:
     return np.array(rows, np.int64).reshape(-1, 4), -1 if at >= end else at
 
 
-def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints, counted: int = -1) -> tuple[Ints, Ints, Ints, npt.NDArray[np.uint8]]:
-    """For many messages the last field of each of `numbers`: (value, size [n, k], count [n] of numbers[counted], bad [n])."""
+def spans(
+    data: Bytes, starts: Ints, sizes: Ints, numbers: Ints, counted: int = -1
+) -> tuple[Ints, Ints, Ints, npt.NDArray[np.uint8]]:
+    """For many messages the last field of each of `numbers`: (value, size [n, k], count [n] of
+    numbers[counted], bad [n]).
+    """
     n, wanted = len(starts), {number: j for j, number in enumerate(numbers.tolist())}
     values, found = np.zeros((len(wanted), n), np.int64).T, np.full((len(wanted), n), -1, np.int64).T
     counts = np.zeros(n if counted >= 0 else 0, np.int64)
@@ -50,11 +58,15 @@ def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints, counted: int = 
     return values, found, counts, bad
 
 
-def add_records(data: Bytes, starts: Ints, sizes: Ints, columns: Ints, rows: Ints, out: npt.NDArray[np.float64]) -> None:
-    """Sum amounts by kind: field 1 of each message, repeated, is a record of 1 first, 2 second (0 where absent) and 3 amount.
+def add_records(
+    data: Bytes, starts: Ints, sizes: Ints, columns: Ints, rows: Ints, out: npt.NDArray[np.float64]
+) -> None:
+    """Sum amounts by kind: field 1 of each message, repeated, is a record of 1 first, 2 second (0 where
+    absent) and 3 amount.
 
-    An amount is added to out[rows[second, first], column of the message]; those of kinds that `rows` lacks or has -1 for, and
-    amounts that are not within 1 … 2^62 - 1, are left out. A malformed message or record counts up to the damage.
+    An amount is added to out[rows[second, first], column of the message]; those of kinds that `rows` lacks or
+    has -1 for, and amounts that are not within 1 … 2^62 - 1, are left out. A malformed message or record
+    counts up to the damage.
     """
     blob = data.data
     for start, size, column in zip(starts.tolist(), sizes.tolist(), columns.tolist(), strict=True):
@@ -77,7 +89,11 @@ def parts(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, In
     offsets, first, second = [0], [], []
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         if _is_inside(start, size, len(blob)):
-            found = [(value, length) for key, wire, value, length, _ in _walk(blob, start, start + size) if key == number and wire == 2]
+            found = [
+                (value, length)
+                for key, wire, value, length, _ in _walk(blob, start, start + size)
+                if key == number and wire == 2
+            ]
             first += [value for value, _ in found]
             second += [length for _, length in found]
         offsets.append(len(first))
@@ -100,7 +116,9 @@ def ints(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, Int
 
 
 def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArray[np.int32], Ints]:
-    """Give equal byte strings equal ids: (ids [n], an index of each distinct string, in order of id). `seed` has no effect here."""
+    """Give equal byte strings equal ids: (ids [n], an index of each distinct string, in order of id). `seed`
+    has no effect here.
+    """
     blob = data.data
     known: dict[bytes, int] = {}
     ids, first = np.empty(len(starts), np.int32), []
@@ -115,15 +133,21 @@ def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArr
     return ids, np.array(first, np.int64)
 
 
-def alike(data: Bytes, starts: Ints, sizes: Ints, rows: npt.NDArray[np.int32], known: tuple[Ints, Ints]) -> npt.NDArray[np.bool_]:
-    """Whether each byte string is equal to the known one (starts, sizes) of its row; not where either lies outside of the data."""
+def alike(
+    data: Bytes, starts: Ints, sizes: Ints, rows: npt.NDArray[np.int32], known: tuple[Ints, Ints]
+) -> npt.NDArray[np.bool_]:
+    """Whether each byte string is equal to the known one (starts, sizes) of its row; not where either lies
+    outside of the data.
+    """
     blob = data.data
     places = list(zip(known[0].tolist(), known[1].tolist(), strict=True))
     found = np.zeros(len(starts), np.bool_)
     for i, (start, size, row) in enumerate(zip(starts.tolist(), sizes.tolist(), rows.tolist(), strict=True)):
         if 0 <= row < len(places) and _is_inside(start, size, len(blob)):
             at, length = places[row]
-            found[i] = _is_inside(at, length, len(blob)) and blob[start : start + size] == blob[at : at + length]
+            found[i] = (
+                _is_inside(at, length, len(blob)) and blob[start : start + size] == blob[at : at + length]
+            )
     return found
 
 
@@ -142,7 +166,9 @@ def _is_inside(start: int, size: int, limit: int) -> bool:
 
 
 def _walk(blob: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Fields of a message as (number, wire type, value or position, size, where the next begins), up to where it is malformed."""
+    """Fields of a message as (number, wire type, value or position, size, where the next begins), up to where
+    it is malformed.
+    """
     while at < end:
         tag, after = _varint(blob, at, end)
         number, wire = tag >> 3, tag & 7

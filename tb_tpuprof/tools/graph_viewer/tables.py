@@ -1,4 +1,6 @@
-"""Tables of the graph viewer: nodes and edges around an instruction, the hottest instructions, computations, matches, lines of text."""
+"""Tables of the graph viewer: nodes and edges around an instruction, the hottest instructions, computations,
+matches, lines of text.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ N_HOT, N_COMPUTATIONS = 100, 2000
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """A module and the times of its instructions, where they are asked for; `total_ps` counts none twice (loops and calls are left out)."""
+    """A module and the times of its instructions, where they are asked for; `total_ps` counts none twice
+    (loops and calls are left out).
+    """
 
     module: HloModule
     times: ProgramTimes
@@ -33,7 +37,9 @@ class Timed:
 
     @cached_property
     def hottest(self) -> npt.NDArray[np.int64]:
-        """The instructions that took most time; loops and calls, whose time is that of others, are left out."""
+        """The instructions that took most time; loops and calls, whose time is that of others,
+        are left out.
+        """
         own = np.flatnonzero(self._is_own)
         return self.times.rows[own[np.argsort(-self.times.time_ps[own], kind="stable")[:N_HOT]]]
 
@@ -47,7 +53,9 @@ class Timed:
         return ~self.module.has_opcode(CONTAINERS)[self.times.rows]
 
     def columns(self, rows: Sequence[int]) -> tuple[Column, ...]:
-        """Time, share and number of events of instructions, unknown where none was traced; no columns where times are not asked for."""
+        """Time, share and number of events of instructions, unknown where none was traced; no columns where
+        times are not asked for.
+        """
         if not self.with_times:
             return ()
         found = [self.times.at(row) for row in rows]
@@ -56,7 +64,13 @@ class Timed:
         share = time / total if total else np.full(len(rows), np.nan)
         return (
             Column("time_ps", "Time", time, "ps", description="Of all its events on all devices"),
-            Column("time_fraction", "Share", share, "fraction", description="Of the time of all the program's instructions"),
+            Column(
+                "time_fraction",
+                "Share",
+                share,
+                "fraction",
+                description="Of the time of all the program's instructions",
+            ),
             Column("n_occurrences", "Occurrences", np.array([n for _, n in found], np.int64), "count"),
         )
 
@@ -70,19 +84,46 @@ def nodes_table(timed: Timed, graph: HloGraph, with_metadata: bool) -> Table:
         text_column("name", "Name", [module.name(row) for row in rows]),
         text_column("opcode", "Opcode", [module.opcode(row) for row in rows]),
         text_column("op_class", "Class", [class_of(module, row) for row in rows]),
-        text_column("kind", "Kind", [module.text("fusion_kind", row) or module.text("custom_call_target", row) for row in rows]),
+        text_column(
+            "kind",
+            "Kind",
+            [module.text("fusion_kind", row) or module.text("custom_call_target", row) for row in rows],
+        ),
         text_column("shape", "Shape", [module.shape(row).text()[:_MOST_TEXT] for row in rows]),
         Column(
-            "frame", "In fusion", np.array([node.frame for node in nodes], np.int64), "id", description="The opened fusion it is in, or -1"
+            "frame",
+            "In fusion",
+            np.array([node.frame for node in nodes], np.int64),
+            "id",
+            description="The opened fusion it is in, or -1",
         ),
         Column("is_frame", "Opened", np.array([node.is_frame for node in nodes], np.bool_)),
         Column(
-            "depth", "Hops", np.array([node.depth for node in nodes], np.int64), "count", description="From the instruction in the middle"
+            "depth",
+            "Hops",
+            np.array([node.depth for node in nodes], np.int64),
+            "count",
+            description="From the instruction in the middle",
         ),
         *timed.columns(rows),
-        Column("n_hidden_operands", "Operands not shown", np.array([node.n_hidden_operands for node in nodes], np.int64), "count"),
-        Column("n_hidden_users", "Users not shown", np.array([node.n_hidden_users for node in nodes], np.int64), "count"),
-        text_column("calls", "Calls", [_calls(module, node) for node in nodes], "Computations that it runs, separated by spaces"),
+        Column(
+            "n_hidden_operands",
+            "Operands not shown",
+            np.array([node.n_hidden_operands for node in nodes], np.int64),
+            "count",
+        ),
+        Column(
+            "n_hidden_users",
+            "Users not shown",
+            np.array([node.n_hidden_users for node in nodes], np.int64),
+            "count",
+        ),
+        text_column(
+            "calls",
+            "Calls",
+            [_calls(module, node) for node in nodes],
+            "Computations that it runs, separated by spaces",
+        ),
         text_column("expression", "HLO", [instruction_text(module, row, SHORT)[:_MOST_TEXT] for row in rows]),
     ]
     if with_metadata:
@@ -96,7 +137,11 @@ def nodes_table(timed: Timed, graph: HloGraph, with_metadata: bool) -> Table:
 
 
 def _calls(module: HloModule, node: Node) -> str:
-    return " ".join(module.computation_name(computation) for computation in module.calls[node.row].tolist() if computation >= 0)
+    return " ".join(
+        module.computation_name(computation)
+        for computation in module.calls[node.row].tolist()
+        if computation >= 0
+    )
 
 
 def _source(module: HloModule, row: int) -> str:
@@ -121,7 +166,9 @@ def edges_table(module: HloModule, graph: HloGraph) -> Table:
             Column("from", "From", np.array([edge.source for edge in edges], np.int64), "id"),
             Column("to", "To", np.array([edge.target for edge in edges], np.int64), "id"),
             Column("operand", "Operand", np.array([edge.operand for edge in edges], np.int64), "id"),
-            text_column("shape", "Shape", [module.shape(edge.source).text(with_layout=False)[:200] for edge in edges]),
+            text_column(
+                "shape", "Shape", [module.shape(edge.source).text(with_layout=False)[:200] for edge in edges]
+            ),
         ),
     )
 
@@ -151,13 +198,17 @@ def _computation(module: HloModule, row: int) -> str:
 def hot_table(timed: Timed) -> Table:
     """The instructions that took most time."""
     rows = timed.hottest.tolist()
-    return instructions_table(timed, "Hottest instructions", rows, f"the first {N_HOT}" if len(rows) == N_HOT else "")
+    return instructions_table(
+        timed, "Hottest instructions", rows, f"the first {N_HOT}" if len(rows) == N_HOT else ""
+    )
 
 
 def computations_table(module: HloModule) -> Table:
     """The program's computations: the entry, then those that are no fusion's body, the largest first."""
     table = module.computations
-    order = np.lexsort((-table["n_instructions"], table["is_fusion"], np.arange(len(table)) != module.info.entry))[:N_COMPUTATIONS]
+    order = np.lexsort(
+        (-table["n_instructions"], table["is_fusion"], np.arange(len(table)) != module.info.entry)
+    )[:N_COMPUTATIONS]
     callers = [module.callers[c].tolist()[:3] for c in order.tolist()]
     return Table(
         "Computations",
@@ -165,7 +216,12 @@ def computations_table(module: HloModule) -> Table:
             text_column("name", "Name", [module.computation_name(c) for c in order.tolist()]),
             Column("n_instructions", "Instructions", table["n_instructions"][order], "count"),
             Column("is_fusion", "Fusion's body", table["is_fusion"][order]),
-            text_column("callers", "Called by", [" ".join(module.name(row) for row in rows) for rows in callers], "The first three"),
+            text_column(
+                "callers",
+                "Called by",
+                [" ".join(module.name(row) for row in rows) for rows in callers],
+                "The first three",
+            ),
         ),
         f"the first {N_COMPUTATIONS:,} of {len(table):,}" if len(table) > N_COMPUTATIONS else "",
     )
@@ -178,9 +234,15 @@ def programs_table(programs: Sequence[Program], total_ps: Sequence[int]) -> Tabl
         (
             text_column("program", "Program", [program.title for program in programs]),
             text_column("program_id", "Id", [str(program.program_id % 2**64) for program in programs]),
-            Column("hlo_bytes", "HLO", np.array([program.size_bytes for program in programs], np.int64), "bytes"),
             Column(
-                "time_ps", "Time", np.array([time or np.nan for time in total_ps], np.float64), "ps", description="Of all its instructions"
+                "hlo_bytes", "HLO", np.array([program.size_bytes for program in programs], np.int64), "bytes"
+            ),
+            Column(
+                "time_ps",
+                "Time",
+                np.array([time or np.nan for time in total_ps], np.float64),
+                "ps",
+                description="Of all its instructions",
             ),
         ),
     )
@@ -192,6 +254,10 @@ def lines_table(lines: Sequence[str], first: int) -> Table:
         "Text",
         (
             Column("line", "Line", np.arange(first, first + len(lines)), "id", description="0 is the first"),
-            text_column("text", "Text", [line if len(line) <= _MOST_TEXT else line[:_MOST_TEXT] + " …" for line in lines]),
+            text_column(
+                "text",
+                "Text",
+                [line if len(line) <= _MOST_TEXT else line[:_MOST_TEXT] + " …" for line in lines],
+            ),
         ),
     )

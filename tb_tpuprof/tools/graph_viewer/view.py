@@ -1,4 +1,6 @@
-"""graph_viewer: the instructions of a compiled program around one of them, what they cost, and the whole program as text."""
+"""graph_viewer: the instructions of a compiled program around one of them, what they cost, and the whole
+program as text.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ from tb_tpuprof.analysis.hlo.text.window import text_index
 from tb_tpuprof.analysis.ops.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.base import (
+    Diagnostic,
+    File,
+    NextStep,
+    Param,
+    Params,
+    Payload,
+    Scalar,
+    Subject,
+    Table,
+    Verdict,
+)
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.graph_viewer.tables import (
     Timed,
@@ -40,7 +53,9 @@ _MOST_SEARCHED = 200  # characters
 
 @dataclass(frozen=True)
 class _Source:
-    """A host's programs, and by program id the times of its instructions where they are asked for, sums over `n_devices` of a kind."""
+    """A host's programs, and by program id the times of its instructions where they are asked for, sums over
+    `n_devices` of a kind.
+    """
 
     programs: Programs
     times: Mapping[int, ProgramTimes]
@@ -55,7 +70,9 @@ class _Source:
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The graph around `op`, or what `search` or `text` asks for."""
     if "text" in params and "program" in params:
-        return _text_answer(session, hosts, _opened(_source(session, hosts[0], False), params)[1].module, params)
+        return _text_answer(
+            session, hosts, _opened(_source(session, hosts[0], False), params)[1].module, params
+        )
     source = _source(session, hosts[0], bool(params["times"]))
     program, timed = _opened(source, params)
     module = timed.module
@@ -70,7 +87,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "edges": edges_table(module, graph),
         **({"hot": hot_table(timed)} if source.with_times else {}),
         "computations": computations_table(module),
-        "programs": programs_table(source.programs, [source.total_ps(program) for program in source.programs]),
+        "programs": programs_table(
+            source.programs, [source.total_ps(program) for program in source.programs]
+        ),
         "chosen": _chosen_table(module, program, center),
     }
     scalars = {
@@ -85,12 +104,20 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def _source(session: Session, host: str, with_times: bool) -> _Source:
-    """With the times of events only where they are asked for: programs alone are read in a fraction of the time."""
+    """With the times of events only where they are asked for: programs alone are read in a fraction of the
+    time.
+    """
     if not with_times:
         return _Source(session.outline(host).programs, {}, False)
     trace = session.trace(host)
     machine = hardware(trace)
-    return _Source(trace.programs, hlo_times(trace), True, machine.kind, machine.n_devices if machine.kind == "TPU" else 0)
+    return _Source(
+        trace.programs,
+        hlo_times(trace),
+        True,
+        machine.kind,
+        machine.n_devices if machine.kind == "TPU" else 0,
+    )
 
 
 def _time_scalars(timed: Timed, center: int, source: _Source) -> dict[str, Scalar]:
@@ -98,17 +125,25 @@ def _time_scalars(timed: Timed, center: int, source: _Source) -> dict[str, Scala
     total = timed.total_ps
     each, of_op = (summed(value, source.n_devices, source.kind) for value in (total, time))
     return {
-        "program_time_ps": Scalar(total or None, "ps", "Time of the program's instructions", each if total else "not traced"),
-        "op_time_ps": Scalar(time if n else None, "ps", "Time of the instruction", of_op if n else "not traced"),
+        "program_time_ps": Scalar(
+            total or None, "ps", "Time of the program's instructions", each if total else "not traced"
+        ),
+        "op_time_ps": Scalar(
+            time if n else None, "ps", "Time of the instruction", of_op if n else "not traced"
+        ),
     }
 
 
-def _answer(session: Session, hosts: tuple[str, ...], tables: dict[str, Table], scalars: dict[str, Scalar]) -> Payload:
+def _answer(
+    session: Session, hosts: tuple[str, ...], tables: dict[str, Table], scalars: dict[str, Scalar]
+) -> Payload:
     return Payload(TOOL.name, session.run, hosts, tables, scalars)
 
 
 def _opened(source: _Source, params: Params) -> tuple[Program, Timed]:
-    """The program asked for, else the one whose instructions took most time, else the one with the largest HLO."""
+    """The program asked for, else the one whose instructions took most time, else the one with the largest
+    HLO.
+    """
     programs, wanted = source.programs, str(params.get("program", ""))
     if not len(programs):
         raise ToolUnavailable(TOOL.name, REASON, REMEDY)
@@ -135,14 +170,21 @@ def _program_with(source: _Source, op: str) -> Program | None:
 
 
 def _center(timed: Timed, op: str) -> int:
-    """The instruction (or the root of the computation) asked for; else the hottest, else the entry's root. Raises BadParameter."""
+    """The instruction (or the root of the computation) asked for; else the hottest, else the entry's root.
+    Raises BadParameter.
+    """
     module = timed.module
     if op:
         row = module.find(op)
         if row < 0 and (computation := module.find_computation(op)) >= 0:
             row = _root_of(module, computation)
         if row < 0:
-            raise BadParameter("op", op, f"an instruction or a computation of {module.info.name}, such as {module.name(_first(timed))}")
+            raise BadParameter(
+                "op",
+                op,
+                f"an instruction or a computation of {module.info.name}, such as "
+                f"{module.name(_first(timed))}",
+            )
         return row
     return _first(timed)
 
@@ -153,7 +195,9 @@ def _first(timed: Timed) -> int:
         return int(timed.hottest[0])
     row = _root_of(module, module.info.entry) if module.info.entry >= 0 else -1
     if row < 0 and not module.n_instructions:
-        raise ToolUnavailable(TOOL.name, f"the HLO of {module.info.name} has no instructions.", "Choose another program.")
+        raise ToolUnavailable(
+            TOOL.name, f"the HLO of {module.info.name} has no instructions.", "Choose another program."
+        )
     return max(row, 0)
 
 
@@ -165,7 +209,9 @@ def _root_of(module: HloModule, computation: int) -> int:
 def _graph(timed: Timed, center: int, params: Params) -> HloGraph:
     names = [name for name in str(params.get("open", "")).split(",") if name]
     opened = frozenset(row for name in names[:MOST_NODES] if (row := timed.module.find(name)) >= 0)
-    options = GraphOptions(int(params["radius"]), int(params["most_nodes"]), params["fusions"] == "opened", opened)
+    options = GraphOptions(
+        int(params["radius"]), int(params["most_nodes"]), params["fusions"] == "opened", opened
+    )
     return neighbourhood(timed.module, center, options, lambda row: timed.times.at(row)[0])
 
 
@@ -173,7 +219,11 @@ def _matches(timed: Timed, text: str) -> Table:
     if len(text) > _MOST_SEARCHED:
         raise BadParameter("search", text, f"a text of at most {_MOST_SEARCHED} characters")
     rows = matching_rows(timed.module, text)
-    order = sorted(rows.tolist(), key=lambda row: -timed.times.at(row)[0]) if len(timed.times.rows) else rows.tolist()
+    order = (
+        sorted(rows.tolist(), key=lambda row: -timed.times.at(row)[0])
+        if len(timed.times.rows)
+        else rows.tolist()
+    )
     note = f"the first {_MOST_MATCHES} of {len(rows):,}" if len(rows) > _MOST_MATCHES else ""
     return instructions_table(timed, "Matches", order[:_MOST_MATCHES], note)
 
@@ -185,9 +235,16 @@ def _text_answer(session: Session, hosts: tuple[str, ...], module: HloModule, pa
     at = index.line_of(row) if row >= 0 else -1
     scalars = {
         "n_lines": Scalar(index.n_lines, "count", "Lines of the text"),
-        "op_line": Scalar(at if at >= 0 else None, "id", "Line of the instruction", "" if at >= 0 else "it has no line of its own"),
+        "op_line": Scalar(
+            at if at >= 0 else None,
+            "id",
+            "Line of the instruction",
+            "" if at >= 0 else "it has no line of its own",
+        ),
     }
-    return _answer(session, hosts, {"lines": lines_table(index.lines(first, int(params["n_lines"])), first)}, scalars)
+    return _answer(
+        session, hosts, {"lines": lines_table(index.lines(first, int(params["n_lines"])), first)}, scalars
+    )
 
 
 def _chosen_table(module: HloModule, program: Program, center: int) -> Table:
@@ -212,12 +269,18 @@ def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Ve
     name, opcode = module.name(center), module.opcode(center)
     article = "an" if opcode[:1] in "aeiou" else "a"
     text = f"`{name}` is {article} {opcode} of `{program.title}`."
-    details: tuple[str, ...] = ("No events of it were traced.",) if timed.with_times else ("Its time is still to be read from the events.",)
+    details: tuple[str, ...] = (
+        ("No events of it were traced.",)
+        if timed.with_times
+        else ("Its time is still to be read from the events.",)
+    )
     if n:
         share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
         each = f" ({per})" if (per := summed(time, source.n_devices, source.kind)) else ""
         most = ", more than any other instruction" if center == _first(timed) else ""
-        details = (f"It ran {f'{n:,} times' if n > 1 else 'once'} and took {format_time(time)}{each}{share}{most}.",)
+        details = (
+            f"It ran {f'{n:,} times' if n > 1 else 'once'} and took {format_time(time)}{each}{share}{most}.",
+        )
     if op_name := module.text("op_name", center):
         details = (*details, f"It comes from `{op_name[:300]}`.")
     steps = (NextStep("See the memory of the program", "memory_viewer", {"program": program.title}),)
@@ -227,7 +290,10 @@ def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Ve
 def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:
     if not module.info.n_damaged:
         return ()
-    text = f"{module.info.n_damaged:,} parts of the HLO are unreadable or have dangling references; they are left out."
+    text = (
+        f"{module.info.n_damaged:,} parts of the HLO are unreadable or have dangling references; they are "
+        "left out."
+    )
     return (Diagnostic("warning", text, "; ".join(module.info.damage[:3])),)
 
 
@@ -268,18 +334,62 @@ TOOL = Tool(
     needs_trace=False,
     hosts="one",
     params=(
-        Param("program", "Program", "text", None, "Title, id or name of a program; absent: the one that took most time"),
-        Param("op", "Instruction", "text", None, "Instruction or computation in the middle; absent: the one that took most time"),
+        Param(
+            "program",
+            "Program",
+            "text",
+            None,
+            "Title, id or name of a program; absent: the one that took most time",
+        ),
+        Param(
+            "op",
+            "Instruction",
+            "text",
+            None,
+            "Instruction or computation in the middle; absent: the one that took most time",
+        ),
         Param("radius", "Radius", "int", 2, "Hops from the middle that are shown", minimum=0, maximum=50),
         Param(
-            "most_nodes", "Most nodes", "int", 120, "Nodes to show at most, those that took most time first", minimum=1, maximum=MOST_NODES
+            "most_nodes",
+            "Most nodes",
+            "int",
+            120,
+            "Nodes to show at most, those that took most time first",
+            minimum=1,
+            maximum=MOST_NODES,
         ),
-        Param("fusions", "Fusions", "choice", "merged", "Draw fusions as one node or with their bodies", choices=("merged", "opened")),
+        Param(
+            "fusions",
+            "Fusions",
+            "choice",
+            "merged",
+            "Draw fusions as one node or with their bodies",
+            choices=("merged", "opened"),
+        ),
         Param("open", "Open", "text", None, "Fusions to open, separated by commas"),
-        Param("times", "Times", "bool", True, "Times of instructions; without them the events are not read and the answer comes sooner"),
+        Param(
+            "times",
+            "Times",
+            "bool",
+            True,
+            "Times of instructions; without them the events are not read and the answer comes sooner",
+        ),
         Param("metadata", "Metadata", "bool", True, "Framework op and source of each node"),
-        Param("search", "Search", "text", None, "Answer the instructions whose name, opcode or framework op holds this text"),
-        Param("text", "Text", "choice", None, "Answer lines of the program's text, short or with metadata", choices=("short", "long")),
+        Param(
+            "search",
+            "Search",
+            "text",
+            None,
+            "Answer the instructions whose name, opcode or framework op holds this text",
+        ),
+        Param(
+            "text",
+            "Text",
+            "choice",
+            None,
+            "Answer lines of the program's text, short or with metadata",
+            choices=("short", "long"),
+        ),
         Param("first_line", "First line", "int", 0, "With `text`: the first line"),
         Param("n_lines", "Lines", "int", 400, "With `text`: how many", minimum=1, maximum=5000),
     ),

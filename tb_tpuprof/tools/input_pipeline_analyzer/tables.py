@@ -1,4 +1,6 @@
-"""The input pipeline analyser's tables: steps, their breakdown, the host's time by category, input operations, hosts."""
+"""The input pipeline analyser's tables: steps, their breakdown, the host's time by category, input
+operations, hosts.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +17,46 @@ from tb_tpuprof.tools.columns import text_column
 
 Numbers = npt.NDArray[Any]
 
-# Parts of a step as they are stacked, from below: title, colour, what the time was spent on. First those of CPUs and GPUs.
+# Parts of a step as they are stacked, from below: title, colour, what the time was spent on. First those of
+# CPUs and GPUs.
 PARTS = {
     "device_compute": ("Device compute", "compute", "computing on the device"),
-    "device_collectives": ("Device collectives", "collective", "collective communication between devices, such as all-reduce"),
+    "device_collectives": (
+        "Device collectives",
+        "collective",
+        "collective communication between devices, such as all-reduce",
+    ),
     "device_to_device": ("Device to device", "d2d", "transfers between devices"),
     "host_compute": ("Host compute", "host", "operations and other traced work on the host"),
-    "host_python": ("Python", "python", "in Python and in the program's own annotations, where nothing traced ran"),
+    "host_python": (
+        "Python",
+        "python",
+        "in Python and in the program's own annotations, where nothing traced ran",
+    ),
     "host_wait": ("Waiting", "wait", "waiting in Python, nothing says for what"),
     "kernel_launch": ("Kernel launch", "launch", "preparing and launching kernels on the host"),
     "compilation": ("Compilation", "compile", "compiling on the host"),
     "output": ("Output", "output", "copies from device to host"),
-    "input": ("Input", "input", "waiting for the input pipeline's next element, and copies from host to device"),
+    "input": (
+        "Input",
+        "input",
+        "waiting for the input pipeline's next element, and copies from host to device",
+    ),
     "other": ("Other", "idle", "the rest, in which nothing traced ran: Python, other host work, or waiting"),
 }
 _HOSTS_ONLY = ("host_python", "host_wait")  # steps of devices say nothing of these
 _TC = {
     "tc_compute": ("Compute", "compute", "computing on the TensorCore"),
-    "collective_compute": ("Collectives", "collective", "communicating with other cores, all of them taking part"),
-    "collective_sync": ("Waiting in collectives", "launch", "waiting in a collective for the core that comes last"),
+    "collective_compute": (
+        "Collectives",
+        "collective",
+        "communicating with other cores, all of them taking part",
+    ),
+    "collective_sync": (
+        "Waiting in collectives",
+        "launch",
+        "waiting in a collective for the core that comes last",
+    ),
     "device_to_device": ("Send and receive", "d2d", "transfers to and from other cores"),
     "sparse_wait": ("Waiting for the SparseCore", "host", "waiting for embeddings from the SparseCore"),
     "tc_infeed": ("Infeed", "input", "waiting for input: infeed, or idle while the host waited for input"),
@@ -42,8 +65,11 @@ _TC = {
     "tc_idle": ("Idle", "idle", "no operation ran"),
 }
 _SC = {
-    "sc_compute": "SparseCore compute", "sc_infeed": "SparseCore infeed", "sc_outfeed": "SparseCore outfeed", "sc_idle": "SparseCore idle",
-}  # fmt: skip
+    "sc_compute": "SparseCore compute",
+    "sc_infeed": "SparseCore infeed",
+    "sc_outfeed": "SparseCore outfeed",
+    "sc_idle": "SparseCore idle",
+}
 HOST_PARTS = {
     "enqueuing": ("Enqueuing", "d2d", "handing data to the device"),
     "preprocessing": (
@@ -68,7 +94,9 @@ def number(name: str, title: str, values: Numbers, unit: Unit, description: str 
 
 def _sentence(what: str) -> str:
     """What a part is, as a sentence: time spent in something, or a rest."""
-    return what[0].upper() + what[1:] if what.startswith(("the rest", "no operation")) else f"Time spent {what}"
+    return (
+        what[0].upper() + what[1:] if what.startswith(("the rest", "no operation")) else f"Time spent {what}"
+    )
 
 
 def mean(values: Numbers) -> float:
@@ -87,7 +115,9 @@ def _parts(found: InputPipeline) -> list[tuple[str, tuple[str, str, str], Number
     """Name, (title, colour, meaning) and times per step of the parts that sum up to a step, as stacked."""
     if found.cores:
         times = found.cores.parts
-        return [(name, _TC[name], times[name]) for name in TC_PARTS if name != "sparse_wait" or times[name].any()]
+        return [
+            (name, _TC[name], times[name]) for name in TC_PARTS if name != "sparse_wait" or times[name].any()
+        ]
     names = [name for name in PARTS if found.steps.source != "device" or name not in _HOSTS_ONLY]
     return [(name, PARTS[name], found.steps.category_ps(name)) for name in names]
 
@@ -100,8 +130,13 @@ def steps_table(found: InputPipeline) -> Table:
         number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
         number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
     ]
-    columns += [number(f"{name}_ps", title, times, "ps", _sentence(what)) for name, (title, _, what), times in _parts(found)]
-    columns.append(number("input_fraction", "Waiting for input", found.input_fraction, "fraction", "Of the step time"))
+    columns += [
+        number(f"{name}_ps", title, times, "ps", _sentence(what))
+        for name, (title, _, what), times in _parts(found)
+    ]
+    columns.append(
+        number("input_fraction", "Waiting for input", found.input_fraction, "fraction", "Of the step time")
+    )
     if found.cores:
         cores = found.cores
         columns += [
@@ -113,11 +148,21 @@ def steps_table(found: InputPipeline) -> Table:
                 "Share that waits for input on the core that waits least",
             ),
             number(
-                "input_fraction_max", "Most waiting core", cores.most, "fraction", "Share that waits for input on the core that waits most"
+                "input_fraction_max",
+                "Most waiting core",
+                cores.most,
+                "fraction",
+                "Share that waits for input on the core that waits most",
             ),
-            text_column("input_core", "Waits longest", cores.worst, "The core that waits most for input, as host:core"),
+            text_column(
+                "input_core", "Waits longest", cores.worst, "The core that waits most for input, as host:core"
+            ),
         ]
-        columns += [number(f"{name}_ps", _SC[name], cores.parts[name], "ps") for name in SC_PARTS if name in cores.parts]
+        columns += [
+            number(f"{name}_ps", _SC[name], cores.parts[name], "ps")
+            for name in SC_PARTS
+            if name in cores.parts
+        ]
     return Table("Steps", tuple(columns))
 
 
@@ -132,8 +177,20 @@ def breakdown_table(found: InputPipeline) -> Table:
             text_column("category", "Category", [title for _, (title, _, _), _ in parts]),
             text_column("column", "Column", [f"{name}_ps" for name, _, _ in parts]),
             text_column("color", "Colour", [color for _, (_, color, _), _ in parts]),
-            number("avg_ps", "Average", np.array([mean(times) for _, _, times in parts]), "ps", "Mean time per step"),
-            number("sd_ps", "Standard deviation", np.array([deviation(times) for _, _, times in parts]), "ps", "Of the sample (n - 1)"),
+            number(
+                "avg_ps",
+                "Average",
+                np.array([mean(times) for _, _, times in parts]),
+                "ps",
+                "Mean time per step",
+            ),
+            number(
+                "sd_ps",
+                "Standard deviation",
+                np.array([deviation(times) for _, _, times in parts]),
+                "ps",
+                "Of the sample (n - 1)",
+            ),
             number("fraction", "Share", np.array(share), "fraction", "Of all steps"),
             text_column("meaning", "Meaning", [_sentence(what) for _, (_, _, what), _ in parts]),
         ),
@@ -153,7 +210,13 @@ def host_categories_table(time: HostTime) -> Table:
             text_column("category", "Category", [HOST_PARTS[name][0] for name in HOST_CATEGORIES]),
             text_column("color", "Colour", [HOST_PARTS[name][1] for name in HOST_CATEGORIES]),
             number("time_ps", "Time", times, "ps"),
-            number("fraction", "Share", times / total if total else np.full(len(times), np.nan), "fraction", "Of all five"),
+            number(
+                "fraction",
+                "Share",
+                times / total if total else np.full(len(times), np.nan),
+                "fraction",
+                "Of all five",
+            ),
             text_column("meaning", "Meaning", [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES]),
         ),
         note if total else "No input operations were traced.",
@@ -173,11 +236,27 @@ def input_ops_table(found: InputPipeline) -> Table:
         (
             text_column("operation", "Operation", [ops.name[i] for i in rows]),
             number("n_occurrences", "Occurrences", ops.n_occurrences[order], "count"),
-            number("total_time_ps", "Total time", ops.time_ps[order], "ps", "Of all occurrences, with nested operations"),
+            number(
+                "total_time_ps",
+                "Total time",
+                ops.time_ps[order],
+                "ps",
+                "Of all occurrences, with nested operations",
+            ),
             number("total_fraction", "Total share", ops.time_ps[order] / whole, "fraction", of_all),
-            number("self_time_ps", "Self time", ops.self_ps[order], "ps", "Of all occurrences, without nested operations"),
+            number(
+                "self_time_ps",
+                "Self time",
+                ops.self_ps[order],
+                "ps",
+                "Of all occurrences, without nested operations",
+            ),
             number("self_fraction", "Self share", ops.self_ps[order] / whole, "fraction", of_all),
-            text_column("category", "Category", ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows]),
+            text_column(
+                "category",
+                "Category",
+                ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows],
+            ),
         ),
     )
 
@@ -192,10 +271,36 @@ def hosts_table(found: InputPipeline) -> Table:
         (
             text_column("host", "Host", [part.host for part in hosts]),
             number("n_steps", "Steps", np.array([len(part.steps) for part in hosts]), "count"),
-            number("step_time_avg_ps", "Average step time", np.array([mean(part.steps.duration_ps) for part in hosts]), "ps"),
-            number("input_fraction", "Waiting for input", np.array([part.fraction for part in hosts]), "fraction", "Of its steps' time"),
-            number("waiting_ps", "Waiting per step", np.array([part.waiting_ps for part in hosts]), "ps", "Mean over its steps"),
-            text_column("host_category", "Most host time in", [HOST_PARTS[name][0] if name else "" for name in largest]),
-            number("host_category_ps", "Of that", np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]), "ps"),
+            number(
+                "step_time_avg_ps",
+                "Average step time",
+                np.array([mean(part.steps.duration_ps) for part in hosts]),
+                "ps",
+            ),
+            number(
+                "input_fraction",
+                "Waiting for input",
+                np.array([part.fraction for part in hosts]),
+                "fraction",
+                "Of its steps' time",
+            ),
+            number(
+                "waiting_ps",
+                "Waiting per step",
+                np.array([part.waiting_ps for part in hosts]),
+                "ps",
+                "Mean over its steps",
+            ),
+            text_column(
+                "host_category",
+                "Most host time in",
+                [HOST_PARTS[name][0] if name else "" for name in largest],
+            ),
+            number(
+                "host_category_ps",
+                "Of that",
+                np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]),
+                "ps",
+            ),
         ),
     )

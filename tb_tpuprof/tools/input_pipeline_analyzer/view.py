@@ -1,4 +1,6 @@
-"""input_pipeline_analyzer: does the job wait for its input, where on the host does the time go, and what to change."""
+"""input_pipeline_analyzer: does the job wait for its input, where on the host does the time go, and what to
+change.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
     parts = session.map(input_part, hosts, loader_wait)
     clocks = clocks_of(session, hosts)
-    parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
+    parts = [
+        replace(part, start_ns=part.start_ns + add)
+        for part, add in zip(parts, clocks.correction_ns, strict=True)
+    ]
     found = input_pipeline(parts)
     kind = sum_hardware(session.map(hardware, hosts)).kind
     limits = None if found.common.is_disjoint else limits_of(session, hosts)
@@ -73,7 +78,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
 
 
 def _judged(parts: list[InputPart], found: InputPipeline, kind: str, limits: JobLimits | None) -> Finding:
-    """The verdict on all hosts, or on the one that waits where their mean hides it; on each where they share no steps.
+    """The verdict on all hosts, or on the one that waits where their mean hides it; on each where they share
+    no steps.
 
     By the job's diagnosis, where there is one.
     """
@@ -106,18 +112,24 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
     time, n = steps.duration_ps, len(steps)
     host = found.host_time
     result = {
-        "step_time_avg_ps": Scalar(_known(mean(time)), "ps", "Average step time", step_time_base(found.common)),
+        "step_time_avg_ps": Scalar(
+            _known(mean(time)), "ps", "Average step time", step_time_base(found.common)
+        ),
         "step_time_sd_ps": Scalar(_known(deviation(time)), "ps", "Standard deviation"),
         "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step"),
         "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step"),
         "n_steps": Scalar(n, "count", "Steps", f"{steps.n_trimmed} more left out" if steps.n_trimmed else ""),
         "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input"),
-        "input_fraction_sd": Scalar(_known(deviation(share)), "fraction", "Standard deviation of waiting", "over steps"),
+        "input_fraction_sd": Scalar(
+            _known(deviation(share)), "fraction", "Standard deviation of waiting", "over steps"
+        ),
         "input_fraction_min": Scalar(float(share.min()) if n else None, "fraction", "Least waiting step"),
         "input_fraction_max": Scalar(float(share.max()) if n else None, "fraction", "Most waiting step"),
         "waiting_avg_ps": Scalar(_known(mean(steps.category_ps("input"))), "ps", "Waiting per step"),
         "output_fraction": Scalar(steps.fraction("output") if n else None, "fraction", "Output"),
-        "other_fraction": Scalar(steps.fraction("other") if n else None, "fraction", "Idle" if found.cores else "Other"),
+        "other_fraction": Scalar(
+            steps.fraction("other") if n else None, "fraction", "Idle" if found.cores else "Other"
+        ),
         "host_input_ps": Scalar(
             host.total_ps if host.total_ps else None,
             "ps",
@@ -125,30 +137,44 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
             "all threads" if host.total_ps else _NO_STAGES if steps.waits else _NO_INPUT_OPS,
         ),
         "host_enqueue_fraction": Scalar(
-            host.enqueue_fraction if host.enqueue_fraction >= 0 else None, "fraction", "Enqueuing", "of the host's time"
+            host.enqueue_fraction if host.enqueue_fraction >= 0 else None,
+            "fraction",
+            "Enqueuing",
+            "of the host's time",
         ),
     }
     if found.cores:
         most = float(found.cores.most.mean())
-        result["input_fraction_worst_core"] = Scalar(most, "fraction", "Waiting on the core that waits longest", "the mean over steps")
+        result["input_fraction_worst_core"] = Scalar(
+            most, "fraction", "Waiting on the core that waits longest", "the mean over steps"
+        )
     return result
 
 
-def _verdict(judged: Finding, known: tuple[InputPipeline, JobLimits | None], advice: tuple[Advice, ...], loader: str) -> Verdict | None:
-    """The finding, then what it is made of: the host, the core and the work on the host that cost most; links of the advice."""
+def _verdict(
+    judged: Finding, known: tuple[InputPipeline, JobLimits | None], advice: tuple[Advice, ...], loader: str
+) -> Verdict | None:
+    """The finding, then what it is made of: the host, the core and the work on the host that cost most; links
+    of the advice.
+    """
     found, limits = known
     on_host = [loader] if loader else _on_host(found, judged.level)
     details = [*_worst_host(found, limits is None), *_worst_core(found), *on_host, *judged.more]
     next_steps = []
     if judged.level in ("warn", "bad") and len(found.hosts) == 1:
         worst = int(found.steps.category_ps(judged.category).argmax())
-        start, end = int(found.steps.start_ps[worst]), int(found.steps.start_ps[worst] + found.steps.duration_ps[worst])
+        start, end = (
+            int(found.steps.start_ps[worst]),
+            int(found.steps.start_ps[worst] + found.steps.duration_ps[worst]),
+        )
         waits = "idles" if judged.category == "other" else "waits"
         text = f"Look at the step that {waits} longest ({found.steps.name[worst]}) in the trace viewer"
         next_steps.append(NextStep(text, "trace_viewer", {"start_ps": str(start), "end_ps": str(end)}))
     tools = {one.tool for one in advice}
     if judged.level != "good" and "tf_data_bottleneck_analysis" in tools:
-        next_steps.append(NextStep("See which tf.data stage is the bottleneck", "tf_data_bottleneck_analysis"))
+        next_steps.append(
+            NextStep("See which tf.data stage is the bottleneck", "tf_data_bottleneck_analysis")
+        )
     if judged.level == "good":
         next_steps.append(NextStep("See what the steps spend their time on", "overview_page"))
     color = {"other": "idle", "host_wait": "wait"}.get(judged.category, judged.category)
@@ -157,17 +183,28 @@ def _verdict(judged: Finding, known: tuple[InputPipeline, JobLimits | None], adv
 
 
 def _worst_host(found: InputPipeline, judges: bool) -> list[str]:
-    """Names the host that waits most, where hosts differ; and that they do not, where they do not. `judges`: and how bad that is."""
+    """Names the host that waits most, where hosts differ; and that they do not, where they do not. `judges`:
+    and how bad that is.
+    """
     known = [part for part in found.hosts if len(part.steps)]
     if len(known) < 2 or not known[0].fraction:
         return []
     most, least = known[0], known[-1]
     times = sorted((most.waiting_ps, least.waiting_ps))
     if most.fraction - least.fraction < _FAR_APART and times[1] < _LONGER * times[0]:
-        return [f"All {len(known)} hosts wait alike, {most.host} most: {format_fraction(most.fraction)} of its steps."]
+        return [
+            f"All {len(known)} hosts wait alike, {most.host} most: {format_fraction(most.fraction)} of its "
+            "steps."
+        ]
     alone = " and is highly input-bound" if judges and most.fraction >= THRESHOLDS["input"][1] else ""
-    text = f"{most.host} waits most{alone}: {format_time(most.waiting_ps)} ({format_fraction(most.fraction)}) of each of its steps"
-    return [f"{text}; {least.host} waits least, {format_time(least.waiting_ps)} ({format_fraction(least.fraction)})."]
+    text = (
+        f"{most.host} waits most{alone}: {format_time(most.waiting_ps)} "
+        f"({format_fraction(most.fraction)}) of each of its steps"
+    )
+    return [
+        f"{text}; {least.host} waits least, {format_time(least.waiting_ps)} "
+        f"({format_fraction(least.fraction)})."
+    ]
 
 
 def _worst_core(found: InputPipeline) -> list[str]:
@@ -180,7 +217,10 @@ def _worst_core(found: InputPipeline) -> list[str]:
     names = [name for name in found.cores.worst if name]
     name = max(sorted(set(names)), key=names.count)
     text = f"Cores wait unequally: {format_fraction(least)} to {format_fraction(most)} of a step"
-    return [f"{text}; core {name} waits longest in {names.count(name)} of {len(found.steps)} steps, and the others wait for it."]
+    return [
+        f"{text}; core {name} waits longest in {names.count(name)} of {len(found.steps)} steps, and the "
+        "others wait for it."
+    ]
 
 
 def _on_host(found: InputPipeline, level: str) -> list[str]:
@@ -192,11 +232,16 @@ def _on_host(found: InputPipeline, level: str) -> list[str]:
         return (
             []
             if level == "good"
-            else ["The host's trace names no operations of an input pipeline, so where its time for input goes is unknown."]
+            else [
+                "The host's trace names no operations of an input pipeline, so where its time for input goes "
+                "is unknown."
+            ]
         )
     if time.largest == "other":
         unnamed = format_fraction(time.time_ps[-1] / time.total_ps)
-        return [f"On the host {unnamed} of the time for input is not attributed to any traced input operation."]
+        return [
+            f"On the host {unnamed} of the time for input is not attributed to any traced input operation."
+        ]
     share = time.time_ps[HOST_CATEGORIES.index(time.largest)] / time.total_ps
     what = HOST_PARTS[time.largest][0].lower()
     text = f"On the host {format_fraction(share)} of the time for input is {what}"
@@ -211,10 +256,16 @@ def _diagnostics(found: InputPipeline, parts: list[InputPart], framework: str) -
     notices: list[Notice] = [notice for part in parts for notice in part.notices]
     notices += step_notices(found.common, len(parts), any(part.has_loop_ops for part in parts), framework)
     if found.moved_ps:
-        text = "The cores ran no infeed: their idle time counts as waiting for input while the host waited for it in the same step."
+        text = (
+            "The cores ran no infeed: their idle time counts as waiting for input while the host waited "
+            "for it in the same step."
+        )
         notices.append(Notice("info", text))
     order = ("error", "warning", "info")
-    return tuple(Diagnostic(n.severity, n.message, n.remedy) for n in sorted(notices, key=lambda notice: order.index(notice.severity)))
+    return tuple(
+        Diagnostic(n.severity, n.message, n.remedy)
+        for n in sorted(notices, key=lambda notice: order.index(notice.severity))
+    )
 
 
 TOOL = Tool(

@@ -1,4 +1,6 @@
-"""Tables of the memory profile: all memories beside one another, the history of one, what lay in it at a moment, its floor."""
+"""Tables of the memory profile: all memories beside one another, the history of one, what lay in it at a
+moment, its floor.
+"""
 
 from __future__ import annotations
 
@@ -63,32 +65,76 @@ def memories_table(memories: Sequence[Memory]) -> Table:
         return np.array([getattr(peak, name) for peak in peaks], dtype)
 
     capacity = known(np.array([peak.capacity_bytes or -1 for peak in peaks], np.int64))
-    rise = np.array([memory.floor.rise_bytes_per_step if memory.floor.n_steps else np.nan for memory in memories], np.float64)
+    rise = np.array(
+        [memory.floor.rise_bytes_per_step if memory.floor.n_steps else np.nan for memory in memories],
+        np.float64,
+    )
     return Table(
         "Memories",
         (
             text_column("host", "Host", [memory.host for memory in memories]),
             text_column("memory", "Memory", [peak.name for peak in peaks], "The allocator, or the device"),
-            Column("peak_bytes", "Peak", numbers("used_bytes"), "bytes", description="Stack and heap together, in the capture"),
-            Column("used_fraction", "Of capacity", numbers("used_bytes") / capacity, "fraction", description="At the peak"),
+            Column(
+                "peak_bytes",
+                "Peak",
+                numbers("used_bytes"),
+                "bytes",
+                description="Stack and heap together, in the capture",
+            ),
+            Column(
+                "used_fraction",
+                "Of capacity",
+                numbers("used_bytes") / capacity,
+                "fraction",
+                description="At the peak",
+            ),
             Column("peak_ps", "Peak at", numbers("start_ps"), "ps", description="Since the trace's start"),
-            Column("capacity_bytes", "Capacity", capacity, "bytes", description="The allocator's pool; PyTorch: the chip's memory"),
-            Column("lifetime_peak_bytes", "Lifetime peak", known(numbers("lifetime_peak_bytes")), "bytes",
-                   description="Since the process began"),
-            Column("stack_bytes", "Stack", numbers("stack_bytes"), "bytes", description="Reserved by programs, at the peak"),
-            Column("heap_bytes", "Heap", numbers("heap_bytes"), "bytes", description="Allocated, at the peak"),
+            Column(
+                "capacity_bytes",
+                "Capacity",
+                capacity,
+                "bytes",
+                description="The allocator's pool; PyTorch: the chip's memory",
+            ),
+            Column(
+                "lifetime_peak_bytes",
+                "Lifetime peak",
+                known(numbers("lifetime_peak_bytes")),
+                "bytes",
+                description="Since the process began",
+            ),
+            Column(
+                "stack_bytes",
+                "Stack",
+                numbers("stack_bytes"),
+                "bytes",
+                description="Reserved by programs, at the peak",
+            ),
+            Column(
+                "heap_bytes", "Heap", numbers("heap_bytes"), "bytes", description="Allocated, at the peak"
+            ),
             Column("free_bytes", "Free", known(numbers("free_bytes")), "bytes", description="At the peak"),
-            Column("fragmentation_fraction", "Fragmentation", numbers("fragmentation", np.float64), "fraction",
-                   description="At the peak: the share of the free memory that is not in its largest piece; PyTorch: " + HELD_IDLE),
+            Column(
+                "fragmentation_fraction",
+                "Fragmentation",
+                numbers("fragmentation", np.float64),
+                "fraction",
+                description="At the peak: the share of the free memory that is not in its largest piece; "
+                "PyTorch: " + HELD_IDLE,
+            ),
             Column("n_allocations", "Allocations", numbers("n_allocations"), "count"),
             Column("n_deallocations", "Deallocations", numbers("n_deallocations"), "count"),
-            Column("floor_rise_bytes", "Floor rises by", rise, "bytes", description="Per step; 0: not steadily"),
+            Column(
+                "floor_rise_bytes", "Floor rises by", rise, "bytes", description="Per step; 0: not steadily"
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def small_table(memories: Sequence[Memory]) -> Table:
-    """Histories of the first memories in few pixels, for drawing them side by side: `memory` is the row of `memories`."""
+    """Histories of the first memories in few pixels, for drawing them side by side: `memory` is the row of
+    `memories`.
+    """
     shapes = [memory.shape for memory in memories[:N_SMALL]]
     which = np.repeat(np.arange(len(shapes)), [len(shape.history_ps) for shape in shapes])
     none = np.empty(0, np.int64)
@@ -97,7 +143,12 @@ def small_table(memories: Sequence[Memory]) -> Table:
         (
             Column("row", "Row", which, "id"),
             Column("start_ps", "Time", np.concatenate([none, *(shape.history_ps for shape in shapes)]), "ps"),
-            Column("used_bytes", "In use", np.concatenate([none, *(shape.history_bytes for shape in shapes)]), "bytes"),
+            Column(
+                "used_bytes",
+                "In use",
+                np.concatenate([none, *(shape.history_bytes for shape in shapes)]),
+                "bytes",
+            ),
         ),
         f"the first {N_SMALL} of {len(memories):,}" if len(memories) > N_SMALL else "",
     )
@@ -129,14 +180,27 @@ def _named(name: str, title: str, texts: Sequence[str]) -> Column:
     """A text column in which empty is unknown."""
     column = text_column(name, title, texts)
     empty = [i for i, text in enumerate(column.strings or ()) if not text]
-    return Column(name, title, np.where(np.isin(column.values, empty), -1, column.values).astype(np.int32), strings=column.strings)
+    return Column(
+        name,
+        title,
+        np.where(np.isin(column.values, empty), -1, column.values).astype(np.int32),
+        strings=column.strings,
+    )
 
 
 def _held_column(held: Int64s) -> tuple[Column, ...]:
     """What the allocator holds, where it is told."""
     if not (held >= 0).any():
         return ()
-    return (Column("held_bytes", "Held", known(held), "bytes", description="What the allocator has taken from the device, in use or not"),)
+    return (
+        Column(
+            "held_bytes",
+            "Held",
+            known(held),
+            "bytes",
+            description="What the allocator has taken from the device, in use or not",
+        ),
+    )
 
 
 def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside: int) -> Table:
@@ -154,22 +218,40 @@ def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside
             Column("fragmentation_fraction", "Fragmentation", events.fragmentation[rows], "fraction"),
             text_column("activity", "Event", activity),
             Column("allocation_bytes", "Size", events.allocation_bytes[rows], "bytes", description=_GIVEN),
-            Column("requested_bytes", "Requested", known(events.requested_bytes[rows]), "bytes", description=_ASKED),
-            _texts("op", "Operation", events, events.op[rows], "A deallocation has that of the allocation it ends"),
+            Column(
+                "requested_bytes",
+                "Requested",
+                known(events.requested_bytes[rows]),
+                "bytes",
+                description=_ASKED,
+            ),
+            _texts(
+                "op",
+                "Operation",
+                events,
+                events.op[rows],
+                "A deallocation has that of the allocation it ends",
+            ),
             _steps(events, grouped, rows),
             _texts("region", "Region", events, events.region[rows]),
             _dtypes(events, rows),
             _texts("shape", "Shape", events, events.shape[rows]),
             Column("event", "Event id", events.event[rows], "id"),
         ),
-        f"of {n_inside:,} events in the window the least, the most and the last of each pixel" if thinned else f"{n_inside:,} events",
-    )  # fmt: skip
+        f"of {n_inside:,} events in the window the least, the most and the last of each pixel"
+        if thinned
+        else f"{n_inside:,} events",
+    )
 
 
 def active_table(events: MemoryEvents, grouped: Groups, found: Active, moment: str) -> Table:
-    """What lay in the memory at a moment, the most bytes first; stack and what is older than the capture as rows of their own."""
+    """What lay in the memory at a moment, the most bytes first; stack and what is older than the capture as
+    rows of their own.
+    """
     rows = found.example
-    special = [(name, size) for name, size in ((STACK, found.stack_bytes), (OLDER, found.older_bytes)) if size > 0]
+    special = [
+        (name, size) for name, size in ((STACK, found.stack_bytes), (OLDER, found.older_bytes)) if size > 0
+    ]
     n = len(special)
     sizes = np.array([size for _, size in special], np.int64)
     nothing = np.full(n, np.nan)
@@ -192,17 +274,41 @@ def active_table(events: MemoryEvents, grouped: Groups, found: Active, moment: s
             texts(_texts("op", "Operation", events, events.op[rows]), [f"({name})" for name, _ in special]),
             Column("total_bytes", "In all", total[order], "bytes"),
             Column("fraction", "Share", total[order] / whole, "fraction", description="Of stack and heap"),
-            Column("n_occurrences", "Allocations", numbers(found.n_occurrences), "count", description="Equal ones, together"),
-            Column("allocation_bytes", "Size of one", numbers(events.allocation_bytes[rows]), "bytes", description=_GIVEN),
-            Column("requested_bytes", "Requested", numbers(known(events.requested_bytes[rows])), "bytes", description=_ASKED),
+            Column(
+                "n_occurrences",
+                "Allocations",
+                numbers(found.n_occurrences),
+                "count",
+                description="Equal ones, together",
+            ),
+            Column(
+                "allocation_bytes",
+                "Size of one",
+                numbers(events.allocation_bytes[rows]),
+                "bytes",
+                description=_GIVEN,
+            ),
+            Column(
+                "requested_bytes",
+                "Requested",
+                numbers(known(events.requested_bytes[rows])),
+                "bytes",
+                description=_ASKED,
+            ),
             texts(_texts("region", "Region", events, events.region[rows]), blank),
             texts(_dtypes(events, rows), blank),
             texts(_texts("shape", "Shape", events, events.shape[rows]), blank),
             texts(_steps(events, grouped, rows), blank),
-            Column("start_ps", "Allocated at", numbers(events.start_ps[rows]), "ps", description="The first of them"),
+            Column(
+                "start_ps",
+                "Allocated at",
+                numbers(events.start_ps[rows]),
+                "ps",
+                description="The first of them",
+            ),
             Column("event", "Event id", numbers(events.event[rows]), "id"),
         ),
-    )  # fmt: skip
+    )
 
 
 def floor_table(memory: Memory, names: Sequence[str], starts_ps: Int64s) -> Table:

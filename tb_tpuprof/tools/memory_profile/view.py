@@ -1,4 +1,6 @@
-"""memory_profile: how much of each memory is in use over time, what fills it at its peak, and whether it grows from step to step."""
+"""memory_profile: how much of each memory is in use over time, what fills it at its peak, and whether it
+grows from step to step.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,26 @@ from tb_tpuprof.analysis.steps.grouping import Groups, groups
 from tb_tpuprof.analysis.steps.marks import step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Verdict
-from tb_tpuprof.tools.memory_profile.tables import HELD_IDLE, Memory, active_table, floor_table, memories_table, small_table, timeline_table
+from tb_tpuprof.tools.base import (
+    Availability,
+    Diagnostic,
+    NextStep,
+    Param,
+    Params,
+    Payload,
+    Scalar,
+    Table,
+    Verdict,
+)
+from tb_tpuprof.tools.memory_profile.tables import (
+    HELD_IDLE,
+    Memory,
+    active_table,
+    floor_table,
+    memories_table,
+    small_table,
+    timeline_table,
+)
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
@@ -25,15 +45,18 @@ _SCATTERED = 0.5
 _HOSTS_TO_ASK = 4
 _REASON = "the trace holds no allocations or deallocations of memory."
 _REMEDY = (
-    "Allocators are traced on the host: capture with host_tracer_level 2 while the job allocates. JAX on the CPU has no allocator "
-    "that is traced, and a compiled program that runs all the time allocates nothing anew. PyTorch: profile with profile_memory=True."
+    "Allocators are traced on the host: capture with host_tracer_level 2 while the job allocates. JAX on "
+    "the CPU has no allocator that is traced, and a compiled program that runs all the time allocates "
+    "nothing anew. PyTorch: profile with profile_memory=True."
 )
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All memories of the chosen hosts, and one of them in detail."""
     parts = session.map(host_memory, hosts)
-    memories = [Memory(host, shape) for host, part in zip(hosts, parts, strict=True) for shape in part.memories]
+    memories = [
+        Memory(host, shape) for host, part in zip(hosts, parts, strict=True) for shape in part.memories
+    ]
     memories.sort(key=lambda memory: -memory.peak.used_bytes)
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
     diagnostics = tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
@@ -42,14 +65,22 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     tables: dict[str, Table] = {"memories": memories_table(memories), "history": small_table(memories)}
     chosen = _chosen(memories, str(params.get("memory", "")))
     trace = session.trace(chosen.host)
-    detail, scalars = _detail(memory_events(trace), groups(trace), chosen, parts[hosts.index(chosen.host)].duration_ps, params)
+    detail, scalars = _detail(
+        memory_events(trace), groups(trace), chosen, parts[hosts.index(chosen.host)].duration_ps, params
+    )
     tables |= detail
     scalars["row"] = Scalar(memories.index(chosen), "id", "Row of the chosen memory")
     marked = session.get(step_marks, chosen.host)
     tables["floor"] = floor_table(chosen, marked.name, marked.start_ps)
     if missed := chosen.shape.excess_bytes:
-        text = f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missed)} at the peak: deallocations are missing."
-        diagnostics = (*diagnostics, Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."))
+        text = (
+            f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missed)} at the "
+            "peak: deallocations are missing."
+        )
+        diagnostics = (
+            *diagnostics,
+            Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."),
+        )
     verdict = told(TOOL.name, _verdict(chosen, memories), limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
@@ -79,7 +110,10 @@ def _detail(
     at = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
     moment = f"at {format_time(float(params['at_ps']))}" if "at_ps" in params else "at the peak"
     active = active_allocations(events, peak.memory, at)
-    return {"timeline": timeline_table(events, grouped, rows, n_inside), "active": active_table(events, grouped, active, moment)}, {
+    return {
+        "timeline": timeline_table(events, grouped, rows, n_inside),
+        "active": active_table(events, grouped, active, moment),
+    }, {
         **_summary(events, grouped, memory),
         "start_ps": Scalar(start_ps, "ps", "Window's start"),
         "end_ps": Scalar(end_ps, "ps", "Window's end"),
@@ -92,11 +126,17 @@ def _detail(
 def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str, Scalar]:
     peak = memory.peak
     step = grouped.step_name(int(grouped.group[events.event[peak.at]]))
-    where = f"at {format_time(peak.start_ps)}" + (f", in {'step ' if step.isdigit() else ''}{step}" if step else "")
+    where = f"at {format_time(peak.start_ps)}" + (
+        f", in {'step ' if step.isdigit() else ''}{step}" if step else ""
+    )
     if peak.held_bytes >= 0:
         scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"
     else:
-        scattered = "free memory is contiguous" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
+        scattered = (
+            "free memory is contiguous"
+            if peak.fragmentation == 0
+            else "of the free memory is not in its largest piece"
+        )
     share = f"; {format_fraction(peak.used_fraction)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
     is_told = {
         "lifetime": peak.lifetime_peak_bytes >= 0,
@@ -106,27 +146,41 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str,
     return {
         "peak_bytes": Scalar(peak.used_bytes, "bytes", "Peak in the capture", where + share),
         "lifetime_peak_bytes": Scalar(
-            peak.lifetime_peak_bytes if is_told["lifetime"] else None, "bytes", "Lifetime peak",
+            peak.lifetime_peak_bytes if is_told["lifetime"] else None,
+            "bytes",
+            "Lifetime peak",
             "since the process began" if is_told["lifetime"] else _UNTOLD,
         ),
         "capacity_bytes": Scalar(
-            peak.capacity_bytes or None, "bytes", _pool_title(peak), _capacity_note(peak) if peak.capacity_bytes else _UNTOLD
+            peak.capacity_bytes or None,
+            "bytes",
+            _pool_title(peak),
+            _capacity_note(peak) if peak.capacity_bytes else _UNTOLD,
         ),
         "n_allocations": Scalar(peak.n_allocations, "count", "Allocations", "in the capture"),
         "n_deallocations": Scalar(peak.n_deallocations, "count", "Deallocations", "in the capture"),
         "peak_ps": Scalar(peak.start_ps, "ps", "Time of the peak", "since the trace's start"),
         "stack_bytes": Scalar(peak.stack_bytes, "bytes", "Stack at the peak", "reserved by programs"),
         "heap_bytes": Scalar(peak.heap_bytes, "bytes", "Heap at the peak", "allocated"),
-        "free_bytes": Scalar(peak.free_bytes if is_told["free"] else None, "bytes", "Free at the peak", "" if is_told["free"] else _UNTOLD),
+        "free_bytes": Scalar(
+            peak.free_bytes if is_told["free"] else None,
+            "bytes",
+            "Free at the peak",
+            "" if is_told["free"] else _UNTOLD,
+        ),
         "fragmentation_fraction": Scalar(
-            peak.fragmentation if is_told["scattered"] else None, "fraction", "Fragmentation at the peak",
+            peak.fragmentation if is_told["scattered"] else None,
+            "fraction",
+            "Fragmentation at the peak",
             scattered if is_told["scattered"] else _UNTOLD,
         ),
-    }  # fmt: skip
+    }
 
 
 def _pool_title(peak: MemoryPeak) -> str:
-    """XLA's and TensorFlow's allocators report the pool that they manage, PyTorch's the memory of the device."""
+    """XLA's and TensorFlow's allocators report the pool that they manage, PyTorch's the memory of
+    the device.
+    """
     return "Allocator's pool" if peak.held_bytes < 0 else "Chip memory"
 
 
@@ -144,38 +198,65 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     share = format_fraction(peak.used_fraction)
     name = chosen.full_name if len({memory.host for memory in memories}) > 1 else peak.name
     held = format_bytes(peak.used_bytes)
-    whole = f", {share} of the {format_bytes(peak.capacity_bytes)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
+    whole = (
+        f", {share} of the {format_bytes(peak.capacity_bytes)} of {_pool_words(peak)}"
+        if peak.capacity_bytes
+        else ""
+    )
     text = f"`{name}` holds {held} at its peak{whole}, at {format_time(peak.start_ps)}."
     details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
     others = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
     if others:
         details.append(
-            f"The floor also rises in {', '.join(f'`{memory.full_name}`' for memory in others[:4])}{' …' if len(others) > 4 else ''}."
+            "The floor also rises in "
+            f"{', '.join(f'`{memory.full_name}`' for memory in others[:4])}{' …' if len(others) > 4 else ''}."
         )
     full = peak.used_fraction >= _NEARLY_FULL
     if full:
-        details.append("Little is left: smaller batches, rematerialisation (checkpointing), lower precision or sharding make room.")
+        details.append(
+            "Little is left: smaller batches, rematerialisation (checkpointing), lower precision or sharding "
+            "make room."
+        )
     if full and peak.fragmentation >= _SCATTERED:
-        what = "of what the allocator holds is not in use" if peak.held_bytes >= 0 else "of what is free is scattered"
-        details.append(f"{format_fraction(peak.fragmentation)} {what}: a large allocation can fail although the sum would do.")
+        what = (
+            "of what the allocator holds is not in use"
+            if peak.held_bytes >= 0
+            else "of what is free is scattered"
+        )
+        details.append(
+            f"{format_fraction(peak.fragmentation)} {what}: a large allocation can fail although the sum "
+            "would do."
+        )
     is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(others)
     most = max(peak.used_bytes, peak.lifetime_peak_bytes)
     # PyTorch's capacity is the device's, of which other processes may use what seems free.
     is_enough = not is_bad and peak.held_bytes < 0 < most < _NEARLY_FULL * peak.capacity_bytes
     if is_enough:
         when = "since the process began" if peak.lifetime_peak_bytes >= 0 else "in the capture"
-        details.append(f"Memory is not short: {when} {format_bytes(peak.capacity_bytes - most)} or more were left at any time.")
+        details.append(
+            f"Memory is not short: {when} {format_bytes(peak.capacity_bytes - most)} or more were left at "
+            "any time."
+        )
     around = max(1, peak.start_ps // 50)
-    where = {"hosts": chosen.host, "start_ps": str(max(0, peak.start_ps - around)), "end_ps": str(peak.start_ps + around)}
+    where = {
+        "hosts": chosen.host,
+        "start_ps": str(max(0, peak.start_ps - around)),
+        "end_ps": str(peak.start_ps + around),
+    }
     next_steps = (NextStep("See what ran at the peak", "trace_viewer", where),)
-    return Verdict("warn" if is_bad else "good" if is_enough else "unknown", text, "", tuple(details), next_steps)
+    return Verdict(
+        "warn" if is_bad else "good" if is_enough else "unknown", text, "", tuple(details), next_steps
+    )
 
 
 def leak_text(memory: Memory) -> str:
     """How much the floor rises, since when, when the memory will be full, and what stays."""
     floor, peak = memory.floor, memory.peak
     rise = floor.rise_bytes_per_step
-    text = f"A leak? What stays in use rises by {format_bytes(rise)} per step over the last {floor.n_steps} steps"
+    text = (
+        f"A leak? What stays in use rises by {format_bytes(rise)} per step over the last {floor.n_steps} "
+        "steps"
+    )
     left = peak.free_bytes / rise
     text += f"; at this rate the memory is full after {left:,.0f} more." if 0 <= left < 1e6 else "."
     named = [(op, size, n) for op, size, n in floor.suspects if size > 0]
@@ -183,7 +264,9 @@ def leak_text(memory: Memory) -> str:
         op, size, n = named[0]
         count = "1 allocation" if n == 1 else f"{n:,} allocations"
         who = f"`{op}`" if op else "no named operation"
-        text += f" Of what was allocated since and not freed, most is of {who}: {format_bytes(size)} in {count}."
+        text += (
+            f" Of what was allocated since and not freed, most is of {who}: {format_bytes(size)} in {count}."
+        )
     return text
 
 
@@ -202,10 +285,20 @@ TOOL = Tool(
     view=view,
     available=available,
     params=(
-        Param("memory", "Memory", "text", None, "The memory to show, as NAME or HOST/NAME; absent: the one with the largest peak"),
+        Param(
+            "memory",
+            "Memory",
+            "text",
+            None,
+            "The memory to show, as NAME or HOST/NAME; absent: the one with the largest peak",
+        ),
         Param("start_ps", "Window's start", "float", None, "Picoseconds since the trace's start"),
         Param("end_ps", "Window's end", "float", None, "Picoseconds since the trace's start"),
-        Param("width_px", "Width", "int", 800, "How many pixels the window is drawn on", minimum=1, maximum=8000),
-        Param("at_ps", "Moment", "float", None, "The moment of the table of what is in use; absent: the peak"),
+        Param(
+            "width_px", "Width", "int", 800, "How many pixels the window is drawn on", minimum=1, maximum=8000
+        ),
+        Param(
+            "at_ps", "Moment", "float", None, "The moment of the table of what is in use; absent: the peak"
+        ),
     ),
 )

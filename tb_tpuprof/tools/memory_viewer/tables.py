@@ -1,4 +1,6 @@
-"""Tables of the memory viewer: spaces, the timeline, buffers at the peak, the allocation map, permanent allocations."""
+"""Tables of the memory viewer: spaces, the timeline, buffers at the peak, the allocation map, permanent
+allocations.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Steps:
 
 
 def timeline_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> Table:
-    """Bytes held after each step; where there are more steps than pixels, the step of each pixel after which most is held."""
+    """Bytes held after each step; where there are more steps than pixels, the step of each pixel after which
+    most is held.
+    """
     held = memory.heap.held[1:][steps.first : steps.last + 1]
     n = len(held)
     at = np.arange(n)
@@ -44,10 +48,26 @@ def timeline_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> Tabl
     return Table(
         "Memory over program order",
         (
-            Column("step", "Step", step, "id", description="Position in the program's order of allocations and releases"),
-            Column("held_bytes", "Held", memory.heap.held[step + 1] + memory.permanent_bytes, "bytes", description="After the step"),
+            Column(
+                "step",
+                "Step",
+                step,
+                "id",
+                description="Position in the program's order of allocations and releases",
+            ),
+            Column(
+                "held_bytes",
+                "Held",
+                memory.heap.held[step + 1] + memory.permanent_bytes,
+                "bytes",
+                description="After the step",
+            ),
             Column("unpadded_bytes", "Without padding", unpadded, "bytes"),
-            text_column("instruction", "Instruction", [module.name(row) if row >= 0 else "" for row in instructions.tolist()]),
+            text_column(
+                "instruction",
+                "Instruction",
+                [module.name(row) if row >= 0 else "" for row in instructions.tolist()],
+            ),
         ),
         f"of {len(memory.heap.instruction):,} steps, {len(step):,} are sent" if n > len(step) else "",
     )
@@ -62,23 +82,37 @@ def live_table(module: HloModule, memory: SpaceMemory) -> tuple[Table, int]:
     left_out = len(rows) - len(order)
     permanent = order < memory.n_permanent
     note = f"the {MOST_LIVE:,} largest of {len(rows):,}" if left_out else ""
-    return Table("Buffers at the peak", _buffer_columns(module, memory, rows[order], permanent), note), left_out
+    return Table(
+        "Buffers at the peak", _buffer_columns(module, memory, rows[order], permanent), note
+    ), left_out
 
 
 def blocks_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> tuple[Table, int]:
-    """Temporary buffers where and while they lie in memory; of very many those that cover most. Also how many are left out."""
+    """Temporary buffers where and while they lie in memory; of very many those that cover most. Also how many
+    are left out.
+    """
     start, end = memory.heap.start, memory.heap.end
-    rows = np.flatnonzero((start >= 0) & (end >= steps.first) & (start <= steps.last) & (memory.category == TEMPORARY) & (memory.size > 0))
+    rows = np.flatnonzero(
+        (start >= 0)
+        & (end >= steps.first)
+        & (start <= steps.last)
+        & (memory.category == TEMPORARY)
+        & (memory.size > 0)
+    )
     span = np.minimum(end[rows], steps.last) - np.maximum(start[rows], steps.first) + 1
     area = span.astype(np.float64) * memory.size[rows]
     chosen = np.sort(np.argsort(-area, kind="stable")[:MOST_BLOCKS])
     left_out = len(rows) - len(chosen)
     note = f"the {MOST_BLOCKS:,} that cover most of {len(rows):,}" if left_out else ""
     rows = rows[chosen]
-    return Table("Allocation map", _buffer_columns(module, memory, rows, np.zeros(len(rows), np.bool_)), note), left_out
+    return Table(
+        "Allocation map", _buffer_columns(module, memory, rows, np.zeros(len(rows), np.bool_)), note
+    ), left_out
 
 
-def _buffer_columns(module: HloModule, memory: SpaceMemory, rows: Ints, permanent: npt.NDArray[np.bool_]) -> tuple[Column, ...]:
+def _buffer_columns(
+    module: HloModule, memory: SpaceMemory, rows: Ints, permanent: npt.NDArray[np.bool_]
+) -> tuple[Column, ...]:
     assert module.buffers is not None
     buffers = module.buffers.logical_buffers
     instruction = buffers["instruction"][rows].astype(np.int64)
@@ -91,25 +125,55 @@ def _buffer_columns(module: HloModule, memory: SpaceMemory, rows: Ints, permanen
     end = np.where(permanent, max(last, 0), memory.heap.end[rows])
     is_live = np.isin(rows, memory.live)
     return (
-        Column("buffer_id", "Buffer", buffers["id"][rows], "id", description="Number of the logical buffer in the HLO file"),
+        Column(
+            "buffer_id",
+            "Buffer",
+            buffers["id"][rows],
+            "id",
+            description="Number of the logical buffer in the HLO file",
+        ),
         text_column("instruction", "Instruction", [module.name(i) if i >= 0 else "" for i in known]),
         text_column("opcode", "Opcode", [module.opcode(i) if i >= 0 else "" for i in known]),
-        text_column("category", "Allocation", [CATEGORIES[k] if k >= 0 else "" for k in category.tolist()], "Kind of allocation"),
+        text_column(
+            "category",
+            "Allocation",
+            [CATEGORIES[k] if k >= 0 else "" for k in category.tolist()],
+            "Kind of allocation",
+        ),
         Column("size_bytes", "Size", size, "bytes", description="With the padding of its layout"),
         Column("unpadded_bytes", "Unpadded", unpadded, "bytes", description="Without padding"),
-        Column("expansion", "Expansion", size / np.maximum(unpadded, 1), "", description="Size by unpadded size"),
-        Column("padding_bytes", "Extra", np.maximum(size - unpadded, 0), "bytes", description="Memory that padding takes"),
+        Column(
+            "expansion", "Expansion", size / np.maximum(unpadded, 1), "", description="Size by unpadded size"
+        ),
+        Column(
+            "padding_bytes",
+            "Extra",
+            np.maximum(size - unpadded, 0),
+            "bytes",
+            description="Memory that padding takes",
+        ),
         text_column("shape", "Shape", [shape.text() if shape else "" for shape in shapes]),
-        text_column("padded_dimensions", "Padded", [padded_dimensions(shape) if shape else "" for shape in shapes], "By the layout"),
+        text_column(
+            "padded_dimensions",
+            "Padded",
+            [padded_dimensions(shape) if shape else "" for shape in shapes],
+            "By the layout",
+        ),
         text_column("op_name", "Framework op", [module.text("op_name", i) if i >= 0 else "" for i in known]),
         Column("first_step", "From step", start, "id"),
         Column("last_step", "To step", end, "id"),
         Column("allocation", "Allocation index", _allocation_index(module, memory, rows), "id"),
-        Column("offset_bytes", "Offset", _offsets(module, memory, rows), "bytes", description="Among all temporary allocations"),
+        Column(
+            "offset_bytes",
+            "Offset",
+            _offsets(module, memory, rows),
+            "bytes",
+            description="Among all temporary allocations",
+        ),
         Column("is_at_peak", "At the peak", is_live),
         text_column("source", "Source", [_source(module, i) for i in known]),
         text_column("stack", "Source stack", _stacks(module, known)),
-    )  # fmt: skip
+    )
 
 
 def _allocation_index(module: HloModule, memory: SpaceMemory, rows: Ints) -> npt.NDArray[np.float64]:
@@ -147,7 +211,9 @@ def _source(module: HloModule, row: int) -> str:
 def _stacks(module: HloModule, rows: list[int]) -> list[str]:
     frames = [int(module.instructions["stack_frame"][row]) if row >= 0 else 0 for row in rows]
     known = {
-        frame: "\n".join(f"{place.text} {place.function}".strip() for place in module.frames.stack(frame)[:_MOST_FRAMES])
+        frame: "\n".join(
+            f"{place.text} {place.function}".strip() for place in module.frames.stack(frame)[:_MOST_FRAMES]
+        )
         for frame in set(frames)
     }
     return [known[frame] for frame in frames]
@@ -161,7 +227,9 @@ def allocations_table(module: HloModule, memory: SpaceMemory) -> Table:
     rows = np.flatnonzero((table["color"] == memory.color) & (kind != THREAD_LOCAL))
     rows = rows[np.argsort(-table["size_bytes"][rows], kind="stable")][:MOST_LIVE]
     counts = np.diff(module.buffers.assigned_offsets)[rows]
-    number = np.where(table["is_entry_parameter"][rows], table["parameter_number"][rows].astype(np.float64), np.nan)
+    number = np.where(
+        table["is_entry_parameter"][rows], table["parameter_number"][rows].astype(np.float64), np.nan
+    )
     live_out = table["is_live_out"][rows] | table["is_aliased_with_output"][rows]
     return Table(
         "Allocations",
@@ -169,7 +237,13 @@ def allocations_table(module: HloModule, memory: SpaceMemory) -> Table:
             Column("index", "Index", table["index"][rows], "id"),
             text_column("category", "Kind", [CATEGORIES[k] for k in kind[rows].tolist()]),
             Column("size_bytes", "Size", table["size_bytes"][rows], "bytes"),
-            Column("n_buffers", "Buffers", counts, "count", description="Logical buffers that lie in it at one time or another"),
+            Column(
+                "n_buffers",
+                "Buffers",
+                counts,
+                "count",
+                description="Logical buffers that lie in it at one time or another",
+            ),
             Column("parameter_number", "Parameter", number, "id"),
             Column("is_live_out", "Holds a result", live_out),
         ),

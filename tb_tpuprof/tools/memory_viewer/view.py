@@ -1,4 +1,6 @@
-"""memory_viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower it."""
+"""memory_viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.memory_viewer.tables import Steps, allocations_table, blocks_table, live_table, timeline_table
+from tb_tpuprof.tools.memory_viewer.tables import (
+    Steps,
+    allocations_table,
+    blocks_table,
+    live_table,
+    timeline_table,
+)
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named, programs_table
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule
@@ -40,7 +48,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     trace = session.outline(host)
     memories = hlo_memories(trace)
     wanted = str(params.get("program", ""))
-    program = program_named(memories.programs, wanted) if wanted else memories.largest(_ran(session, host, trace))
+    program = (
+        program_named(memories.programs, wanted) if wanted else memories.largest(_ran(session, host, trace))
+    )
     if program is None:
         raise ToolUnavailable(TOOL.name, REASON, REMEDY)
     colors = memories.colors(program)
@@ -48,7 +58,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     memory = memories.space(program, color) if colors else None
     if memory is None:
         reason = f"the HLO of {program.title} says nothing of buffers."
-        raise ToolUnavailable(TOOL.name, reason, "Choose another program, or capture with a profiler that stores buffer assignments.")
+        raise ToolUnavailable(
+            TOOL.name,
+            reason,
+            "Choose another program, or capture with a profiler that stores buffer assignments.",
+        )
     if color not in colors:
         raise BadParameter("space", color, f"one of {', '.join(map(str, colors))} for {program.title}")
     module, machine = memories.module(program), _machine(trace, memories, program)
@@ -75,16 +89,23 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def _ran(session: Session, host: str, trace: Trace) -> frozenset[str]:
-    """Titles of the programs that ran in the capture; none where there is only HLO, or where it takes long to read the events."""
+    """Titles of the programs that ran in the capture; none where there is only HLO, or where it takes long to
+    read the events.
+    """
     is_quick = session.file(host).size_bytes <= QUICK_BYTES
     return session.get(ran_programs, host) if len(trace.plane_names) and is_quick else frozenset()
 
 
 def _machine(trace: Trace, memories: HloMemories, program: Program) -> Hardware:
-    """The device; where there is only HLO its kind is that which the program, or another one of the run, was compiled for."""
+    """The device; where there is only HLO its kind is that which the program, or another one of the run, was
+    compiled for.
+    """
     if len(trace.plane_names):
         return hardware(trace)
-    others = (memories.module(other) for other in sorted(memories.programs, key=lambda one: one.size_bytes, reverse=True))
+    others = (
+        memories.module(other)
+        for other in sorted(memories.programs, key=lambda one: one.size_bytes, reverse=True)
+    )
     kind = program_kind(memories.module(program)) or kind_of_programs(others)
     return Hardware(kind, f"{kind} of unknown model" if kind else "unknown", 0)
 
@@ -108,7 +129,12 @@ def _advice_table(found: Sequence[Advice]) -> Table:
         "What would lower the peak",
         (
             text_column("text", "Advice", [item.text for item in found]),
-            Column("saves_bytes", "Saves up to", np.array([item.saves_bytes for item in found], np.int64), "bytes"),
+            Column(
+                "saves_bytes",
+                "Saves up to",
+                np.array([item.saves_bytes for item in found], np.int64),
+                "bytes",
+            ),
         ),
     )
 
@@ -121,7 +147,12 @@ def _spaces_table(memories: HloMemories, program: Program, colors: Sequence[int]
             Column("space", "Space", np.array(colors, np.int64), "id"),
             text_column("name", "Name", [space_name(machine.kind, color) for color in colors]),
             Column("peak_bytes", "Peak", np.array([space.peak_bytes for space in spaces], np.int64), "bytes"),
-            Column("allocated_bytes", "Allocated", np.array([space.allocated_bytes for space in spaces], np.int64), "bytes"),
+            Column(
+                "allocated_bytes",
+                "Allocated",
+                np.array([space.allocated_bytes for space in spaces], np.int64),
+                "bytes",
+            ),
         ),
     )
 
@@ -135,8 +166,14 @@ def _chosen_table(module: HloModule, program: Program, memory: SpaceMemory, mach
             text_column("program", "Program", [program.title]),
             text_column("space_name", "Space", [space_name(machine.kind, memory.color)]),
             text_column("device", "Device", [machine.device]),
-            text_column("entry", "Entry computation", [module.computation_name(module.info.entry) if module.info.entry >= 0 else ""]),
-            text_column("peak_instruction", "Instruction at the peak", [module.name(row) if row >= 0 else ""]),
+            text_column(
+                "entry",
+                "Entry computation",
+                [module.computation_name(module.info.entry) if module.info.entry >= 0 else ""],
+            ),
+            text_column(
+                "peak_instruction", "Instruction at the peak", [module.name(row) if row >= 0 else ""]
+            ),
         ),
     )
 
@@ -145,17 +182,32 @@ def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
     temporary = memory.peak_bytes - memory.permanent_bytes
     padding = memory.peak_bytes - memory.peak_unpadded_bytes
     n_steps, capacity = len(memory.heap.instruction), capacity_bytes(machine, memory.color)
-    share = f"{format_fraction(padding / memory.peak_bytes)} of the peak" if padding * 10_000 > memory.peak_bytes else ""
-    device = f"{format_fraction(memory.peak_bytes / capacity)} of the chip's {format_bytes(capacity)}" if capacity else ""
-    unused, peak = format_bytes(memory.allocated_bytes - memory.peak_bytes), memory.heap.peak if memory.heap.peak >= 0 else None
+    share = (
+        f"{format_fraction(padding / memory.peak_bytes)} of the peak"
+        if padding * 10_000 > memory.peak_bytes
+        else ""
+    )
+    device = (
+        f"{format_fraction(memory.peak_bytes / capacity)} of the chip's {format_bytes(capacity)}"
+        if capacity
+        else ""
+    )
+    unused, peak = (
+        format_bytes(memory.allocated_bytes - memory.peak_bytes),
+        memory.heap.peak if memory.heap.peak >= 0 else None,
+    )
     scalars = {
         "peak_bytes": Scalar(memory.peak_bytes, "bytes", "Peak", device),
         "padding_bytes": Scalar(padding, "bytes", "Padding at the peak", share),
         "temporary_bytes": Scalar(temporary, "bytes", "Temporaries at the peak"),
         "parameter_bytes": Scalar(memory.by_category[0], "bytes", "Parameters", "held throughout"),
         "output_bytes": Scalar(memory.by_category[1], "bytes", "Results", "in memory of their own"),
-        "allocated_bytes": Scalar(memory.allocated_bytes, "bytes", "Allocated", f"{unused} unused at the peak"),
-        "constant_bytes": Scalar(memory.by_category[CATEGORIES.index("Constant")], "bytes", "Constants", "held throughout"),
+        "allocated_bytes": Scalar(
+            memory.allocated_bytes, "bytes", "Allocated", f"{unused} unused at the peak"
+        ),
+        "constant_bytes": Scalar(
+            memory.by_category[CATEGORIES.index("Constant")], "bytes", "Constants", "held throughout"
+        ),
         "permanent_bytes": Scalar(memory.permanent_bytes, "bytes", "Held throughout"),
         "peak_unpadded_bytes": Scalar(memory.peak_unpadded_bytes, "bytes", "Peak without padding"),
         "peak_step": Scalar(peak, "id", "Step of the peak", "" if n_steps else "no temporaries"),
@@ -163,12 +215,16 @@ def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
         "first_step": Scalar(steps.first, "id", "First step shown"),
         "last_step": Scalar(steps.last, "id", "Last step shown"),
         "space": Scalar(memory.color, "id", "Memory space"),
-        "capacity_bytes": Scalar(capacity or None, "bytes", "Chip memory", _CHIP if capacity else "not known"),
+        "capacity_bytes": Scalar(
+            capacity or None, "bytes", "Chip memory", _CHIP if capacity else "not known"
+        ),
         "temporary_allocated_bytes": Scalar(_temporary_bytes(memory), "bytes", "Temporary allocations"),
-    }  # fmt: skip
+    }
     if memory.color == _VMEM:
         used, row = scoped_vmem(module)
-        scalars["scoped_vmem_bytes"] = Scalar(used, "bytes", "Scoped VMEM of one instruction", module.name(row) if row >= 0 else "")
+        scalars["scoped_vmem_bytes"] = Scalar(
+            used, "bytes", "Scoped VMEM of one instruction", module.name(row) if row >= 0 else ""
+        )
     return scalars
 
 
@@ -176,20 +232,34 @@ def _temporary_bytes(memory: SpaceMemory) -> int:
     return memory.allocated_bytes - memory.permanent_bytes
 
 
-def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware, found: Sequence[Advice]) -> Verdict:
+def _verdict(
+    module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware, found: Sequence[Advice]
+) -> Verdict:
     name, peak = _space_in_words(machine, memory.color), memory.peak_bytes
     capacity = capacity_bytes(machine, memory.color)
     if not peak:
         used, row = scoped_vmem(module) if memory.color == _VMEM else (0, -1)
         scoped = (
-            (f"Single instructions use up to {format_bytes(used)} of it while they run: most `{module.name(row)}`.",) if row >= 0 else ()
+            (
+                f"Single instructions use up to {format_bytes(used)} of it while they run: most "
+                f"`{module.name(row)}`.",
+            )
+            if row >= 0
+            else ()
         )
         return Verdict("good", f"`{program.title}` keeps no buffers in {name}.", "", scoped)
     fraction = peak / capacity if capacity else 0.0
-    of = f", {format_fraction(fraction)} of the {format_bytes(capacity)} of chip memory ({machine.device})" if capacity else ""
+    of = (
+        f", {format_fraction(fraction)} of the {format_bytes(capacity)} of chip memory ({machine.device})"
+        if capacity
+        else ""
+    )
     where = ""
     if memory.heap.peak >= 0 and (row := int(memory.heap.instruction[memory.heap.peak])) >= 0:
-        where = f" The peak is at `{module.name(row)}`, step {memory.heap.peak:,} of {len(memory.heap.instruction):,}."
+        where = (
+            f" The peak is at `{module.name(row)}`, step {memory.heap.peak:,} of "
+            f"{len(memory.heap.instruction):,}."
+        )
     text = f"`{program.title}` needs {format_bytes(peak)} of {name} at its peak{of}."
     level: Literal["good", "warn", "bad", "unknown"] = (
         "unknown" if not capacity else "bad" if fraction > _FULL else "warn" if fraction > _NEARLY else "good"
@@ -198,13 +268,18 @@ def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: 
     parts = [(memory.by_category[k], CATEGORIES[k].lower() + "s") for k in range(TEMPORARY)] + [
         (peak - memory.permanent_bytes, "temporaries")
     ]
-    made_of = ", ".join(f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size)
+    made_of = ", ".join(
+        f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size
+    )
     much = f" {format_fraction(padding / peak)} is padding." if padding > _MUCH_PADDING * peak else ""
     details = [f"It is made of {made_of}.{where}{much}"]
     details += [
-        f"{item.text} Saves up to {format_bytes(item.saves_bytes)}." for item in found[: _MOST_DETAILS if fraction > _NEARLY else 1]
+        f"{item.text} Saves up to {format_bytes(item.saves_bytes)}."
+        for item in found[: _MOST_DETAILS if fraction > _NEARLY else 1]
     ]
-    steps = [NextStep("See the program", "graph_viewer", {"program": program.title} | _at_peak(module, memory))]
+    steps = [
+        NextStep("See the program", "graph_viewer", {"program": program.title} | _at_peak(module, memory))
+    ]
     return Verdict(level, text, "", tuple(details), tuple(steps))
 
 
@@ -219,17 +294,29 @@ def _at_peak(module: HloModule, memory: SpaceMemory) -> dict[str, str]:
 
 def _diagnostics(module: HloModule, memory: SpaceMemory) -> tuple[Diagnostic, ...]:
     found = []
-    damaged = module.info.n_damaged + memory.heap.n_damaged + (module.buffers.n_damaged if module.buffers else 0)
+    damaged = (
+        module.info.n_damaged + memory.heap.n_damaged + (module.buffers.n_damaged if module.buffers else 0)
+    )
     if damaged:
         text = f"{damaged:,} parts of the HLO are unreadable or have dangling references; they are left out."
         found.append(Diagnostic("warning", text, "; ".join(module.info.damage[:3])))
     if memory.n_heap_traces > 1:
-        text = f"This space has {memory.n_heap_traces} heaps of temporaries; the timeline and the peak are of the largest."
+        text = (
+            f"This space has {memory.n_heap_traces} heaps of temporaries; the timeline and the peak are "
+            "of the largest."
+        )
         found.append(Diagnostic("info", text))
     if not len(memory.heap.instruction) and _temporary_bytes(memory):
-        text = f"{format_bytes(_temporary_bytes(memory))} of temporaries come without an order of allocations: they are not in the peak."
+        text = (
+            f"{format_bytes(_temporary_bytes(memory))} of temporaries come without an order of "
+            "allocations: they are not in the peak."
+        )
         found.append(
-            Diagnostic("info", text, "The compiler stores that order only for some programs; the map and the timeline stay empty.")
+            Diagnostic(
+                "info",
+                text,
+                "The compiler stores that order only for some programs; the map and the timeline stay empty.",
+            )
         )
     return tuple(found)
 
@@ -245,11 +332,29 @@ TOOL = Tool(
     hosts="one",
     params=(
         Param(
-            "program", "Program", "text", None, "Title, id or name of a program; absent: of those that ran the one with the highest peak"
+            "program",
+            "Program",
+            "text",
+            None,
+            "Title, id or name of a program; absent: of those that ran the one with the highest peak",
         ),
-        Param("space", "Memory space", "int", 0, "XLA's number of the memory space: 0 main memory, on TPU 1 VMEM, 5 the host"),
-        Param("first_step", "First step", "int", None, "First step of the timeline and the map; absent: the beginning"),
-        Param("last_step", "Last step", "int", None, "Last step of the timeline and the map; absent: the end"),
+        Param(
+            "space",
+            "Memory space",
+            "int",
+            0,
+            "XLA's number of the memory space: 0 main memory, on TPU 1 VMEM, 5 the host",
+        ),
+        Param(
+            "first_step",
+            "First step",
+            "int",
+            None,
+            "First step of the timeline and the map; absent: the beginning",
+        ),
+        Param(
+            "last_step", "Last step", "int", None, "Last step of the timeline and the map; absent: the end"
+        ),
         Param("width_px", "Width", "int", 1500, "Points of the timeline", minimum=10, maximum=20_000),
     ),
 )

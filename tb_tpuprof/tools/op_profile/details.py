@@ -1,4 +1,6 @@
-"""Everything that is known of one compiled operation: numbers, text, shapes and their padding, products, source lines, fusion contents."""
+"""Everything that is known of one compiled operation: numbers, text, shapes and their padding, products,
+source lines, fusion contents.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
 
 
 def find_row(ops: HloOps, program: str, op: str) -> int:
-    """The operation of that name in a program given by title, name or id; of several, or without a program, the longest."""
+    """The operation of that name in a program given by title, name or id; of several, or without a program,
+    the longest.
+    """
     name = op.removeprefix("%")
     if name not in ops.name.strings:
         return -1
@@ -74,13 +78,20 @@ def _names(number: int, title: str) -> tuple[str, ...]:
 
 def _facts(ops: HloOps, module: HloModule | None, instruction: int, trace: Trace) -> list[tuple[str, str]]:
     pairs = [
-        ("Name", ops.name[0]), ("Program", ops.programs[int(ops.program[0])]), ("Category", ops.category[0]),
-        ("Framework op", ops.provenance[0]), ("Source", ops.source[0]), ("Duplicate of", ops.twin[0]), ("Core", ops.core[0]),
+        ("Name", ops.name[0]),
+        ("Program", ops.programs[int(ops.program[0])]),
+        ("Category", ops.category[0]),
+        ("Framework op", ops.provenance[0]),
+        ("Source", ops.source[0]),
+        ("Duplicate of", ops.twin[0]),
+        ("Core", ops.core[0]),
         ("HLO", expressions(trace, ops, np.array([0]))[0][:MAX_EXPRESSION]),
-    ]  # fmt: skip
+    ]
     if module is not None and instruction >= 0:
         pairs.append(("Opcode", module.opcode(instruction)))
-        pairs.append(("Computation", module.computation_name(int(module.instructions["computation"][instruction]))))
+        pairs.append(
+            ("Computation", module.computation_name(int(module.instructions["computation"][instruction])))
+        )
     return [(name, text) for name, text in pairs if text]
 
 
@@ -88,7 +99,9 @@ def _values(module: HloModule, instruction: int) -> list[tuple[str, str, Shape]]
     """Result and operands: their part, name and shape."""
     result = [("result", module.name(instruction), module.shape(instruction))]
     operands = [int(i) for i in module.operands[instruction][:MAX_OPERANDS]]
-    return result + [(f"operand {n}", module.name(i), module.shape(i)) for n, i in enumerate(operands) if i >= 0]
+    return result + [
+        (f"operand {n}", module.name(i), module.shape(i)) for n, i in enumerate(operands) if i >= 0
+    ]
 
 
 def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
@@ -104,7 +117,12 @@ def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
             text_column("part", "Part", [part for part, _, _, _ in rows]),
             text_column("name", "Name", [name for _, name, _, _ in rows]),
             text_column("shape", "Shape", [leaf.text(False) for _, _, _, leaf in rows]),
-            text_column("layout", "Layout", [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows], "Fastest dimension first"),
+            text_column(
+                "layout",
+                "Layout",
+                [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows],
+                "Fastest dimension first",
+            ),
             Column("size_bytes", "Size", sizes, "bytes"),
             Column("padded_bytes", "With padding", padded, "bytes"),
             text_column("memory", "Memory", [names.get(space, f"space {space}") for space in spaces]),
@@ -125,7 +143,9 @@ def _padding(module: HloModule, instruction: int) -> Table:
         (
             text_column("value", "Value", [one.value for one in dims]),
             Column("dim", "Dimension", np.array([one.dim for one in dims], np.int64), "id"),
-            text_column("role", "Role", [role for _, role in found], "What the dimension is to a product of matrices"),
+            text_column(
+                "role", "Role", [role for _, role in found], "What the dimension is to a product of matrices"
+            ),
             Column("size", "Size", np.array([one.size for one in dims], np.float64), "count"),
             Column("padded", "Padded to", np.array([one.padded for one in dims], np.float64), "count"),
             Column("waste_fraction", "Wasted", np.array([one.waste for one in dims], np.float64), "fraction"),
@@ -135,10 +155,15 @@ def _padding(module: HloModule, instruction: int) -> Table:
 
 def _products(module: HloModule, instruction: int, side: int) -> Table:
     found = products(module, instruction, side)
-    numbers = {key: np.array([getattr(one, key) for one in found], np.float64) for key in ("batch", "rows", "contracted", "columns")}
+    numbers = {
+        key: np.array([getattr(one, key) for one in found], np.float64)
+        for key in ("batch", "rows", "contracted", "columns")
+    }
     titles = {"batch": "Batch", "rows": "Rows", "contracted": "Contracted", "columns": "Columns"}
     fill = np.array([one.fill if side else np.nan for one in found], np.float64)
-    note = f"on a unit of {side} × {side}" if side else "how much of the unit they fill is known for TPUs only"
+    note = (
+        f"on a unit of {side} × {side}" if side else "how much of the unit they fill is known for TPUs only"
+    )
     columns = [text_column("name", "Product", [one.name for one in found])]
     columns += [Column(key, titles[key], values, "count") for key, values in numbers.items()]
     columns.append(Column("fill_fraction", "Fills the unit", fill, "fraction"))
@@ -184,7 +209,9 @@ def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int
         frames = module.frames.stack(int(module.instructions["stack_frame"][instruction]))
         places = [(f"{frame.file}:{frame.line}", frame.function) for frame in frames]
     if not places and ops.metadata[0] >= 0:
-        text = trace.strings.get(int(trace.metadata_stats.dense_texts("source_stack", len(trace.metadata))[ops.metadata[0]]))
+        text = trace.strings.get(
+            int(trace.metadata_stats.dense_texts("source_stack", len(trace.metadata))[ops.metadata[0]])
+        )
         places = [(line.strip(), "") for line in text.splitlines() if line.strip()]
     if not places and ops.source[0]:
         places = [(ops.source[0], "")]
@@ -202,7 +229,8 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
     n = int(ops.n_occurrences[0]) or 1
     work = ops.work
     per_run = [
-        float(amount[0]) / n if known[0] else None for amount, known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
+        float(amount[0]) / n if known[0] else None
+        for amount, known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
     ]
     limit = LIMITS[int(speed.limits(ops.is_waiting)[0])]
     return {
@@ -217,7 +245,10 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
         "hbm_bytes_per_s": Scalar(finite(speed.space_bytes_per_s[0][0]), "bytes_per_s", "HBM bandwidth"),
         "hbm_fraction": Scalar(finite(speed.space_fraction[0][0]), "fraction", "HBM utilization"),
         "intensity_flops_per_byte": Scalar(
-            finite(speed.space_intensity[0][0]), "flops_per_byte", "Operational intensity", f"of HBM bytes; limited by: {limit}"
+            finite(speed.space_intensity[0][0]),
+            "flops_per_byte",
+            "Operational intensity",
+            f"of HBM bytes; limited by: {limit}",
         ),
     }
 

@@ -1,4 +1,6 @@
-"""op_profile: where the time of compiled programs goes, as a tree; and everything that is known of one operation."""
+"""op_profile: where the time of compiled programs goes, as a tree; and everything that is known of one
+operation.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,18 @@ Floats = npt.NDArray[np.float64]
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details instead."""
+    """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details
+    instead.
+    """
     found = find_ops(session, hosts, TOOL.name)
     if "op" in params:
         return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
     tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
     tables = {"nodes": nodes_table(tree, found)}
     verdict = told(TOOL.name, _verdict(tree, found), limits_of(session, hosts))
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(tree, found), verdict, diagnostics_of(session, found))
+    return Payload(
+        TOOL.name, session.run, hosts, tables, _scalars(tree, found), verdict, diagnostics_of(session, found)
+    )
 
 
 def nodes_table(tree: OpTree, found: Found) -> Table:
@@ -43,26 +49,49 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
     ops, peaks = found.ops, found.roofs
     whole = int(tree.self_ps[0]) or 1
     work = tree.work
-    seconds, moving = (np.where(known, tree.work_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes))
+    seconds, moving = (
+        np.where(known, tree.work_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes)
+    )
     flop_rate, hbm_rate = ratio(work.flops, seconds), ratio(work.space_bytes[0], moving)
     is_op = tree.op >= 0
     at = np.maximum(tree.op, 0)
-    programs = [ops.programs[int(ops.program[i])] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
-    provenance = [ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
+    programs = [
+        ops.programs[int(ops.program[i])] if known else ""
+        for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
+    ]
+    provenance = [
+        ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
+    ]
     chip_read, chip_write = _on_chip(work.space_bytes, moving, peaks)
     columns = (
         text_column("name", "Name", [tree.name[i] for i in range(len(tree))]),
         text_column("kind", "Kind", [KINDS[kind] for kind in tree.kind.tolist()]),
         _number("parent", "Parent", tree.parent, "id", "Row of the node above, -1 of the root"),
-        _number("n_children", "Children", tree.n_children, "count", "Before those beyond the limit were left out"),
+        _number(
+            "n_children", "Children", tree.n_children, "count", "Before those beyond the limit were left out"
+        ),
         _number("self_time_ps", "Time", tree.self_ps, "ps", "Self time of all operations below"),
         _number("time_fraction", "Share", tree.self_ps / whole, "fraction", "Of the whole"),
         _number("n_occurrences", "Occurrences", tree.n_occurrences, "count"),
-        _number("avg_time_ps", "Average", ratio(tree.self_ps.astype(np.float64), tree.n_occurrences), "ps", "Self time of an occurrence"),
-        _number("flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"),
+        _number(
+            "avg_time_ps",
+            "Average",
+            ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
+            "ps",
+            "Self time of an occurrence",
+        ),
+        _number(
+            "flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"
+        ),
         _number("model_flops", "Model FLOPs", np.where(work.knows_flops, work.model_flops, np.nan), "count"),
         _number("flop_rate_flops_per_s", "FLOP rate", flop_rate, "flops_per_s"),
-        _number("flops_fraction", "FLOPS utilization", _share(flop_rate, peaks.flops_per_s), "fraction", "FLOP rate by the peak"),
+        _number(
+            "flops_fraction",
+            "FLOPS utilization",
+            _share(flop_rate, peaks.flops_per_s),
+            "fraction",
+            "FLOP rate by the peak",
+        ),
         _number(
             "hbm_bytes",
             "HBM bytes",
@@ -70,13 +99,24 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
             "bytes",
             "Of an asynchronous copy: counted where it ends",
         ),
-        _number("hbm_bytes_per_s", "HBM bandwidth", hbm_rate, "bytes_per_s", "Of asynchronous copies from start to end"),
+        _number(
+            "hbm_bytes_per_s",
+            "HBM bandwidth",
+            hbm_rate,
+            "bytes_per_s",
+            "Of asynchronous copies from start to end",
+        ),
         _number("hbm_fraction", "HBM utilization", _share(hbm_rate, peaks.bytes_per_s[0]), "fraction"),
         _number("on_chip_read_fraction", "On-chip read utilization", chip_read, "fraction"),
         _number("on_chip_write_fraction", "On-chip write utilization", chip_write, "fraction"),
         text_column("program", "Program", programs, "Of an operation"),
         text_column("provenance", "Framework op", provenance, "Of an operation"),
-        Column("is_fusion", "Fusion", _is_fusion(ops)[at] & is_op, description="Runs other instructions: its details list them"),
+        Column(
+            "is_fusion",
+            "Fusion",
+            _is_fusion(ops)[at] & is_op,
+            description="Runs other instructions: its details list them",
+        ),
     )
     n_left_out = int(np.maximum(tree.n_children - np.bincount(tree.parent[1:], minlength=len(tree)), 0).sum())
     return Table("Op profile", columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
@@ -99,7 +139,9 @@ def _share(rate: Floats, peak: float) -> Floats:
 
 
 def _on_chip(space: Floats, seconds: Floats, peaks: Roofs) -> tuple[Floats, Floats]:
-    """Reading from and writing to on-chip memories: CMEM's or VMEM's share of its peak, whichever is larger."""
+    """Reading from and writing to on-chip memories: CMEM's or VMEM's share of its peak, whichever
+    is larger.
+    """
     found = []
     for cmem, vmem in ((1, 3), (2, 4)):
         shares = np.array([_share(ratio(space[i], seconds), peaks.bytes_per_s[i]) for i in (cmem, vmem)])
@@ -127,18 +169,28 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
             idle,
             "fraction",
             "Idle",
-            "no compiled operation runs, from the first one to the last" if idle is not None else "threads run side by side: not known",
+            "no compiled operation runs, from the first one to the last"
+            if idle is not None
+            else "threads run side by side: not known",
         ),
-        "flops_fraction": Scalar(used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note(flops, peaks.flops_per_s)),
-        "hbm_fraction": Scalar(used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note(hbm, peaks.bytes_per_s[0])),
-        "flop_rate_flops_per_s": Scalar(rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "while operations run"),
+        "flops_fraction": Scalar(
+            used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note(flops, peaks.flops_per_s)
+        ),
+        "hbm_fraction": Scalar(
+            used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note(hbm, peaks.bytes_per_s[0])
+        ),
+        "flop_rate_flops_per_s": Scalar(
+            rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "while operations run"
+        ),
     }
 
 
 def _whole_work(tree: OpTree) -> tuple[float | None, float | None]:
     """FLOPs and HBM bytes of all operations, None where no operation's are known."""
     work = tree.work
-    return float(work.flops[0]) if work.knows_flops[0] else None, float(work.space_bytes[0][0]) if work.knows_bytes[0] else None
+    return float(work.flops[0]) if work.knows_flops[0] else None, float(
+        work.space_bytes[0][0]
+    ) if work.knows_bytes[0] else None
 
 
 def _verdict(tree: OpTree, found: Found) -> Verdict | None:
@@ -151,17 +203,30 @@ def _verdict(tree: OpTree, found: Found) -> Verdict | None:
     seconds = ops.busy_ps / 1e12
     flops, hbm = _whole_work(tree)
     amounts = (("FLOPS", flops, found.roofs.flops_per_s), ("HBM", hbm, found.roofs.bytes_per_s[0]))
-    used = [(title, amount / seconds / peak) for title, amount, peak in amounts if peak and amount is not None]
+    used = [
+        (title, amount / seconds / peak) for title, amount, peak in amounts if peak and amount is not None
+    ]
     if used:
         best = max(value for _, value in used)
         level = "warn" if best < NEAR_A_LIMIT else "good"
         parts = " and ".join(f"{format_fraction(value)} of peak {title}" for title, value in used)
-        details.append(f"While operations run they use {parts}" + (": neither is near its limit." if best < NEAR_A_LIMIT else "."))
+        details.append(
+            f"While operations run they use {parts}"
+            + (": neither is near its limit." if best < NEAR_A_LIMIT else ".")
+        )
     if ops.kind != "CPU" and ops.idle_ps > _IDLES * ops.total_ps:
         level = "warn"
-        details.append(f"The devices idle {format_fraction(ops.idle_ps / ops.total_ps)} of the time from the first operation to the last.")
-    steps = (NextStep("See every operation", "hlo_stats"), NextStep("Compare with the roofline", "roofline_model"))
-    return Verdict(level, category_sentence(op_categories(ops, found.offload_ps)), "compute", tuple(details), steps)
+        details.append(
+            f"The devices idle {format_fraction(ops.idle_ps / ops.total_ps)} of the time from the first "
+            "operation to the last."
+        )
+    steps = (
+        NextStep("See every operation", "hlo_stats"),
+        NextStep("Compare with the roofline", "roofline_model"),
+    )
+    return Verdict(
+        level, category_sentence(op_categories(ops, found.offload_ps)), "compute", tuple(details), steps
+    )
 
 
 TOOL = Tool(
@@ -174,7 +239,15 @@ TOOL = Tool(
     params=(
         Param("group_by", "Group by", "choice", "program", "What the tree's first levels are", GROUPINGS),
         Param("idle", "Include idle", "bool", True, "Count the time in which no operation runs"),
-        Param("limit", "Children", "int", 100, "At most so many operations below a node, the longest first", minimum=1, maximum=10_000),
+        Param(
+            "limit",
+            "Children",
+            "int",
+            100,
+            "At most so many operations below a node, the longest first",
+            minimum=1,
+            maximum=10_000,
+        ),
         Param("program", "Program", "text", None, "Of the operation to tell about: name(id), name or id"),
         Param("op", "Operation", "text", None, "Tell about this operation instead of the tree"),
     ),

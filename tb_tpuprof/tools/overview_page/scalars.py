@@ -52,9 +52,13 @@ def _share(value: float | None, title: str, note: str = "") -> Scalar:
 
 
 def scalars(run: Run) -> dict[str, Scalar]:
-    """In the order in which they are shown: the step time, how well accelerators are used, what steps go into."""
+    """In the order in which they are shown: the step time, how well accelerators are used, what steps go
+    into.
+    """
     kind, facts = run.hardware.kind, run.facts
-    result = fact_scalars(facts, "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps", "step_time_max_ps")
+    result = fact_scalars(
+        facts, "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps", "step_time_max_ps"
+    )
     if not len(run.steps) and facts.n_active:
         result |= fact_scalars(facts, "device_busy_ps", "device_time_ps")
     if kind == "TPU":
@@ -62,7 +66,11 @@ def scalars(run: Run) -> dict[str, Scalar]:
     result |= fact_scalars(facts, "n_steps", "input_fraction")
     result |= _step_shares(run, kind)
     if kind == "GPU":
-        result |= {name: scalar for name, scalar in _use_scalars(run).items() if scalar.value is not None and name not in result}
+        result |= {
+            name: scalar
+            for name, scalar in _use_scalars(run).items()
+            if scalar.value is not None and name not in result
+        }
     shares = precision(run.steps) if kind == "GPU" else None
     if shares:
         result["device_compute_16bit_fraction"] = _share(shares[0], "16-bit compute", "of the device compute")
@@ -70,25 +78,39 @@ def scalars(run: Run) -> dict[str, Scalar]:
     for side, metrics in (("host", run.ops.host), ("device", run.ops.device)):
         eager = int(metrics.self_ps[metrics.is_eager].sum())
         if eager:
-            result[f"{side}_eager_fraction"] = _share(eager / metrics.busy_ps, f"Eager on the {side}", "of the operations' time")
+            result[f"{side}_eager_fraction"] = _share(
+                eager / metrics.busy_ps, f"Eager on the {side}", "of the operations' time"
+            )
     return result
 
 
 def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
-    """What else steps go into. Time that is no device's is not told a second time where it is the idle time."""
+    """What else steps go into. Time that is no device's is not told a second time where it is the
+    idle time.
+    """
     steps, n, result = run.steps, len(run.steps), {}
     why = "" if n else "there are no steps"
     if kind == "CPU":
-        result["host_compute_fraction"] = _share(steps.fraction("host_compute") if n else None, "Host compute", why)
+        result["host_compute_fraction"] = _share(
+            steps.fraction("host_compute") if n else None, "Host compute", why
+        )
     else:
         result |= fact_scalars(run.facts, "device_idle_fraction")
-        result["device_compute_fraction"] = _share(steps.fraction("device_compute") if n else None, "Device compute", why)
+        result["device_compute_fraction"] = _share(
+            steps.fraction("device_compute") if n else None, "Device compute", why
+        )
     for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
         if steps.fraction(category) >= _WORTH_A_TILE:
-            result[f"{category}_fraction"] = _share(steps.fraction(category), title, "no operation ran meanwhile")
+            result[f"{category}_fraction"] = _share(
+                steps.fraction(category), title, "no operation ran meanwhile"
+            )
     idle = run.facts.idle_fraction
-    if kind == "CPU" or (kind == "GPU" and n and idle is not None and abs(steps.fraction("other") - idle) >= _SAME):
-        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", why or _unsaid(kind))
+    if kind == "CPU" or (
+        kind == "GPU" and n and idle is not None and abs(steps.fraction("other") - idle) >= _SAME
+    ):
+        result["other_fraction"] = _share(
+            steps.fraction("other") if n else None, "Other", why or _unsaid(kind)
+        )
     return result
 
 
@@ -102,23 +124,33 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     seconds = use.device_ps / 1e12
     result = fact_scalars(run.facts, "device_idle_fraction")
     result["duty_cycle_fraction"] = _share(
-        use.duty_cycle, "Duty cycle", "of the chips' profiled time" if use.duty_cycle is not None else "not traced"
+        use.duty_cycle,
+        "Duty cycle",
+        "of the chips' profiled time" if use.duty_cycle is not None else "not traced",
     )
     flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
     moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
-    rates = (("flops_fraction", "FLOPS utilization", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilization", moved))
+    rates = (
+        ("flops_fraction", "FLOPS utilization", flops),
+        ("hbm_bandwidth_fraction", "Memory bandwidth utilization", moved),
+    )
     for name, title, (unit, amount, peak, share) in rates:
         if not amount:
             note = "the trace has no FLOP or byte counts"
         elif not peak:
-            rate = f"{format_value(amount / seconds, unit)} per {device_word(run.facts, 1)}; " if seconds else ""
+            rate = (
+                f"{format_value(amount / seconds, unit)} per {device_word(run.facts, 1)}; " if seconds else ""
+            )
             note = f"{rate}the peak of {machine.device} is unknown, set it with {PEAKS_VARIABLE}"
         else:
             note = (
-                f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per {device_word(run.facts, 1)}, idle time included"
+                f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per "
+                f"{device_word(run.facts, 1)}, idle time included"
             )
         result[name] = _share(share, title, note)
-    result["host_idle_fraction"] = _share(idle_fraction(run.ops.host), "Host idle", "of its threads' profiled time")
+    result["host_idle_fraction"] = _share(
+        idle_fraction(run.ops.host), "Host idle", "of its threads' profiled time"
+    )
     if use.roofline_fraction is not None:
         note = f"of what these operations could reach, bound by {use.bound_by}"
         result["roofline_fraction"] = _share(use.roofline_fraction, "Of the roofline's optimum", note)
@@ -136,24 +168,37 @@ def environment(run: Run) -> Table:
     ]
     if hardware.n_devices:
         pairs.append(("TPU cores" if hardware.kind == "TPU" else "Devices", devices_text(facts)))
-    pairs.append(("Captured time" if len(parts) == 1 else "Captured time, longest host", format_time(facts.capture_ps)))
+    pairs.append(
+        ("Captured time" if len(parts) == 1 else "Captured time, longest host", format_time(facts.capture_ps))
+    )
     if facts.n_active:
-        pairs.append(("Device time", _with_base(facts, facts.device_time_ps, "from the first operation to the last")))
+        pairs.append(
+            ("Device time", _with_base(facts, facts.device_time_ps, "from the first operation to the last"))
+        )
         pairs.append(("Device busy", _with_base(facts, facts.device_busy_ps, "")))
     pairs.append(("Events", f"{sum(part.n_events for part in parts):,}"))
     if hardware.n_replicas:
         each = f" of {hardware.n_partitions} {per_device}s each" if hardware.n_partitions > 1 else ""
         pairs.append(("Replicas", f"{hardware.n_replicas}{each}"))
     if hardware.peak_flops_per_s:
-        pairs.append((f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s")))
+        pairs.append(
+            (f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s"))
+        )
     if hardware.peak_hbm_bytes_per_s:
-        pairs.append((f"Peak memory bandwidth per {per_device}", format_value(hardware.peak_hbm_bytes_per_s, "bytes_per_s")))
+        pairs.append(
+            (
+                f"Peak memory bandwidth per {per_device}",
+                format_value(hardware.peak_hbm_bytes_per_s, "bytes_per_s"),
+            )
+        )
     if hardware.peak_source:
         pairs.append(("Source of peak rates", hardware.peak_source))
     if hardware.memory_bytes:
         pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
     versions = dict(pair for part in parts for pair in part.versions)
-    return pairs_table("Run environment", pairs + [(f"{name} version", value) for name, value in versions.items()])
+    return pairs_table(
+        "Run environment", pairs + [(f"{name} version", value) for name, value in versions.items()]
+    )
 
 
 def _framework(facts: RunFacts) -> str:

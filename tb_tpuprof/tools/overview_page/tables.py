@@ -20,16 +20,31 @@ from tb_tpuprof.tools.facts import summed_over
 
 N_TOP_OPS = 10
 COLORS = {
-    "compilation": "compile", "input": "input", "output": "output", "kernel_launch": "launch", "host_compute": "host",
-    "host_python": "python", "host_wait": "wait",
-    "device_collectives": "collective", "device_to_device": "d2d", "device_compute": "compute", "other": "idle",
-}  # fmt: skip
+    "compilation": "compile",
+    "input": "input",
+    "output": "output",
+    "kernel_launch": "launch",
+    "host_compute": "host",
+    "host_python": "python",
+    "host_wait": "wait",
+    "device_collectives": "collective",
+    "device_to_device": "d2d",
+    "device_compute": "compute",
+    "other": "idle",
+}
 TITLES = {
-    "compilation": "Compilation", "input": "Input", "output": "Output", "kernel_launch": "Kernel launch", "host_compute": "Host compute",
-    "host_python": "Python", "host_wait": "Waiting",
-    "device_collectives": "Device collectives", "device_to_device": "Device to device", "device_compute": "Device compute",
+    "compilation": "Compilation",
+    "input": "Input",
+    "output": "Output",
+    "kernel_launch": "Kernel launch",
+    "host_compute": "Host compute",
+    "host_python": "Python",
+    "host_wait": "Waiting",
+    "device_collectives": "Device collectives",
+    "device_to_device": "Device to device",
+    "device_compute": "Device compute",
     "other": "Other",
-}  # fmt: skip
+}
 _MEANINGS = {
     "compilation": "compiling on the host",
     "input": "waiting for input: the input pipeline's next element, copies from host to device, infeed",
@@ -44,7 +59,13 @@ _MEANINGS = {
     "other": "the rest, in which nothing traced ran: Python, other host work, or waiting",
 }
 # On TPUs the same times have names of their own.
-_TPU_TITLES = {"input": "Infeed", "output": "Outfeed", "device_compute": "Compute", "device_collectives": "Collectives", "other": "Idle"}
+_TPU_TITLES = {
+    "input": "Infeed",
+    "output": "Outfeed",
+    "device_compute": "Compute",
+    "device_collectives": "Collectives",
+    "other": "Idle",
+}
 _TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
 
 
@@ -54,7 +75,9 @@ _NOT_ON_TPUS = ("host_python", "host_wait")  # a TPU's own steps say nothing of 
 def titles(kind: str) -> dict[str, str]:
     """Titles of the categories that steps have on hardware of a kind (CPU, GPU, TPU)."""
     named = {**TITLES, **(_TPU_TITLES if kind == "TPU" else {})}
-    return {category: title for category, title in named.items() if kind != "TPU" or category not in _NOT_ON_TPUS}
+    return {
+        category: title for category, title in named.items() if kind != "TPU" or category not in _NOT_ON_TPUS
+    }
 
 
 def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
@@ -70,12 +93,18 @@ def steps_table(steps: Steps, kind: str) -> Table:
     ]
     meanings = {**_MEANINGS, **(_TPU_MEANINGS if kind == "TPU" else {})}
     for category, title in titles(kind).items():
-        columns.append(_number(f"{category}_ps", title, steps.category_ps(category), "ps", f"Time spent {meanings[category]}"))
+        columns.append(
+            _number(
+                f"{category}_ps", title, steps.category_ps(category), "ps", f"Time spent {meanings[category]}"
+            )
+        )
     return Table("Steps", tuple(columns))
 
 
 def breakdown_table(steps: Steps, kind: str) -> Table:
-    """Mean, standard deviation and share of each category. The share is the ratio of the sums over all steps."""
+    """Mean, standard deviation and share of each category. The share is the ratio of the sums
+    over all steps.
+    """
     shown = [category for category in CATEGORIES if category in titles(kind)]
     times = [steps.category_ps(category) for category in shown]
     return Table(
@@ -83,9 +112,23 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
         (
             text_column("category", "Category", [titles(kind)[category] for category in shown]),
             text_column("color", "Colour", [COLORS[category] for category in shown]),
-            _number("avg_ps", "Average", np.array([mean(time) for time in times]), "ps", "Mean time per step"),
-            _number("sd_ps", "Standard deviation", np.array([deviation(time) for time in times]), "ps", "Of the sample (n - 1)"),
-            _number("fraction", "Share", np.array([steps.fraction(category) for category in shown]), "fraction", "Of all steps"),
+            _number(
+                "avg_ps", "Average", np.array([mean(time) for time in times]), "ps", "Mean time per step"
+            ),
+            _number(
+                "sd_ps",
+                "Standard deviation",
+                np.array([deviation(time) for time in times]),
+                "ps",
+                "Of the sample (n - 1)",
+            ),
+            _number(
+                "fraction",
+                "Share",
+                np.array([steps.fraction(category) for category in shown]),
+                "fraction",
+                "Of all steps",
+            ),
         ),
     )
 
@@ -108,10 +151,34 @@ def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
             text_column("operation", "Operation", [metrics.name[i] for i in order.tolist()]),
             text_column("type", "Type", [metrics.type[i] for i in order.tolist()]),
             text_column("host_or_device", "Host/device", [side] * len(order)),
-            _number("self_time_ps", "Self time", self_ps, "ps", f"Without operations nested inside{f', {summed}' if summed else ''}"),
-            _number("self_fraction", "Share", share, "fraction", "Of the self time of all operations, idle left out"),
-            _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all operations above"),
-            _number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
+            _number(
+                "self_time_ps",
+                "Self time",
+                self_ps,
+                "ps",
+                f"Without operations nested inside{f', {summed}' if summed else ''}",
+            ),
+            _number(
+                "self_fraction",
+                "Share",
+                share,
+                "fraction",
+                "Of the self time of all operations, idle left out",
+            ),
+            _number(
+                "cumulative_fraction",
+                "Cumulative",
+                np.cumsum(share),
+                "fraction",
+                "Share of this and all operations above",
+            ),
+            _number(
+                "flop_rate_flops_per_s",
+                "FLOP rate",
+                rate,
+                "flops_per_s",
+                "Floating-point operations per second of total time",
+            ),
         ),
         f"by self time, {summed}" if summed else "",
     )
@@ -119,7 +186,9 @@ def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
 
 def order_by_self_time(metrics: OpMetrics) -> npt.NDArray[np.intp]:
     """Rows by self time, largest first, then by name."""
-    rank = np.argsort(np.array(metrics.name, np.str_), kind="stable") if len(metrics) else np.empty(0, np.intp)
+    rank = (
+        np.argsort(np.array(metrics.name, np.str_), kind="stable") if len(metrics) else np.empty(0, np.intp)
+    )
     return rank[np.argsort(-metrics.self_ps[rank], kind="stable")]
 
 
@@ -150,12 +219,33 @@ def hosts_table(hosts: Sequence[HostSteps], is_apart: bool = False) -> Table:
                 "ps",
                 "In its own steps" if is_apart else "In the steps that all have",
             ),
-            _number("of_slowest_fraction", "Of the slowest", np.array([host.step_ps / longest for host in hosts]), "fraction"),
             _number(
-                "input_fraction", "Waiting for input", np.array([host.input_fraction for host in hosts]), "fraction", "Of its step time"
+                "of_slowest_fraction",
+                "Of the slowest",
+                np.array([host.step_ps / longest for host in hosts]),
+                "fraction",
             ),
-            _number("other_fraction", "Idle or other", np.array([host.idle_fraction for host in hosts]), "fraction", "Of its step time"),
-            _number("duty_cycle_fraction", "Duty cycle", np.array(duty), "fraction", "Of its chips' profiled time (TPU)"),
+            _number(
+                "input_fraction",
+                "Waiting for input",
+                np.array([host.input_fraction for host in hosts]),
+                "fraction",
+                "Of its step time",
+            ),
+            _number(
+                "other_fraction",
+                "Idle or other",
+                np.array([host.idle_fraction for host in hosts]),
+                "fraction",
+                "Of its step time",
+            ),
+            _number(
+                "duty_cycle_fraction",
+                "Duty cycle",
+                np.array(duty),
+                "fraction",
+                "Of its chips' profiled time (TPU)",
+            ),
         ),
         "slowest first, each by its own steps" if is_apart else "slowest first",
     )

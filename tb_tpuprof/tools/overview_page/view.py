@@ -29,7 +29,13 @@ from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
 from tb_tpuprof.tools.overview_page.scalars import Run, environment, scalars
-from tb_tpuprof.tools.overview_page.tables import COLORS, breakdown_table, hosts_table, steps_table, top_ops_table
+from tb_tpuprof.tools.overview_page.tables import (
+    COLORS,
+    breakdown_table,
+    hosts_table,
+    steps_table,
+    top_ops_table,
+)
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 
@@ -46,16 +52,22 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
-        parts, facts, sum_op_stats([part.ops for part in parts]), sum_utilization([part.use for part in parts]),
+        parts,
+        facts,
+        sum_op_stats([part.ops for part in parts]),
+        sum_utilization([part.use for part in parts]),
         host_steps(parts, facts.common),
-    )  # fmt: skip
+    )
     found = _with_details(_found(run), run, hosts)
     stage = _slow_stage(session, run, found)
     kind = facts.kind
     is_diagnosed = (not facts.common.is_disjoint or bool(step)) and why.is_detailed
     # What else costs time stands in the findings, by cause: by kind of time it has other shares.
     verdict = _verdict(
-        replace(found, costs=()) if is_diagnosed else found, run, stage, _steps_to_look_at(run, hosts, step, why.is_detailed)
+        replace(found, costs=()) if is_diagnosed else found,
+        run,
+        stage,
+        _steps_to_look_at(run, hosts, step, why.is_detailed),
     )
     if is_diagnosed:
         verdict = _diagnosed(why, verdict, stage, bool(step))
@@ -68,7 +80,10 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "recommendations": _recommendations(found, run, verdict),
     }
     if why.is_detailed:
-        tables |= {"findings": findings_table(why, kind, len(hosts)), "causes": causes_table(why, kind, len(hosts))}
+        tables |= {
+            "findings": findings_table(why, kind, len(hosts)),
+            "causes": causes_table(why, kind, len(hosts)),
+        }
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
     notes = (Diagnostic("info", why.note),) if why.note and why.is_detailed else ()
@@ -77,10 +92,14 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def _found(run: Run) -> Finding:
-    """The verdict on all hosts, or on the one that waits for input where their mean hides it; on each where they share no steps."""
+    """The verdict on all hosts, or on the one that waits for input where their mean hides it; on each where
+    they share no steps.
+    """
     framework = run.facts.software.framework
     if run.facts.common.is_disjoint:
-        return apart_finding([(part.host, finding(part.steps, part.ops, part.hardware.kind, framework)) for part in run.parts])
+        return apart_finding(
+            [(part.host, finding(part.steps, part.ops, part.hardware.kind, framework)) for part in run.parts]
+        )
     found = finding(run.steps, run.ops, run.facts.kind, framework)
     if len(run.parts) < 2:
         return found
@@ -94,7 +113,11 @@ def _with_details(found: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
     if not run.facts.common.is_disjoint:
         found = told_by_category(found, len(run.steps), categories, run.ops.compiled.busy_ps)
     loader = loader_sentence([part.loader for part in run.parts], hosts)
-    return replace(found, details=(loader, *found.details)) if loader and found.category in ("input", "other") else found
+    return (
+        replace(found, details=(loader, *found.details))
+        if loader and found.category in ("input", "other")
+        else found
+    )
 
 
 def _slow_stage(session: Session, run: Run, found: Finding) -> tuple[str, ...]:
@@ -113,14 +136,22 @@ def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:
     rows = [("advice", text, "") for text in framework_advice(found.category, run.facts, calls)]
     linked = {step.tool for step in verdict.next}
     if found.category in _MAY_BE_INPUT and run.steps.fraction("input") > 0 and INPUT_TOOL not in linked:
-        rows.append(("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL))
+        rows.append(
+            ("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL)
+        )
     kinds, texts, tools = zip(*rows, strict=True)
-    columns = (text_column("kind", "Kind", kinds), text_column("text", "What to do", texts), text_column("tool", "Tool", tools))
+    columns = (
+        text_column("kind", "Kind", kinds),
+        text_column("text", "What to do", texts),
+        text_column("tool", "Tool", tools),
+    )
     return Table("Recommendations", columns)
 
 
 def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple[NextStep, ...]) -> Verdict:
-    """The finding, and the way on: the input pipeline where it waits, hosts that differ, the slow steps, the operations."""
+    """The finding, and the way on: the input pipeline where it waits, hosts that differ, the slow steps, the
+    operations.
+    """
     steps_to: list[NextStep] = []
     if stage:
         steps_to.append(NextStep("See the slow stage of the tf.data pipeline", TF_DATA_TOOL))
@@ -136,20 +167,31 @@ def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple
 
 
 def _diagnosed(why: Diagnosis, verdict: Verdict, stage: tuple[str, ...], of_step: bool) -> Verdict:
-    """The top finding, its reason and what to do first, or the stage that is the reason; then what else there is to say of all steps."""
-    told, rest = tuple(text for text in (why.top.reason, why.top.fix) if text) if why.top else (), verdict.details
+    """The top finding, its reason and what to do first, or the stage that is the reason; then what else there
+    is to say of all steps.
+    """
+    told, rest = (
+        tuple(text for text in (why.top.reason, why.top.fix) if text) if why.top else (),
+        verdict.details,
+    )
     if stage and why.top and why.top.cause == Cause.INPUT:
         told, rest = stage, rest[len(stage) :]
     return replace(verdict, level=why.level, text=why.text, details=told if of_step else (*told, *rest))
 
 
 def _ops_tool(kind: str) -> str:
-    """Where operations are told apart best: a TPU runs compiled programs alone, of whose operations the framework's names say little."""
+    """Where operations are told apart best: a TPU runs compiled programs alone, of whose operations the
+    framework's names say little.
+    """
     return "op_profile" if kind == "TPU" else "framework_op_stats"
 
 
-def _steps_to_look_at(run: Run, hosts: tuple[str, ...], step: str, is_explained: bool) -> tuple[NextStep, ...]:
-    """To the asked or the longest step on the timeline; before it, where the longest one stands out, to why it is so long."""
+def _steps_to_look_at(
+    run: Run, hosts: tuple[str, ...], step: str, is_explained: bool
+) -> tuple[NextStep, ...]:
+    """To the asked or the longest step on the timeline; before it, where the longest one stands out, to why
+    it is so long.
+    """
     places = _places(run, hosts, step)
     if not places:
         return (NextStep("Look at the timeline in the trace viewer", "trace_viewer"),)
@@ -158,7 +200,9 @@ def _steps_to_look_at(run: Run, hosts: tuple[str, ...], step: str, is_explained:
     name = steps.name[row] if len(hosts) == 1 else f"{steps.name[row]} of {host}"
     which = f"step {name}" if step else f"the slowest step ({name})"
     look = NextStep(
-        f"Look at {which} in the trace viewer", "trace_viewer", {"hosts": host, "start_ps": str(start), "end_ps": str(start + time)}
+        f"Look at {which} in the trace viewer",
+        "trace_viewer",
+        {"hosts": host, "start_ps": str(start), "end_ps": str(start + time)},
     )
     return (look,) if step or not is_explained else (*_why_so_long(run.steps), look)
 
@@ -171,13 +215,22 @@ def _why_so_long(steps: Steps) -> tuple[NextStep, ...]:
     time = int(steps.duration_ps[row])
     if time < _STANDS_OUT * median:
         return ()
-    return (NextStep(f"See why step {steps.name[row]} took {against_median(time, median)}", "overview_page", {"step": steps.name[row]}),)
+    return (
+        NextStep(
+            f"See why step {steps.name[row]} took {against_median(time, median)}",
+            "overview_page",
+            {"step": steps.name[row]},
+        ),
+    )
 
 
 def _places(run: Run, hosts: tuple[str, ...], step: str) -> list[tuple[str, Steps, int]]:
     """The asked step of each host that has it, else each one's longest: the host, its steps and the row."""
     each = [(host, part.steps) for host, part in zip(hosts, run.parts, strict=True) if len(part.steps)]
-    rows = [(host, steps, place_of(steps.name, step) if step else int(steps.duration_ps.argmax())) for host, steps in each]
+    rows = [
+        (host, steps, place_of(steps.name, step) if step else int(steps.duration_ps.argmax()))
+        for host, steps in each
+    ]
     return [(host, steps, row) for host, steps, row in rows if row is not None]
 
 
@@ -190,9 +243,17 @@ def _excesses(run: Run) -> tuple[Diagnostic, ...]:
 
 def _diagnostics(run: Run) -> tuple[Diagnostic, ...]:
     notices: list[Notice] = [notice for part in run.parts for notice in part.notices]
-    notices += step_notices(run.facts.common, len(run.parts), any(part.has_loop_ops for part in run.parts), run.facts.software.framework)
+    notices += step_notices(
+        run.facts.common,
+        len(run.parts),
+        any(part.has_loop_ops for part in run.parts),
+        run.facts.software.framework,
+    )
     order = ("error", "warning", "info")
-    return tuple(Diagnostic(n.severity, n.message, n.remedy) for n in sorted(notices, key=lambda notice: order.index(notice.severity)))
+    return tuple(
+        Diagnostic(n.severity, n.message, n.remedy)
+        for n in sorted(notices, key=lambda notice: order.index(notice.severity))
+    )
 
 
 TOOL = Tool(

@@ -22,14 +22,23 @@ _ALIKE = 0.01  # of the step, by which parts of cores may differ that do the sam
 _UNEVEN = 0.2
 _NS_PER_DAY = 86_400 * 10**9
 _NAMED = 5
-_CAUSE_WORDS = {"compute": "compute", "input": "input and output", "network": "moving data", "idle": "idling: its host keeps it waiting"}
+_CAUSE_WORDS = {
+    "compute": "compute",
+    "input": "input and output",
+    "network": "moving data",
+    "idle": "idling: its host keeps it waiting",
+}
 _CAUSE_COLORS = {"compute": "compute", "input": "input", "network": "collective", "idle": "idle"}
 
 
 def verdict(pod: Pod, found: Sequence[Straggler], limits: JobLimits | None = None) -> Verdict:
-    """Who holds all up, or what the time goes into; by the causes of `limits` of hosts that compute themselves, where they are known."""
+    """Who holds all up, or what the time goes into; by the causes of `limits` of hosts that compute
+    themselves, where they are known.
+    """
     largest, others = _largest(pod, limits), _others(pod)
-    of_time = [f"Of {_time(pod)}, {largest.share} is {largest.word} (mean of {_cores(pod)})."] if largest else []
+    of_time = (
+        [f"Of {_time(pod)}, {largest.share} is {largest.word} (mean of {_cores(pod)})."] if largest else []
+    )
     details = (*of_time, *others)
     if found:
         more = [straggler_text(pod, one) for one in found[1:4]]
@@ -38,9 +47,17 @@ def verdict(pod: Pod, found: Sequence[Straggler], limits: JobLimits | None = Non
         is_bad = found[0].gain_fraction >= LEAST_EXCESS
         color = _CAUSE_COLORS[found[0].slow.cause]
         return Verdict(
-            "bad" if is_bad else "warn", straggler_text(pod, found[0]), color, (*details, *more), links, (_subject(pod, found[0]),)
+            "bad" if is_bad else "warn",
+            straggler_text(pod, found[0]),
+            color,
+            (*details, *more),
+            links,
+            (_subject(pod, found[0]),),
         )
-    color, copies = largest.color if largest else "", float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1))
+    color, copies = (
+        largest.color if largest else "",
+        float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1)),
+    )
     if len(pod.cores) == 1:
         only = f"Only one {_unit(pod)} was profiled"
         if pod.apart:
@@ -55,13 +72,19 @@ def verdict(pod: Pod, found: Sequence[Straggler], limits: JobLimits | None = Non
         return Verdict("unknown", _spread_text(pod), "", details)
     n = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
     unit = "host" if len(pod.hosts) > 1 else _unit(pod)
-    text = f"No straggler: none of {count(n, unit)} is consistently slower than the others by {LEAST_EXCESS * 100:g} % or more."
+    text = (
+        f"No straggler: none of {count(n, unit)} is consistently slower than the others by "
+        f"{LEAST_EXCESS * 100:g} % or more."
+    )
     return Verdict("good", text, "", details)
 
 
 def _subject(pod: Pod, one: Straggler) -> Subject:
     return Subject(
-        "stragglers", "straggler", straggler_name(pod, one), {"excess_ps": one.slow.excess_ps, "excess_fraction": one.slow.excess_fraction}
+        "stragglers",
+        "straggler",
+        straggler_name(pod, one),
+        {"excess_ps": one.slow.excess_ps, "excess_fraction": one.slow.excess_fraction},
     )
 
 
@@ -72,10 +95,15 @@ def _others(pod: Pod) -> tuple[str, ...]:
     if waits >= _MUCH_WAITING:
         found.append(f"They wait for one another for {format_fraction(waits)} of their time.")
     if pod.collectives and not pod.is_wait_known:
-        found.append("One participant of each collective was captured: the time of collectives includes waiting for the others.")
+        found.append(
+            "One participant of each collective was captured: the time of collectives includes waiting for "
+            "the others."
+        )
     if len(pod.cores) > 1 and not pod.is_synchronous:
         units = "hosts" if len(pod.hosts) > 1 else f"{_unit(pod)}s"
-        text = f"No collectives or transfers between these {units} were traced, so they count as independent: "
+        text = (
+            f"No collectives or transfers between these {units} were traced, so they count as independent: "
+        )
         found.append(f"{text}the job is as slow as its slowest.")
     return tuple(found)
 
@@ -85,10 +113,16 @@ def straggler_text(pod: Pod, one: Straggler) -> str:
     slow, name = one.slow, straggler_name(pod, one)
     since = "" if slow.since == 0 else f" since step {pod.step_names[slow.since]}"
     text = f"`{name}` takes {format_time(slow.excess_ps)} longer per step than the others{since} "
-    text += f"({format_time(slow.own_ps)}; their median is {format_time(slow.usual_ps)}), mostly in {_CAUSE_WORDS[slow.cause]}. "
+    text += (
+        f"({format_time(slow.own_ps)}; their median is {format_time(slow.usual_ps)}), mostly in "
+        f"{_CAUSE_WORDS[slow.cause]}. "
+    )
     if one.gain_fraction < 0.005:
         return text + "The job would gain next to nothing if it were like the median: others take as long."
-    saved = f"save {format_time(one.gain_ps)} of {format_time(one.job_ps)} per step ({format_fraction(one.gain_fraction)})"
+    saved = (
+        f"save {format_time(one.gain_ps)} of {format_time(one.job_ps)} per step "
+        f"({format_fraction(one.gain_fraction)})"
+    )
     return f"{text}If it were like the median, the job would {saved}."
 
 
@@ -98,8 +132,8 @@ def apart_text(pod: Pod, n_hosts: int) -> str:
     more = f" and {len(pod.apart) - _NAMED:,} more" if len(pod.apart) > _NAMED else ""
     were = "was" if len(pod.apart) == 1 else "were"
     return (
-        f"{len(pod.apart):,} of {count(n_hosts, 'host')} {were} captured at another time and left out: {', '.join(named)}{more}. "
-        "Captures that do not overlap in time are neither aligned nor averaged."
+        f"{len(pod.apart):,} of {count(n_hosts, 'host')} {were} captured at another time and left out: "
+        f"{', '.join(named)}{more}. Captures that do not overlap in time are neither aligned nor averaged."
     )
 
 
@@ -132,7 +166,8 @@ class _Largest:
 
 
 def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
-    """What takes most of the time; None of hosts that something else than waiting for one another limits, which is said instead.
+    """What takes most of the time; None of hosts that something else than waiting for one another limits,
+    which is said instead.
 
     A host's own parts are kinds of time: callbacks and dispatch count as computing there.
     """
@@ -140,7 +175,9 @@ def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
         if limits.are_elsewhere("pod_viewer"):
             return None
         cause = limits.found.causes[0]
-        return _Largest(format_fraction(cause.share), in_sentence(cause.cause), cause_color(cause.cause, pod.kind))
+        return _Largest(
+            format_fraction(cause.share), in_sentence(cause.cause), cause_color(cause.cause, pod.kind)
+        )
     mean = pod.part_ps.mean(axis=(0, 1))
     largest = Part(int(mean.argmax()))
     text = part_text(pod, largest)
@@ -161,13 +198,17 @@ def _spread_text(pod: Pod) -> str:
     longest = int(own.argmax())
     others = float(others_median(own[:, None])[longest, 0])
     if own[longest] >= (1 + LEAST_EXCESS) * others:
-        text = f"`{core_name(pod, longest)}` takes longest {within}: {format_time(own[longest])} of its own, the median of the others "
+        text = (
+            f"`{core_name(pod, longest)}` takes longest {within}: {format_time(own[longest])} of its own, "
+            "the median of the others "
+        )
         return text + f"{format_time(others)}. Detecting a straggler takes at least {MIN_STEPS} steps."
     busy = (pod.total_ps - pod.part_ps[:, :, Part.IDLE]).mean(axis=1)
     most, least = int(busy.argmax()), int(busy.argmin())
     if busy[most] - busy[least] >= _UNEVEN * float(pod.total_ps.mean()):
         return (
-            f"Work is uneven: of {_time(pod)}, `{core_name(pod, most)}` is busy for {format_time(float(busy[most]))}, "
-            f"`{core_name(pod, least)}` {f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
+            f"Work is uneven: of {_time(pod)}, `{core_name(pod, most)}` is busy for "
+            f"{format_time(float(busy[most]))}, `{core_name(pod, least)}` "
+            f"{f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
         )
     return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g} % {within}."

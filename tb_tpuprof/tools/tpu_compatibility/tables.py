@@ -19,11 +19,15 @@ _BOX = re.compile(r"([0-9]{1,9})([oc]?)")
 
 
 def told_scopes(text: str, tree: Scopes) -> tuple[list[int], dict[int, bool]]:
-    """From `3.17o.20c` the rows of scopes that are toggled (3), and those told to be open (17) or closed (20). Raises BadParameter."""
+    """From `3.17o.20c` the rows of scopes that are toggled (3), and those told to be open (17) or closed
+    (20). Raises BadParameter.
+    """
     parts = [_BOX.fullmatch(part) for part in text.split(".") if part]
     if len(parts) > _MOST_TOLD or None in parts:
         raise BadParameter(
-            "boxes", text[:80], "rows of the table of scopes, separated by dots, each with `o` to open it or `c` to close it"
+            "boxes",
+            text[:80],
+            "rows of the table of scopes, separated by dots, each with `o` to open it or `c` to close it",
         )
     rows = [(int(part[1]), part[2]) for part in parts if part and int(part[1]) < len(tree.name)]
     return [row for row, how in rows if not how], {row: how == "o" for row, how in rows if how}
@@ -38,7 +42,11 @@ def drawing_scalars(drawn: Drawing) -> dict[str, Scalar]:
     """What is drawn, and what is not."""
     return {
         "n_items": Scalar(len(drawn), "count", "Boxes and operations drawn"),
-        "n_rest": Scalar(int(drawn.counts[drawn.kind == REST].sum()), "count", "Operations that are drawn together, as there are too many"),
+        "n_rest": Scalar(
+            int(drawn.counts[drawn.kind == REST].sum()),
+            "count",
+            "Operations that are drawn together, as there are too many",
+        ),
         "n_cut": Scalar(drawn.n_cut, "count", "Edges that are not drawn, as there are too many"),
     }
 
@@ -46,7 +54,9 @@ def drawing_scalars(drawn: Drawing) -> dict[str, Scalar]:
 def _items_table(found: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
     graph = found.graph
     names, ops, reasons, fixes = [], [], [], []
-    for kind, scope, node, counts in zip(drawn.kind.tolist(), drawn.scope.tolist(), drawn.node.tolist(), drawn.counts, strict=True):
+    for kind, scope, node, counts in zip(
+        drawn.kind.tolist(), drawn.scope.tolist(), drawn.node.tolist(), drawn.counts, strict=True
+    ):
         if kind != OPERATION:
             names.append(tree.name[scope] if kind != REST else f"{int(counts.sum()):,} more")
             ops.append("")
@@ -64,7 +74,13 @@ def _items_table(found: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
             text_column("kind", "Kind", [KINDS[kind] for kind in drawn.kind.tolist()]),
             text_column("name", "Name", names),
             text_column("op", "Operation", ops),
-            Column("frame", "Within", drawn.frame, "id", description="Row of the open scope that it is in, -1 at the top"),
+            Column(
+                "frame",
+                "Within",
+                drawn.frame,
+                "id",
+                description="Row of the open scope that it is in, -1 at the top",
+            ),
             Column("scope", "Scope", drawn.scope, "id", description="Row of the table of scopes"),
             Column("is_open", "Open", drawn.is_open),
             Column("n_valid", "Valid", drawn.counts[:, VALID], "count"),
@@ -84,6 +100,11 @@ def _edges_table(drawn: Drawing) -> Table:
             Column("from", "From", both[:, 0], "id"),
             Column("to", "To", both[:, 1], "id"),
             Column("n", "Edges", both[:, 2], "count", description="Of operations, that are drawn as one"),
-            Column("is_call", "Call", np.arange(len(both)) >= len(drawn.edges), description="To the function that is called"),
+            Column(
+                "is_call",
+                "Call",
+                np.arange(len(both)) >= len(drawn.edges),
+                description="To the function that is called",
+            ),
         ),
     )

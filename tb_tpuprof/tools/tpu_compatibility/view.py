@@ -1,4 +1,6 @@
-"""tpu_compatibility: which operations of a TensorFlow graph a TPU can run, where the others stand and what to do about them."""
+"""tpu_compatibility: which operations of a TensorFlow graph a TPU can run, where the others stand and what to
+do about them.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,28 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.graphs.drawing import drawing
 from tb_tpuprof.analysis.graphs.scopes import Scopes, scopes
 from tb_tpuprof.analysis.graphs.tpu_advice import advice
-from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, STATUSES, VALID, Compatibility, compatibility
+from tb_tpuprof.analysis.graphs.tpu_compatibility import (
+    INVALID,
+    NOT_CHECKED,
+    STATUSES,
+    VALID,
+    Compatibility,
+    compatibility,
+)
 from tb_tpuprof.analysis.graphs.tpu_kernels import OPS, TPU_ONLY, VERSION
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Diagnostic, Param, Params, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.base import (
+    Availability,
+    Column,
+    Diagnostic,
+    Param,
+    Params,
+    Payload,
+    Scalar,
+    Table,
+    Verdict,
+)
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.tpu_compatibility.tables import drawing_scalars, drawing_tables, told_scopes
@@ -22,9 +41,11 @@ from tb_tpuprof.units import format_fraction
 N_ROWS = 10_000
 _REASON = "the run's folder contains no TensorFlow graph"
 _REMEDY = (
-    "Write one beside the profile: `tf.summary.graph(function.get_concrete_function(…).graph)` or `tf.summary.trace_on(graph=True)` with "
-    '`trace_export` in an event file, or `tf.saved_model.save(model, logdir + "/model")`. (Keras 3 leaves `write_graph` of its TensorBoard '
-    "callback out; Keras 2 writes it.) JAX and PyTorch programs have no such graph: what they compile for a TPU, XLA has accepted."
+    "Write one beside the profile: `tf.summary.graph(function.get_concrete_function(…).graph)` or "
+    "`tf.summary.trace_on(graph=True)` with `trace_export` in an event file, or "
+    '`tf.saved_model.save(model, logdir + "/model")`. (Keras 3 leaves `write_graph` of its TensorBoard '
+    "callback out; Keras 2 writes it.) JAX and PyTorch programs have no such graph: what they compile for a "
+    "TPU, XLA has accepted."
 )
 Int64s = npt.NDArray[np.int64]
 
@@ -38,7 +59,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     found, tree = session.of_graph(_of_graph, place)
     if params["drawing"]:
         drawn = drawing(found, tree, *told_scopes(str(params.get("boxes", "")), tree))
-        return Payload(TOOL.name, session.run, hosts, drawing_tables(found, tree, drawn), drawing_scalars(drawn))
+        return Payload(
+            TOOL.name, session.run, hosts, drawing_tables(found, tree, drawn), drawing_scalars(drawn)
+        )
     tables = {
         "graphs": _graphs_table(search.places, place),
         "fixes": _fixes_table(found),
@@ -47,7 +70,15 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "by_op": _by_op_table(found),
         "not_checked": _reasons_table(found),
     }
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(found), _verdict(found, place), _diagnostics(search, found, tree))
+    return Payload(
+        TOOL.name,
+        session.run,
+        hosts,
+        tables,
+        _scalars(found),
+        _verdict(found, place),
+        _diagnostics(search, found, tree),
+    )
 
 
 def _of_graph(graph: Graph) -> tuple[Compatibility, Scopes]:
@@ -70,7 +101,9 @@ def _graphs_table(places: tuple[GraphPlace, ...], chosen: GraphPlace) -> Table:
     return Table(
         "Graphs",
         (
-            text_column("graph", "Graph", [place.name for place in ordered], "The file below the run's folder"),
+            text_column(
+                "graph", "Graph", [place.name for place in ordered], "The file below the run's folder"
+            ),
             text_column("kind", "Kind", [place.kind for place in ordered]),
             Column("size_bytes", "Size", np.array([place.size_bytes for place in ordered]), "bytes"),
             Column("is_shown", "Shown", np.array([place == chosen for place in ordered], np.bool_)),
@@ -85,13 +118,27 @@ def _scopes_table(tree: Scopes) -> Table:
         "Scopes",
         (
             text_column("path", "Scope", tree.path, "Of names, from the graph's or its function's root"),
-            text_column("function", "Function", tree.function, "That the scope is in; empty in the graph itself"),
-            Column("valid_fraction", "Valid", share, "fraction", description="Among those checked; includes scopes below"),
+            text_column(
+                "function", "Function", tree.function, "That the scope is in; empty in the graph itself"
+            ),
+            Column(
+                "valid_fraction",
+                "Valid",
+                share,
+                "fraction",
+                description="Among those checked; includes scopes below",
+            ),
             Column("n_invalid", "Incompatible", tree.counts[:, INVALID], "count"),
             Column("n_valid", "Valid operations", tree.counts[:, VALID], "count"),
             Column("n_not_checked", "Not checked", tree.counts[:, NOT_CHECKED], "count"),
             text_column("name", "Name", tree.name, "The last part of the scope"),
-            Column("parent", "Within", tree.parent, "id", description="Row of the scope above, -1 of the whole graph"),
+            Column(
+                "parent",
+                "Within",
+                tree.parent,
+                "id",
+                description="Row of the scope above, -1 of the whole graph",
+            ),
         ),
         f"{tree.n_merged:,} scopes are counted in the ones above them" if tree.n_merged else "",
     )
@@ -111,7 +158,9 @@ def _incompatible_table(found: Compatibility) -> Table:
             text_column("name", "Node", [graph.name(row) for row in shown]),
             text_column("scope", "Scope", [graph.scope.strings[graph.scope.codes[row]] for row in shown]),
             text_column(
-                "function", "Function", [graph.functions[graph.function[row]] if graph.function[row] >= 0 else "" for row in shown]
+                "function",
+                "Function",
+                [graph.functions[graph.function[row]] if graph.function[row] >= 0 else "" for row in shown],
             ),
             text_column("reason", "Why", reasons),
             text_column("kind", "Kind", [kind.kind for kind in kinds]),
@@ -122,7 +171,9 @@ def _incompatible_table(found: Compatibility) -> Table:
 
 
 def _groups(found: Compatibility, second: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """(codes of operations, of `second`, numbers of nodes) of each pair that occurs, the most frequent first."""
+    """(codes of operations, of `second`, numbers of nodes) of each pair that occurs, the most
+    frequent first.
+    """
     n = int(second.max(initial=0)) + 1
     pairs, counts = np.unique(found.graph.op.codes.astype(np.int64) * n + second, return_counts=True)
     order = np.lexsort((pairs, -counts))
@@ -137,16 +188,24 @@ def _by_op_table(found: Compatibility) -> Table:
     rank = np.array([1, 0, 2])[status_of[reason]]
     order = np.lexsort((-counts, rank))[:N_ROWS]
     op, reason, counts = op[order], reason[order], counts[order]
-    ops, reasons = [found.graph.op.strings[code] for code in op.tolist()], [found.reasons[code] for code in reason.tolist()]
+    ops, reasons = (
+        [found.graph.op.strings[code] for code in op.tolist()],
+        [found.reasons[code] for code in reason.tolist()],
+    )
     statuses = status_of[reason].tolist()
-    fixes = [advice(name, why).text if status == INVALID else "" for name, why, status in zip(ops, reasons, statuses, strict=True)]
+    fixes = [
+        advice(name, why).text if status == INVALID else ""
+        for name, why, status in zip(ops, reasons, statuses, strict=True)
+    ]
     return Table(
         "By operation",
         (
             text_column("op", "Operation", ops),
             text_column("status", "Status", [STATUSES[status] for status in statuses]),
             Column("n_ops", "Nodes", counts, "count"),
-            Column("fraction", "Share", counts / max(len(found.graph), 1), "fraction", description="Of all nodes"),
+            Column(
+                "fraction", "Share", counts / max(len(found.graph), 1), "fraction", description="Of all nodes"
+            ),
             text_column("reason", "Why", reasons),
             text_column("fix", "What to do", fixes),
         ),
@@ -157,7 +216,9 @@ def _fixes_table(found: Compatibility) -> Table:
     """A row per kind of incompatible operation, the most frequent first."""
     rows = np.flatnonzero(found.status == INVALID)
     n = len(found.reasons)
-    pairs, counts = np.unique(found.graph.op.codes[rows].astype(np.int64) * n + found.reason[rows], return_counts=True)
+    pairs, counts = np.unique(
+        found.graph.op.codes[rows].astype(np.int64) * n + found.reason[rows], return_counts=True
+    )
     kinds: dict[tuple[str, str], dict[str, int]] = {}
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         op = found.graph.op.strings[pair // n]
@@ -201,11 +262,17 @@ def _scalars(found: Compatibility) -> dict[str, Scalar]:
     n_functions = len(found.graph.functions)
     listed = f"TensorFlow {VERSION} compiles {len(OPS) + len(TPU_ONLY)} operations for TPUs"
     return {
-        "valid_fraction": Scalar(found.valid_fraction, "fraction", "Compatible", "of the operations that are checked"),
-        "n_invalid": Scalar(n_invalid, "count", "Incompatible", f"of {_count(n_kinds, 'kind')}" if n_invalid else "none"),
+        "valid_fraction": Scalar(
+            found.valid_fraction, "fraction", "Compatible", "of the operations that are checked"
+        ),
+        "n_invalid": Scalar(
+            n_invalid, "count", "Incompatible", f"of {_count(n_kinds, 'kind')}" if n_invalid else "none"
+        ),
         "n_valid": Scalar(found.count(VALID), "count", "Valid", listed),
         "n_not_checked": Scalar(found.count(NOT_CHECKED), "count", "Not checked", "they run on the host"),
-        "n_ops": Scalar(len(found.graph), "count", "Operations", f"in the graph and {_count(n_functions, 'function')}"),
+        "n_ops": Scalar(
+            len(found.graph), "count", "Operations", f"in the graph and {_count(n_functions, 'function')}"
+        ),
     }
 
 
@@ -213,25 +280,38 @@ def _verdict(found: Compatibility, place: GraphPlace) -> Verdict:
     share, n_invalid = found.valid_fraction, found.count(INVALID)
     where = f"`{place.name}`"
     if share is None:
-        return Verdict("unknown", f"Nothing of {where} is meant for a TPU: all its operations run on the host.")
+        return Verdict(
+            "unknown", f"Nothing of {where} is meant for a TPU: all its operations run on the host."
+        )
     n_checked = found.count(VALID) + n_invalid
     if not n_invalid:
-        return Verdict("good", f"TPU-ready: a TPU has a kernel for each of the {n_checked:,} operations checked in {where}.")
+        return Verdict(
+            "good",
+            f"TPU-ready: a TPU has a kernel for each of the {n_checked:,} operations checked in {where}.",
+        )
     graph = found.graph
     rows = np.flatnonzero(found.status == INVALID)
     pairs, first, counts = np.unique(
-        graph.op.codes[rows].astype(np.int64) * len(found.reasons) + found.reason[rows], return_index=True, return_counts=True
+        graph.op.codes[rows].astype(np.int64) * len(found.reasons) + found.reason[rows],
+        return_index=True,
+        return_counts=True,
     )
     details: list[str] = []
     seen: set[str] = set()
     for at in np.lexsort((first, -counts)).tolist():
-        op, why = graph.op.strings[int(pairs[at]) // len(found.reasons)], found.reasons[int(pairs[at]) % len(found.reasons)]
+        op, why = (
+            graph.op.strings[int(pairs[at]) // len(found.reasons)],
+            found.reasons[int(pairs[at]) % len(found.reasons)],
+        )
         what = advice(op, why)
         if what.kind not in seen and len(details) < 3:
             seen.add(what.kind)
             times = f" ({int(counts[at])} times)" if counts[at] > 1 else ""
             details.append(f"`{op}`{times}, at `{graph.name(int(rows[first[at]]))}`: {why}. {what.text}")
-    text = f"{_count(n_invalid, 'operation')} of {n_checked:,} in {where} cannot run on a TPU: {format_fraction(share)} are compatible."
+    text = (
+        f"{_count(n_invalid, 'operation')} of {n_checked:,} in {where} cannot run on a TPU: "
+        f"{format_fraction(share)} are compatible."
+    )
     return Verdict("bad", text, "", tuple(details))
 
 
@@ -243,17 +323,25 @@ def _diagnostics(search: GraphSearch, found: Compatibility, tree: Scopes) -> tup
     result = [Diagnostic("warning", note) for note in search.notes[:20]]
     if search.is_cut:
         result.append(
-            Diagnostic("warning", "The folder holds more than was looked through; graphs may be missing.", "Open a smaller folder.")
+            Diagnostic(
+                "warning",
+                "The folder holds more than was looked through; graphs may be missing.",
+                "Open a smaller folder.",
+            )
         )
     if found.graph.n_damaged:
         text = f"{_count(found.graph.n_damaged, 'node')} of the graph could not be read and are left out."
         result.append(Diagnostic("warning", text, "Write the graph again."))
     if tree.n_merged:
-        text = f"{_count(tree.n_merged, 'scope')} were too many or too deep for the tree; their operations count in the scope above."
+        text = (
+            f"{_count(tree.n_merged, 'scope')} were too many or too deep for the tree; their operations "
+            "count in the scope above."
+        )
         result.append(Diagnostic("info", text))
     text = (
-        f"The list is of TensorFlow {VERSION}: each operation and type that its registry compiles for XLA's TPU backend. It says whether "
-        "there is a kernel, not whether shapes are known when XLA compiles, sizes fit, or arguments that must be constant are."
+        f"The list is of TensorFlow {VERSION}: each operation and type that its registry compiles for XLA's "
+        "TPU backend. It says whether there is a kernel, not whether shapes are known when XLA compiles, "
+        "sizes fit, or arguments that must be constant are."
     )
     return (*result, Diagnostic("info", text))
 
@@ -261,7 +349,9 @@ def _diagnostics(search: GraphSearch, found: Compatibility, tree: Scopes) -> tup
 def _missing(search: GraphSearch) -> str:
     if search.n_files:
         files = (
-            _count(search.n_files, "event file or SavedModel") if search.n_files == 1 else f"{search.n_files:,} event files and SavedModels"
+            _count(search.n_files, "event file or SavedModel")
+            if search.n_files == 1
+            else f"{search.n_files:,} event files and SavedModels"
         )
         return f"{_REASON} ({files} looked through)."
     return f"{_REASON}: it holds neither event files nor SavedModels."
@@ -282,14 +372,27 @@ TOOL = Tool(
     available=available,
     needs_trace=False,
     params=(
-        Param("graph", "Graph", "text", None, "Which graph to show, by its name in the table of graphs; absent: the largest"),
-        Param("drawing", "Drawing", "bool", False, "Answer the drawing of the graph alone: boxes of scopes, operations, edges"),
+        Param(
+            "graph",
+            "Graph",
+            "text",
+            None,
+            "Which graph to show, by its name in the table of graphs; absent: the largest",
+        ),
+        Param(
+            "drawing",
+            "Drawing",
+            "bool",
+            False,
+            "Answer the drawing of the graph alone: boxes of scopes, operations, edges",
+        ),
         Param(
             "boxes",
             "Boxes",
             "text",
             None,
-            "With `drawing`: rows of scopes to open (`o`) or close (`c`), such as 3o.17c; without a letter: other than it would be",
+            "With `drawing`: rows of scopes to open (`o`) or close (`c`), such as 3o.17c; without a letter: "
+            "other than it would be",
         ),
     ),
 )

@@ -1,4 +1,6 @@
-"""One event of the timeline → all that is known of it: times, arguments, what it lies in, who caused it, and its namesakes."""
+"""One event of the timeline → all that is known of it: times, arguments, what it lies in, who caused it, and
+its namesakes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tb_tpuprof.tools.trace_viewer.questions import events_columns, names_of
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 _MAX_ANCESTORS = 64
 _MAX_FLOWS = 200
-# What an event's arguments may be called that say which operation it is, in the order in which they are believed.
+# What an event's arguments may be called that say which operation it is, in the order in which they are
+# believed.
 _OPERATION = {
     "hlo_op": ("hlo_op",),
     "hlo_module": ("hlo_module",),
@@ -42,7 +45,9 @@ def event_answer(view: View, event_id: int) -> Answer:
         "depth": Scalar(int(layer.row_depth[row]), "count", "Depth"),
         "start_ps": Scalar(int(layer.start_ps[local]) + host.offset_ps, "ps", "Start"),
         "duration_ps": Scalar(int(layer.duration_ps[local]), "ps", "Duration"),
-        "self_time_ps": Scalar(self_time(host.drawn, event), "ps", "Self time", "without the events directly inside of it"),
+        "self_time_ps": Scalar(
+            self_time(host.drawn, event), "ps", "Self time", "without the events directly inside of it"
+        ),
         "n_same_name": Scalar(alike.n, "count", "Events of this name"),
         "same_total_ps": Scalar(alike.total_ps, "ps", "Their total"),
         "same_avg_ps": Scalar(alike.total_ps / max(alike.n, 1), "ps", "Their average"),
@@ -69,16 +74,27 @@ def neighbour_answer(view: View, params: Params) -> Answer:
     host, event = view.host_of_event(int(params["event"]))
     found = neighbour(host.drawn, event, params["neighbour"] == "next")
     events = np.array([found] if found >= 0 else [], np.int64)
-    depth = [int(host.drawn.layer_of(e).depth[e - host.drawn.layer_of(e).first_event]) for e in events.tolist()]
-    columns = (*events_columns([(host, events)]), Column("depth", "Depth", np.array(depth, np.int64), "count"))
+    depth = [
+        int(host.drawn.layer_of(e).depth[e - host.drawn.layer_of(e).first_event]) for e in events.tolist()
+    ]
+    columns = (
+        *events_columns([(host, events)]),
+        Column("depth", "Depth", np.array(depth, np.int64), "count"),
+    )
     return {"neighbour": Table("Neighbour", columns)}, {}
 
 
 def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
-    """What was derived for an event, all stats of it (or of the first one that it was made from), then those of its metadata."""
+    """What was derived for an event, all stats of it (or of the first one that it was made from), then those
+    of its metadata.
+    """
     trace, row = host.trace, host.drawn.file_event(event)
     metadata = int(trace.events["metadata"][row])
-    facts = facts_of(trace, event - host.drawn.derived.first_event) if event >= host.drawn.derived.first_event else []
+    facts = (
+        facts_of(trace, event - host.drawn.derived.first_event)
+        if event >= host.drawn.derived.first_event
+        else []
+    )
     own = [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
     table = trace.metadata_stats
     rows = np.flatnonzero(table.table["owner"] == metadata).tolist()
@@ -94,14 +110,19 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
     steps = groups(trace)
     about = {
         "name": names_of(host, np.array([event]))[0],
-        "full_name": "" if is_derived else trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][row]])),
+        "full_name": ""
+        if is_derived
+        else trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][row]])),
         "derived_from": names_of(host, np.array([row]))[0] if is_derived else "",
         "host": host.host,
         "section": track.section,
         "track": track.name,
         "step": steps.names.get(int(steps.group[row]), ""),
     }
-    about |= {key: next((arguments[name] for name in names if arguments.get(name)), "") for key, names in _OPERATION.items()}
+    about |= {
+        key: next((arguments[name] for name in names if arguments.get(name)), "")
+        for key, names in _OPERATION.items()
+    }
     labels = op_labels.of_rows(trace, np.array([row]))
     for key, codes in (
         ("hlo_op", labels.hlo_op),
@@ -117,7 +138,15 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
         about["framework_op"] = about["full_name"] or about["name"]
     if not about["hlo_op"] and track.kind == "hlo_ops":
         about["hlo_op"] = about["name"]
-    if not about["hlo_module"] and track.kind in ("steps", "modules", "scope", "ops", "hlo_ops", "async", "source"):
+    if not about["hlo_module"] and track.kind in (
+        "steps",
+        "modules",
+        "scope",
+        "ops",
+        "hlo_ops",
+        "async",
+        "source",
+    ):
         about["hlo_module"] = module_around(trace, row)
     return about
 

@@ -14,7 +14,9 @@ MAX_FLOWS = 2000
 
 
 def flows_table(chosen: Chosen, window: Window) -> tuple[Table, int]:
-    """Arrows that cross the window between the chosen tracks, evenly thinned to MAX_FLOWS; and how many there are."""
+    """Arrows that cross the window between the chosen tracks, evenly thinned to MAX_FLOWS; and how many there
+    are.
+    """
     parts = [_flows(host, [track.line for track in tracks], window) for host, tracks in chosen]
     kinds = dict.fromkeys(kind for _, names in parts for kind in names)
     codes = {kind: i for i, kind in enumerate(kinds)}
@@ -39,7 +41,9 @@ def flows_table(chosen: Chosen, window: Window) -> tuple[Table, int]:
 
 
 def _flows(host: HostView, lines: list[int], window: Window) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-    """Rows flow, from event, from track, from, to event, to track, to, kind of one host's arrows in the window."""
+    """Rows flow, from event, from track, from, to event, to track, to, kind of one host's arrows in the
+    window.
+    """
     found = flows(host.trace)
     every = np.arange(len(found.source))
     from_ps, to_ps = arrow_ends(host.trace, found, every)

@@ -1,4 +1,6 @@
-"""What is known of an event → where else in the profiler it is told of: its operation, program, kernel, pipeline and step."""
+"""What is known of an event → where else in the profiler it is told of: its operation, program, kernel,
+pipeline and step.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def links_table(trace: Trace, about: dict[str, str], kind: str) -> Table:
 
 
 def _program_links(trace: Trace, about: dict[str, str]) -> Links:
-    """Where an operation of XLA's and its program are told of; of the operation only if its program's HLO has it."""
+    """Where an operation of XLA's and its program are told of; of the operation only if its program's HLO has
+    it.
+    """
     hosts = {"hosts": about["host"]}
     links: Links = []
     program = trace.programs.find(about["hlo_module"]) if about["hlo_module"] else None

@@ -1,4 +1,6 @@
-"""Questions about the timeline's events: where a text occurs, what a stretch is made of, how busy the whole trace is."""
+"""Questions about the timeline's events: where a text occurs, what a stretch is made of, how busy the whole
+trace is.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def search_answer(view: View, params: Params) -> Answer:
         here = (place[0] - host.offset_ps, place[1] - int(host.event_ids(0)))
         parts.append((host, searching.next_matches(host.trace, host.drawn, found, here, limit, is_backward)))
     scalars = {
-        "n_matches": Scalar(sum(row[0] for row in by_name.values()), "count", "Matches", "derived events included"),
+        "n_matches": Scalar(
+            sum(row[0] for row in by_name.values()), "count", "Matches", "derived events included"
+        ),
         "n_names": Scalar(len(by_name), "count", "Names"),
     }
     return {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}, scalars
@@ -76,7 +80,9 @@ def _names_table(by_name: dict[str, list[int]]) -> Table:
 
 def _matches_table(parts: list[tuple[HostView, Int64s]], limit: int, is_backward: bool) -> Table:
     """The matches of all hosts, merged in time order."""
-    start = np.concatenate([searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts])
+    start = np.concatenate(
+        [searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts]
+    )
     event = np.concatenate([host.event_ids(events) for host, events in parts])
     order = np.lexsort((event, start))
     chosen = order[-limit:] if is_backward else order[:limit]
@@ -86,9 +92,18 @@ def _matches_table(parts: list[tuple[HostView, Int64s]], limit: int, is_backward
 def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = None) -> tuple[Column, ...]:
     """Columns that tell of events: of all in `parts`, or of the `chosen` places among them."""
     event = np.concatenate([np.empty(0, np.int64), *(host.event_ids(events) for host, events in parts)])
-    track = np.concatenate([np.empty(0, np.int64), *(host.track_ids(lines_of(host, events)) for host, events in parts)])
-    start = np.concatenate([np.empty(0, np.int64), *(searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts)])
-    duration = np.concatenate([np.empty(0, np.int64), *(searching.durations_of(host.drawn, events) for host, events in parts)])
+    track = np.concatenate(
+        [np.empty(0, np.int64), *(host.track_ids(lines_of(host, events)) for host, events in parts)]
+    )
+    start = np.concatenate(
+        [
+            np.empty(0, np.int64),
+            *(searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts),
+        ]
+    )
+    duration = np.concatenate(
+        [np.empty(0, np.int64), *(searching.durations_of(host.drawn, events) for host, events in parts)]
+    )
     picked = np.arange(len(event)) if chosen is None else chosen
     texts = [text for host, events in parts for text in names_of(host, events)]
     names = [texts[i] for i in picked.tolist()]
@@ -124,21 +139,34 @@ def lines_of(host: HostView, events: Int64s) -> Int64s:
 
 
 def totals_answer(view: View, window: Window, params: Params) -> Answer:
-    """Time by name in a window, over the chosen tracks and depths; absent tracks: all but the derived ones."""
+    """Time by name in a window, over the chosen tracks and depths; absent tracks: all but the
+    derived ones.
+    """
     low, high = int(params["depth_from"]), int(params["depth_to"])
     if high < low:
         raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
     by_name: dict[str, list[int]] = {}
     asked = str(params.get("tracks", ""))
     for host, tracks in view.chosen_tracks(asked):
-        chosen = [track for track in tracks if asked or not track.is_derived]  # derived lines tell the same time again
+        chosen = [
+            track for track in tracks if asked or not track.is_derived
+        ]  # derived lines tell the same time again
         stretch = Stretch(window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, low, high)
         for layer, lines in layers_of(host, chosen):
             found = totals(host.trace, host.drawn, layer, lines, stretch)
-            columns = (column.tolist() for column in (found.name, found.n, found.total_ps, found.self_ps, found.min_ps, found.max_ps))
+            columns = (
+                column.tolist()
+                for column in (found.name, found.n, found.total_ps, found.self_ps, found.min_ps, found.max_ps)
+            )
             for name, n, total_ps, self_ps, min_ps, max_ps in zip(*columns, strict=True):
                 row = by_name.setdefault(host.drawn.names.text(name), [0, 0, 0, min_ps, 0])
-                row[:] = row[0] + n, row[1] + total_ps, row[2] + self_ps, min(row[3], min_ps), max(row[4], max_ps)
+                row[:] = (
+                    row[0] + n,
+                    row[1] + total_ps,
+                    row[2] + self_ps,
+                    min(row[3], min_ps),
+                    max(row[4], max_ps),
+                )
     ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
     n, total, own, shortest, longest = (np.array([row[i] for _, row in ordered], np.int64) for i in range(5))
     table = Table(
@@ -177,9 +205,15 @@ def minimap_answer(view: View, width_px: int) -> Answer:
         "Density",
         (
             text_column("host", "Host", [host for host, _, pixels, _ in rows for _ in range(len(pixels))]),
-            text_column("section", "Section", [section for _, section, pixels, _ in rows for _ in range(len(pixels))]),
-            Column("pixel", "Pixel", np.concatenate([np.empty(0, np.int64), *(row[2] for row in rows)]), "id"),
-            Column("busy_fraction", "Busy", np.concatenate([np.empty(0), *(row[3] for row in rows)]), "fraction"),
+            text_column(
+                "section", "Section", [section for _, section, pixels, _ in rows for _ in range(len(pixels))]
+            ),
+            Column(
+                "pixel", "Pixel", np.concatenate([np.empty(0, np.int64), *(row[2] for row in rows)]), "id"
+            ),
+            Column(
+                "busy_fraction", "Busy", np.concatenate([np.empty(0), *(row[3] for row in rows)]), "fraction"
+            ),
         ),
     )
     scalars = {

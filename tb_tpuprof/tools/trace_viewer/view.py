@@ -1,4 +1,6 @@
-"""trace_viewer: a window of the timeline as boxes that a screen can show, or the answer to a question about its events."""
+"""trace_viewer: a window of the timeline as boxes that a screen can show, or the answer to a question about
+its events.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from tb_tpuprof.tools.trace_hosts import View, hosts_table, open_view
 from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer
 from tb_tpuprof.tools.trace_viewer.flows import flows_table
 from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
-from tb_tpuprof.tools.trace_viewer.window import Window, boxes_tables, counters_table, steps_table, tracks_table
+from tb_tpuprof.tools.trace_viewer.window import (
+    Window,
+    boxes_tables,
+    counters_table,
+    steps_table,
+    tracks_table,
+)
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 
@@ -58,7 +66,12 @@ def _window_answer(opened: View, window: Window, params: Params) -> Answer:
         "trace_duration_ps": Scalar(opened.duration_ps, "ps", "Trace"),
         "start_ps": Scalar(window.start_ps, "ps", "Window's start"),
         "end_ps": Scalar(window.end_ps, "ps", "Window's end"),
-        "n_events": Scalar(sum(host.trace.n_events for host in opened.hosts), "count", "Events in the trace", "derived ones not counted"),
+        "n_events": Scalar(
+            sum(host.trace.n_events for host in opened.hosts),
+            "count",
+            "Events in the trace",
+            "derived ones not counted",
+        ),
         "n_events_in_window": Scalar(int(n_merged.sum(dtype=np.int64)), "count", "Events in the window"),
     }
     tables = {
@@ -83,20 +96,59 @@ TOOL = Tool(
     params=(
         Param("start_ps", "Start", "float", None, "Start of the window; absent: the trace's start"),
         Param("end_ps", "End", "float", None, "End of the window; absent: the trace's end"),
-        Param("width_px", "Width", "int", 2000, "Pixels that the window is drawn on", minimum=1, maximum=20_000),
+        Param(
+            "width_px", "Width", "int", 2000, "Pixels that the window is drawn on", minimum=1, maximum=20_000
+        ),
         Param("tracks", "Tracks", "text", None, "Track ids separated by commas; absent: all"),
         Param("event", "Event", "int", None, "Return details of this event instead of the window"),
-        Param("neighbour", "Neighbour", "choice", None, "With `event`: the event before or after it", choices=("next", "previous")),
-        Param("search", "Search", "text", None, "Return events whose name contains this text (case-insensitive)"),
+        Param(
+            "neighbour",
+            "Neighbour",
+            "choice",
+            None,
+            "With `event`: the event before or after it",
+            choices=("next", "previous"),
+        ),
+        Param(
+            "search", "Search", "text", None, "Return events whose name contains this text (case-insensitive)"
+        ),
         Param("search_args", "Search arguments", "bool", False, "Search the texts among the arguments too"),
         Param("after_event", "After", "int", None, "With `search`: only matches after this event"),
-        Param("before_event", "Before", "int", None, "With `search`: only matches before this event, the last ones"),
+        Param(
+            "before_event",
+            "Before",
+            "int",
+            None,
+            "With `search`: only matches before this event, the last ones",
+        ),
         Param("limit", "Limit", "int", 1000, "With `search`: matches to answer", minimum=1, maximum=100_000),
         Param("totals", "Totals", "bool", False, "Answer the time by name in the window and tracks"),
-        Param("depth_from", "From depth", "int", 0, "With `totals`: the outermost depth that counts", maximum=65_535),
-        Param("depth_to", "To depth", "int", 65_535, "With `totals`: the innermost depth that counts", maximum=65_535),
-        Param("minimap", "Minimap", "bool", False, "Return utilization over the whole trace, for the minimap"),
+        Param(
+            "depth_from",
+            "From depth",
+            "int",
+            0,
+            "With `totals`: the outermost depth that counts",
+            maximum=65_535,
+        ),
+        Param(
+            "depth_to",
+            "To depth",
+            "int",
+            65_535,
+            "With `totals`: the innermost depth that counts",
+            maximum=65_535,
+        ),
+        Param(
+            "minimap", "Minimap", "bool", False, "Return utilization over the whole trace, for the minimap"
+        ),
         Param("flows", "Flows", "bool", False, "With a window: also the arrows between its events"),
-        Param("args", "Arguments", "bool", True, "In a file of Chrome trace JSON (format trace): the arguments of the events too"),
+        Param(
+            "args",
+            "Arguments",
+            "bool",
+            True,
+            "In a file of Chrome trace JSON (format trace): the arguments of the events too",
+        ),
     ),
 )

@@ -25,7 +25,9 @@ _NO_BOXES: BoxColumns = (np.empty(0, np.int64),) * 9
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time on a screen; `pixel_ps` is the whole number of picoseconds that a pixel stands for."""
+    """A stretch of time on a screen; `pixel_ps` is the whole number of picoseconds that a pixel
+    stands for.
+    """
 
     start_ps: int
     end_ps: int
@@ -43,12 +45,16 @@ class TextCodes:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def of(self, view: HostView, names: npt.NDArray[np.int32], seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    def of(
+        self, view: HostView, names: npt.NDArray[np.int32], seen: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.int32]:
         """Codes of a host's names; those among them are marked in `seen`."""
         distinct = np.flatnonzero(seen)
         known = self.known
         code_of = np.empty(len(seen), np.int32)
-        code_of[distinct] = [known.setdefault(text, len(known)) for text in view.drawn.names.texts(distinct.tolist())]
+        code_of[distinct] = [
+            known.setdefault(text, len(known)) for text in view.drawn.names.texts(distinct.tolist())
+        ]
         return code_of.take(names)
 
     @property
@@ -64,7 +70,12 @@ def tracks_table(view: View) -> Table:
     return Table(
         "Tracks",
         (
-            Column("track", "Track", np.array([host.track_ids(track.line) for host, track in pairs], np.int64), "id"),
+            Column(
+                "track",
+                "Track",
+                np.array([host.track_ids(track.line) for host, track in pairs], np.int64),
+                "id",
+            ),
             text_column("host", "Host", [host.host for host, _ in pairs]),
             text_column("section", "Section", [track.section for _, track in pairs]),
             text_column("name", "Name", [track.name for _, track in pairs]),
@@ -73,9 +84,24 @@ def tracks_table(view: View) -> Table:
             Column("n_depths", "Rows", np.array([size[1] for size in sizes], np.int64), "count"),
             Column("is_derived", "Derived", np.array([track.is_derived for _, track in pairs], np.bool_)),
             Column("order", "Order", np.arange(len(pairs)), "id"),
-            Column("min_value", "Lowest", np.array([size[2] for size in sizes], np.float64), description="of a counter"),
-            Column("max_value", "Highest", np.array([size[3] for size in sizes], np.float64), description="of a counter"),
-            text_column("unit", "Unit", [_unit(host, track) for host, track in pairs], "of a counter, as its name tells"),
+            Column(
+                "min_value",
+                "Lowest",
+                np.array([size[2] for size in sizes], np.float64),
+                description="of a counter",
+            ),
+            Column(
+                "max_value",
+                "Highest",
+                np.array([size[3] for size in sizes], np.float64),
+                description="of a counter",
+            ),
+            text_column(
+                "unit",
+                "Unit",
+                [_unit(host, track) for host, track in pairs],
+                "of a counter, as its name tells",
+            ),
         ),
     )
 
@@ -85,10 +111,20 @@ def _size(host: HostView, track: Track) -> tuple[int, int, float, float]:
     counter = host.counter_of(track.line)
     if counter >= 0:
         ranges = counter_ranges(host.trace)
-        return int(host.trace.counters["n_samples"][counter]), 1, float(ranges.lowest[counter]), float(ranges.highest[counter])
+        return (
+            int(host.trace.counters["n_samples"][counter]),
+            1,
+            float(ranges.lowest[counter]),
+            float(ranges.highest[counter]),
+        )
     layer = host.drawn.derived if track.line >= host.drawn.derived.first_line else host.drawn.file
     line = track.line - layer.first_line
-    return int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line]), np.nan, np.nan
+    return (
+        int(layer.line_offsets[line + 1] - layer.line_offsets[line]),
+        int(layer.n_depths[line]),
+        np.nan,
+        np.nan,
+    )
 
 
 def _unit(host: HostView, track: Track) -> str:
@@ -107,7 +143,9 @@ def layers_of(host: HostView, chosen: list[Track]) -> list[tuple[Layer, npt.NDAr
     """The chosen lines of events by layer, numbered within it."""
     parts = []
     for layer in host.drawn.layers:
-        lines = [track.line - layer.first_line for track in chosen if layer_of_line(host, track.line) is layer]
+        lines = [
+            track.line - layer.first_line for track in chosen if layer_of_line(host, track.line) is layer
+        ]
         if lines:
             parts.append((layer, np.array(lines, np.int64)))
     return parts
@@ -122,7 +160,9 @@ def counters_table(chosen: Chosen, window: Window) -> Table:
             if counter >= 0:
                 start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
                 times, values = counter_samples(host.trace, counter, start_ps, end_ps, window.pixel_ps)
-                parts.append((np.full(len(times), host.track_ids(track.line)), times + host.offset_ps, values))
+                parts.append(
+                    (np.full(len(times), host.track_ids(track.line)), times + host.offset_ps, values)
+                )
     track_ids, times = (np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
     values = np.concatenate([np.empty(0), *(part[2] for part in parts)])
     return Table(
@@ -138,9 +178,15 @@ def counters_table(chosen: Chosen, window: Window) -> Table:
 def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
     """`boxes` by host, layer, track, depth and start, and `colors` of their names."""
     codes = TextCodes()
-    parts = [_boxes(host, layer, lines, window, codes) for host, tracks in chosen for layer, lines in layers_of(host, tracks)]
+    parts = [
+        _boxes(host, layer, lines, window, codes)
+        for host, tracks in chosen
+        for layer, lines in layers_of(host, tracks)
+    ]
     filled = [part for part in parts if len(part[0])] or [_NO_BOXES]
-    columns = filled[0] if len(filled) == 1 else [np.concatenate(column) for column in zip(*filled, strict=True)]
+    columns = (
+        filled[0] if len(filled) == 1 else [np.concatenate(column) for column in zip(*filled, strict=True)]
+    )
     track, depth, start, duration, longest, name, family, event, n_merged = columns
     strings = codes.strings
     keys = np.array([color_key(text) for text in strings], np.uint8)
@@ -151,7 +197,13 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
             Column("depth", "Depth", depth, "count"),
             Column("start_ps", "Start", start, "ps", delta=True),
             Column("duration_ps", "Duration", duration, "ps"),
-            Column("longest_ps", "Longest", longest, "ps", description="of several events the longest, to ten binary digits; else 0"),
+            Column(
+                "longest_ps",
+                "Longest",
+                longest,
+                "ps",
+                description="of several events the longest, to ten binary digits; else 0",
+            ),
             Column("name", "Name", name, strings=strings),
             Column("family", "Family", family, "id"),
             Column("event", "Event", event, "id", delta=True),
@@ -160,18 +212,32 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
     )
     return {
         "boxes": boxes,
-        "colors": Table("Colours", (Column("color_key", "Colour", keys, "id"),), "A row for each text of `boxes.name`."),
+        "colors": Table(
+            "Colours", (Column("color_key", "Colour", keys, "id"),), "A row for each text of `boxes.name`."
+        ),
     }
 
 
-def _boxes(host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes) -> BoxColumns:
+def _boxes(
+    host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes
+) -> BoxColumns:
     """Columns of boxes, with times, tracks, names and events as the view numbers them."""
     own_window = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, window.pixel_ps
     shifts = int(host.track_ids(layer.first_line)), host.offset_ps, int(host.event_ids(layer.first_event))
     found = box_columns(host.trace, layer, lines, own_window, shifts)
     track, start, duration, longest, event = found.longs
     depth, name, n_merged = found.ints
-    return track, depth, start, duration, longest, codes.of(host, name, found.seen), found.family, event, n_merged
+    return (
+        track,
+        depth,
+        start,
+        duration,
+        longest,
+        codes.of(host, name, found.seen),
+        found.family,
+        event,
+        n_merged,
+    )
 
 
 def steps_table(view: View, window: Window) -> Table:
@@ -180,13 +246,17 @@ def steps_table(view: View, window: Window) -> Table:
     for host in view.hosts:
         marks = step_marks(host.trace)
         start = marks.start_ps + host.offset_ps
-        seen = np.flatnonzero((start < window.end_ps) & (start + np.maximum(marks.duration_ps, 1) > window.start_ps))
+        seen = np.flatnonzero(
+            (start < window.end_ps) & (start + np.maximum(marks.duration_ps, 1) > window.start_ps)
+        )
         if len(seen) * MIN_STEP_PX > window.width_px:
             continue
         parts.append((marks.number[seen], start[seen], marks.duration_ps[seen]))
         names += [host.drawn.names.text(name) for name in marks.name[seen].tolist()]
         host_of += [host.host] * len(seen)
-    number, start, duration = (np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3))
+    number, start, duration = (
+        np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3)
+    )
     return Table(
         "Steps",
         (

@@ -1,4 +1,6 @@
-"""Traces for the diagnosis, drawn with short names: a legend says what stands for `u` or `g`. And its parts, in columns of the drawing."""
+"""Traces for the diagnosis, drawn with short names: a legend says what stands for `u` or `g`. And its parts,
+in columns of the drawing.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def planes_of(
         event.stats = {"_r": 1, "step_num": number}
     for event in events:
         event.name = names.get(event.name, event.name)
-        event.start_ps, event.duration_ps = event.start_ps // PS * column_ps, event.duration_ps // PS * column_ps
+        event.start_ps, event.duration_ps = (
+            event.start_ps // PS * column_ps,
+            event.duration_ps // PS * column_ps,
+        )
     return planes
 
 
@@ -84,24 +89,50 @@ def columns(*times_us: float) -> npt.NDArray[np.int64]:
 
 
 def part(
-    cause: Cause, *times_us: float, klass: TimeClass = TimeClass.HOST_PYTHON, culprit: Culprit = NOBODY, caller: Culprit = NOBODY,
-    call: str = "", span: tuple[int, int] = (-1, -1),
-) -> Part:  # fmt: skip
+    cause: Cause,
+    *times_us: float,
+    klass: TimeClass = TimeClass.HOST_PYTHON,
+    culprit: Culprit = NOBODY,
+    caller: Culprit = NOBODY,
+    call: str = "",
+    span: tuple[int, int] = (-1, -1),
+) -> Part:
     """A part by hand."""
     return Part(cause, klass, culprit, caller, call, columns(*times_us), 1, *span)
 
 
 def evidence(
-    *parts: Part, framework: str = JAX, has_python: bool = True, steps_us: Sequence[float] = STEPS_US, **given: object
+    *parts: Part,
+    framework: str = JAX,
+    has_python: bool = True,
+    steps_us: Sequence[float] = STEPS_US,
+    **given: object,
 ) -> HostEvidence:
-    """Evidence by hand, of three unlike steps unless others are given: 100, 200 and 300 µs, so that a mean of 20 µs is 10 %."""
+    """Evidence by hand, of three unlike steps unless others are given: 100, 200 and 300 µs, so that a mean of
+    20 µs is 10 %.
+    """
     duration = columns(*steps_us)
     start = np.concatenate((np.zeros(1, np.int64), np.cumsum(duration)[:-1])) if len(duration) else duration
     made = HostEvidence(
-        "worker-0", "CPU", Software(framework, has_python=has_python), "annotation", "annotated",
-        tuple(f"train {i}" for i in range(len(duration))), start, duration, tuple(parts), (), Calls(), (), (), (), None, None, True,
+        "worker-0",
+        "CPU",
+        Software(framework, has_python=has_python),
+        "annotation",
+        "annotated",
+        tuple(f"train {i}" for i in range(len(duration))),
+        start,
+        duration,
+        tuple(parts),
+        (),
+        Calls(),
+        (),
+        (),
+        (),
+        None,
+        None,
+        True,
         np.zeros(len(duration), np.int64),
-    )  # fmt: skip
+    )
     return replace(made, **given)  # type: ignore[arg-type]
 
 

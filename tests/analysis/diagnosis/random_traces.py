@@ -1,4 +1,6 @@
-"""Random nested traces for properties that hold of any: steps of unlike length on one thread, others beside it, a GPU or none."""
+"""Random nested traces for properties that hold of any: steps of unlike length on one thread, others beside
+it, a GPU or none.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,28 @@ from tests.analysis.diagnosis.drawn import LEGEND
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 _NAMES = [
-    *LEGEND.values(), "$train.py:3 main", "$data_adapter.py:9 go", "$callback_list.py:5 on_batch_end", "$queue.py:154 get", "",
-    "$queue.py:122 put", "IteratorGetNext", "EagerLocalExecute: Mul", "load_batch", "anneal", "DevicePut", "MemcpyH2D", "$",
-    "$array.py:10 __float__", "PyFunc:PyFunc", "tf.function-graph_building", "$pjit.py:7 _infer_params", "cudaLaunchKernel",
-    "ThreadpoolListener::Record", "$<string>:1 <lambda>",
-]  # fmt: skip
+    *LEGEND.values(),
+    "$train.py:3 main",
+    "$data_adapter.py:9 go",
+    "$callback_list.py:5 on_batch_end",
+    "$queue.py:154 get",
+    "",
+    "$queue.py:122 put",
+    "IteratorGetNext",
+    "EagerLocalExecute: Mul",
+    "load_batch",
+    "anneal",
+    "DevicePut",
+    "MemcpyH2D",
+    "$",
+    "$array.py:10 __float__",
+    "PyFunc:PyFunc",
+    "tf.function-graph_building",
+    "$pjit.py:7 _infer_params",
+    "cudaLaunchKernel",
+    "ThreadpoolListener::Record",
+    "$<string>:1 <lambda>",
+]
 
 
 @st.composite

@@ -1,4 +1,6 @@
-"""What the host does while devices are idle: parts of accelerators' steps, on made-up and on captured files."""
+"""What the host does while devices are idle: parts of accelerators' steps, on made-up and on
+captured files.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def opened(path: Path) -> Trace:
 
 
 def check_sums(trace: Trace) -> None:
-    """Parts of a class add up to the class, step by step: the breakdown and the diagnosis cannot contradict each other."""
+    """Parts of a class add up to the class, step by step: the breakdown and the diagnosis cannot contradict
+    each other.
+    """
     found = steps(trace)
     if not len(found):
         return
@@ -47,7 +51,11 @@ def test_parts_add_up_to_the_classes_of_made_up_files(tmp_path: Path, job: Job) 
     check_sums(opened(kineto_file(tmp_path, job)))
 
 
-@pytest.mark.parametrize("path", sorted([*DATA.glob("gpu/*.gz"), *DATA.glob("gpu_planted/*.gz")]), ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize(
+    "path",
+    sorted([*DATA.glob("gpu/*.gz"), *DATA.glob("gpu_planted/*.gz")]),
+    ids=lambda path: path.name.split(".")[0],
+)
 def test_parts_add_up_to_the_classes_of_captured_files(path: Path) -> None:
     check_sums(opened(path))
 
@@ -117,7 +125,9 @@ def test_a_loader_that_launches_kernels_is_the_model(tmp_path: Path) -> None:
         ("nn.Module: Linear_0", False, False),
     ],
 )
-def test_files_of_pytorch_and_of_installed_packages_are_not_the_users(name: str, framework: bool, library: bool) -> None:
+def test_files_of_pytorch_and_of_installed_packages_are_not_the_users(
+    name: str, framework: bool, library: bool
+) -> None:
     assert (is_framework(name), is_library(name)) == (framework, library)
 
 
@@ -132,5 +142,9 @@ def test_frames_of_a_captured_file_have_their_origin() -> None:
 def test_classes_of_a_part_are_those_of_its_step() -> None:
     """What a loader runs beside kernels is hidden: only what is charged to it counts."""
     trace = opened(DATA / "gpu" / "torch_loader4.pt.trace.json.gz")
-    waited = sum(int(part.time_ps.sum()) for part in parts(trace) if part.cause == Cause.INPUT and part.klass == TimeClass.HOST_WAIT_INPUT)
+    waited = sum(
+        int(part.time_ps.sum())
+        for part in parts(trace)
+        if part.cause == Cause.INPUT and part.klass == TimeClass.HOST_WAIT_INPUT
+    )
     assert waited == int(steps(trace).class_ps[:, TimeClass.HOST_WAIT_INPUT].sum())

@@ -11,7 +11,14 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
-from tb_tpuprof.analysis.diagnosis.records import DeviceEvidence, DeviceOp, Exchange, Group, HostEvidence, KernelUse
+from tb_tpuprof.analysis.diagnosis.records import (
+    DeviceEvidence,
+    DeviceOp,
+    Exchange,
+    Group,
+    HostEvidence,
+    KernelUse,
+)
 from tb_tpuprof.ingest.opening import trace_of_bytes
 from tests.synthetic import Parts, TpuJob, tpu_xspace
 
@@ -55,7 +62,11 @@ def test_a_healthy_tpu_has_no_finding() -> None:
     ("least", "device", "word"),
     [
         (0.30, lambda time: replace(HEALTHY, moves=Group(time, 3, "transpose.4", time / 2)), "`transpose.4`"),
-        (0.10, lambda time: replace(HEALTHY, remat=Group(time, 1, "fusion.1.remat", time)), "`fusion.1.remat`"),
+        (
+            0.10,
+            lambda time: replace(HEALTHY, remat=Group(time, 1, "fusion.1.remat", time)),
+            "`fusion.1.remat`",
+        ),
         (0.10, lambda time: replace(HEALTHY, waits=Group(time, 1, "copy-done.2", time)), "`copy-done.2`"),
         (0.10, lambda time: replace(HEALTHY, barrier=Group(time, 1, "barrier-cores.1", time)), "barrier"),
         (0.05, lambda time: replace(HEALTHY, debug=Group(time, 1, "debug_print.1", time)), "debug output"),
@@ -71,9 +82,14 @@ def test_a_share_of_the_step_speaks_from_its_threshold_on(least: float, device: 
     assert found(device(0.98 * least * step)) == []  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(("hbm", "flops", "speaks"), [(0.8, 0.3, True), (0.69, 0.3, False), (0.8, 0.55, False), (float("nan"), 0.1, False)])
+@pytest.mark.parametrize(
+    ("hbm", "flops", "speaks"),
+    [(0.8, 0.3, True), (0.69, 0.3, False), (0.8, 0.55, False), (float("nan"), 0.1, False)],
+)
 def test_memory_bound_is_hbm_used_up_and_matrix_units_not(hbm: float, flops: float, speaks: bool) -> None:
-    device = replace(HEALTHY, hbm_fraction=hbm, flops_fraction=flops, ops=(op(hbm_fraction=0.9, efficiency=0.9),))
+    device = replace(
+        HEALTHY, hbm_fraction=hbm, flops_fraction=flops, ops=(op(hbm_fraction=0.9, efficiency=0.9),)
+    )
     assert [("HBM bandwidth" in one.sentence) for one in found(device)] == [True] * speaks
 
 
@@ -101,7 +117,12 @@ def test_a_kernel_of_few_blocks_leaves_the_gpu_empty() -> None:
     device = replace(HEALTHY, device="H100", n_multiprocessors=132)
     (one,) = found(replace(device, kernels=(kernel(n_blocks=4),)), "GPU")
     assert "128 of the GPU's 132 multiprocessors" in one.sentence
-    for fine in (kernel(), kernel(n_blocks=0), kernel(n_blocks=4, each_ps=1e6), kernel(n_blocks=4, time_ps=0.05 * MS)):
+    for fine in (
+        kernel(),
+        kernel(n_blocks=0),
+        kernel(n_blocks=4, each_ps=1e6),
+        kernel(n_blocks=4, time_ps=0.05 * MS),
+    ):
         assert found(replace(device, kernels=(fine,)), "GPU") == []
 
 

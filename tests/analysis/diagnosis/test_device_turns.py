@@ -14,18 +14,25 @@ from tests.analysis.diagnosis.drawn import trace_of, us
 def gpus(*lines: str) -> Trace:
     """Three unlike steps, of 30, 40 and 50 µs, that launch the kernels of up to three GPUs."""
     text = (
-        "main    [train                       ][train                                 ][train                                           ]\n"
+        "main    [train                       ][train                                 ][train                "
+        "                           ]\n"
         "main     [l]                          [m]                                     [n]"
     )
     stats = {name: {"correlation_id": number} for number, name in enumerate("lmn", 1)}
-    stats |= {name: {"correlation_id": number} for number, name in enumerate("xyz", 1) if any(f"[{name}" in line for line in lines)}
+    stats |= {
+        name: {"correlation_id": number}
+        for number, name in enumerate("xyz", 1)
+        if any(f"[{name}" in line for line in lines)
+    }
     for number, line in enumerate(lines):
         text += f"\n/device:GPU:{number}:\nstream  {line}"
     return trace_of(text, dict.fromkeys("xyz", "gemm") | dict.fromkeys("lmn", "cudaLaunchKernel"), stats)
 
 
 FIRST = "  [x     ]                      [y          ]                           [z              ]"
-SECOND = "            [x        ]                         [y            ]                            [z      ]"
+SECOND = (
+    "            [x        ]                         [y            ]                            [z      ]"
+)
 SAME = "   [x     ]                     [y          ]                           [z              ]"
 
 
@@ -36,7 +43,11 @@ def test_the_turns_are_what_the_busiest_device_does_not_do() -> None:
 
 @pytest.mark.parametrize(
     ("lines", "why"),
-    [((FIRST,), "one device"), ((FIRST, SAME), "both at once"), ((FIRST, " [x]" + " " * 27 + "[y]"), "one that does hardly anything")],
+    [
+        ((FIRST,), "one device"),
+        ((FIRST, SAME), "both at once"),
+        ((FIRST, " [x]" + " " * 27 + "[y]"), "one that does hardly anything"),
+    ],
 )
 def test_other_devices_take_no_turns(lines: tuple[str, ...], why: str) -> None:
     assert us(device_turns(gpus(*lines))) == [0, 0, 0], why

@@ -39,8 +39,13 @@ def causes(found: Diagnosis) -> dict[Cause, float]:
 def check(found: Diagnosis) -> None:
     """What holds of any diagnosis of one host."""
     assert sum(one.time_ps for one in found.causes) == pytest.approx(found.step_time_ps)
-    assert all(one.time_ps > 0 and one.share == pytest.approx(one.time_ps / found.step_time_ps) for one in found.causes)
-    assert [one.time_ps for one in found.causes] == sorted((one.time_ps for one in found.causes), reverse=True)
+    assert all(
+        one.time_ps > 0 and one.share == pytest.approx(one.time_ps / found.step_time_ps)
+        for one in found.causes
+    )
+    assert [one.time_ps for one in found.causes] == sorted(
+        (one.time_ps for one in found.causes), reverse=True
+    )
     ranks = [one.rank for one in found.findings]
     assert ranks == sorted(ranks, reverse=True)
     for one in found.findings:
@@ -56,7 +61,9 @@ def check(found: Diagnosis) -> None:
 
 
 def test_a_host_that_waits_for_anothers_periodic_work_has_none_of_its_own() -> None:
-    """`slow` saves in every fifth step; `fast` computes longer in them, in a collective. Its own program, and another period, stay."""
+    """`slow` saves in every fifth step; `fast` computes longer in them, in a collective. Its own program, and
+    another period, stay.
+    """
 
     def of(name: str, *periods: Period) -> HostEvidence:
         return evidence(host=name, periods=periods)
@@ -70,25 +77,47 @@ def test_a_host_that_waits_for_anothers_periodic_work_has_none_of_its_own() -> N
     assert without_waits_for_others([of("fast", waits)])[0].periods == (waits,)
     # What is no period is computing again, and no finding.
     computed = part(Cause.PERIODIC, 0, 0, 90, klass=TimeClass.HOST_COMPUTE)
-    _slow, fast = without_waits_for_others([of("slow", saves), evidence(computed, host="fast", periods=(waits,))])
+    _slow, fast = without_waits_for_others(
+        [of("slow", saves), evidence(computed, host="fast", periods=(waits,))]
+    )
     assert [(one.cause, us(one.time_ps)) for one in fast.parts] == [(Cause.COMPUTE, [0, 0, 90])]
     (one,) = diagnose([of("slow", saves), evidence(computed, host="fast", periods=(waits,))]).findings
     assert (one.cause, one.host, one.culprit) == (Cause.PERIODIC, "slow", UPDATE)
 
 
 def test_findings_are_ranked_by_what_they_would_gain() -> None:
-    """Python 40 of 200 µs (gain 28 to 40), input 36 (28.8 to 36), transfers 5 of which are too little to tell."""
-    found = diagnose([host("w", (Cause.PYTHON, UPDATE, 40), (Cause.INPUT, REPORT, 36), (Cause.TRANSFERS, UPDATE, 5))])
-    assert [(one.cause, one.culprit) for one in found.findings] == [(Cause.PYTHON, UPDATE), (Cause.INPUT, REPORT)]
+    """Python 40 of 200 µs (gain 28 to 40), input 36 (28.8 to 36), transfers 5 of which are too little to
+    tell.
+    """
+    found = diagnose(
+        [host("w", (Cause.PYTHON, UPDATE, 40), (Cause.INPUT, REPORT, 36), (Cause.TRANSFERS, UPDATE, 5))]
+    )
+    assert [(one.cause, one.culprit) for one in found.findings] == [
+        (Cause.PYTHON, UPDATE),
+        (Cause.INPUT, REPORT),
+    ]
     assert found.top == found.findings[0]
-    assert (found.level, found.step_time_ps, found.n_steps, found.category) == ("bad", 200 * PS, 3, "host_python")
+    assert (found.level, found.step_time_ps, found.n_steps, found.category) == (
+        "bad",
+        200 * PS,
+        3,
+        "host_python",
+    )
     assert "`update` (mine.py:40)" in found.text
     assert causes(found) == {Cause.COMPUTE: 119, Cause.PYTHON: 40, Cause.INPUT: 36, Cause.TRANSFERS: 5}
     check(found)
 
 
 @pytest.mark.parametrize(
-    ("time_us", "level", "n"), [(5.9, "good", 0), (6.1, "good", 1), (9.9, "good", 1), (10.1, "warn", 1), (39, "warn", 1), (40, "bad", 1)]
+    ("time_us", "level", "n"),
+    [
+        (5.9, "good", 0),
+        (6.1, "good", 1),
+        (9.9, "good", 1),
+        (10.1, "warn", 1),
+        (39, "warn", 1),
+        (40, "bad", 1),
+    ],
 )
 def test_how_bad_it_is(time_us: float, level: str, n: int) -> None:
     found = diagnose([host("w", (Cause.PYTHON, UPDATE, time_us))])
@@ -122,14 +151,24 @@ def test_a_first_step_is_never_the_verdict() -> None:
 @pytest.mark.parametrize("hosts", [[], [evidence(steps_us=())]])
 def test_without_steps_nothing_is_known(hosts: list[HostEvidence]) -> None:
     found = diagnose(hosts)
-    assert (found.level, found.n_steps, found.findings, found.causes, found.top) == ("unknown", 0, (), (), None)
+    assert (found.level, found.n_steps, found.findings, found.causes, found.top) == (
+        "unknown",
+        0,
+        (),
+        (),
+        None,
+    )
 
 
 # Several hosts
 
 
 def test_causes_of_hosts_are_means_and_hosts_without_steps_count_for_nothing() -> None:
-    hosts = [host("a", (Cause.PYTHON, UPDATE, 20)), host("b", (Cause.INPUT, REPORT, 50), step_us=260), evidence(steps_us=(), host="c")]
+    hosts = [
+        host("a", (Cause.PYTHON, UPDATE, 20)),
+        host("b", (Cause.INPUT, REPORT, 50), step_us=260),
+        evidence(steps_us=(), host="c"),
+    ]
     found = diagnose(hosts)
     assert found.step_time_ps == 230 * PS
     assert causes(found) == {Cause.COMPUTE: 195, Cause.PYTHON: 10, Cause.INPUT: 25}
@@ -144,7 +183,9 @@ def test_a_finding_of_one_host_names_it() -> None:
 
 
 def test_a_finding_of_all_hosts_says_whose_numbers_it_has_where_they_are_unlike() -> None:
-    """40 and 60 µs of steps of 200 µs are 50 on average: 60 is the slower host's alone. 52 and 56 are everyone's."""
+    """40 and 60 µs of steps of 200 µs are 50 on average: 60 is the slower host's alone. 52 and 56 are
+    everyone's.
+    """
     unlike = diagnose([host("a", (Cause.INPUT, UPDATE, 40)), host("b", (Cause.INPUT, UPDATE, 60))])
     assert unlike.findings[0].sentence.startswith("On `b`, each step waits 60.0 µs")
     assert unlike.text.startswith("Highly input-bound: on `b`, each step waits 60.0 µs")
@@ -154,7 +195,9 @@ def test_a_finding_of_all_hosts_says_whose_numbers_it_has_where_they_are_unlike(
 
 
 def test_a_finding_of_all_hosts_names_none() -> None:
-    found = diagnose([host(name, (Cause.PYTHON, UPDATE, time)) for name, time in (("a", 60), ("b", 50), ("c", 55))])
+    found = diagnose(
+        [host(name, (Cause.PYTHON, UPDATE, time)) for name, time in (("a", 60), ("b", 50), ("c", 55))]
+    )
     (one,) = found.findings
     assert one.host == ""
     assert not one.sentence.startswith("On ")
@@ -166,21 +209,35 @@ def test_hosts_that_wait_for_different_things_have_a_finding_each() -> None:
 
 
 def test_two_findings_of_one_host_are_not_all_hosts() -> None:
-    """Two periods of one function on the first host, none on the second: as many findings as hosts, all of one host."""
+    """Two periods of one function on the first host, none on the second: as many findings as hosts, all of
+    one host.
+    """
     twice = replace(host("a"), periods=(period(UPDATE, 30, every=3), period(UPDATE, 24, every=4)))
     found = diagnose([twice, host("b")])
     assert [(one.host, one.time_ps) for one in found.findings] == [("a", 30 * PS), ("a", 24 * PS)]
 
 
 def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
-    """The second is too small beside the first for both to be one; neither is lost, nor is a host named for it."""
-    hosts = [replace(host(name), periods=(period(UPDATE, 60, every=3), period(UPDATE, 8, every=4))) for name in "ab"]
+    """The second is too small beside the first for both to be one; neither is lost, nor is a host named for
+    it.
+    """
+    hosts = [
+        replace(host(name), periods=(period(UPDATE, 60, every=3), period(UPDATE, 8, every=4)))
+        for name in "ab"
+    ]
     assert [(one.host, one.time_ps) for one in diagnose(hosts).findings] == [("", 60 * PS), ("", 8 * PS)]
 
 
 def test_no_finding_of_all_hosts_gains_more_than_the_step_it_is_told_of() -> None:
-    """Both lose 90 % of their steps, of 300 and of 20 µs: of the mean step of 160 µs nobody can gain 270, of that of `a` one can."""
-    found = diagnose([host("a", (Cause.PYTHON, UPDATE, 270), step_us=300), host("b", (Cause.PYTHON, UPDATE, 18), step_us=20)])
+    """Both lose 90 % of their steps, of 300 and of 20 µs: of the mean step of 160 µs nobody can gain 270, of
+    that of `a` one can.
+    """
+    found = diagnose(
+        [
+            host("a", (Cause.PYTHON, UPDATE, 270), step_us=300),
+            host("b", (Cause.PYTHON, UPDATE, 18), step_us=20),
+        ]
+    )
     (one,) = found.findings
     assert one.time_ps == 270 * PS
     assert one.base == "of a's mean step"
@@ -204,13 +261,22 @@ def test_a_drawn_trace() -> None:
     check(found)
     assert found.step_time_ps == pytest.approx(77 / 3 * PS)
     assert {cause: round(time * 3) for cause, time in causes(found).items()} == {
-        Cause.PYTHON: 21, Cause.COMPILATION: 17, Cause.COMPUTE: 11, Cause.INPUT: 8, Cause.DISPATCH: 7, Cause.UNRECORDED: 7,
+        Cause.PYTHON: 21,
+        Cause.COMPILATION: 17,
+        Cause.COMPUTE: 11,
+        Cause.INPUT: 8,
+        Cause.DISPATCH: 7,
+        Cause.UNRECORDED: 7,
         Cause.CALLBACKS: 6,
-    }  # fmt: skip
+    }
     assert {(one.cause, one.culprit.name) for one in found.findings} == {
-        (Cause.COMPILATION, "grow"), (Cause.PYTHON, "update"), (Cause.PYTHON, "report"), (Cause.UNRECORDED, ""),
-        (Cause.CALLBACKS, "report"), (Cause.INPUT, "report"),
-    }  # fmt: skip
+        (Cause.COMPILATION, "grow"),
+        (Cause.PYTHON, "update"),
+        (Cause.PYTHON, "report"),
+        (Cause.UNRECORDED, ""),
+        (Cause.CALLBACKS, "report"),
+        (Cause.INPUT, "report"),
+    }
     assert found.is_detailed
 
 
@@ -271,7 +337,9 @@ def test_a_diagnosis_of_any_trace_adds_up(trace: Trace) -> None:
 def test_contention_counts_beside_the_causes_and_not_among_them() -> None:
     beside = Beside("worker", function("spin", "work.py", 3), 0.9, 0, False)
     given_ = replace(
-        host("w", (Cause.PYTHON, UPDATE, 60), (Cause.DISPATCH, REPORT, 20)), beside=(beside,), calls=calls(PROGRAM, grow=[9, 9, 9])
+        host("w", (Cause.PYTHON, UPDATE, 60), (Cause.DISPATCH, REPORT, 20)),
+        beside=(beside,),
+        calls=calls(PROGRAM, grow=[9, 9, 9]),
     )
     found = diagnose([given_])
     check(found)
@@ -281,5 +349,8 @@ def test_contention_counts_beside_the_causes_and_not_among_them() -> None:
 
 def test_shares_leave_out_nothing_but_nothing() -> None:
     found = shares([(Cause.INPUT, 10.0), (Cause.PYTHON, 0.0), (Cause.COMPUTE, 30.0)], 40.0)
-    assert [(one.cause, one.time_ps, one.share) for one in found] == [(Cause.COMPUTE, 30, 0.75), (Cause.INPUT, 10, 0.25)]
+    assert [(one.cause, one.time_ps, one.share) for one in found] == [
+        (Cause.COMPUTE, 30, 0.75),
+        (Cause.INPUT, 10, 0.25),
+    ]
     assert shares([(Cause.INPUT, 10.0)], 0.0)[0].share == 0

@@ -1,4 +1,6 @@
-"""What each rule says of evidence: its cause, culprit, share, gain and fix. Steps of 100, 200 and 300 µs, so that 20 µs are 10 %."""
+"""What each rule says of evidence: its cause, culprit, share, gain and fix. Steps of 100, 200 and 300 µs, so
+that 20 µs are 10 %.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
-from tb_tpuprof.analysis.diagnosis.records import Beside, Gap, HostEvidence, Part, Period, Pools, Sync, Warming
+from tb_tpuprof.analysis.diagnosis.records import (
+    Beside,
+    Gap,
+    HostEvidence,
+    Part,
+    Period,
+    Pools,
+    Sync,
+    Warming,
+)
 from tb_tpuprof.analysis.diagnosis.rules import rules
 from tb_tpuprof.analysis.diagnosis.rules.periodic import _ordinal
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM
@@ -24,7 +35,11 @@ from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, p
 from tests.builders import PS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-UPDATE, REPORT, BATCHES = function("update"), function("report", "shop.py", 7), function("batches", "gen.py", 15)
+UPDATE, REPORT, BATCHES = (
+    function("update"),
+    function("report", "shop.py", 7),
+    function("batches", "gen.py", 15),
+)
 
 
 def found(cause: Cause, given: HostEvidence) -> list[Finding]:
@@ -77,7 +92,9 @@ def test_no_rule_fails_on_empty_evidence_or_finds_anything_there(rule, framework
 @pytest.mark.parametrize("framework", [JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN])
 def test_no_rule_fails_on_bare_parts_of_its_cause(rule, framework: str) -> None:  # type: ignore[no-untyped-def]
     """Parts without culprit, caller or call, as of devices' own steps."""
-    given = evidence(part(rule.cause, 10, 20, 30), framework=framework, has_python=False, calls=calls(EAGER, Mul=[9, 9, 9]))
+    given = evidence(
+        part(rule.cause, 10, 20, 30), framework=framework, has_python=False, calls=calls(EAGER, Mul=[9, 9, 9])
+    )
     for one in rule.find(given):
         assert one.cause == rule.cause
         assert 0 <= one.share <= 1
@@ -99,16 +116,24 @@ def test_python_is_of_a_function_and_what_it_calls() -> None:
     first, second = found(Cause.PYTHON, given)
     check(first, UPDATE, 50, (37.5, 70))
     assert "`dumps`" in first.sentence
-    assert (first.evidence[0].host, first.evidence[0].start_ps, first.evidence[0].end_ps) == ("worker-0", 7, 9)
+    assert (first.evidence[0].host, first.evidence[0].start_ps, first.evidence[0].end_ps) == (
+        "worker-0",
+        7,
+        9,
+    )
     assert first.capture_option == ""
     check(second, REPORT, 4, (3, 5.6))
 
 
 def test_python_that_waits_is_waiting_and_an_annotation_may_be_anything() -> None:
-    waits = found(Cause.PYTHON, evidence(part(Cause.PYTHON, 10, 20, 30, culprit=UPDATE, klass=TimeClass.HOST_WAIT)))[0]
+    waits = found(
+        Cause.PYTHON, evidence(part(Cause.PYTHON, 10, 20, 30, culprit=UPDATE, klass=TimeClass.HOST_WAIT))
+    )[0]
     check(waits, UPDATE, 20, (18, 22))
     assert "wait" in waits.sentence
-    given = evidence(part(Cause.PYTHON, 10, 20, 30, culprit=Culprit("annotation", "anneal")), has_python=False)
+    given = evidence(
+        part(Cause.PYTHON, 10, 20, 30, culprit=Culprit("annotation", "anneal")), has_python=False
+    )
     annotated = found(Cause.PYTHON, given)[0]
     check(annotated, Culprit("annotation", "anneal"), 20, (15, 28))
     assert annotated.capture_option == "python_tracer_level=1"
@@ -128,7 +153,10 @@ def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
     fill = function("fill", "feeder.py", 9)
     waited = part(Cause.INPUT, 30, 30, 60, culprit=Culprit("function", "get", "queue.py", 154))
     producer = Beside("feeder", fill, 0.6, 0.1, True)
-    idle, other = replace(producer, running=0.01, waiting=0.0, culprit=REPORT), Beside("other", UPDATE, 0.9, 0, False)
+    idle, other = (
+        replace(producer, running=0.01, waiting=0.0, culprit=REPORT),
+        Beside("other", UPDATE, 0.9, 0, False),
+    )
     (one,) = found(Cause.INPUT, evidence(waited, beside=(other, idle, producer)))
     check(one, fill, 40, (34, 50))
     assert "60.0 %" in one.evidence[-1].text
@@ -137,7 +165,14 @@ def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
 
 
 def test_a_fetch_is_a_stage() -> None:
-    fetch = part(Cause.INPUT, 20, 20, 20, culprit=Culprit("operation", "IteratorGetNext"), klass=TimeClass.HOST_WAIT_INPUT)
+    fetch = part(
+        Cause.INPUT,
+        20,
+        20,
+        20,
+        culprit=Culprit("operation", "IteratorGetNext"),
+        klass=TimeClass.HOST_WAIT_INPUT,
+    )
     (one,) = found(Cause.INPUT, evidence(fetch, framework=TENSORFLOW, has_python=False))
     assert one.culprit == Culprit("stage", "IteratorGetNext")
     assert one.capture_option
@@ -151,7 +186,9 @@ def test_waiting_for_tf_data_is_of_the_stage_that_its_page_names() -> None:
     (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Map"))
     assert of_function.culprit == BATCHES
     # Who iterates is not who is slow.
-    loop = part(Cause.INPUT, 20, 40, 60, culprit=UPDATE, call="iterator_get_next", klass=TimeClass.HOST_WAIT_INPUT)
+    loop = part(
+        Cause.INPUT, 20, 40, 60, culprit=UPDATE, call="iterator_get_next", klass=TimeClass.HOST_WAIT_INPUT
+    )
     (of_stage,) = found(Cause.INPUT, evidence(loop, stage="Map"))
     assert of_stage.culprit == Culprit("stage", "Map")
 
@@ -172,7 +209,9 @@ def test_compilation_is_of_each_program_with_how_many_steps_compile_it() -> None
 
 
 def test_a_lambda_is_where_its_caller_is() -> None:
-    given = evidence(part(Cause.COMPILATION, 0, 60, 60, culprit=Culprit("program", "<lambda>"), caller=UPDATE))
+    given = evidence(
+        part(Cause.COMPILATION, 0, 60, 60, culprit=Culprit("program", "<lambda>"), caller=UPDATE)
+    )
     (one,) = found(Cause.COMPILATION, given)
     assert one.culprit == Culprit("program", "<lambda>", "mine.py", 40)
     assert "`update` (mine.py:40)" in one.sentence
@@ -213,15 +252,22 @@ def test_callbacks_are_of_the_function_that_takes_most() -> None:
 
 
 def test_callbacks_without_frames_are_of_the_operation() -> None:
-    given = evidence(part(Cause.CALLBACKS, 10, 20, 30, culprit=Culprit("operation", "pure_callback")), has_python=False)
+    given = evidence(
+        part(Cause.CALLBACKS, 10, 20, 30, culprit=Culprit("operation", "pure_callback")), has_python=False
+    )
     (one,) = found(Cause.CALLBACKS, given)
     check(one, Culprit("operation", "pure_callback"), 20, (16, 24))
     assert one.capture_option == "python_tracer_level=1"
 
 
 def test_synchronization_behind_a_wait_names_the_call_its_caller_and_the_work() -> None:
-    sync = Sync("__float__", UPDATE, np.array([1, 2, 3]), columns(9, 9, 9), columns(9, 9, 9), columns(9, 9, 9), 0, 1)
-    given = evidence(part(Cause.SYNCHRONIZATION, 10, 20, 60, culprit=UPDATE, caller=REPORT, call="__float__"), syncs=(sync,))
+    sync = Sync(
+        "__float__", UPDATE, np.array([1, 2, 3]), columns(9, 9, 9), columns(9, 9, 9), columns(9, 9, 9), 0, 1
+    )
+    given = evidence(
+        part(Cause.SYNCHRONIZATION, 10, 20, 60, culprit=UPDATE, caller=REPORT, call="__float__"),
+        syncs=(sync,),
+    )
     (one,) = found(Cause.SYNCHRONIZATION, given)
     check(one, UPDATE, 30, (25.5, 39))
     assert "`__float__`" in one.sentence
@@ -243,7 +289,9 @@ def test_synchronization_while_nothing_computes_is_another_finding() -> None:
 
 
 def test_synchronization_in_one_step_alone_is_the_schedulers() -> None:
-    late = part(Cause.SYNCHRONIZATION, 0, 0, 60, klass=TimeClass.HOST_COMPUTE, culprit=UPDATE, call="__float__")
+    late = part(
+        Cause.SYNCHRONIZATION, 0, 0, 60, klass=TimeClass.HOST_COMPUTE, culprit=UPDATE, call="__float__"
+    )
     assert found(Cause.SYNCHRONIZATION, evidence(late)) == []
     often = replace(late, time_ps=columns(0, 12, 48))
     assert len(found(Cause.SYNCHRONIZATION, evidence(often))) == 1
@@ -271,16 +319,22 @@ def test_copies_beside_the_computing_slow_it_where_all_processors_are_in_use() -
 
 
 def test_python_ahead_of_the_device_takes_a_processor_from_it() -> None:
-    given = evidence(part(Cause.PYTHON, 30, 50, 70, culprit=UPDATE), ahead=Beside("main", UPDATE, 0.55, 0, False))
+    given = evidence(
+        part(Cause.PYTHON, 30, 50, 70, culprit=UPDATE), ahead=Beside("main", UPDATE, 0.55, 0, False)
+    )
     (one,) = found(Cause.PYTHON, given)
     assert "55.0 % of that time" in one.reason
     assert "thread" not in one.fix
-    assert "dispatched only when" in first_reason(Cause.PYTHON, replace(given, ahead=Beside("main", REPORT, 0.55, 0, False)))
+    assert "dispatched only when" in first_reason(
+        Cause.PYTHON, replace(given, ahead=Beside("main", REPORT, 0.55, 0, False))
+    )
 
 
 def test_data_that_is_made_beside_the_computing_is_named_by_who_makes_it() -> None:
     producer = Beside("feeder", BATCHES, 0.7, 0.1, True)
-    waited = part(Cause.INPUT, 1, 2, 3, culprit=Culprit("function", "get", "queue.py", 154), klass=TimeClass.HOST_WAIT)
+    waited = part(
+        Cause.INPUT, 1, 2, 3, culprit=Culprit("function", "get", "queue.py", 154), klass=TimeClass.HOST_WAIT
+    )
     slowed = part(Cause.INPUT, 20, 30, 40, culprit=BATCHES, klass=TimeClass.HOST_COMPUTE)
     (one,) = found(Cause.INPUT, evidence(waited, slowed, beside=(producer,)))
     check(one, BATCHES, 32, (27.2, 40))
@@ -290,7 +344,9 @@ def test_data_that_is_made_beside_the_computing_is_named_by_who_makes_it() -> No
 
 def test_what_a_stage_of_tf_data_may_cost_beside_the_computing_is_in_the_gain() -> None:
     waited = part(Cause.INPUT, 30, 30, 60, culprit=BATCHES)
-    given = evidence(waited, part(Cause.COMPUTE, 60, 100, 140), framework=TENSORFLOW, stages=1.0, pools=Pools(2, 2.0))
+    given = evidence(
+        waited, part(Cause.COMPUTE, 60, 100, 140), framework=TENSORFLOW, stages=1.0, pools=Pools(2, 2.0)
+    )
     (one,) = found(Cause.INPUT, given)
     check(one, BATCHES, 40, (34, 50 + 100 / 3))
 
@@ -311,7 +367,14 @@ def first_reason(cause: Cause, given: HostEvidence) -> str:
 def test_communication_may_be_needed() -> None:
     given = evidence(
         part(Cause.COMMUNICATION, 10, 20, 60, klass=TimeClass.DEVICE_COLLECTIVES),
-        part(Cause.COMMUNICATION, 3, 3, 3, culprit=Culprit("operation", "all_reduce"), klass=TimeClass.DEVICE_COLLECTIVES),
+        part(
+            Cause.COMMUNICATION,
+            3,
+            3,
+            3,
+            culprit=Culprit("operation", "all_reduce"),
+            klass=TimeClass.DEVICE_COLLECTIVES,
+        ),
         framework=PYTORCH,
     )
     (one,) = found(Cause.COMMUNICATION, given)
@@ -322,15 +385,21 @@ def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_nee
     spin = function("spin", "work.py", 3)
     busy, feeder = Beside("worker", spin, 0.45, 0.1, False), Beside("feeder", BATCHES, 0.9, 0, True)
     parts = [
-        part(Cause.PYTHON, 10, 20, 30), part(Cause.DISPATCH, 5, 10, 15), part(Cause.UNRECORDED, 1, 2, 3), part(Cause.COMPUTE, 84, 168, 252)
-    ]  # fmt: skip
+        part(Cause.PYTHON, 10, 20, 30),
+        part(Cause.DISPATCH, 5, 10, 15),
+        part(Cause.UNRECORDED, 1, 2, 3),
+        part(Cause.COMPUTE, 84, 168, 252),
+    ]
     (one,) = found(Cause.CONTENTION, evidence(*parts, beside=(feeder, busy)))
     check(one, spin, 32, (0, 32))
     assert "45.0 %" in one.sentence
     assert found(Cause.CONTENTION, evidence(*parts, beside=(feeder, replace(busy, running=0.29)))) == []
     # Where computing loses more to it than the interpreter's lock costs, that is what it costs.
     (slows,) = found(
-        Cause.CONTENTION, evidence(*parts, part(Cause.CONTENTION, 20, 40, 60, culprit=spin), beside=(busy,), pools=Pools(8, 9.5))
+        Cause.CONTENTION,
+        evidence(
+            *parts, part(Cause.CONTENTION, 20, 40, 60, culprit=spin), beside=(busy,), pools=Pools(8, 9.5)
+        ),
     )
     check(slows, spin, 40, (24, 72))
     assert "takes processor time" in slows.sentence
@@ -338,13 +407,21 @@ def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_nee
     assert "8 threads" in slows.reason
 
 
-def period(culprit: Culprit, mean_us: float, every: int = 4, programs: Sequence[str] = (), **given: object) -> Period:
-    made = Period(culprit, "", Cause.PYTHON, every, 3, mean_us * every * PS, mean_us * PS, 5, 8, tuple(programs))
+def period(
+    culprit: Culprit, mean_us: float, every: int = 4, programs: Sequence[str] = (), **given: object
+) -> Period:
+    made = Period(
+        culprit, "", Cause.PYTHON, every, 3, mean_us * every * PS, mean_us * PS, 5, 8, tuple(programs)
+    )
     return replace(made, **given)  # type: ignore[arg-type]
 
 
 def test_what_happens_in_the_same_steps_is_one_period() -> None:
-    periods = (period(UPDATE, 10, call="write"), period(Culprit(), 20, programs=["evaluate", "count"]), period(REPORT, 3, every=7))
+    periods = (
+        period(UPDATE, 10, call="write"),
+        period(Culprit(), 20, programs=["evaluate", "count"]),
+        period(REPORT, 3, every=7),
+    )
     first, second = found(Cause.PERIODIC, evidence(steps_us=[200] * 12, periods=periods))
     check(first, UPDATE, 30, (22.5, 43.5))
     assert "4th" in first.sentence
@@ -367,7 +444,17 @@ def test_a_single_step_of_a_period_says_what_only_some_steps_do() -> None:
 
 @pytest.mark.parametrize(
     ("n", "word"),
-    [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"), (21, "21st"), (111, "111th"), (122, "122nd")],
+    [
+        (2, "2nd"),
+        (3, "3rd"),
+        (4, "4th"),
+        (11, "11th"),
+        (12, "12th"),
+        (13, "13th"),
+        (21, "21st"),
+        (111, "111th"),
+        (122, "122nd"),
+    ],
 )
 def test_ordinals(n: int, word: str) -> None:
     assert _ordinal(n) == word
@@ -382,7 +469,9 @@ def test_unrecorded_time_says_where_it_is_and_how_to_see_more() -> None:
     assert (one.evidence[0].start_ps, one.evidence[0].end_ps, one.confidence) == (4, 9, "low")
     assert one.capture_option == "python_tracer_level=1"
     assert one.capture_option in one.fix
-    (other,) = found(Cause.UNRECORDED, replace(given, gaps=(short,), software=replace(given.software, has_python=True)))
+    (other,) = found(
+        Cause.UNRECORDED, replace(given, gaps=(short,), software=replace(given.software, has_python=True))
+    )
     assert "`b`" not in other.sentence
     assert other.capture_option == ""
 
@@ -408,9 +497,22 @@ def test_computing_is_no_fault() -> None:
 
 
 def test_fixes_are_in_the_terms_of_the_framework() -> None:
-    for name in ("python", "input", "compilation", "dispatch", "callbacks", "synchronization", "transfers", "communication", "periodic"):
+    for name in (
+        "python",
+        "input",
+        "compilation",
+        "dispatch",
+        "callbacks",
+        "synchronization",
+        "transfers",
+        "communication",
+        "periodic",
+    ):
         fixes = import_module(f"tb_tpuprof.analysis.diagnosis.rules.{name}").FIXES
-        told = {framework: fix_for(fixes, evidence(framework=framework)) for framework in (JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN)}
+        told = {
+            framework: fix_for(fixes, evidence(framework=framework))
+            for framework in (JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN)
+        }
         assert all(fix.text for fix in told.values()), name
         assert told[SERVING] == told[TENSORFLOW]
         assert told[UNKNOWN] == fixes[""]
@@ -419,8 +521,15 @@ def test_fixes_are_in_the_terms_of_the_framework() -> None:
 
 def test_how_to_capture_python() -> None:
     assert python_option(evidence(has_python=True)) == ""
-    options = {framework: python_option(evidence(framework=framework, has_python=False)) for framework in (JAX, TENSORFLOW, PYTORCH)}
-    assert options == {JAX: "python_tracer_level=1", TENSORFLOW: "tpuprof capture --python_tracer_level 1", PYTORCH: "with_stack=True"}
+    options = {
+        framework: python_option(evidence(framework=framework, has_python=False))
+        for framework in (JAX, TENSORFLOW, PYTORCH)
+    }
+    assert options == {
+        JAX: "python_tracer_level=1",
+        TENSORFLOW: "tpuprof capture --python_tracer_level 1",
+        PYTORCH: "with_stack=True",
+    }
 
 
 def test_parts_join_under_whoever_is_to_blame() -> None:
@@ -431,12 +540,17 @@ def test_parts_join_under_whoever_is_to_blame() -> None:
     called = part(Cause.PYTHON, 6, 6, 6, culprit=Culprit("call", "x"), caller=UPDATE)
     annotated = part(Cause.PYTHON, 12, 12, 12, culprit=Culprit("annotation", "anneal"), caller=UPDATE)
     assert blamed(mine, called, annotated) == [("anneal", 12), ("update", 9)]
-    assert blamed(part(Cause.PYTHON, 1, 1, 1, culprit=REPORT, caller=UPDATE), mine) == [("update", 3), ("report", 1)]
+    assert blamed(part(Cause.PYTHON, 1, 1, 1, culprit=REPORT, caller=UPDATE), mine) == [
+        ("update", 3),
+        ("report", 1),
+    ]
     assert blamed() == []
 
 
 def test_the_call_that_takes_most() -> None:
-    own, write, read = (part(Cause.PYTHON, n, n, n, call=call) for n, call in ((4, ""), (5, "write"), (2, "read")))
+    own, write, read = (
+        part(Cause.PYTHON, n, n, n, call=call) for n, call in ((4, ""), (5, "write"), (2, "read"))
+    )
     assert most_called([own, write]) == "write"
     assert most_called([own, write, read]) == ""
     assert most_called([own]) == ""
@@ -444,7 +558,12 @@ def test_the_call_that_takes_most() -> None:
 
 
 def test_lists_of_words() -> None:
-    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["", "`a`", "`a` and `b`", "`a`, `b` and `c`"]
+    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
+        "",
+        "`a`",
+        "`a` and `b`",
+        "`a`, `b` and `c`",
+    ]
 
 
 def test_titles() -> None:

@@ -20,12 +20,25 @@ NONE = columns(0, 0, 0)
 LOSS, REPORT = function("loss"), function("report", "shop.py", 7)
 
 
-def sync(after: tuple[float, ...], computed: tuple[float, ...], per_step: tuple[int, ...] = (1, 1, 1)) -> Sync:
-    return Sync("__float__", LOSS, np.array(per_step, np.int64), columns(*after), columns(*after), columns(*computed), 0, 1)
+def sync(
+    after: tuple[float, ...], computed: tuple[float, ...], per_step: tuple[int, ...] = (1, 1, 1)
+) -> Sync:
+    return Sync(
+        "__float__",
+        LOSS,
+        np.array(per_step, np.int64),
+        columns(*after),
+        columns(*after),
+        columns(*computed),
+        0,
+        1,
+    )
 
 
 def whole() -> tuple[Part, ...]:
-    """Python of two functions, what is unrecorded, and computing for the rest of steps of 100, 200 and 300 µs."""
+    """Python of two functions, what is unrecorded, and computing for the rest of steps of 100, 200 and 300
+    µs.
+    """
     return (
         part(Cause.COMPUTE, 60, 130, 250),
         part(Cause.PYTHON, 20, 40, 30, culprit=REPORT),
@@ -74,7 +87,11 @@ def test_behind_the_only_wait_of_a_step_that_dispatches_no_more_the_host_works_b
     assert rows(behind_waits(whole(), [last])) == rows(whole())
     assert rows(behind_waits(whole(), [last], has_accelerator=True)) != rows(whole())
     several = replace(last, per_step=np.array([2, 1, 2], np.int64))
-    assert rows(behind_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [20, 40, 30]
+    assert rows(behind_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [
+        20,
+        40,
+        30,
+    ]
 
 
 def test_waits_of_one_function_count_together_whatever_shows_them() -> None:
@@ -95,7 +112,9 @@ def test_between_many_calls_the_frameworks_python_runs(kind: str) -> None:
     other = Gap("dot:Dot", "mul:Mul", columns(5, 5, 5), 0, 1)
     launched = Gap("PjitFunction(grow)", "cudaLaunchKernel", columns(3, 1, 0), 0, 1)
     opening = Gap("", "PjitFunction(grow)", columns(2, 2, 2), 0, 1)
-    found = between_calls(whole(), [other, GAP, launched, opening], NONE, calls(kind, grow=[4, 4, 4], shrink=[5, 4, 3]))
+    found = between_calls(
+        whole(), [other, GAP, launched, opening], NONE, calls(kind, grow=[4, 4, 4], shrink=[5, 4, 3])
+    )
     assert rows(found) == {
         **{key: time for key, time in rows(whole()).items() if key[0] != Cause.UNRECORDED},
         # 30 of the third step's 20 cannot be moved.
@@ -120,13 +139,23 @@ def test_short_gaps_between_many_calls_are_theirs_however_they_are_called() -> N
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from([Cause.PYTHON, Cause.UNRECORDED, Cause.COMPUTE, Cause.INPUT]), *[st.integers(0, 99)] * 3), max_size=6
+        st.tuples(
+            st.sampled_from([Cause.PYTHON, Cause.UNRECORDED, Cause.COMPUTE, Cause.INPUT]),
+            *[st.integers(0, 99)] * 3,
+        ),
+        max_size=6,
     ),
     st.lists(st.integers(0, 200), min_size=3, max_size=3),
     st.lists(st.integers(0, 200), min_size=3, max_size=3),
 )
-def test_causes_still_add_up(table: list[tuple[Cause, int, int, int]], after: list[int], computed: list[int]) -> None:
-    parts = [part(cause, *times, culprit=Culprit("function", str(i))) for i, (cause, *times) in enumerate(table) if any(times)]
+def test_causes_still_add_up(
+    table: list[tuple[Cause, int, int, int]], after: list[int], computed: list[int]
+) -> None:
+    parts = [
+        part(cause, *times, culprit=Culprit("function", str(i)))
+        for i, (cause, *times) in enumerate(table)
+        if any(times)
+    ]
     before = np.sum([one.time_ps for one in parts] or [columns(0, 0, 0)], axis=0)
     moved = behind_waits(parts, [sync(tuple(after), tuple(computed))])
     moved = between_calls(moved, [GAP], NONE, calls(EAGER, Mul=[9, 9, 9]))
@@ -134,5 +163,7 @@ def test_causes_still_add_up(table: list[tuple[Cause, int, int, int]], after: li
     assert all((one.time_ps >= 0).all() for one in moved)
     untouched = [one for one in moved if one.cause in (Cause.COMPUTE, Cause.INPUT)]
     assert rows(untouched) == rows(one for one in parts if one.cause in (Cause.COMPUTE, Cause.INPUT))
-    taken = np.sum([one.time_ps for one in moved if one.cause == Cause.SYNCHRONIZATION] or [columns(0, 0, 0)], axis=0)
+    taken = np.sum(
+        [one.time_ps for one in moved if one.cause == Cause.SYNCHRONIZATION] or [columns(0, 0, 0)], axis=0
+    )
     assert (taken <= np.minimum(columns(*after), columns(*computed))).all()

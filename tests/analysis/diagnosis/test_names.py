@@ -44,7 +44,9 @@ def test_every_number_of_a_cause_is_its_place() -> None:
 
 
 def test_names_of_a_trace() -> None:
-    """By metadata row: three frames, an annotation, a loader's annotation, a call of the runtime, an operation, a wait."""
+    """By metadata row: three frames, an annotation, a loader's annotation, a call of the runtime, an
+    operation, a wait.
+    """
     trace = drawing(
         """
         main   [$mine.py:4 f    ][$pxla.py:3 g    ][$time sleep  ][anneal   ][load_batch   ]
@@ -58,12 +60,22 @@ def test_names_of_a_trace() -> None:
     by_name = {trace.strings[name]: row for row, name in enumerate(trace.metadata["name"].tolist())}
     origins = {name: Origin(found.origin[row]) for name, row in by_name.items()}
     assert origins == {
-        "$mine.py:4 f": Origin.USER, "$pxla.py:3 g": Origin.FRAMEWORK, "$time sleep": Origin.BUILTIN, "anneal": Origin.ANNOTATION,
-        "load_batch": Origin.ANNOTATION, "PjitFunction(f)": Origin.RUNTIME, "dot.3": Origin.RUNTIME,
-        "np.asarray(jax.Array)": Origin.RUNTIME, "gemm": Origin.RUNTIME,
-    }  # fmt: skip
+        "$mine.py:4 f": Origin.USER,
+        "$pxla.py:3 g": Origin.FRAMEWORK,
+        "$time sleep": Origin.BUILTIN,
+        "anneal": Origin.ANNOTATION,
+        "load_batch": Origin.ANNOTATION,
+        "PjitFunction(f)": Origin.RUNTIME,
+        "dot.3": Origin.RUNTIME,
+        "np.asarray(jax.Array)": Origin.RUNTIME,
+        "gemm": Origin.RUNTIME,
+    }
     assert [name for name, row in by_name.items() if found.is_op[row]] == ["dot.3"]
-    claims = {name: (CAUSES[found.claim[row]], found.strength[row]) for name, row in by_name.items() if found.claim[row]}
+    claims = {
+        name: (CAUSES[found.claim[row]], found.strength[row])
+        for name, row in by_name.items()
+        if found.claim[row]
+    }
     assert claims == {"np.asarray(jax.Array)": (Cause.SYNCHRONIZATION, 2)}
 
 

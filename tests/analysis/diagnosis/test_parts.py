@@ -18,7 +18,8 @@ from tests.analysis.diagnosis.drawn import rows, trace_of, us
 from tests.analysis.diagnosis.random_traces import traces
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
-# Steps of 32, 22 and 23 µs: one compiles and computes, one dispatches and sleeps, one waits for data and is called back.
+# Steps of 32, 22 and 23 µs: one compiles and computes, one dispatches and sleeps, one waits for data and is
+# called back.
 UNLIKE = """
 main  [train                         ][train               ][train                ]
 main   [u                           ]  [u                 ]  [v        ] [u      ]
@@ -37,7 +38,9 @@ def check_sums(trace: Trace) -> None:
     assert np.sum([one.time_ps for one in found], axis=0).tolist() == steps.duration_ps.tolist()
     for klass in TimeClass:
         mine = [one.time_ps for one in found if one.klass == klass]
-        assert (np.sum(mine, axis=0) if mine else np.zeros(len(steps))).tolist() == steps.class_ps[:, klass].tolist(), klass.name
+        assert (np.sum(mine, axis=0) if mine else np.zeros(len(steps))).tolist() == steps.class_ps[
+            :, klass
+        ].tolist(), klass.name
 
 
 def test_every_moment_has_a_cause_and_a_culprit() -> None:
@@ -158,7 +161,9 @@ def test_a_time_in_an_annotation_has_its_name() -> None:
 
 
 def test_work_of_other_threads_covers_what_the_steps_thread_says() -> None:
-    """While the pool computes the thread's Python costs nothing; a callback there costs its time, within an operation or not."""
+    """While the pool computes the thread's Python costs nothing; a callback there costs its time, within an
+    operation or not.
+    """
     trace = trace_of(
         """
         main  [train          ][train                    ][train     ]
@@ -227,10 +232,19 @@ def test_every_class_of_time_has_a_cause() -> None:
 
 def test_more_parts_than_can_be_told_apart_lose_names_but_no_time() -> None:
     """Each of 300 functions takes 2 µs of the first step, the first ten 5 of the second."""
-    events = [DrawnEvent("train", 0, 600 * PS, {"_r": 1, "step_num": 0}), DrawnEvent("train", 600 * PS, 50 * PS, {"_r": 1, "step_num": 1})]
+    events = [
+        DrawnEvent("train", 0, 600 * PS, {"_r": 1, "step_num": 0}),
+        DrawnEvent("train", 600 * PS, 50 * PS, {"_r": 1, "step_num": 1}),
+    ]
     events += [DrawnEvent(f"$mine.py:{i} f{i}", 2 * i * PS, 2 * PS) for i in range(300)]
     events += [DrawnEvent(f"$mine.py:{i} f{i}", (600 + 5 * i) * PS, 5 * PS) for i in range(10)]
-    trace = build([DrawnPlane("/host:CPU", {"main": sorted(events, key=lambda event: (event.start_ps, -event.duration_ps))})])
+    trace = build(
+        [
+            DrawnPlane(
+                "/host:CPU", {"main": sorted(events, key=lambda event: (event.start_ps, -event.duration_ps))}
+            )
+        ]
+    )
     check_sums(trace)
     found = rows(parts(trace))
     named = {key[1]: time for key, time in found.items() if key[1]}
@@ -251,7 +265,9 @@ def test_parts_of_any_trace_add_up(trace: Trace) -> None:
 
 
 def test_a_function_of_tensorflow_that_is_traced_again_is_the_culprit_of_compiling() -> None:
-    """Its call has its name, and holds frames of TensorFlow and of the code that is traced, which is not who calls it."""
+    """Its call has its name, and holds frames of TensorFlow and of the code that is traced, which is not who
+    calls it.
+    """
     trace = trace_of(
         """
         main  [train                        ][train                         ]
@@ -262,10 +278,12 @@ def test_a_function_of_tensorflow_that_is_traced_again_is_the_culprit_of_compili
         main      [v     ]
         """,
         {
-            "w": "$shop.py:3 fit_all", "y": "$polymorphic_function.py:852 _call", "t": "tf.function-graph_building",
+            "w": "$shop.py:3 fit_all",
+            "y": "$polymorphic_function.py:852 _call",
+            "t": "tf.function-graph_building",
             "v": "$__autograph_generated_file1.py:6 tf__grow",
         },
-    )  # fmt: skip
+    )
     told = {key[1:3]: time for key, time in rows(parts(trace)).items() if key[0] == Cause.COMPILATION}
     assert {who for who, _ in told} == {"grow", "shrink"}
     assert {caller for _, caller in told} == {"update", "fit_all"}
@@ -281,7 +299,10 @@ def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> Non
         pool          [t    ]                                   [t]
         """,
         {"o": "send", "region": "Run region", "t": "H2D Dispatch"},
-        {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "region": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}]},
+        {
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
+            "region": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}],
+        },
     )
     found = {(key[0], key[3]): time for key, time in rows(parts(trace)).items()}
     assert found[Cause.TRANSFERS, "grow"] == [7, 0]
@@ -290,14 +311,21 @@ def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> Non
 
 
 def test_a_region_that_runs_operations_ends_with_the_last_of_them() -> None:
-    """Its mark comes when the thread runs again, 14 µs later; a region without operations lasts until its mark."""
+    """Its mark comes when the thread runs again, 14 µs later; a region without operations lasts until its
+    mark.
+    """
     trace = trace_of(
         """
         main  [train                                 ][train               ]
         main  [o]                 [u                ] [o]
         pool    [r][q      ][q   ]               [x]    [r]          [x]
         """,
-        {"o": "send", "q": "dot.3", "r": "ThreadpoolListener::StartRegion", "x": "ThreadpoolListener::StopRegion"},
+        {
+            "o": "send",
+            "q": "dot.3",
+            "r": "ThreadpoolListener::StartRegion",
+            "x": "ThreadpoolListener::StopRegion",
+        },
         {
             "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
             "r": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}],

@@ -21,7 +21,9 @@ SAVE, LOG = function("save"), function("log", "shop.py", 7)
 
 
 def test_the_excess_of_every_fourth_step_is_periodic_and_the_rest_is_not() -> None:
-    """12 steps of 100 µs: `save` takes 2 µs, but 42, 47 and 37 in steps 3, 7 and 11; `log` takes 5, 6 or 7 in each."""
+    """12 steps of 100 µs: `save` takes 2 µs, but 42, 47 and 37 in steps 3, 7 and 11; `log` takes 5, 6 or 7 in
+    each.
+    """
     saved = part(Cause.PYTHON, 2, 2, 2, 42, 2, 2, 2, 47, 2, 2, 2, 37, culprit=SAVE, call="write", span=(3, 9))
     logged = part(Cause.PYTHON, *[5, 6, 7] * 4, culprit=LOG)
     kept, (period,) = without_periodic([saved, logged], Calls(), columns(*[100] * 12))
@@ -30,7 +32,13 @@ def test_the_excess_of_every_fourth_step_is_periodic_and_the_rest_is_not() -> No
         (Cause.PERIODIC, "save", "", "write"): [0, 0, 0, 40, 0, 0, 0, 45, 0, 0, 0, 35],
         (Cause.PYTHON, "log", "", ""): [5, 6, 7] * 4,
     }
-    assert (period.culprit, period.call, period.was, period.every, period.n) == (SAVE, "write", Cause.PYTHON, 4, 3)
+    assert (period.culprit, period.call, period.was, period.every, period.n) == (
+        SAVE,
+        "write",
+        Cause.PYTHON,
+        4,
+        3,
+    )
     assert (period.excess_ps, period.mean_ps) == (40 * PS, 10 * PS)
     assert (period.first_ps, period.last_ps, period.programs) == (3, 9, ())
 
@@ -56,7 +64,9 @@ def test_what_is_not_periodic(times: list[float], why: str) -> None:
 
 
 def test_work_that_most_steps_do_not_do_may_last_as_long_as_it_likes() -> None:
-    """2 µs of 100 are as good as nothing, so that 9 and 44 are one period; of 3 and 15 µs neither is much of a step."""
+    """2 µs of 100 are as good as nothing, so that 9 and 44 are one period; of 3 and 15 µs neither is much of
+    a step.
+    """
     made = part(Cause.PYTHON, 0, 0, 2, 9, 0, 1, 0, 44, 0, 0, 2, 30, culprit=SAVE)
     _kept, (period,) = without_periodic([made], Calls(), columns(*[100] * 12))
     assert (period.every, period.n) == (4, 3)
@@ -79,7 +89,9 @@ def test_every_second_step_is_a_period() -> None:
 
 
 def test_parts_of_one_culprit_are_looked_at_as_one_and_shared_out() -> None:
-    """`save` itself, and `save` in `write`: together 60 more; a third of what they take goes back to what is usual."""
+    """`save` itself, and `save` in `write`: together 60 more; a third of what they take goes back to what is
+    usual.
+    """
     own = part(Cause.PYTHON, *[10, 10, 10, 30] * 3, culprit=SAVE)
     inside = part(Cause.PYTHON, *[10, 10, 10, 50] * 3, culprit=SAVE, call="write")
     kept, (period,) = without_periodic([own, inside], Calls(), columns(*[100] * 12))
@@ -111,7 +123,10 @@ def test_the_longest_period_comes_first() -> None:
     saved = part(Cause.PYTHON, *[0, 0, 0, 40] * 4, culprit=SAVE)
     logged = part(Cause.PYTHON, *[30, 0] * 8, culprit=LOG)
     _kept, periods = without_periodic([saved, logged], Calls(), columns(*[100] * 16))
-    assert [(period.culprit, period.every, period.mean_ps) for period in periods] == [(LOG, 2, 15 * PS), (SAVE, 4, 10 * PS)]
+    assert [(period.culprit, period.every, period.mean_ps) for period in periods] == [
+        (LOG, 2, 15 * PS),
+        (SAVE, 4, 10 * PS),
+    ]
 
 
 def test_nothing_of_nothing() -> None:
@@ -120,11 +135,17 @@ def test_nothing_of_nothing() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(1, 6), st.lists(st.lists(st.integers(0, 1000), min_size=12, max_size=12), min_size=1, max_size=4))
+@given(
+    st.integers(1, 6),
+    st.lists(st.lists(st.integers(0, 1000), min_size=12, max_size=12), min_size=1, max_size=4),
+)
 def test_no_time_is_lost(every: int, tables: list[list[int]]) -> None:
     bump = np.where(np.arange(12) % every == every - 1, 400, 0)
     parts = [
-        replace(part(Cause.PYTHON, *[0] * 12, culprit=(SAVE, LOG)[i % 2], call=str(i)), time_ps=np.array(table, np.int64) // 20 + bump)
+        replace(
+            part(Cause.PYTHON, *[0] * 12, culprit=(SAVE, LOG)[i % 2], call=str(i)),
+            time_ps=np.array(table, np.int64) // 20 + bump,
+        )
         for i, table in enumerate(tables)
     ]
     kept, periods = without_periodic(parts, Calls(), np.full(12, 1000, np.int64))
@@ -133,4 +154,6 @@ def test_no_time_is_lost(every: int, tables: list[list[int]]) -> None:
     assert all((one.time_ps >= 0).all() and one.time_ps.any() for one in kept)
     periodic = sum(one.mean_ps for one in kept if one.cause == Cause.PERIODIC)
     assert periodic == pytest.approx(sum(period.mean_ps for period in periods), abs=len(parts))
-    assert us([period.mean_ps for period in periods]) == sorted(us([period.mean_ps for period in periods]), reverse=True)
+    assert us([period.mean_ps for period in periods]) == sorted(
+        us([period.mean_ps for period in periods]), reverse=True
+    )

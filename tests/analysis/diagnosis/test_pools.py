@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.moved_parts import beside_copies, beside_own_python, beside_producers, beside_threads
+from tb_tpuprof.analysis.diagnosis.moved_parts import (
+    beside_copies,
+    beside_own_python,
+    beside_producers,
+    beside_threads,
+)
 from tb_tpuprof.analysis.diagnosis.pools import pools
 from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Beside, Pools
 from tests.analysis.diagnosis.drawn import function, part, rows, trace_of
@@ -41,20 +46,29 @@ def test_of_computing_that_share_is_the_threads() -> None:
 
 
 def test_copies_producers_and_own_python_take_their_share_of_computing() -> None:
-    parts = (part(Cause.COMPUTE, 90, 180, 270), part(Cause.TRANSFERS, 1, 2, 3, culprit=SPIN, call="device_put"))
+    parts = (
+        part(Cause.COMPUTE, 90, 180, 270),
+        part(Cause.TRANSFERS, 1, 2, 3, culprit=SPIN, call="device_put"),
+    )
     assert rows(beside_copies(parts, 0.5, Pools(4, 4.0))) == {
         (Cause.COMPUTE, "", "", ""): [80, 160, 240],
         (Cause.TRANSFERS, "spin", "", "device_put"): [11, 22, 33],
     }
     feeder = Beside("feeder", FILL, 0.5, 0.2, True)
-    assert rows(beside_producers(parts, [BUSY, feeder], Pools(4, 4.0)))[Cause.INPUT, "fill", "", ""] == [10, 20, 30]
+    assert rows(beside_producers(parts, [BUSY, feeder], Pools(4, 4.0)))[Cause.INPUT, "fill", "", ""] == [
+        10,
+        20,
+        30,
+    ]
     assert beside_producers(parts, [BUSY], Pools(4, 4.0)) == parts
     assert rows(beside_own_python(parts, BUSY, Pools(4, 4.0)))[Cause.PYTHON, "spin", "", ""] == [10, 20, 30]
     assert beside_own_python(parts, None, Pools(4, 4.0)) == parts
 
 
 def test_a_pool_has_as_many_processors_as_threads() -> None:
-    """Two unlike steps of 24 and 18 µs: the first thread works for 9 + 5 µs of them, the second for 14 + 0."""
+    """Two unlike steps of 24 and 18 µs: the first thread works for 9 + 5 µs of them, the second
+    for 14 + 0.
+    """
     trace = trace_of(
         """
         main             [train                 ][train           ]

@@ -18,7 +18,9 @@ LEGEND = {"e": "H2D Dispatch", "f": "PyFunc:PyFunc", "q": "Iterator::Prefetch", 
 
 
 def test_python_stages_count_on_other_threads_and_within_steps() -> None:
-    """20 of 51 µs on one thread, of which one lies in another and 4 before the first step, and 10 on a second; own ones do not count."""
+    """20 of 51 µs on one thread, of which one lies in another and 4 before the first step, and 10 on a
+    second; own ones do not count.
+    """
     trace = trace_of(
         """
         main             [train                 ][train           ][train  ]
@@ -40,10 +42,16 @@ def test_without_steps_or_copies_nothing_is_beside() -> None:
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])
-def test_processors_are_short_only_where_the_host_itself_computes(has_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processors_are_short_only_where_the_host_itself_computes(
+    has_gpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A GPU computes as fast whatever the host's threads do: what the host's pool lacks is no gain there."""
     short = Pools(2, 2.0)
     monkeypatch.setattr("tb_tpuprof.analysis.diagnosis.evidence.pools", lambda _trace: short)
-    gpu = "/device:GPU:0:\nStream #1(Compute)   [k      ]            [k      ]             [k ]\n" if has_gpu else ""
+    gpu = (
+        "/device:GPU:0:\nStream #1(Compute)   [k      ]            [k      ]             [k ]\n"
+        if has_gpu
+        else ""
+    )
     trace = trace_of(f"/host:CPU:\n{STEPS.lstrip()}{gpu}", {**LEGEND, "k": "gemm"})
     assert host_evidence(trace).pools == (NO_POOLS if has_gpu else short)

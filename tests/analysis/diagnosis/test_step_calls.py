@@ -9,10 +9,16 @@ from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PRO
 from tests.analysis.diagnosis.drawn import calls, trace_of
 
 LEGEND = {
-    "e": "EagerLocalExecute: MatMul", "i": "PjitFunction(__inference_grow_12)", "j": "PjitFunction(__inference_grow_34)",
-    "l": "cudaLaunchKernel", "t": "tf.function-graph_building", "r": "$mine.py:5 retraced", "x": "CpuCompiler::Compile",
-    "y": "lower_sharding_computation", "z": "hipGraphLaunch",
-}  # fmt: skip
+    "e": "EagerLocalExecute: MatMul",
+    "i": "PjitFunction(__inference_grow_12)",
+    "j": "PjitFunction(__inference_grow_34)",
+    "l": "cudaLaunchKernel",
+    "t": "tf.function-graph_building",
+    "r": "$mine.py:5 retraced",
+    "x": "CpuCompiler::Compile",
+    "y": "lower_sharding_computation",
+    "z": "hipGraphLaunch",
+}
 
 
 def counted(found: Calls) -> dict[tuple[str, str], list[int]]:
@@ -20,7 +26,9 @@ def counted(found: Calls) -> dict[tuple[str, str], list[int]]:
 
 
 def test_calls_are_counted_in_the_step_in_which_they_begin() -> None:
-    """Three unlike steps; the last call of the first one reaches into the second; one call is before all steps, on another thread."""
+    """Three unlike steps; the last call of the first one reaches into the second; one call is before all
+    steps, on another thread.
+    """
     trace = trace_of(
         """
         main        [train              ][train          ][train             ]
@@ -89,7 +97,11 @@ def test_sums_and_single_steps() -> None:
     assert [call.name for call in found.of(PROGRAM)] == ["grow", "shrink"]
     assert found.of(PROGRAM)[0].mean == 3
     assert counted(found.of_step(0)) == {(PROGRAM, "grow"): [3], (EAGER, "Mul"): [5]}
-    assert counted(found.of_step(2)) == {(PROGRAM, "grow"): [6], (PROGRAM, "shrink"): [1], (EAGER, "Mul"): [5]}
+    assert counted(found.of_step(2)) == {
+        (PROGRAM, "grow"): [6],
+        (PROGRAM, "shrink"): [1],
+        (EAGER, "Mul"): [5],
+    }
 
 
 def test_the_most_frequent_comes_first() -> None:

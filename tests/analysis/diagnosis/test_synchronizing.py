@@ -11,8 +11,12 @@ from tests.analysis.diagnosis.drawn import trace_of, us
 from tests.builders import PS
 
 LEGEND = {
-    "f": "$array.py:10 __float__", "q": "$array.py:99 _value", "m": "$train.py:20 fit", "w": "$mine.py:60 loss", "d": "dot.3",
-}  # fmt: skip
+    "f": "$array.py:10 __float__",
+    "q": "$array.py:99 _value",
+    "m": "$train.py:20 fit",
+    "w": "$mine.py:60 loss",
+    "d": "dot.3",
+}
 
 
 def found_in(text: str) -> tuple[Sync, ...]:
@@ -24,7 +28,9 @@ def told(sync: Sync) -> tuple[str, str, list[int], list[float], list[float]]:
 
 
 def test_the_hosts_time_behind_a_wait_lasts_until_its_function_ends_or_dispatches_again() -> None:
-    """Three unlike steps: until the next dispatch (5 µs), until the function's end (8), without an operation of 5 (8 - 5)."""
+    """Three unlike steps: until the next dispatch (5 µs), until the function's end (8), without an operation
+    of 5 (8 - 5).
+    """
     (sync,) = found_in(
         """
         main  [train                ][train                 ][train                  ]
@@ -37,7 +43,9 @@ def test_the_hosts_time_behind_a_wait_lasts_until_its_function_ends_or_dispatche
 
 
 def test_host_work_behind_several_waits_of_a_step_adds_up_and_the_longest_is_shown() -> None:
-    """The first is followed by 4 µs of Python until the next dispatch, the second by 9 until the function ends."""
+    """The first is followed by 4 µs of Python until the next dispatch, the second by 9 until the function
+    ends.
+    """
     (sync,) = found_in(
         """
         main  [train                                      ][train             ]
@@ -96,7 +104,8 @@ def test_what_another_thread_computes_meanwhile_is_not_lost() -> None:
         {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "d": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}]},
     )
     (sync,) = synchronizing(trace)
-    # Behind the first wait 16 µs follow, 7 of them computing; behind the second 10, of which the pool still computes 3.
+    # Behind the first wait 16 µs follow, 7 of them computing; behind the second 10, of which the pool still
+    # computes 3.
     assert (us(sync.after_ps), us(sync.computed_ps)) == ([9, 7], [7, 7])
 
 
@@ -114,7 +123,10 @@ def test_the_costliest_wait_comes_first() -> None:
     assert first.of_step(1).per_step.tolist() == [1]
 
 
-@pytest.mark.parametrize("text", ["main [u  ]\nmain [a ]", "main [train   ]\nmain  [d ]", "main [train   ]\nmain  [d ]\nother    [a ]"])
+@pytest.mark.parametrize(
+    "text",
+    ["main [u  ]\nmain [a ]", "main [train   ]\nmain  [d ]", "main [train   ]\nmain  [d ]\nother    [a ]"],
+)
 def test_without_a_wait_on_the_steps_thread_there_is_none(text: str) -> None:
     assert found_in(text) == ()
 
@@ -130,7 +142,9 @@ def test_waits_outside_of_steps_count_in_none() -> None:
 
 
 def test_a_wait_without_an_event_ends_when_the_computing_does() -> None:
-    """`report` does nothing while the pool computes, and ends when it is done; `update` of the second step goes on for long."""
+    """`report` does nothing while the pool computes, and ends when it is done; `update` of the second step
+    goes on for long.
+    """
     trace = trace_of(
         f"""
         main  [train{" " * 94}][train{" " * 94}]
@@ -138,17 +152,21 @@ def test_a_wait_without_an_event_ends_when_the_computing_does() -> None:
         pool    [d{" " * 58}]{" " * 40}          [d   ]
         """,
         {"o": "send", "d": "dot.3"},
-        {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "d": [{"_ct": 1, "_c": 1, "hlo_op": "x"}, {"_ct": 1, "_c": 2, "hlo_op": "x"}]},
+        {
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
+            "d": [{"_ct": 1, "_c": 1, "hlo_op": "x"}, {"_ct": 1, "_c": 2, "hlo_op": "x"}],
+        },
     )
     (sync,) = synchronizing(trace)
     assert (sync.culprit.name, sync.per_step.tolist()) == ("report", [1, 0])
 
 
 def test_a_wait_that_only_a_look_at_the_result_ends() -> None:
-    """JAX without the Python tracer: the thread writes nothing while it waits, then a short event once it has the result.
+    """JAX without the Python tracer: the thread writes nothing while it waits, then a short event once it has
+    the result.
 
-    The first look comes at once, while the pool computes: no wait. The second ends one, of 57 µs; 38 µs of the step follow. In the second
-    step the pool was done long before anyone looked.
+    The first look comes at once, while the pool computes: no wait. The second ends one, of 57 µs; 38 µs of
+    the step follow. In the second step the pool was done long before anyone looked.
     """
     trace = trace_of(
         f"""
@@ -157,15 +175,24 @@ def test_a_wait_that_only_a_look_at_the_result_ends() -> None:
         pool    [d{" " * 58}]{" " * 40}          [d   ]
         """,
         {"o": "send", "d": "dot.3", "w": "CommonPjRtBuffer::Await"},
-        {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "d": [{"_ct": 1, "_c": 1, "hlo_op": "x"}, {"_ct": 1, "_c": 2, "hlo_op": "x"}]},
+        {
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
+            "d": [{"_ct": 1, "_c": 1, "hlo_op": "x"}, {"_ct": 1, "_c": 2, "hlo_op": "x"}],
+        },
     )
     (sync,) = synchronizing(trace)
-    assert (sync.call, sync.culprit.kind, sync.per_step.tolist()) == ("CommonPjRtBuffer::Await", "call", [1, 0])
+    assert (sync.call, sync.culprit.kind, sync.per_step.tolist()) == (
+        "CommonPjRtBuffer::Await",
+        "call",
+        [1, 0],
+    )
     assert us(sync.after_ps) == [38, 0]
 
 
 def test_whoever_has_the_result_at_once_did_not_wait_for_it() -> None:
-    """TensorFlow computes before it returns: reading a value afterwards takes 3 of 607 columns; in the second step it waits for 12."""
+    """TensorFlow computes before it returns: reading a value afterwards takes 3 of 607 columns; in the second
+    step it waits for 12.
+    """
     trace = trace_of(
         f"""
         main  [train{" " * 600}][train{" " * 600}]

@@ -13,9 +13,13 @@ from tests.analysis.diagnosis.drawn import trace_of
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 LEGEND = {
-    "w": "$work.py:3 spin", "n": "$work.py:9 put", "m": "$mine.py:4 put", "x": "$feeder.py:9 fill", "q": "$queue.py:122 put",
+    "w": "$work.py:3 spin",
+    "n": "$work.py:9 put",
+    "m": "$mine.py:4 put",
+    "x": "$feeder.py:9 fill",
+    "q": "$queue.py:122 put",
     "y": "$feeder.py:30 decode",
-}  # fmt: skip
+}
 # Steps of 20, 30 and 10 µs.
 STEPS = """
 main     [train             ][train                       ][train   ]
@@ -24,7 +28,9 @@ main      [d   ]              [d   ]                        [d   ]
 
 
 def ahead_trace(frame: str) -> Trace:
-    """Three steps that only dispatch, with 4, 3 and 2 µs of a frame each, four runs of XLA:CPU, and copies of 5 and 6 µs beside them."""
+    """Three steps that only dispatch, with 4, 3 and 2 µs of a frame each, four runs of XLA:CPU, and copies of
+    5 and 6 µs beside them.
+    """
 
     def event(name: str, start: int, time: int, **stats: int | str) -> DrawnEvent:
         return DrawnEvent(name, start * PS, time * PS, stats)
@@ -37,7 +43,9 @@ def ahead_trace(frame: str) -> Trace:
         main.append(event("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", 10 * i + 1, 2, **tie))
         main.append(event(frame, 10 * i + 4, time))
     spans = [(0, 4), (5, 20), (25, 15), (40, 30)]
-    runs = [event("dot", at, time, run_id=70 + i, hlo_op="dot", _ct=1, _c=1) for i, (at, time) in enumerate(spans)]
+    runs = [
+        event("dot", at, time, run_id=70 + i, hlo_op="dot", _ct=1, _c=1) for i, (at, time) in enumerate(spans)
+    ]
     copies = [event("H2D Dispatch", 0, 5), event("H2D Dispatch", 30, 6)]
     return build([DrawnPlane("/host:CPU", {"main": main, "pool": runs, "copies": copies})])
 
@@ -49,12 +57,18 @@ def beside(text: str) -> tuple[Beside, ...]:
 def test_a_thread_that_runs_one_function_through_all_steps_runs_all_the_time() -> None:
     """One frame without any inside of it: a stretch that lies in three steps."""
     (one,) = beside("spinner  [w                                                         ]")
-    assert (one.thread, one.culprit, one.hands_over) == ("spinner", Culprit("function", "spin", "work.py", 3), False)
+    assert (one.thread, one.culprit, one.hands_over) == (
+        "spinner",
+        Culprit("function", "spin", "work.py", 3),
+        False,
+    )
     assert (one.running, one.waiting) == (pytest.approx(1), 0)
 
 
 def test_time_outside_of_the_steps_counts_nowhere() -> None:
-    """Begins 5 µs before the first step and ends 15 in it; again from 10 before the last one's end to long after it."""
+    """Begins 5 µs before the first step and ends 15 in it; again from 10 before the last one's end to long
+    after it.
+    """
     trace = trace_of(
         """
         main         [train             ][train                       ][train   ]
@@ -68,7 +82,9 @@ def test_time_outside_of_the_steps_counts_nowhere() -> None:
 
 
 def test_running_is_told_from_waiting_and_the_longest_runner_comes_first() -> None:
-    """The feeder is in `fill` for 43 µs, of which it sleeps 3 + 8 and waits 9 for room in its queue; the worker runs 27."""
+    """The feeder is in `fill` for 43 µs, of which it sleeps 3 + 8 and waits 9 for room in its queue; the
+    worker runs 27.
+    """
     worker, feeder = beside(
         """
 feeder    [x                                        ]
@@ -130,7 +146,9 @@ theirs    [w       ]
 
 
 def test_own_python_that_runs_ahead_of_the_device_is_a_share_of_its_computing() -> None:
-    """Of the 69 µs of computing 3 + 3 + 2 pass in `weigh`; `train` itself, which calls the program, may wait in the call."""
+    """Of the 69 µs of computing 3 + 3 + 2 pass in `weigh`; `train` itself, which calls the program, may wait
+    in the call.
+    """
     trace = ahead_trace("$mine.py:4 weigh")
     found = ahead_of_device(trace)
     assert found is not None

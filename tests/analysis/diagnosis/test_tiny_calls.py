@@ -14,14 +14,19 @@ from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of, us
 
 EAGER = {
-    "f": "TFE_Py_FastPathExecute_C", "e": "EagerLocalExecute: Mul", "x": "a/Mul:Mul", "m": "EagerLocalExecute: MatMul",
+    "f": "TFE_Py_FastPathExecute_C",
+    "e": "EagerLocalExecute: Mul",
+    "x": "a/Mul:Mul",
+    "m": "EagerLocalExecute: MatMul",
     "y": "b/MatMul:MatMul",
-}  # fmt: skip
+}
 COLUMN_PS = 4 * 10**6
 
 
 def loop(steps: Sequence[tuple[int, int]]) -> Trace:
-    """Steps of so many calls of 5 columns, 3 of which the operation takes, then of one large operation of so many columns."""
+    """Steps of so many calls of 5 columns, 3 of which the operation takes, then of one large operation of so
+    many columns.
+    """
     marks = python = calls = ops = "main  "
     for n, large in steps:
         marks += f"[train{' ' * (5 * n + large - 5)}]"

@@ -19,7 +19,9 @@ def where(trace: Trace) -> dict[tuple[str, str], list[float]]:
 
 
 def test_gaps_are_named_by_what_lies_around_them() -> None:
-    """Three unlike steps: 7, 3 and 0 µs between the program and the operation, 4, 0 and 2 before the program, 0, 5 and 1 at the end."""
+    """Three unlike steps: 7, 3 and 0 µs between the program and the operation, 4, 0 and 2 before the program,
+    0, 5 and 1 at the end.
+    """
     trace = trace_of(
         """
         main  [train               ][train             ][train         ]
@@ -70,7 +72,11 @@ def test_only_the_longest_three_kinds_are_kept() -> None:
         main     [g ]     [d   ] [h ]  [d  ]      [c ]   [d ]
         """
     )
-    assert where(trace) == {("dot:Dot", ""): [0, 16], ("dot:Dot", "backend_compile"): [6, 0], ("PjitFunction(grow)", "dot:Dot"): [5, 0]}
+    assert where(trace) == {
+        ("dot:Dot", ""): [0, 16],
+        ("dot:Dot", "backend_compile"): [6, 0],
+        ("PjitFunction(grow)", "dot:Dot"): [5, 0],
+    }
 
 
 def test_a_gap_in_words() -> None:
@@ -101,6 +107,10 @@ def test_gaps_of_any_trace_are_no_longer_than_what_is_unrecorded(trace: Trace) -
     for number in range(len(parts(trace)[0].time_ps) if parts(trace) else 0):
         found = [int(gap.time_ps[number]) for gap in gaps(trace)]
         assert all(time >= 0 for time in found)
-        callbacks = sum(int(one.time_ps[number]) for one in parts(trace) if one.klass == 0 and one.cause == Cause.CALLBACKS)
+        callbacks = sum(
+            int(one.time_ps[number])
+            for one in parts(trace)
+            if one.klass == 0 and one.cause == Cause.CALLBACKS
+        )
         assert sum(found) <= sum(int(time[number]) for time in unrecorded) + callbacks
     assert all(gap.first_ps < gap.last_ps for gap in gaps(trace))

@@ -12,7 +12,9 @@ from tests.builders import PS
 
 
 def job(first: str, n: int = 7) -> Trace:
-    """A first step of 40 µs with what is given in it, then steps of 9, 10, 11, 12 … µs: call of 2 µs, operation of 3."""
+    """A first step of 40 µs with what is given in it, then steps of 9, 10, 11, 12 … µs: call of 2 µs,
+    operation of 3.
+    """
     steps, inside = box("train", 40), " " + first.ljust(39)
     for i in range(n - 1):
         steps += box("train", 9 + i)
@@ -39,7 +41,12 @@ def test_a_long_first_step_is_told_with_what_it_did_more_of(first: str, cause: C
     found = warming(job(first))
     assert found is not None
     # Shown are the five in the middle: 9, 10, 11, 12 and 13 µs.
-    assert (found.name, found.duration_ps, found.usual_ps, found.start_ps) == ("train 0", 40 * PS, 11 * PS, 6 * PS)
+    assert (found.name, found.duration_ps, found.usual_ps, found.start_ps) == (
+        "train 0",
+        40 * PS,
+        11 * PS,
+        6 * PS,
+    )
     assert (found.cause, found.cause_ps) == (cause, more_us * PS)
 
 
@@ -57,7 +64,9 @@ def test_without_steps_there_is_none() -> None:
 
 
 def test_compiling_before_the_first_step_is_told_of_without_a_name() -> None:
-    """Steps of 10, 10 and 12 µs, so that less than 20 is none: 13, where the first step begins while the second thread compiles."""
+    """Steps of 10, 10 and 12 µs, so that less than 20 is none: 13, where the first step begins while the
+    second thread compiles.
+    """
     text = """
     main   [c       ]   {first}[train   ][train   ][train     ]
     main                {first} [d    ]   [d    ]   [d     ]
@@ -67,4 +76,10 @@ def test_compiling_before_the_first_step_is_told_of_without_a_name() -> None:
     long = warming(trace_of(text.format(first=" " * 4 + box("c", 9))))
     assert long is not None
     # From 7 to 17 and from 11 to 23, and 9 more.
-    assert (long.name, long.duration_ps, long.usual_ps, long.cause, long.start_ps) == ("", 25 * PS, 10 * PS, Cause.COMPILATION, 7 * PS)
+    assert (long.name, long.duration_ps, long.usual_ps, long.cause, long.start_ps) == (
+        "",
+        25 * PS,
+        10 * PS,
+        Cause.COMPILATION,
+        7 * PS,
+    )

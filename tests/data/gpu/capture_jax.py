@@ -1,4 +1,6 @@
-"""Captures a JAX run of this folder on a GPU: `python capture_jax.py OUT NAME TRACER_LEVEL slow|sync|async`."""
+"""Captures a JAX run of this folder on a GPU: `python capture_jax.py OUT NAME TRACER_LEVEL
+slow|sync|async`.
+"""
 
 import json
 import sys

@@ -1,4 +1,6 @@
-"""Captures the PyTorch runs of this folder on a GPU: `python capture_torch.py OUT` writes a trace and truth.json into OUT/<run>."""
+"""Captures the PyTorch runs of this folder on a GPU: `python capture_torch.py OUT` writes a trace and
+truth.json into OUT/<run>.
+"""
 
 import json
 import sys
@@ -28,7 +30,12 @@ class Data(torch.utils.data.Dataset):
 
 
 def network():
-    layers = [nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 128, 3, padding=1, stride=2), nn.ReLU()]
+    layers = [
+        nn.Conv2d(3, 64, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(64, 128, 3, padding=1, stride=2),
+        nn.ReLU(),
+    ]
     layers += [nn.Conv2d(128, 256, 3, padding=1, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten()]
     return nn.Sequential(*layers, nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda()
 
@@ -45,11 +52,15 @@ def exporter(name):
 def train(name, workers, sample_s, sleep_s=0.0, synchronizes=True):
     model, loss_of = network(), nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    loader = torch.utils.data.DataLoader(Data(sample_s), batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None)
+    loader = torch.utils.data.DataLoader(
+        Data(sample_s), batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None
+    )
     batches = iter(loader)
     truth = {"steps": [], "input": [], "with_step_call": [], "extra_sleep": sleep_s}
     plan = schedule(wait=1, warmup=WARMUP, active=STEPS)
-    with profile(activities=ACTIVITIES, schedule=plan, on_trace_ready=exporter(name), record_shapes=True) as profiler:
+    with profile(
+        activities=ACTIVITIES, schedule=plan, on_trace_ready=exporter(name), record_shapes=True
+    ) as profiler:
         for i in range(1 + WARMUP + STEPS):
             begin = time.perf_counter()
             x, y = next(batches)
@@ -94,8 +105,17 @@ def graph(name, n_replays=20, steps=3):
         recorded.replay()
     last.record()
     torch.cuda.synchronize()
-    truth = {"replay_ms": first.elapsed_time(last) / n_replays, "replays_per_step": n_replays, "steps": steps, "kernels_per_replay": 18}
-    with profile(activities=ACTIVITIES, schedule=schedule(wait=0, warmup=1, active=steps), on_trace_ready=exporter(name)) as profiler:
+    truth = {
+        "replay_ms": first.elapsed_time(last) / n_replays,
+        "replays_per_step": n_replays,
+        "steps": steps,
+        "kernels_per_replay": 18,
+    }
+    with profile(
+        activities=ACTIVITIES,
+        schedule=schedule(wait=0, warmup=1, active=steps),
+        on_trace_ready=exporter(name),
+    ) as profiler:
         for _ in range(1 + steps):
             for _ in range(n_replays):
                 recorded.replay()

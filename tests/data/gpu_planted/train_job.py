@@ -98,7 +98,12 @@ def run(name):
     plan = schedule(wait=1, warmup=WARMUP, active=STEPS)
     path = str(OUT / f"torch_{name}.pt.trace.json.gz")
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=activities, schedule=plan, on_trace_ready=lambda p: p.export_chrome_trace(path), with_stack=True) as profiler:
+    with profile(
+        activities=activities,
+        schedule=plan,
+        on_trace_ready=lambda p: p.export_chrome_trace(path),
+        with_stack=True,
+    ) as profiler:
         for i in range(1 + WARMUP + STEPS):
             begin = time.perf_counter()
             trainer.train_step()

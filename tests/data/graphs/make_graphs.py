@@ -1,4 +1,5 @@
-"""Real TensorFlow -> the small event files and SavedModels beside this script, which the tests read without TensorFlow.
+"""Real TensorFlow -> the small event files and SavedModels beside this script, which the tests read without
+TensorFlow.
 
     python make_graphs.py [OUTPUT_DIR]
 
@@ -57,7 +58,9 @@ class Words(tf.Module):
 
 @tf.function
 def step(x: tf.Tensor) -> tf.Tensor:
-    """A loop, a condition, a Python function, a CPU's corner and a nonzero: what v2 control flow and functions look like."""
+    """A loop, a condition, a Python function, a CPU's corner and a nonzero: what v2 control flow and
+    functions look like.
+    """
     with tf.name_scope("train"):
         for _ in tf.range(3):
             x = tf.cond(tf.reduce_sum(x) > 0, lambda x=x: x * 2.0, lambda x=x: x - 1.0)
@@ -79,7 +82,9 @@ def trace_of_a_function() -> None:
 
 
 def version_1(target: Path) -> None:
-    """Session-style: variables, v1 control flow, a summary, a node that a TPU computation holds and one outside of compilation."""
+    """Session-style: variables, v1 control flow, a summary, a node that a TPU computation holds and one
+    outside of compilation.
+    """
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, [2, 2], name="x")
         reference = tf.compat.v1.get_variable("reference", [2, 2], use_resource=False)

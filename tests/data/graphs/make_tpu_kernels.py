@@ -1,9 +1,11 @@
 """TensorFlow's own registry of compilable operations -> tb_tpuprof/analysis/graphs/tpu_kernels.py.
 
-Needs tensorflow-cpu 2.21 (libtensorflow_cc exports XlaOpRegistry). Kernels of XLA are registered for every backend that the registry
-knows when they are first needed. The backend of TPUs, XLA_TPU_JIT, is not linked into TensorFlow's wheels; so this script registers
-it, with the types that the wheel's header core/tpu/tpu_defs.h lists for TPUs, has the kernels registered, and reads which operations
-got one and for which types. TensorFlow's filter for TPUs, not in the wheel either, adds strings to Const and Assert; so does this.
+Needs tensorflow-cpu 2.21 (libtensorflow_cc exports XlaOpRegistry). Kernels of XLA are registered for every
+backend that the registry knows when they are first needed. The backend of TPUs, XLA_TPU_JIT, is not linked
+into TensorFlow's wheels; so this script registers it, with the types that the wheel's header
+core/tpu/tpu_defs.h lists for TPUs, has the kernels registered, and reads which operations got one and for
+which types. TensorFlow's filter for TPUs, not in the wheel either, adds strings to Const and Assert; so does
+this.
 
     python make_tpu_kernels.py ../../../tb_tpuprof/analysis/tpu_kernels.py
 """
@@ -25,12 +27,12 @@ from tensorflow.python.framework import kernels
 REGISTRY = "_ZN10tensorflow13XlaOpRegistry"
 STRING = "ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 BACKEND = "XLA_TPU_JIT"
-# What is registered for TPUs only, in TensorFlow's tree (core/tpu) or in libtpu, and in no wheel, so that no script can read it.
-# TensorBoard's graph page names the same.
+# What is registered for TPUs only, in TensorFlow's tree (core/tpu) or in libtpu, and in no wheel, so that no
+# script can read it. TensorBoard's graph page names the same.
 TPU_ONLY = (
-    "AllToAll CollectivePermute CrossReplicaSum InfeedDequeue InfeedDequeueTuple InplaceAdd InplaceUpdate KthOrderStatistic MakeUnique "
-    "OutfeedEnqueue OutfeedEnqueueTuple ResizeNearestNeighborGrad TopKUnique TopKWithUnique XlaHostCompute XlaRecvFromHost XlaSendToHost "
-    "_ParallelConcatUpdate _XlaHostComputeMlir"
+    "AllToAll CollectivePermute CrossReplicaSum InfeedDequeue InfeedDequeueTuple InplaceAdd InplaceUpdate "
+    "KthOrderStatistic MakeUnique OutfeedEnqueue OutfeedEnqueueTuple ResizeNearestNeighborGrad TopKUnique "
+    "TopKWithUnique XlaHostCompute XlaRecvFromHost XlaSendToHost _ParallelConcatUpdate _XlaHostComputeMlir"
 )
 
 HEAD = r'''"""Operations with a kernel for TPUs and the types that their kernels take, as TensorFlow {version} registers them.
@@ -106,7 +108,9 @@ def register() -> None:
     backend, types = string(BACKEND), tpu_types()
     is_known = getattr(library, f"{REGISTRY}19IsBackendRegistered{STRING}")
     is_known.restype = ctypes.c_bool
-    assert not is_known(ctypes.byref(backend)), "this TensorFlow has the backend of TPUs itself: read its kernels without registering"
+    assert not is_known(ctypes.byref(backend)), (
+        "this TensorFlow has the backend of TPUs itself: read its kernels without registering"
+    )
     accepts = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda _kernel: True)
     span = "N4absl12lts_202508144SpanIKNS_8DataTypeEEEPFbPNS_9KernelDefEE"
     add = getattr(library, f"{REGISTRY}15RegisterBackend{STRING}{span}")
@@ -130,7 +134,7 @@ def registered() -> dict[str, dict[str, set[int]]]:
 
 
 def wrapped(words: list[str]) -> str:
-    return textwrap.fill(" ".join(words), 140, break_on_hyphens=False)
+    return textwrap.fill(" ".join(words), 110, break_on_hyphens=False)
 
 
 def source(found: dict[str, dict[str, set[int]]]) -> str:
@@ -141,11 +145,19 @@ def source(found: dict[str, dict[str, set[int]]]) -> str:
     groups = []
     for types, places in sorted(by_types.items()):
         groups.append(f"{' '.join(map(str, types))}\n{wrapped(places)}")
-    names = {number: name.removeprefix("DT_").lower() for name, number in types_pb2.DataType.items() if 0 < number < 100}
+    names = {
+        number: name.removeprefix("DT_").lower()
+        for name, number in types_pb2.DataType.items()
+        if 0 < number < 100
+    }
     names |= {1: "float32", 2: "float64", 19: "float16"}
     listed = wrapped([names.get(number, "?") for number in range(1, max(names) + 1)])
     tpu_only = sorted(set(TPU_ONLY.split()) - set(found))
-    fields: dict[str, Any] = {"version": tf.__version__, "ops": wrapped(sorted(found)), "types": "\n\n".join(groups)}
+    fields: dict[str, Any] = {
+        "version": tf.__version__,
+        "ops": wrapped(sorted(found)),
+        "types": "\n\n".join(groups),
+    }
     return HEAD.format(names=listed, tpu_only=wrapped(tpu_only), **fields)
 
 

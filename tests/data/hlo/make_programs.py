@@ -1,9 +1,11 @@
-"""Compile small programs with JAX and write what XLA itself says of them: serialized HLO, its text, its cost analysis.
+"""Compile small programs with JAX and write what XLA itself says of them: serialized HLO, its text, its cost
+analysis.
 
-    python tests/data/hlo/make_programs.py [OUTPUT]     (needs JAX; without OUTPUT writes programs.json.gz beside this file)
+    python tests/data/hlo/make_programs.py [OUTPUT]     (needs JAX; without OUTPUT writes programs.json.gz
+    beside this file)
 
-Programs are compiled by XLA:CPU for four devices. `opcodes.txt` adds one module for each opcode, from text. Where XLA gives up on a
-custom call it says -1.
+Programs are compiled by XLA:CPU for four devices. `opcodes.txt` adds one module for each opcode, from text.
+Where XLA gives up on a custom call it says -1.
 """
 
 from __future__ import annotations
@@ -98,7 +100,12 @@ def compile_all():
     for name, (kind, function, shapes) in PROGRAMS.items():
         compiled = function(*shapes) if name in SHARDED else jax.jit(function)
         compiled = compiled.lower(*shapes).compile()
-        keep(name, kind, compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto(), compiled.cost_analysis())
+        keep(
+            name,
+            kind,
+            compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto(),
+            compiled.cost_analysis(),
+        )
     client = jax.devices()[0].client
     blocks = Path(__file__).with_name("opcodes.txt").read_text().split("=== ")[1:]
     for name, text in (block.split("\n", 1) for block in blocks):
@@ -108,13 +115,21 @@ def compile_all():
 
 
 prog("matmul", "matmul", array(128, 256), array(256, 512))(lambda a, b: a @ b)
-prog("matmul_bf16", "matmul", array(128, 256, dtype=jnp.bfloat16), array(256, 512, dtype=jnp.bfloat16))(lambda a, b: a @ b)
-prog("batched_matmul", "matmul", array(8, 64, 32), array(8, 32, 48))(lambda a, b: jnp.einsum("bij,bjk->bik", a, b))
-prog("einsum_4d", "matmul", array(4, 32, 8, 16), array(4, 32, 8, 16))(lambda a, b: jnp.einsum("bqhd,bkhd->bhqk", a, b))
+prog("matmul_bf16", "matmul", array(128, 256, dtype=jnp.bfloat16), array(256, 512, dtype=jnp.bfloat16))(
+    lambda a, b: a @ b
+)
+prog("batched_matmul", "matmul", array(8, 64, 32), array(8, 32, 48))(
+    lambda a, b: jnp.einsum("bij,bjk->bik", a, b)
+)
+prog("einsum_4d", "matmul", array(4, 32, 8, 16), array(4, 32, 8, 16))(
+    lambda a, b: jnp.einsum("bqhd,bkhd->bhqk", a, b)
+)
 prog("int8_matmul", "matmul", array(64, 128, dtype=jnp.int8), array(128, 64, dtype=jnp.int8))(
     lambda a, b: lax.dot(a, b, preferred_element_type=jnp.int32)
 )
-prog("mlp", "matmul", array(64, 128), array(128, 512), array(512, 128))(lambda x, a, b: jax.nn.gelu(x @ a) @ b)
+prog("mlp", "matmul", array(64, 128), array(128, 512), array(512, 128))(
+    lambda x, a, b: jax.nn.gelu(x @ a) @ b
+)
 prog("mlp_grad", "matmul", array(64, 128), array(128, 512), array(512, 128))(
     jax.grad(lambda x, a, b: (jax.nn.relu(x @ a) @ b).sum(), argnums=(1, 2))
 )
@@ -151,7 +166,9 @@ prog("conv_same", "conv", array(4, 32, 32, 16), array(3, 3, 16, 32))(conv())
 prog("conv_valid", "conv", array(4, 32, 32, 16), array(3, 3, 16, 32))(conv(p="VALID"))
 prog("conv_stride", "conv", array(4, 33, 33, 16), array(5, 5, 16, 32))(conv(s=(2, 2)))
 prog("conv_dilated", "conv", array(4, 32, 32, 16), array(3, 3, 16, 32))(conv(rd=(2, 3)))
-prog("conv_transposed", "conv", array(4, 16, 16, 16), array(4, 4, 16, 32))(conv(ld=(2, 2), p=((2, 2), (1, 3))))
+prog("conv_transposed", "conv", array(4, 16, 16, 16), array(4, 4, 16, 32))(
+    conv(ld=(2, 2), p=((2, 2), (1, 3)))
+)
 prog("conv_grouped", "conv", array(4, 32, 32, 16), array(3, 3, 4, 32))(conv(g=4))
 prog("conv_depthwise", "conv", array(4, 32, 32, 16), array(3, 3, 1, 16))(conv(g=16))
 prog("conv_batch_group", "conv", array(8, 16, 16, 4), array(3, 3, 4, 8))(conv(bg=4))
@@ -160,9 +177,13 @@ prog("conv_1d", "conv", array(4, 128, 8), array(5, 8, 16))(
     lambda x, w: lax.conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 )
 prog("conv_3d", "conv", array(2, 8, 16, 16, 4), array(3, 3, 3, 4, 8))(
-    lambda x, w: lax.conv_general_dilated(x, w, (1, 2, 1), "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC"))
+    lambda x, w: lax.conv_general_dilated(
+        x, w, (1, 2, 1), "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC")
+    )
 )
-prog("conv_grad", "conv", array(4, 16, 16, 8), array(3, 3, 8, 16))(jax.grad(lambda x, w: (conv(s=(2, 2))(x, w) ** 2).sum(), argnums=(0, 1)))
+prog("conv_grad", "conv", array(4, 16, 16, 8), array(3, 3, 8, 16))(
+    jax.grad(lambda x, w: (conv(s=(2, 2))(x, w) ** 2).sum(), argnums=(0, 1))
+)
 prog("resnet_block", "conv", array(2, 16, 16, 16), array(3, 3, 16, 16), array(3, 3, 16, 16))(
     lambda x, a, b: jax.nn.relu(x + conv()(jax.nn.relu(conv()(x, a)), b))
 )
@@ -171,11 +192,15 @@ prog("layer_norm", "other", array(64, 512), array(512), array(512))(
     lambda x, g, b: (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * g + b
 )
 prog("gelu", "other", array(256, 256))(jax.nn.gelu)
-prog("elementwise_chain", "other", array(256, 256), array(256, 256))(lambda a, b: jnp.exp(a) * b + jnp.tanh(a) - jnp.sqrt(jnp.abs(b)))
+prog("elementwise_chain", "other", array(256, 256), array(256, 256))(
+    lambda a, b: jnp.exp(a) * b + jnp.tanh(a) - jnp.sqrt(jnp.abs(b))
+)
 prog("reduce_sum", "other", array(128, 64, 32))(lambda x: x.sum((0, 2)))
 prog("reduce_max_arg", "other", array(128, 256))(lambda x: (x.max(-1), x.argmax(-1)))
 prog("cumsum", "other", array(64, 128))(lambda x: jnp.cumsum(x, 1))
-prog("max_pool", "other", array(4, 32, 32, 8))(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"))
+prog("max_pool", "other", array(4, 32, 32, 8))(
+    lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+)
 prog("avg_pool_grad", "other", array(4, 32, 32, 8))(
     jax.grad(lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID").sum())
 )
@@ -183,13 +208,21 @@ prog("max_pool_grad", "other", array(2, 16, 16, 4))(
     jax.grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID").sum())
 )
 prog("gather", "other", array(1000, 64), array(128, dtype=jnp.int32))(lambda t, i: t[i])
-prog("scatter_add", "other", array(1000, 64), array(128, dtype=jnp.int32), array(128, 64))(lambda t, i, u: t.at[i].add(u))
-prog("embedding_grad", "other", array(500, 32), array(64, dtype=jnp.int32))(jax.grad(lambda t, i: (t[i] ** 2).sum()))
-prog("dynamic_slice", "other", array(256, 64), array(dtype=jnp.int32))(lambda x, i: lax.dynamic_slice(x, (i, 0), (16, 64)) * 2.0)
+prog("scatter_add", "other", array(1000, 64), array(128, dtype=jnp.int32), array(128, 64))(
+    lambda t, i, u: t.at[i].add(u)
+)
+prog("embedding_grad", "other", array(500, 32), array(64, dtype=jnp.int32))(
+    jax.grad(lambda t, i: (t[i] ** 2).sum())
+)
+prog("dynamic_slice", "other", array(256, 64), array(dtype=jnp.int32))(
+    lambda x, i: lax.dynamic_slice(x, (i, 0), (16, 64)) * 2.0
+)
 prog("dynamic_update", "other", array(256, 64), array(16, 64), array(dtype=jnp.int32))(
     lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 0))
 )
-prog("slice_concat", "other", array(64, 64), array(64, 64))(lambda a, b: jnp.concatenate([a[:32], b[16:]], 0) + 1)
+prog("slice_concat", "other", array(64, 64), array(64, 64))(
+    lambda a, b: jnp.concatenate([a[:32], b[16:]], 0) + 1
+)
 prog("pad_reverse", "other", array(64, 64))(lambda x: jnp.flip(jnp.pad(x, ((1, 2), (3, 4)))))
 prog("transpose", "other", array(64, 128, 32))(lambda x: x.transpose(2, 0, 1) * 1.5)
 prog("sort", "other", array(64, 256))(lambda x: jnp.sort(x, -1))
@@ -199,17 +232,25 @@ prog("rfft2", "other", array(8, 64, 64))(jnp.fft.rfft2)
 prog("irfft", "other", array(8, 129, dtype=jnp.complex64))(lambda x: jnp.fft.irfft(x, 256))
 prog("random_normal", "other", array(2, dtype=jnp.uint32))(lambda k: jax.random.normal(k, (64, 64)))
 prog("random_bits", "other", array(2, dtype=jnp.uint32))(lambda k: jax.random.bits(k, (256,)))
-prog("cond", "other", array(64, 64), array(dtype=jnp.bool_))(lambda x, p: lax.cond(p, lambda y: jnp.sin(y) @ y, lambda y: y * 2, x))
+prog("cond", "other", array(64, 64), array(dtype=jnp.bool_))(
+    lambda x, p: lax.cond(p, lambda y: jnp.sin(y) @ y, lambda y: y * 2, x)
+)
 prog("while_known", "matmul", array(64, 64))(lambda x: lax.fori_loop(0, 10, lambda i, y: y @ x, x))
 prog("scan_rnn", "matmul", array(32, 64), array(64, 64), array(16, 32, 64))(
     lambda h, w, xs: lax.scan(lambda c, x: (jnp.tanh(c @ w + x), c.sum()), h, xs)
 )
-prog("while_unknown", "other", array(64, 64))(lambda x: lax.while_loop(lambda y: y.sum() > 1.0, lambda y: y * 0.5, x))
-prog("triangular_solve", "other", array(32, 32), array(32, 16))(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True))
+prog("while_unknown", "other", array(64, 64))(
+    lambda x: lax.while_loop(lambda y: y.sum() > 1.0, lambda y: y * 0.5, x)
+)
+prog("triangular_solve", "other", array(32, 32), array(32, 16))(
+    lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+)
 prog("cholesky", "other", array(4, 32, 32))(jnp.linalg.cholesky)
 prog("int4", "other", array(128, 128, dtype=jnp.int4))(lambda a: a.astype(jnp.float32) * 2)
 prog("fp8", "other", array(128, 128, dtype=jnp.float8_e4m3fn))(lambda a: a.astype(jnp.float32) + 1)
-prog("select_clamp", "other", array(128, 128), array(128, 128))(lambda a, b: jnp.where(a > b, jnp.clip(a, 0, 1), b))
+prog("select_clamp", "other", array(128, 128), array(128, 128))(
+    lambda a, b: jnp.where(a > b, jnp.clip(a, 0, 1), b)
+)
 prog("adam", "other", array(256, 256), array(256, 256), array(256, 256), array(256, 256))(
     lambda p, g, m, v: (
         p - 1e-3 * (0.9 * m + 0.1 * g) / (jnp.sqrt(0.99 * v + 0.01 * g * g) + 1e-8),
@@ -217,7 +258,9 @@ prog("adam", "other", array(256, 256), array(256, 256), array(256, 256), array(2
         0.99 * v + 0.01 * g * g,
     )
 )
-prog("batch_norm", "other", array(16, 8, 8, 32))(lambda x: (x - x.mean((0, 1, 2))) / jnp.sqrt(x.var((0, 1, 2)) + 1e-5))
+prog("batch_norm", "other", array(16, 8, 8, 32))(
+    lambda x: (x - x.mean((0, 1, 2))) / jnp.sqrt(x.var((0, 1, 2)) + 1e-5)
+)
 prog("cross_entropy", "other", array(64, 1000), array(64, dtype=jnp.int32))(
     lambda x, y: -jnp.take_along_axis(jax.nn.log_softmax(x), y[:, None], 1).mean()
 )

@@ -1,6 +1,8 @@
-"""Captures small tf.data pipelines on the CPU, each with one planted slow stage, and pipelines before and after a real change.
+"""Captures small tf.data pipelines on the CPU, each with one planted slow stage, and pipelines before and
+after a real change.
 
-Needs TensorFlow (2.21 was used). Run it from a folder that says nothing of the machine, as paths of Python get into profiles:
+Needs TensorFlow (2.21 was used). Run it from a folder that says nothing of the machine, as paths of Python
+get into profiles:
 
     cd /tmp/pipelines && python capture_pipelines.py
 
@@ -94,7 +96,9 @@ ANY_MAP = r"(Map|ParallelMapV2|MapAndBatch)"
 
 
 def planted_with(slow, tag):
-    """Pipelines with a slow function in each place: name, the stage's long name as a pattern, the pipeline."""
+    """Pipelines with a slow function in each place: name, the stage's long name as a pattern, the
+    pipeline.
+    """
 
     def from_slow(i):
         return DATA.range(i, i + 4).map(slow)
@@ -105,17 +109,29 @@ def planted_with(slow, tag):
     yield f"map_batch_prefetch_{tag}", f"::{ANY_MAP}{tail}", numbers().map(slow).batch(3).prefetch(2)
     yield f"map_shuffle_{tag}", f"::Shuffle::{ANY_MAP}{tail}", numbers().map(slow).shuffle(8).batch(2)
     yield f"shuffle_map_{tag}", f"::{ANY_MAP}{tail}", numbers().shuffle(100).map(slow).batch(3)
-    yield f"first_of_maps_{tag}", f"::{ANY_MAP}::{ANY_MAP}::{ANY_MAP}{tail}", numbers().map(slow).map(plus).map(plus).batch(2).prefetch(1)
+    yield (
+        f"first_of_maps_{tag}",
+        f"::{ANY_MAP}::{ANY_MAP}::{ANY_MAP}{tail}",
+        numbers().map(slow).map(plus).map(plus).batch(2).prefetch(1),
+    )
     yield (
         f"second_of_maps_{tag}",
         f"{root}::(Prefetch::)?{ANY_MAP}::{ANY_MAP}{tail}",
         numbers().map(plus).map(slow).map(plus).batch(3).prefetch(1),
     )
-    yield f"third_of_maps_{tag}", f"{root}::(Prefetch::)?{ANY_MAP}{tail}", numbers().map(plus).map(plus).map(slow).batch(3).prefetch(1)
+    yield (
+        f"third_of_maps_{tag}",
+        f"{root}::(Prefetch::)?{ANY_MAP}{tail}",
+        numbers().map(plus).map(plus).map(slow).batch(3).prefetch(1),
+    )
     yield f"batch_map_{tag}", f"{root}::(Prefetch::)?{ANY_MAP}{tail}", numbers().batch(8).map(slow)
     yield f"batch_map_prefetch_{tag}", f"::{ANY_MAP}{tail}", numbers().batch(8).map(slow).prefetch(2)
     yield f"flat_map_inner_{tag}", f"::FlatMap::{ANY_MAP}{tail}", numbers().flat_map(from_slow).batch(3)
-    yield f"flat_map_input_{tag}", f"::FlatMap::{ANY_MAP}{tail}", numbers().map(slow).flat_map(lambda i: DATA.range(2)).batch(4)
+    yield (
+        f"flat_map_input_{tag}",
+        f"::FlatMap::{ANY_MAP}{tail}",
+        numbers().map(slow).flat_map(lambda i: DATA.range(2)).batch(4),
+    )
     yield (
         f"interleave_inner_{tag}",
         f"::InterleaveV\\d?::{ANY_MAP}{tail}|::Interleave\\w*::{ANY_MAP}{tail}",
@@ -149,7 +165,11 @@ def planted_in_branches(slow, tag):
         f"::Zip\\[0\\]::{ANY_MAP}{tail}",
         DATA.zip(numbers().map(slow), numbers().map(plus)).map(lambda a, b: a + b).batch(3),
     )
-    yield f"zip_second_{tag}", f"::Zip\\[1\\]::{ANY_MAP}{tail}", DATA.zip(numbers().map(plus), numbers().map(slow)).batch(3).prefetch(1)
+    yield (
+        f"zip_second_{tag}",
+        f"::Zip\\[1\\]::{ANY_MAP}{tail}",
+        DATA.zip(numbers().map(plus), numbers().map(slow)).batch(3).prefetch(1),
+    )
     yield f"cache_map_{tag}", f"::{ANY_MAP}{tail}", DATA.range(64).map(plus).cache().map(slow).batch(3)
     yield (
         f"map_cache_{tag}",
@@ -157,18 +177,34 @@ def planted_in_branches(slow, tag):
         numbers().take(500).map(slow).cache().batch(3),
     )
     yield f"prefetch_map_{tag}", f"::{ANY_MAP}{tail}", numbers().map(plus).prefetch(4).map(slow).batch(3)
-    yield f"map_prefetch_map_{tag}", f"::Prefetch::{ANY_MAP}{tail}", numbers().map(slow).prefetch(2).map(plus).batch(3)
+    yield (
+        f"map_prefetch_map_{tag}",
+        f"::Prefetch::{ANY_MAP}{tail}",
+        numbers().map(slow).prefetch(2).map(plus).batch(3),
+    )
     yield f"filter_{tag}", f"::Filter{tail}|::ParallelFilter{tail}", numbers().filter(always).batch(3)
     yield f"scan_{tag}", f"::Scan{tail}", numbers().scan(tf.constant(0, tf.int64), scanned).batch(3)
-    yield f"repeat_{tag}", f"::\\w*Repeat\\w*::{ANY_MAP}{tail}", DATA.range(8).map(slow).repeat().batch(3).prefetch(2)
+    yield (
+        f"repeat_{tag}",
+        f"::\\w*Repeat\\w*::{ANY_MAP}{tail}",
+        DATA.range(8).map(slow).repeat().batch(3).prefetch(2),
+    )
     yield f"take_skip_{tag}", f"::{ANY_MAP}{tail}", numbers().map(slow).skip(1).take(500).batch(3)
     yield (
         f"sample_{tag}",
         f"::DirectedInterleave\\[1\\]::{ANY_MAP}{tail}",
         DATA.sample_from_datasets([numbers().map(plus), numbers().map(slow)], [0.5, 0.5], seed=3).batch(6),
     )
-    yield f"parallel_map_{tag}", f"::{ANY_MAP}{tail}", numbers().map(slow, num_parallel_calls=2).batch(8).prefetch(1)
-    yield f"autotuned_map_{tag}", f"::{ANY_MAP}{tail}", numbers().map(slow, num_parallel_calls=tf.data.AUTOTUNE).batch(8)
+    yield (
+        f"parallel_map_{tag}",
+        f"::{ANY_MAP}{tail}",
+        numbers().map(slow, num_parallel_calls=2).batch(8).prefetch(1),
+    )
+    yield (
+        f"autotuned_map_{tag}",
+        f"::{ANY_MAP}{tail}",
+        numbers().map(slow, num_parallel_calls=tf.data.AUTOTUNE).batch(8),
+    )
 
 
 def planted_elsewhere():
@@ -182,10 +218,25 @@ def planted_elsewhere():
 
     generated = DATA.from_generator(generate, output_signature=tf.TensorSpec([], tf.int64))
     yield "generator", "generator", r"::FlatMap::Generator$|::Generator$", generated.batch(3)
-    yield "generator_prefetch", "generator", r"::FlatMap::Generator$|::Generator$", generated.batch(3).prefetch(2)
-    yield "generator_zip", "generator", r"::Zip\[1\](::FlatMap)?::Generator$", DATA.zip(numbers(), generated).batch(3)
+    yield (
+        "generator_prefetch",
+        "generator",
+        r"::FlatMap::Generator$|::Generator$",
+        generated.batch(3).prefetch(2),
+    )
+    yield (
+        "generator_zip",
+        "generator",
+        r"::Zip\[1\](::FlatMap)?::Generator$",
+        DATA.zip(numbers(), generated).batch(3),
+    )
     yield "batch_copy", "copying", r"::BatchV2$", DATA.from_tensors(big).repeat().batch(16)
-    yield "batch_copy_prefetch", "copying", r"::BatchV2$", DATA.from_tensors(big).repeat().batch(16).prefetch(1)
+    yield (
+        "batch_copy_prefetch",
+        "copying",
+        r"::BatchV2$",
+        DATA.from_tensors(big).repeat().batch(16).prefetch(1),
+    )
     yield "tfrecord", "file", r"::TFRecord$", records().repeat().map(length).batch(2)
     yield "tfrecord_prefetch", "file", r"::TFRecord$", records().repeat().map(length).batch(2).prefetch(1)
     yield "tfrecord_plain", "file", r"::TFRecord$", records().repeat().map(length)
@@ -201,15 +252,27 @@ def planted_elsewhere():
         r"::\w*Interleave\w*(::FlatMap)?::TFRecord$",
         DATA.range(1000).interleave(lambda i: records(), cycle_length=2).map(length).batch(2),
     )
-    yield "tfrecord_zip", "file", r"::Zip\[0\](::\w+)*::TFRecord$", DATA.zip(records().repeat().map(length), numbers()).batch(2)
-    yield "tfrecord_shuffle", "file", r"::TFRecord$", records().repeat().map(length).shuffle(4).batch(2).prefetch(1)
+    yield (
+        "tfrecord_zip",
+        "file",
+        r"::Zip\[0\](::\w+)*::TFRecord$",
+        DATA.zip(records().repeat().map(length), numbers()).batch(2),
+    )
+    yield (
+        "tfrecord_shuffle",
+        "file",
+        r"::TFRecord$",
+        records().repeat().map(length).shuffle(4).batch(2).prefetch(1),
+    )
     yield "text_lines", "file", r"::TextLine$", lines().repeat().map(length).batch(2)
     yield "text_lines_prefetch", "file", r"::TextLine$", lines().repeat().map(length).batch(2).prefetch(2)
     yield "fixed_length", "file", r"::FixedLengthRecord\w*$", blocks().repeat().map(length).batch(2)
 
 
 def pooled(dataset, size, is_plain):
-    """With a thread pool of its own of that size; plain: without what tf.data puts in by itself, such as a prefetch at the end."""
+    """With a thread pool of its own of that size; plain: without what tf.data puts in by itself, such as a
+    prefetch at the end.
+    """
     options = tf.data.Options()
     options.threading.private_threadpool_size = size
     if is_plain:
@@ -219,7 +282,9 @@ def pooled(dataset, size, is_plain):
 
 
 def changes():
-    """Pipelines before and after a change: name, change, size of the pool, the consumer's own milliseconds, before, after."""
+    """Pipelines before and after a change: name, change, size of the pool, the consumer's own milliseconds,
+    before, after.
+    """
 
     def mapped(ms, batch, n=None):
         return numbers().map(sleep(ms), num_parallel_calls=n).batch(batch)
@@ -253,10 +318,24 @@ def changes():
     yield "parallel_more", "parallel", 8, 0, mapped(6, 16, 2), mapped(6, 16, 8)
     yield "prefetch_hidden", "prefetch", 2, 25, mapped(4, 4), mapped(4, 4).prefetch(2)
     yield "prefetch_bound", "prefetch", 2, 9, mapped(5, 4), mapped(5, 4).prefetch(2)
-    yield "prefetch_batch_map", "prefetch", 2, 8, numbers().batch(4).map(sleep(12)), numbers().batch(4).map(sleep(12)).prefetch(2)
+    yield (
+        "prefetch_batch_map",
+        "prefetch",
+        2,
+        8,
+        numbers().batch(4).map(sleep(12)),
+        numbers().batch(4).map(sleep(12)).prefetch(2),
+    )
     yield "both", "parallel_prefetch", 4, 10, mapped(4, 8), mapped(4, 8, 4).prefetch(2)
     yield "both_bound", "parallel_prefetch", 2, 6, mapped(5, 8), mapped(5, 8, 2).prefetch(2)
-    yield "remove_first", "remove", 2, 3, numbers().map(sleep(5)).map(sleep(2)).batch(4), numbers().map(plus).map(sleep(2)).batch(4)
+    yield (
+        "remove_first",
+        "remove",
+        2,
+        3,
+        numbers().map(sleep(5)).map(sleep(2)).batch(4),
+        numbers().map(plus).map(sleep(2)).batch(4),
+    )
     yield "remove_after_prefetch", "remove", 4, 2, two_chained(sleep(5)), two_chained(None)
     yield "remove_only", "remove", 2, 8, mapped(5, 4), numbers().map(plus).batch(4)
 
@@ -285,7 +364,9 @@ def capture(name, dataset, consumer_ms=0):
     iterator = iter(dataset)
     loop(iterator, WARM_UP, consumer_ms)
     shutil.rmtree("profile", ignore_errors=True)
-    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
+    options = tf.profiler.experimental.ProfilerOptions(
+        host_tracer_level=2, python_tracer_level=0, device_tracer_level=0
+    )
     tf.profiler.experimental.start("profile", options)
     loop(iterator, STEPS, consumer_ms)
     tf.profiler.experimental.stop()
@@ -320,7 +401,9 @@ def main():
             before, after = pooled(before, pool, is_plain), pooled(after, pool, is_plain)
             capture(name, before, consumer_ms)
             case = {"name": name, "change": change, "pool": pool, "consumer_ms": consumer_ms}
-            index["what_if"].append(case | {"before": measure(before, consumer_ms), "after": measure(after, consumer_ms)})
+            index["what_if"].append(
+                case | {"before": measure(before, consumer_ms), "after": measure(after, consumer_ms)}
+            )
     with open("index.json", "w") as file:
         json.dump(index, file, indent=1)
 

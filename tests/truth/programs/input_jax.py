@@ -1,7 +1,7 @@
 """JAX loops that wait for data in ways of their own: `python input_jax.py OUT LOADER PYTHON_TRACER_LEVEL`.
 
-Each is 12 annotated steps of one jitted function. The program writes what it measured itself: the steps' starts and ends, and how
-long each waited for its data.
+Each is 12 annotated steps of one jitted function. The program writes what it measured itself: the steps'
+starts and ends, and how long each waited for its data.
 """
 
 import json
@@ -90,7 +90,12 @@ class Loop:
 
     def __init__(self, loader):
         self.loader, self.wait_s = loader, []
-        kinds = {"generator": sleepy_batches, "before": sleepy_batches, "queue": lambda: iter(Reader()), "tfdata": slow_pipeline}
+        kinds = {
+            "generator": sleepy_batches,
+            "before": sleepy_batches,
+            "queue": lambda: iter(Reader()),
+            "tfdata": slow_pipeline,
+        }
         self.batches = kinds.get(loader, ready_batches)()
         self.weights = jnp.ones((SIZE, SIZE))
 

@@ -1,7 +1,8 @@
-"""TensorFlow loops with a slow or a ready input: `python input_tf.py OUT LOOP INPUT`, INPUT one of slow, ready.
+"""TensorFlow loops with a slow or a ready input: `python input_tf.py OUT LOOP INPUT`, INPUT one of slow,
+ready.
 
-The pipeline's map sleeps 20 ms an element (slow) or not at all; `shuffle` fills a buffer of 16 such elements before its first. The
-program writes the starts and ends of its steps, and how long each asked for its batch.
+The pipeline's map sleeps 20 ms an element (slow) or not at all; `shuffle` fills a buffer of 16 such elements
+before its first. The program writes the starts and ends of its steps, and how long each asked for its batch.
 """
 
 import json
@@ -62,13 +63,24 @@ def all_steps(data):
 
 
 def keras_model(per_call):
-    model = tf.keras.Sequential([tf.keras.Input((64,)), tf.keras.layers.Dense(2048), tf.keras.layers.Dense(2048), tf.keras.layers.Dense(1)])
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((64,)),
+            tf.keras.layers.Dense(2048),
+            tf.keras.layers.Dense(2048),
+            tf.keras.layers.Dense(1),
+        ]
+    )
     model.compile("sgd", "mse", steps_per_execution=per_call)
     return model
 
 
 def keras_data(slow):
-    data = tf.data.Dataset.from_tensors((tf.ones((64, 64)), tf.ones((64, 1)))).repeat().with_options(as_written())
+    data = (
+        tf.data.Dataset.from_tensors((tf.ones((64, 64)), tf.ones((64, 1))))
+        .repeat()
+        .with_options(as_written())
+    )
 
     def sleep(x, y):
         return tf.numpy_function(lambda z: (time.sleep(SLEEP_S), z)[1], [x], tf.float32), y

@@ -1,6 +1,8 @@
-"""One JAX program on the CPU, profiled: `python jax_cpu.py OUT PROGRAM PYTHON_TRACING`. Writes what it measured itself to OUT/truth.json.
+"""One JAX program on the CPU, profiled: `python jax_cpu.py OUT PROGRAM PYTHON_TRACING`. Writes what it
+measured itself to OUT/truth.json.
 
-Truth: wall time of each step (`perf_counter`), FLOPs and bytes of one execution (`cost_analysis()`), memory (`memory_analysis()`).
+Truth: wall time of each step (`perf_counter`), FLOPs and bytes of one execution (`cost_analysis()`), memory
+(`memory_analysis()`).
 """
 
 import json
@@ -27,7 +29,10 @@ def matmul():
 
 def dot():
     """A dot beside which nothing runs, which XLA leaves to Eigen (an operand is transposed)."""
-    return lambda a, b: lax.dot_general(a, b, (((0,), (1,)), ((), ()))), (random(1024, 1024), random(1024, 1024))
+    return lambda a, b: lax.dot_general(a, b, (((0,), (1,)), ((), ()))), (
+        random(1024, 1024),
+        random(1024, 1024),
+    )
 
 
 def conv():
@@ -36,7 +41,9 @@ def conv():
 
     def f(x, w):
         y = jnp.tanh(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=dims))
-        return lax.conv_general_dilated(y, w, (1, 1), "SAME", dimension_numbers=dims).transpose(1, 0, 2, 3) + 1
+        return (
+            lax.conv_general_dilated(y, w, (1, 1), "SAME", dimension_numbers=dims).transpose(1, 0, 2, 3) + 1
+        )
 
     return f, (random(4, 32, 64, 64), random(32, 32, 3, 3))
 
@@ -55,7 +62,9 @@ def scan():
 def loop():
     """A while loop of 23 trips."""
     a = random(256, 256) / 16
-    return lambda a: lax.while_loop(lambda s: s[0] < 23, lambda s: (s[0] + 1, jnp.tanh(s[1] @ a)), (0, a)), (a,)
+    return lambda a: lax.while_loop(lambda s: s[0] < 23, lambda s: (s[0] + 1, jnp.tanh(s[1] @ a)), (0, a)), (
+        a,
+    )
 
 
 def sort():
@@ -81,7 +90,9 @@ def psum():
     """The same on all CPU devices together, with a sum over them."""
     n = len(jax.devices())
     mesh = jax.make_mesh((n,), ("d",))
-    f = jax.shard_map(lambda x: lax.psum(x.T @ x, "d"), mesh=mesh, in_specs=PartitionSpec("d"), out_specs=PartitionSpec())
+    f = jax.shard_map(
+        lambda x: lax.psum(x.T @ x, "d"), mesh=mesh, in_specs=PartitionSpec("d"), out_specs=PartitionSpec()
+    )
     return f, (jax.device_put(random(n * 512, 512), NamedSharding(mesh, PartitionSpec("d"))),)
 
 
@@ -102,7 +113,9 @@ def main(out, program, python_tracing):
             begin = time.perf_counter()
             jax.block_until_ready(compiled(*args))
             wall.append(time.perf_counter() - begin)
-        if program == "mixed":  # the same dot by itself, at a time when the machine is as busy with other things
+        if (
+            program == "mixed"
+        ):  # the same dot by itself, at a time when the machine is as busy with other things
             begin = time.perf_counter()
             jax.block_until_ready(single(*operands))
             dot_wall.append(time.perf_counter() - begin)

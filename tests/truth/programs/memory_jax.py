@@ -1,4 +1,6 @@
-"""Programs whose memory XLA states: `python memory_jax.py OUT`. Of three one may write its result into its parameter's memory."""
+"""Programs whose memory XLA states: `python memory_jax.py OUT`. Of three one may write its result into its
+parameter's memory.
+"""
 
 import json
 import sys
@@ -28,7 +30,11 @@ def busy(x):
 FUNCTIONS = {"plain": jax.jit(plain), "donating": jax.jit(donating, donate_argnums=0), "busy": jax.jit(busy)}
 facts = {}
 for name, function in FUNCTIONS.items():
-    stated = function.lower(jax.ShapeDtypeStruct((SIDES[name], SIDES[name]), jnp.float32)).compile().memory_analysis()
+    stated = (
+        function.lower(jax.ShapeDtypeStruct((SIDES[name], SIDES[name]), jnp.float32))
+        .compile()
+        .memory_analysis()
+    )
     facts[name] = {
         "parameters": stated.argument_size_in_bytes,
         "results": stated.output_size_in_bytes,

@@ -1,9 +1,10 @@
 """TensorFlow on a CPU, operations of known number: `python ops_tf.py OUT function|eager`.
 
-Three operations that differ, each alone in its loop, so that what the loop takes is what the operation takes: products, each in a
-`tf.function` of its own, or operations of three types that Python runs one by one (eagerly). Each loop takes several times as long as
-another, whatever else the machine does. The program writes the times of its loops, which end when the result is there, and those of
-their fastest calls, which the machine's other work made no longer.
+Three operations that differ, each alone in its loop, so that what the loop takes is what the operation takes:
+products, each in a `tf.function` of its own, or operations of three types that Python runs one by one
+(eagerly). Each loop takes several times as long as another, whatever else the machine does. The program
+writes the times of its loops, which end when the result is there, and those of their fastest calls, which the
+machine's other work made no longer.
 """
 
 import itertools
@@ -20,7 +21,11 @@ out, mode = sys.argv[1:]
 def products():
     """Name → (what runs it once and waits, how often)."""
     made = {}
-    for name, (m, k, n, times) in {"small": (400, 500, 600, 20), "wide": (500, 1200, 1400, 12), "large": (1600, 1600, 1800, 8)}.items():
+    for name, (m, k, n, times) in {
+        "small": (400, 500, 600, 20),
+        "wide": (500, 1200, 1400, 12),
+        "large": (1600, 1600, 1800, 8),
+    }.items():
         a, b = tf.random.normal((m, k)), tf.random.normal((k, n))
         function = tf.function(lambda a, b, name=name: tf.matmul(a, b, name=name))
         made[name] = (lambda function=function, a=a, b=b: function(a, b).numpy(), times)

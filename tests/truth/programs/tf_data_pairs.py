@@ -2,8 +2,9 @@
 
     python tf_data_pairs.py OUT SEED N [NAME]
 
-Draws N cases from SEED. Of each, steps are timed without the profiler (before, after, before, after) and profiled once (before).
-Profiles lie in `OUT/<case>`; `OUT/truth.json` holds what was planted and measured. NAME runs the one case of that name.
+Draws N cases from SEED. Of each, steps are timed without the profiler (before, after, before, after) and
+profiled once (before). Profiles lie in `OUT/<case>`; `OUT/truth.json` holds what was planted and measured.
+NAME runs the one case of that name.
 """
 
 import glob
@@ -39,14 +40,20 @@ def sleeping(costs_ms):
 
 
 def computing(costs_ms):
-    """Multiplies matrices for about that long on one processor; the element decides how often, so that nothing is folded."""
+    """Multiplies matrices for about that long on one processor; the element decides how often, so that
+    nothing is folded.
+    """
     size = 256
 
     def apply(x):
         first = tf.reshape(x, [-1])[0]
-        times = tf.gather(tf.constant([max(1, round(ms / UNIT_MS)) for ms in costs_ms]), first % len(costs_ms))
+        times = tf.gather(
+            tf.constant([max(1, round(ms / UNIT_MS)) for ms in costs_ms]), first % len(costs_ms)
+        )
         a = tf.fill([size, size], tf.cast(first % 7, tf.float32) * 1e-3)
-        b = tf.while_loop(lambda i, _a: i < times, lambda i, a: (i + 1, tf.linalg.matmul(a, a) * 1e-3), [0, a])[1]
+        b = tf.while_loop(
+            lambda i, _a: i < times, lambda i, a: (i + 1, tf.linalg.matmul(a, a) * 1e-3), [0, a]
+        )[1]
         return x + tf.cast(b[0, 0] * 0.0, x.dtype)
 
     return apply
@@ -76,7 +83,9 @@ class Case:
             n = rng.choice((3, 4, 6, 9))
             self.costs = [round(self.cost_ms * rng.choice((0.3, 0.5, 1, 1, 3, 6)), 2) for _ in range(n)]
         elif rng.random() < 0.3:
-            self.costs = [round(self.cost_ms * rng.uniform(0.6, 1.4), 2) for _ in range(rng.choice((5, 7, 11)))]
+            self.costs = [
+                round(self.cost_ms * rng.uniform(0.6, 1.4), 2) for _ in range(rng.choice((5, 7, 11)))
+            ]
         parallel_now = rng.choice((None, None, 2)) if self.pool > 2 else None
         self.lanes = parallel_now if self.shape != "uneven" else rng.choice((2, min(4, self.pool)))
         if self.shape == "uneven" and self.change == "parallel" and self.lanes == self.pool:
@@ -102,7 +111,9 @@ class Case:
         """The pipeline, with the change or without."""
         lanes = self.pool if change.startswith("parallel") else self.lanes
         function = plus if change == "remove" else self.slow()
-        fits = max(self.batch * 2, int(FILLS_S * 1e3 / (sum(self.costs) / len(self.costs)) / self.batch) * self.batch)
+        fits = max(
+            self.batch * 2, int(FILLS_S * 1e3 / (sum(self.costs) / len(self.costs)) / self.batch) * self.batch
+        )
         found = self.build(function, lanes, self.batch, fits if change == "cache" else 0)
         if self.is_ahead or change.endswith("prefetch"):
             found = found.prefetch(2)
@@ -137,11 +148,17 @@ def shuffled(function, lanes, batch, _fits):
 
 
 def flat(function, lanes, batch, _fits):
-    return numbers().flat_map(lambda i: DATA.range(i, i + 64).map(function, num_parallel_calls=lanes)).batch(batch)
+    return (
+        numbers()
+        .flat_map(lambda i: DATA.range(i, i + 64).map(function, num_parallel_calls=lanes))
+        .batch(batch)
+    )
 
 
 def zipped(function, lanes, batch, _fits):
-    return DATA.zip(numbers().map(function, num_parallel_calls=lanes), numbers().map(sleeping([0.6]))).batch(batch)
+    return DATA.zip(numbers().map(function, num_parallel_calls=lanes), numbers().map(sleeping([0.6]))).batch(
+        batch
+    )
 
 
 def woven(function, lanes, batch, _fits):
@@ -149,7 +166,11 @@ def woven(function, lanes, batch, _fits):
 
 
 def woven_parallel(function, _lanes, batch, _fits):
-    return numbers().interleave(lambda i: DATA.range(i, i + 32).map(function), cycle_length=2, num_parallel_calls=2).batch(batch)
+    return (
+        numbers()
+        .interleave(lambda i: DATA.range(i, i + 32).map(function), cycle_length=2, num_parallel_calls=2)
+        .batch(batch)
+    )
 
 
 def filtered(function, _lanes, batch, _fits):
@@ -176,7 +197,12 @@ _CHANGES = ("parallel", "prefetch", "parallel_prefetch", "remove", "cache")
 # Weight, the slow stage's long name, changes, builder.
 SHAPES = {
     "map": (4, f"::{ANY_MAP}$", _CHANGES, lambda f, n, b, fits: source(f, n, fits).batch(b)),
-    "uneven": (3, f"::{ANY_MAP}$", ("parallel", "remove", "cache"), lambda f, n, b, fits: source(f, n, fits).batch(b)),
+    "uneven": (
+        3,
+        f"::{ANY_MAP}$",
+        ("parallel", "remove", "cache"),
+        lambda f, n, b, fits: source(f, n, fits).batch(b),
+    ),
     "two_maps": (3, f"::{ANY_MAP}::{ANY_MAP}$", ("parallel", "parallel_prefetch", "remove"), two_maps),
     "batch_map": (2, f"::{ANY_MAP}$", ("parallel", "prefetch", "parallel_prefetch", "remove"), batch_map),
     "shuffled": (2, f"::{ANY_MAP}$", ("parallel", "prefetch", "parallel_prefetch", "remove"), shuffled),
@@ -187,7 +213,7 @@ SHAPES = {
     "filtered": (2, r"::(Parallel)?Filter$", ("prefetch",), filtered),
     "generator": (1, r"::Generator$", ("prefetch",), generated),
     "half_ahead": (2, f"::Prefetch::{ANY_MAP}$", ("parallel", "remove", "cache"), half_ahead),
-}  # fmt: skip
+}
 
 
 def multiplier():
@@ -197,7 +223,10 @@ def multiplier():
     @tf.function
     def step(x, n):
         total = tf.reduce_sum(tf.cast(x, tf.float32)) * 0.0
-        return total + tf.while_loop(lambda i, _: i < n, lambda i, b: (i + 1, tf.linalg.matmul(a, b)), [0, a])[1][0, 0]
+        return (
+            total
+            + tf.while_loop(lambda i, _: i < n, lambda i, b: (i + 1, tf.linalg.matmul(a, b)), [0, a])[1][0, 0]
+        )
 
     x = tf.zeros([2], tf.int64)
     step(x, tf.constant(2))
@@ -212,7 +241,9 @@ def unit_ms():
 
     @tf.function
     def run(n):
-        return tf.while_loop(lambda i, _a: i < n, lambda i, b: (i + 1, tf.linalg.matmul(b, b) * 1e-3), [0, a])[1][0, 0]
+        return tf.while_loop(
+            lambda i, _a: i < n, lambda i, b: (i + 1, tf.linalg.matmul(b, b) * 1e-3), [0, a]
+        )[1][0, 0]
 
     run(tf.constant(2))
     start = time.perf_counter()
@@ -267,7 +298,9 @@ def measured(case, change):
 def profiled(case, out):
     iterator = iter(case.dataset())
     loop(case, iterator, WARM_UP_S)
-    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=int(case.has_python), device_tracer_level=0)
+    options = tf.profiler.experimental.ProfilerOptions(
+        host_tracer_level=2, python_tracer_level=int(case.has_python), device_tracer_level=0
+    )
     tf.profiler.experimental.start(out, options)
     found = loop(case, iterator, PHASE_S)
     tf.profiler.experimental.stop()
@@ -287,9 +320,31 @@ def run(case, out):
     if case.change != "none":
         after.append(measured(case, case.change))
     assert glob.glob(f"{out}/{case.name}/**/*.xplane.pb", recursive=True)
-    keys = ("name", "shape", "change", "stage", "pool", "batch", "costs", "lanes", "is_ahead", "consumer_ms", "is_plain", "is_autotuned",
-            "is_busy", "is_annotated", "is_computing_consumer", "has_python")  # fmt: skip
-    return {**{key: getattr(case, key) for key in keys}, "bare_ms": BARE_MS, "before": before, "after": after, "profiled": during}
+    keys = (
+        "name",
+        "shape",
+        "change",
+        "stage",
+        "pool",
+        "batch",
+        "costs",
+        "lanes",
+        "is_ahead",
+        "consumer_ms",
+        "is_plain",
+        "is_autotuned",
+        "is_busy",
+        "is_annotated",
+        "is_computing_consumer",
+        "has_python",
+    )
+    return {
+        **{key: getattr(case, key) for key in keys},
+        "bare_ms": BARE_MS,
+        "before": before,
+        "after": after,
+        "profiled": during,
+    }
 
 
 def main():

@@ -19,11 +19,15 @@ def rules() -> tuple[Rule, ...]:
 
 @cache
 def _claims() -> tuple[tuple[re.Pattern[str], Cause, int], ...]:
-    found = [(re.compile(claim.pattern), rule.cause, claim.strength) for rule in rules() for claim in rule.claims]
+    found = [
+        (re.compile(claim.pattern), rule.cause, claim.strength) for rule in rules() for claim in rule.claims
+    ]
     return tuple(sorted(found, key=lambda claim: -claim[2]))
 
 
 @cache
 def claim_of(name: str) -> tuple[Cause, int] | None:
     """The cause that an event's name reveals, and how strongly; None where it reveals none."""
-    return next(((cause, strength) for pattern, cause, strength in _claims() if pattern.fullmatch(name)), None)
+    return next(
+        ((cause, strength) for pattern, cause, strength in _claims() if pattern.fullmatch(name)), None
+    )

@@ -8,27 +8,38 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    fix_for,
+    gain,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
     JAX: Fix(
-        "Write it with `jax.numpy` so that it is compiled with the program, or call it less often; `jax.debug.print` and "
-        "`io_callback` belong into every n-th step.",
+        "Write it with `jax.numpy` so that it is compiled with the program, or call it less often; "
+        "`jax.debug.print` and `io_callback` belong into every n-th step.",
         "def body(x):\n    return jnp.where(x > 0, x, 0.0)      # instead of jax.pure_callback(fn, shape, x)",
     ),
     TENSORFLOW: Fix(
-        "Write it with TensorFlow's operations instead of `tf.py_function`; in Keras move it from `on_train_batch_end` to "
-        "`on_epoch_end`, or do it every n-th batch.",
-        "def on_train_batch_end(self, batch, logs=None):\n    if batch % 100 == 0:\n        self.report(logs)",
+        "Write it with TensorFlow's operations instead of `tf.py_function`; in Keras move it from "
+        "`on_train_batch_end` to `on_epoch_end`, or do it every n-th batch.",
+        "def on_train_batch_end(self, batch, logs=None):\n    if batch % 100 == 0:\n        "
+        "self.report(logs)",
     ),
     PYTORCH: Fix("Remove the hook from the training step, or run it every n-th step."),
     "": Fix("Move it out of the step, or run it every n-th step."),
-}  # fmt: skip
+}
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all callbacks of one function; what no function names joins the function that takes most."""
+    """One finding for all callbacks of one function; what no function names joins the function that takes
+    most.
+    """
     mine = [part for part in evidence.parts if part.cause == Cause.CALLBACKS]
     if not mine:
         return
@@ -36,13 +47,25 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     functions: dict[Culprit, float] = {}
     for part in named:
         functions[part.culprit] = functions.get(part.culprit, 0.0) + part.mean_ps
-    operations = list(dict.fromkeys(part.culprit.name for part in mine if part.culprit.kind != "function" and part.culprit.name))
+    operations = list(
+        dict.fromkeys(
+            part.culprit.name for part in mine if part.culprit.kind != "function" and part.culprit.name
+        )
+    )
     culprit = (
-        max(functions, key=lambda one: functions[one]) if functions else Culprit("operation", operations[0]) if operations else Culprit()
+        max(functions, key=lambda one: functions[one])
+        if functions
+        else Culprit("operation", operations[0])
+        if operations
+        else Culprit()
     )
     time = total(mine)
     what = culprit.title or "a Python function"
-    by = f" (the operation {', '.join(f'`{name}`' for name in operations[:2])})" if functions and operations else ""
+    by = (
+        f" (the operation {', '.join(f'`{name}`' for name in operations[:2])})"
+        if functions and operations
+        else ""
+    )
     fix = fix_for(FIXES, evidence)
     yield Finding(
         Cause.CALLBACKS,
@@ -63,7 +86,10 @@ RULE = Rule(
     Cause.CALLBACKS,
     find,
     (
-        Claim(r"(?:pure|io|debug)_callback[.\w]*|debug_print[.\w]*|xla_(?:ffi_)?(?:partitioned_)?python_\w*callback[.\w]*", 4),
+        Claim(
+            r"(?:pure|io|debug)_callback[.\w]*|debug_print[.\w]*|xla_(?:ffi_)?(?:partitioned_)?python_\w*callback[.\w]*",
+            4,
+        ),
         Claim(r"(?:\S+:)?(?:Eager)?PyFunc(?:Stateless)?(?::\w+)?", 4),
         Claim(r"\$callback\.py:\d+ _(?:wrapped_)?callback|\$script_ops\.py:\d+ (?:__call__|_call|call)", 4),
         Claim(r"\$callback_list\.py:\d+ \w+", 4),

@@ -15,15 +15,15 @@ from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Shard so that less is exchanged, make the batch per device larger, or let XLA overlap collectives with computing "
-        "(`--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs)."
+        "Shard so that less is exchanged, make the batch per device larger, or let XLA overlap collectives "
+        "with computing (`--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs)."
     ),
     PYTORCH: Fix(
-        "Overlap gradients' all-reduce with the backward pass (larger `bucket_cap_mb`, `gradient_as_bucket_view=True`), or exchange less "
-        "often."
+        "Overlap gradients' all-reduce with the backward pass (larger `bucket_cap_mb`, "
+        "`gradient_as_bucket_view=True`), or exchange less often."
     ),
     "": Fix("Exchange less, less often, or while something computes."),
-}  # fmt: skip
+}
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -44,7 +44,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         which = most(evidence.device.collectives)
     yield Finding(
         Cause.COMMUNICATION,
-        f"Each step spends {time_and_share(evidence, time)} in collectives between devices while nothing computes{which}.",
+        f"Each step spends {time_and_share(evidence, time)} in collectives between devices while nothing "
+        f"computes{which}.",
         time,
         evidence.share(time),
         "The devices exchange data, or wait for the last of them to arrive.",

@@ -15,22 +15,29 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 _LAMBDA = "<lambda>"
 FIXES = {
     JAX: Fix(
-        "Keep shapes, dtypes and static arguments the same from step to step, and create the jitted function once, outside of the loop. "
+        "Keep shapes, dtypes and static arguments the same from step to step, and create the jitted function "
+        "once, outside of the loop. "
         "`jax.config.update('jax_explain_cache_misses', True)` logs why each call missed the cache.",
-        "step = jax.jit(step_fn)              # once, before the loop\nfor batch in batches:\n    state = step(state, pad_to(batch, SIZE))",
+        "step = jax.jit(step_fn)              # once, before the loop\nfor batch in batches:\n    state = "
+        "step(state, pad_to(batch, SIZE))",
     ),
     TENSORFLOW: Fix(
-        "Create the `tf.function` once, pass tensors instead of Python numbers, and fix its shapes with `input_signature` "
-        "(or `reduce_retracing=True`).",
-        "@tf.function(reduce_retracing=True)\ndef step(x, rate):                   # rate: a tensor, not a Python number\n    ...\n"
+        "Create the `tf.function` once, pass tensors instead of Python numbers, and fix its shapes with "
+        "`input_signature` (or `reduce_retracing=True`).",
+        "@tf.function(reduce_retracing=True)\ndef step(x, rate):                   # rate: a tensor, not a "
+        "Python number\n    ...\n"
         "step(x, tf.constant(rate))",
     ),
     PYTORCH: Fix(
-        "Mark changing sizes as dynamic, or pad them: `TORCH_LOGS=recompiles` logs why each compilation happened.",
+        "Mark changing sizes as dynamic, or pad them: `TORCH_LOGS=recompiles` logs why each compilation "
+        "happened.",
         "step = torch.compile(step, dynamic=True)",
     ),
-    "": Fix("Keep shapes, dtypes and constants the same from step to step, so that compiled programs are found again."),
-}  # fmt: skip
+    "": Fix(
+        "Keep shapes, dtypes and constants the same from step to step, so that compiled programs are "
+        "found again."
+    ),
+}
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -72,8 +79,14 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
 
 def _reason(evidence: HostEvidence) -> str:
     if evidence.software.framework == TENSORFLOW:
-        return "A tf.function is traced again where an argument's Python value, shape or dtype is new, or where the function itself is."
-    return "A call is compiled again where shapes, dtypes, static arguments or the function itself differ from all calls before."
+        return (
+            "A tf.function is traced again where an argument's Python value, shape or dtype is new, or "
+            "where the function itself is."
+        )
+    return (
+        "A call is compiled again where shapes, dtypes, static arguments or the function itself differ "
+        "from all calls before."
+    )
 
 
 RULE = Rule(
@@ -81,9 +94,14 @@ RULE = Rule(
     find,
     (
         Claim(r"\$(?:compiler|mlir|partial_eval)\.py:\d+ \w+", 3),
-        Claim(r"\$pjit\.py:\d+ (?:_infer_params\w*|_create_pjit_jaxpr|_pjit_lower\w*|_resolve_and_lower|trace_\w+)", 3),
         Claim(
-            r"\$(?:tracing_compilation|func_graph|concrete_function)\.py:\d+ (?:trace_\w+|_maybe_define_\w+|_create_\w+|func_graph_\w+)",
+            r"\$pjit\.py:\d+ "
+            r"(?:_infer_params\w*|_create_pjit_jaxpr|_pjit_lower\w*|_resolve_and_lower|trace_\w+)",
+            3,
+        ),
+        Claim(
+            r"\$(?:tracing_compilation|func_graph|concrete_function)\.py:\d+ "
+            r"(?:trace_\w+|_maybe_define_\w+|_create_\w+|func_graph_\w+)",
             3,
         ),
     ),

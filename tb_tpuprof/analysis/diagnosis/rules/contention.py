@@ -18,12 +18,19 @@ FIXES = {
     )
 }
 _CHEAPER = Fix(
-    "All processors are in use: make the thread's work cheaper, do it less often or elsewhere, or take a host with more processors."
+    "All processors are in use: make the thread's work cheaper, do it less often or elsewhere, or take a "
+    "host with more processors."
 )
 _HELD = "the step's thread waits for the interpreter: up to {} of each step."
 _SLOWED = "takes processor time from the steps: about {} of each step."
-_WHY_HELD = "Python runs one thread at a time: each call of the step waits until the other thread hands over the interpreter."
-_WHY_SLOWED = "The {} threads of the pool that computes have a processor each; another busy thread takes its share of them."
+_WHY_HELD = (
+    "Python runs one thread at a time: each call of the step waits until the other thread hands over the "
+    "interpreter."
+)
+_WHY_SLOWED = (
+    "The {} threads of the pool that computes have a processor each; another busy thread takes its share of "
+    "them."
+)
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -46,7 +53,12 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         gain_ps=gain(evidence, time, 0.6, 1.8) if slowed > held else (0.0, time),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=(Evidence(f"{worst.culprit.title} runs on another thread for {format_fraction(worst.running)} of the steps' time."),),
+        evidence=(
+            Evidence(
+                f"{worst.culprit.title} runs on another thread for {format_fraction(worst.running)} of the "
+                "steps' time."
+            ),
+        ),
         confidence="medium",
     )
 

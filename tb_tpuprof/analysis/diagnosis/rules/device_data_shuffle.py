@@ -21,14 +21,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"Each step spends {time_and_share(evidence, found.time_ps)} on moving data into another layout{most(found)}.",
+        f"Each step spends {time_and_share(evidence, found.time_ps)} on moving data into another "
+        f"layout{most(found)}.",
         found.time_ps,
         evidence.share(found.time_ps),
         "Copies, transposes and reshapes compute nothing.",
         Culprit("operation", found.top) if found.top else Culprit(),
         gain_ps=(0.0, found.time_ps),
-        fix="Keep one layout through the step: avoid transposes and `reshape` between operations, donate buffers that are "
-        "updated, and do not copy slices.",
+        fix="Keep one layout through the step: avoid transposes and `reshape` between operations, donate "
+        "buffers that are updated, and do not copy slices.",
         confidence="medium",
     )
 

@@ -21,13 +21,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"Each step computes {time_and_share(evidence, found.time_ps)} again that it had computed before{most(found)}.",
+        f"Each step computes {time_and_share(evidence, found.time_ps)} again that it had computed "
+        f"before{most(found)}.",
         found.time_ps,
         evidence.share(found.time_ps),
         "The compiler, or `jax.checkpoint`, trades time for memory.",
         Culprit("operation", found.top) if found.top else Culprit(),
         gain_ps=(0.0, found.time_ps),
-        fix="Keep more where memory allows: a laxer `jax.checkpoint` policy, a smaller batch, or parameters spread over more devices.",
+        fix="Keep more where memory allows: a laxer `jax.checkpoint` policy, a smaller batch, or parameters "
+        "spread over more devices.",
         confidence="medium",
     )
 

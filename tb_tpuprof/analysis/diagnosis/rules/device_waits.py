@@ -20,7 +20,9 @@ _PINNED = Fix(
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all of them, under the one that costs most."""
-    mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION and part.klass not in COMPUTES]
+    mine = [
+        part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION and part.klass not in COMPUTES
+    ]
     time = total(mine)
     if evidence.kind == "CPU" or not time:
         return
@@ -29,16 +31,21 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     call = sync.call if sync else longest.call or longest.culprit.name
     culprit = sync.culprit if sync else longest.culprit
     where = f" in {culprit.title}" if culprit.kind == "function" else ""
-    copies = call.endswith("StreamSynchronize") and evidence.time_ps(Cause.TRANSFERS) > 0 and evidence.software.framework == PYTORCH
+    copies = (
+        call.endswith("StreamSynchronize")
+        and evidence.time_ps(Cause.TRANSFERS) > 0
+        and evidence.software.framework == PYTORCH
+    )
     fix = _PINNED if copies else fix_for(FIXES, evidence)
     times = f"{sync.per_step.mean():.3g} times" if sync else "once"
     yield Finding(
         Cause.SYNCHRONIZATION,
-        f"The {evidence.kind} is idle for {time_and_share(evidence, time)} of each step because the host waits in `{call}`{where} and "
-        "launches nothing until it has the result.",
+        f"The {evidence.kind} is idle for {time_and_share(evidence, time)} of each step because the host "
+        f"waits in `{call}`{where} and launches nothing until it has the result.",
         time,
         evidence.share(time),
-        f"The host waits for the {evidence.kind}, then the {evidence.kind} for the host; without the wait both work at the same time.",
+        f"The host waits for the {evidence.kind}, then the {evidence.kind} for the host; without the wait "
+        "both work at the same time.",
         culprit if culprit.kind == "function" else Culprit("call", call),
         gain_ps=(0.5 * time, time),
         fix=fix.text,

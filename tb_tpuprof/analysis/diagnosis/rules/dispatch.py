@@ -1,4 +1,6 @@
-"""Many small programs, kernels or eager operations: the host's part of each call is longer than the device's."""
+"""Many small programs, kernels or eager operations: the host's part of each call is longer than
+the device's.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
     JAX: Fix(
-        "Put the whole step into one `jax.jit`, so that it is one call and its operations are fused; several steps into a `lax.scan`.",
-        "@jax.jit\ndef step(state, batch):\n    ...                              # everything that ran operation by operation",
+        "Put the whole step into one `jax.jit`, so that it is one call and its operations are fused; several "
+        "steps into a `lax.scan`.",
+        "@jax.jit\ndef step(state, batch):\n    ...                              # everything that ran "
+        "operation by operation",
     ),
     TENSORFLOW: Fix(
-        "Put the step into a `tf.function` (in Keras: `compile(run_eagerly=False)`), perhaps with `jit_compile=True`.",
+        "Put the step into a `tf.function` (in Keras: `compile(run_eagerly=False)`), perhaps with "
+        "`jit_compile=True`.",
         "@tf.function(jit_compile=True)\ndef step(x, y):\n    ...",
     ),
     PYTORCH: Fix(
@@ -26,10 +31,14 @@ FIXES = {
         "model = torch.compile(model, mode='reduce-overhead')",
     ),
     "": Fix("Put more work into each call: compile the step as one program."),
-}  # fmt: skip
+}
 
 _COUNTS = 0.1  # of the time
-_GAINS = {PROGRAM: (0.55, 1.0), EAGER: (0.6, 1.1), LAUNCH: (0.55, 1.0)}  # of the time: what the operations compute stays
+_GAINS = {
+    PROGRAM: (0.55, 1.0),
+    EAGER: (0.6, 1.1),
+    LAUNCH: (0.55, 1.0),
+}  # of the time: what the operations compute stays
 _KERAS_GAINS = (0.85, 1.6)  # as a graph its operations are fused and run beside each other
 _KERAS_LOOP = "trainer.py"
 
@@ -46,13 +55,25 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     names = [call.name for call in evidence.calls.of(kind)]
     callers: dict[Culprit, float] = {}
     for part in mine:
-        who = part.caller if part.caller.name else part.culprit if part.culprit.kind == "function" else Culprit()
+        who = (
+            part.caller
+            if part.caller.name
+            else part.culprit
+            if part.culprit.kind == "function"
+            else Culprit()
+        )
         if who.name:
             callers[who] = callers.get(who, 0.0) + part.mean_ps
     culprit = max(callers, key=lambda one: callers[one]) if callers else Culprit("program", names[0])
     is_keras = kind == EAGER and culprit.file == _KERAS_LOOP
     what = {PROGRAM: "compiled programs", EAGER: "operations, eagerly", LAUNCH: "kernels, one by one"}[kind]
-    where = " in Keras's training step" if is_keras else f" in {culprit.title}" if culprit.kind == "function" else ""
+    where = (
+        " in Keras's training step"
+        if is_keras
+        else f" in {culprit.title}"
+        if culprit.kind == "function"
+        else ""
+    )
     fix = fix_for(FIXES, evidence)
     yield Finding(
         Cause.DISPATCH,
@@ -64,7 +85,10 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         gain_ps=gain(evidence, time, *(_KERAS_GAINS if is_keras else _GAINS[kind])),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=(*shown(evidence, mine, "The longest call"), Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}")),
+        evidence=(
+            *shown(evidence, mine, "The longest call"),
+            Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}"),
+        ),
     )
 
 
@@ -74,7 +98,8 @@ def _reason(evidence: HostEvidence, time: float, n: float) -> str:
     if evidence.tiny_ps < _COUNTS * time:
         return f"Each call costs the host {each} on top of the operation itself."
     return (
-        f"Each call takes {each}. The breakdown counts the calls, and the {time_and_share(evidence, evidence.tiny_ps)} that their programs "
+        f"Each call takes {each}. The breakdown counts the calls, and the "
+        f"{time_and_share(evidence, evidence.tiny_ps)} that their programs "
         "compute, as host compute; as a single program they would need little of it."
     )
 

@@ -33,15 +33,16 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     blocks = f"{worst.n_blocks:,} block{'s' * (worst.n_blocks > 1)}"
     yield Finding(
         Cause.COMPUTE,
-        f"The kernel `{worst.name}`{by_op} takes {time_and_share(evidence, worst.time_ps)} of each step on {blocks}: at least "
-        f"{device.n_multiprocessors - worst.n_blocks:,} of the GPU's {device.n_multiprocessors:,} multiprocessors have nothing to do.",
+        f"The kernel `{worst.name}`{by_op} takes {time_and_share(evidence, worst.time_ps)} of each step on "
+        f"{blocks}: at least {device.n_multiprocessors - worst.n_blocks:,} of the GPU's "
+        f"{device.n_multiprocessors:,} multiprocessors have nothing to do.",
         lost,
         evidence.share(lost),
         "A block runs on one multiprocessor: with fewer blocks than these the rest of the GPU is empty.",
         Culprit("operation", worst.op or worst.name),
         gain_ps=(0.0, lost),
-        fix="Give the operation more to do at once (a larger batch, several of them as one), or use an implementation "
-        "that splits it further.",
+        fix="Give the operation more to do at once (a larger batch, several of them as one), or use an "
+        "implementation that splits it further.",
         confidence="medium",
     )
 

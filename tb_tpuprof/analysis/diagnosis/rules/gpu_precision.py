@@ -17,8 +17,12 @@ FIXES = {
         "Compute in bfloat16 (in float16 on GPUs before Ampere).",
         "with torch.autocast('cuda', dtype=torch.bfloat16):\n    loss = loss_of(model(x), y)",
     ),
-    TENSORFLOW: Fix("Compute in bfloat16 or float16.", "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')"),
-    JAX: Fix("Compute in bfloat16, or allow TF32.", "jax.config.update('jax_default_matmul_precision', 'bfloat16')"),
+    TENSORFLOW: Fix(
+        "Compute in bfloat16 or float16.", "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')"
+    ),
+    JAX: Fix(
+        "Compute in bfloat16, or allow TF32.", "jax.config.update('jax_default_matmul_precision', 'bfloat16')"
+    ),
     "": Fix("Compute in bfloat16 or TF32."),
 }
 _LEAST = 0.15  # of the step
@@ -35,8 +39,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     most = _FASTER[1] * time
     yield Finding(
         Cause.COMPUTE,
-        f"Matrix products and convolutions in 32 bits, without tensor cores, take {time_and_share(evidence, time)} of each step"
-        f"{longest(found)}.",
+        "Matrix products and convolutions in 32 bits, without tensor cores, take "
+        f"{time_and_share(evidence, time)} of each step{longest(found)}.",
         most,
         evidence.share(most),
         "Tensor cores multiply 16-bit matrices at many times the rate of 32-bit arithmetic.",

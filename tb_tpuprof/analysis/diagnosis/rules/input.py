@@ -8,14 +8,24 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    by_culprit,
+    fix_for,
+    gain,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Make batches ahead, in a thread or in processes, and move them to the device before they are needed.",
+        "Make batches ahead, in a thread or in processes, and move them to the device before they are "
+        "needed.",
         "def fill(ready, batches):\n    for batch in batches:\n        ready.put(jax.device_put(batch))\n\n"
         "ready = queue.Queue(2)\nthreading.Thread(target=fill, args=(ready, batches), daemon=True).start()\n"
         "batch = ready.get()",
@@ -29,11 +39,14 @@ FIXES = {
         "DataLoader(dataset, batch_size=n, num_workers=8, persistent_workers=True, pin_memory=True)",
     ),
     "": Fix("Make data ahead of the step, in other threads or processes."),
-}  # fmt: skip
+}
 _PRODUCES = 0.02
 _MOST = 0.5
 _REASON = "The data of a step is made after the step asks for it, or more slowly than steps use it."
-_REASON_SLOWED = "The data is there in time, but the thread that makes it takes processors from the computation: all of them are in use."
+_REASON_SLOWED = (
+    "The data is there in time, but the thread that makes it takes processors from the "
+    "computation: all of them are in use."
+)
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -43,7 +56,14 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         return
     time = total(mine)
     culprit = by_culprit(mine)[0][0]
-    producer = next((one for one in evidence.beside if one.hands_over and one.culprit.name and one.running + one.waiting > _PRODUCES), None)
+    producer = next(
+        (
+            one
+            for one in evidence.beside
+            if one.hands_over and one.culprit.name and one.running + one.waiting > _PRODUCES
+        ),
+        None,
+    )
     waits_for_thread = producer is not None and culprit.name in ("get", "__next__", "wait", "acquire", "")
     where = f" in {culprit.title}" if culprit.name and culprit.kind in ("function", "annotation") else ""
     waits_for_stage = max(mine, key=lambda part: part.mean_ps).klass == TimeClass.HOST_WAIT_INPUT
@@ -51,20 +71,30 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         culprit = Culprit("stage", evidence.stage)
         where = f", most of it for the stage `{evidence.stage}` of tf.data"
     if producer and waits_for_thread:
-        culprit, where = producer.culprit, f": the thread that makes it spends its time in {producer.culprit.title}"
+        culprit, where = (
+            producer.culprit,
+            f": the thread that makes it spends its time in {producer.culprit.title}",
+        )
     fix = fix_for(FIXES, evidence)
     slowed = total([part for part in mine if part.klass in COMPUTES])
     text, reason = f"Each step waits {time_and_share(evidence, time)} for data{where}.", _REASON
     if producer and slowed > _MOST * time:
         culprit, reason = producer.culprit, _REASON_SLOWED
-        text = f"Each step loses {time_and_share(evidence, time)} to making data in {culprit.title}, on another thread."
+        text = (
+            f"Each step loses {time_and_share(evidence, time)} to making data in {culprit.title}, on "
+            "another thread."
+        )
     yield Finding(
         Cause.INPUT,
         text,
         time,
         evidence.share(time),
         reason,
-        culprit if culprit.kind in ("function", "annotation", "stage") else Culprit("stage", culprit.name) if culprit.name else Culprit(),
+        culprit
+        if culprit.kind in ("function", "annotation", "stage")
+        else Culprit("stage", culprit.name)
+        if culprit.name
+        else Culprit(),
         gain_ps=_gain(evidence, time),
         fix=fix.text,
         snippet=fix.snippet,
@@ -82,9 +112,13 @@ def _gain(evidence: HostEvidence, time: float) -> tuple[float, float]:
 
 def _producers(evidence: HostEvidence) -> tuple[Evidence, ...]:
     return tuple(
-        Evidence(f"A thread runs {one.culprit.title} for {format_fraction(one.running)} of the time and hands over what it makes.")
-        for one in evidence.beside if one.hands_over and one.culprit.name
-    )[:2]  # fmt: skip
+        Evidence(
+            f"A thread runs {one.culprit.title} for {format_fraction(one.running)} of the time and "
+            "hands over what it makes."
+        )
+        for one in evidence.beside
+        if one.hands_over and one.culprit.name
+    )[:2]
 
 
 RULE = Rule(Cause.INPUT, find)

@@ -1,4 +1,6 @@
-"""GPUs that wait for their host: it prepares and launches kernels more slowly than they run, or does something else instead."""
+"""GPUs that wait for their host: it prepares and launches kernels more slowly than they run, or does
+something else instead.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,20 @@ from tb_tpuprof.units import format_time
 _SLOW_PS = 200_000_000  # per launch: a launch itself takes microseconds
 _PER_STEP = 0.8
 _LOOK = (
-    "Look at the call on the timeline: a first call loads or compiles kernels, memory is allocated once; if it recurs in every step, take "
-    "it out of the step."
+    "Look at the call on the timeline: a first call loads or compiles kernels, memory is allocated once; if "
+    "it recurs in every step, take it out of the step."
 )
 _UPDATES = (
-    "XLA updates its command buffer where arrays lie at other addresses than in the step before: donate the arguments that a step replaces "
-    "(`jax.jit(step, donate_argnums=0)`), and do not wait for each step, so that updating is hidden behind computing."
+    "XLA updates its command buffer where arrays lie at other addresses than in the step before: donate the "
+    "arguments that a step replaces (`jax.jit(step, donate_argnums=0)`), and do not wait for each step, so "
+    "that updating is hidden behind computing."
 )
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all time in which a GPU is idle while the host is in the framework's or the runtime's calls."""
+    """One finding for all time in which a GPU is idle while the host is in the framework's or the runtime's
+    calls.
+    """
     mine = [part for part in evidence.parts if part.cause == Cause.DISPATCH]
     time = total(mine)
     if evidence.kind == "CPU" or not time:
@@ -44,9 +49,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     wait = _wait(evidence, time)
     if many:
         one_by_one = "" if kernels > 2 * launches else ", one by one"
-        text = f"The {evidence.kind} is idle for {amount} of each step while the host launches {launches:,.0f} kernels{one_by_one}{where}."
+        text = (
+            f"The {evidence.kind} is idle for {amount} of each step while the host launches "
+            f"{launches:,.0f} kernels{one_by_one}{where}."
+        )
         if kernels > 2 * launches:
-            text = f"The {evidence.kind} is idle for {amount} of each step while the host makes {launches:,.0f} launches{where}."
+            text = (
+                f"The {evidence.kind} is idle for {amount} of each step while the host makes "
+                f"{launches:,.0f} launches{where}."
+            )
     else:
         doing = f"is in {call}" if call else "prepares its work"
         text = f"The {evidence.kind} is idle for {amount} of each step while the host {doing}{where}."
@@ -61,13 +72,18 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         gain_ps=(0.6 * time, time) if many or wait else (0.0, time),
         fix=fix.text if many or wait else _UPDATES if "command_buffer::update" in call else _LOOK,
         snippet=fix.snippet if many or wait else "",
-        evidence=(*shown(evidence, mine, "The longest call"), *((Evidence(f"Most of it: {call}."),) if call and many else ())),
+        evidence=(
+            *shown(evidence, mine, "The longest call"),
+            *((Evidence(f"Most of it: {call}."),) if call and many else ()),
+        ),
         capture_option="" if culprit.kind == "function" else python_option(evidence),
     )
 
 
 def _wait(evidence: HostEvidence, time: float) -> Sync | None:
-    """The wait in each step without which launching would be hidden: the device computes for longer than the host needs to launch."""
+    """The wait in each step without which launching would be hidden: the device computes for longer than the
+    host needs to launch.
+    """
     sync = evidence.syncs[0] if evidence.syncs else None
     if sync is None or not len(sync.per_step) or sync.per_step.mean() < _PER_STEP:
         return None
@@ -78,12 +94,18 @@ def _reason(evidence: HostEvidence, time: float, launches: float, many: bool, wa
     computes = format_time(evidence.time_ps(Cause.COMPUTE))
     if wait:
         return (
-            f"`{wait.call}` waits for the {evidence.kind} in each step, so the host cannot launch ahead of it: else launching would be "
-            f"hidden behind {computes} of computing."
+            f"`{wait.call}` waits for the {evidence.kind} in each step, so the host cannot launch ahead of "
+            f"it: else launching would be hidden behind {computes} of computing."
         )
     if many:
-        return f"A launch costs the host {format_time(time / launches)}, and the kernels of a step together run for {computes}."
-    return f"Launching takes microseconds, and the kernels of a step together run for {computes}: the host does something else there."
+        return (
+            f"A launch costs the host {format_time(time / launches)}, and the kernels of a step together "
+            f"run for {computes}."
+        )
+    return (
+        f"Launching takes microseconds, and the kernels of a step together run for {computes}: the host "
+        "does something else there."
+    )
 
 
 def _culprit(mine: list[Part]) -> Culprit:

@@ -8,22 +8,36 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Period
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, listed, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    by_culprit,
+    fix_for,
+    gain,
+    listed,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.units import format_time
 
 FIXES = {
     JAX: Fix(
         "Do it in another thread or process (Orbax saves asynchronously), or less often.",
-        "checkpointer = ocp.AsyncCheckpointer(ocp.StandardCheckpointHandler())\ncheckpointer.save(path, args=ocp.args.StandardSave(state))",
+        "checkpointer = ocp.AsyncCheckpointer(ocp.StandardCheckpointHandler())\ncheckpointer.save(path, "
+        "args=ocp.args.StandardSave(state))",
     ),
     TENSORFLOW: Fix(
         "Do it less often, or asynchronously.",
         "options = tf.train.CheckpointOptions(enable_async=True)\ncheckpoint.write(path, options=options)",
     ),
-    PYTORCH: Fix("Do it less often, or asynchronously.", "torch.distributed.checkpoint.async_save(state, checkpoint_id=path)"),
+    PYTORCH: Fix(
+        "Do it less often, or asynchronously.",
+        "torch.distributed.checkpoint.async_save(state, checkpoint_id=path)",
+    ),
     "": Fix("Do it less often, or in another thread or process."),
-}  # fmt: skip
+}
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -48,8 +62,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         longest = max(periods, key=lambda one: one.mean_ps)
         yield Finding(
             Cause.PERIODIC,
-            f"Every {_ordinal(every)} step takes {format_time(excess)} longer for {what}{with_it}: {time_and_share(evidence, time)} "
-            "per step on average.",
+            f"Every {_ordinal(every)} step takes {format_time(excess)} longer for {what}{with_it}: "
+            f"{time_and_share(evidence, time)} per step on average.",
             time,
             evidence.share(time),
             f"{longest.n} of {evidence.n_steps} steps, at equal distances, take longer; the others do not.",
@@ -57,7 +71,9 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             gain_ps=gain(evidence, excess / every, 0.75, 1.45),
             fix=fix.text,
             snippet=fix.snippet,
-            evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),) if longest.first_ps >= 0 else (),
+            evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),)
+            if longest.first_ps >= 0
+            else (),
             capture_option="" if culprit.kind == "function" else python_option(evidence),
         )
 

@@ -8,26 +8,42 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.records import Beside, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    by_culprit,
+    fix_for,
+    gain,
+    most_called,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Take it out of the step: compute it once before the loop, do it with `jax.numpy` inside of the jitted function, or do it in a "
-        "thread while the device computes. Dispatch is asynchronous: work between the dispatch and the first use of the result is hidden.",
+        "Take it out of the step: compute it once before the loop, do it with `jax.numpy` inside of the "
+        "jitted function, or do it in a thread while the device computes. Dispatch is asynchronous: work "
+        "between the dispatch and the first use of the result is hidden.",
         "loss = step(state, batch)            # returns at once\n"
         "prepare_next()                       # while the device computes\nreport(loss)",
     ),
     TENSORFLOW: Fix(
-        "Take it out of the step: compute it once before the loop, or move it into the `tf.function` or the `tf.data` pipeline.",
+        "Take it out of the step: compute it once before the loop, or move it into the `tf.function` or the "
+        "`tf.data` pipeline.",
         "ds = ds.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
     ),
-    PYTORCH: Fix("Take it out of the step, or move it into the `Dataset` so that the loader's workers do it."),
+    PYTORCH: Fix(
+        "Take it out of the step, or move it into the `Dataset` so that the loader's workers do it."
+    ),
     "": Fix("Take it out of the step, or do it in another thread or process while the device computes."),
-}  # fmt: skip
-_CHEAPER = Fix("Make it cheaper, do it less often or in a process on another host, or take a host with more processors.")
+}
+_CHEAPER = Fix(
+    "Make it cheaper, do it less often or in a process on another host, or take a host with more processors."
+)
 _WAITED = 0.5
 
 
@@ -41,7 +57,10 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         inside = f", most of it in `{call}`" if call and call != culprit.name else ""
         amount = time_and_share(evidence, time)
         if culprit.kind == "annotation":
-            text = f"{amount} of each step is in `{culprit.name}`, where no operation was traced: Python or other host work, or waiting."
+            text = (
+                f"{amount} of each step is in `{culprit.name}`, where no operation was traced: Python or "
+                "other host work, or waiting."
+            )
         elif waits:
             text = f"Each step waits {amount} in {culprit.title or 'Python'}{inside}."
         else:
@@ -68,8 +87,8 @@ def _reason(ahead: Beside | None) -> str:
     if ahead is None:
         return "Nothing computes meanwhile: the next operation is dispatched only when it returns."
     return (
-        f"It runs while the device computes, for {format_fraction(ahead.running)} of that time, and takes a processor from it: "
-        "all of them are in use."
+        f"It runs while the device computes, for {format_fraction(ahead.running)} of that time, and takes a "
+        "processor from it: all of them are in use."
     )
 
 

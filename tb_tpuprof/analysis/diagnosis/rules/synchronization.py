@@ -8,18 +8,28 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, python_option, shown, time_and_share, total, usual
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    fix_for,
+    gain,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+    usual,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
     JAX: Fix(
-        "Dispatch is asynchronous until a value is read: keep losses on the device, and read them every n-th step or one step late.",
+        "Dispatch is asynchronous until a value is read: keep losses on the device, and read them every n-th "
+        "step or one step late.",
         "losses.append(loss)                  # stays on the device\n"
         "if step % 100 == 0:\n    print(jnp.stack(losses).mean())\n    losses.clear()",
     ),
     TENSORFLOW: Fix(
-        "Do not call `.numpy()`, `float()` or `print` on a tensor in each step: collect values in a `tf.keras.metrics.Mean` and read them "
-        "every n-th step.",
+        "Do not call `.numpy()`, `float()` or `print` on a tensor in each step: collect values in a "
+        "`tf.keras.metrics.Mean` and read them every n-th step.",
         "mean.update_state(loss)\nif step % 100 == 0:\n    print(float(mean.result())); mean.reset_state()",
     ),
     PYTORCH: Fix(
@@ -27,7 +37,7 @@ FIXES = {
         "total += loss.detach()\nif step % 100 == 0:\n    print(total.item() / 100); total.zero_()",
     ),
     "": Fix("Read results every n-th step, or one step late."),
-}  # fmt: skip
+}
 
 _BEHIND, _TURNS, _IDLE = "behind", "turns", "idle"
 _LEAST_USUAL = 0.02
@@ -42,7 +52,9 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         _TURNS if takes_turns else _IDLE: [part for part in mine if part.klass in COMPUTES],
     }
     for kind, parts in kinds.items():
-        is_usual = kind != _IDLE or usual(parts) >= _LEAST_USUAL * evidence.step_ps  # not the scheduler's, in a step now and then
+        is_usual = (
+            kind != _IDLE or usual(parts) >= _LEAST_USUAL * evidence.step_ps
+        )  # not the scheduler's, in a step now and then
         if total(parts) and is_usual and (evidence.kind == "CPU" or kind == _TURNS):  # else device_waits.py
             yield _finding(evidence, parts, kind)
 
@@ -51,7 +63,10 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
     lost = total(parts)
     first = parts[0]
     culprit = first.culprit if first.culprit.name else first.caller
-    sync = next((one for one in evidence.syncs if one.culprit == culprit), evidence.syncs[0] if evidence.syncs else None)
+    sync = next(
+        (one for one in evidence.syncs if one.culprit == culprit),
+        evidence.syncs[0] if evidence.syncs else None,
+    )
     where = f" in {culprit.title}" if culprit.kind == "function" else ""
     called = first.call or (sync.call if sync else "")
     call = f"`{called}`{where}" if called and called != culprit.name else culprit.title if called else ""
@@ -68,7 +83,10 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         doing = f" ({work})" if work else ""
         could = f"{amount} of host work{doing} after it could run while the device computes"
         text = f"{call or 'The host'} waits for the device in each step: {could}."
-        reason = "The host waits for the device, then the device waits for the host; without the wait both work at the same time."
+        reason = (
+            "The host waits for the device, then the device waits for the host; without the wait both "
+            "work at the same time."
+        )
     fix = fix_for(FIXES, evidence)
     return Finding(
         Cause.SYNCHRONIZATION,
@@ -80,7 +98,9 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         gain_ps=gain(evidence, lost, 0.85, 1.3),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.") if sync else (),
+        evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.")
+        if sync
+        else (),
         confidence="medium",
         capture_option="" if culprit.kind == "function" else python_option(evidence),
     )
@@ -91,8 +111,16 @@ RULE = Rule(
     find,
     (
         Claim(r"np\.asarray\(jax\.Array\)|TFE_TensorHandleResolve|\$\S+ block_until_ready", 2),
-        Claim(r"\$array\.py:\d+ (?:__float__|__int__|__bool__|__index__|__array__|item|tolist|_value|block_until_ready)", 2),
-        Claim(r"\$api\.py:\d+ (?:block_until_ready|device_get)|\$ops\.py:\d+ (?:numpy|_numpy|__float__|__int__|__bool__|__array__)", 2),
+        Claim(
+            r"\$array\.py:\d+ "
+            r"(?:__float__|__int__|__bool__|__index__|__array__|item|tolist|_value|block_until_ready)",
+            2,
+        ),
+        Claim(
+            r"\$api\.py:\d+ (?:block_until_ready|device_get)|\$ops\.py:\d+ "
+            r"(?:numpy|_numpy|__float__|__int__|__bool__|__array__)",
+            2,
+        ),
         Claim(r"\$context\.py:\d+ (?:async_wait|sync_executors)", 2),
         Claim(r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize|aten::(?:item|_local_scalar_dense)", 2),
     ),

@@ -21,13 +21,16 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"In each step the {evidence.kind} waits {time_and_share(evidence, found.time_ps)} for asynchronous operations{most(found)}.",
+        f"In each step the {evidence.kind} waits {time_and_share(evidence, found.time_ps)} for asynchronous "
+        f"operations{most(found)}.",
         found.time_ps,
         evidence.share(found.time_ps),
-        "A `-done` takes time only if its data is not there yet: too little computing lies between start and done.",
+        "A `-done` takes time only if its data is not there yet: too little computing lies between start and "
+        "done.",
         Culprit("operation", found.top) if found.top else Culprit(),
         gain_ps=(0.0, found.time_ps),
-        fix="Start transfers earlier (prefetch weights and offloaded activations one layer ahead), or keep them on the device.",
+        fix="Start transfers earlier (prefetch weights and offloaded activations one layer ahead), or keep "
+        "them on the device.",
         confidence="medium",
     )
 

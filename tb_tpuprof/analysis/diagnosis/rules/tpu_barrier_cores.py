@@ -21,7 +21,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"In each step the cores wait {time_and_share(evidence, found.time_ps)} for one another at a barrier{most(found)}.",
+        f"In each step the cores wait {time_and_share(evidence, found.time_ps)} for one another at a "
+        f"barrier{most(found)}.",
         found.time_ps,
         evidence.share(found.time_ps),
         "The cores of a chip reach the barrier at different times: one has more to do.",

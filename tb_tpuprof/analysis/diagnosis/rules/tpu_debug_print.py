@@ -27,7 +27,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         "The device hands values to the host and waits until it has them.",
         Culprit("operation", found.top) if found.top else Culprit(),
         gain_ps=(0.0, found.time_ps),
-        fix="Remove `jax.debug.print` and `jax.debug.callback` from the compiled step, or call them every n-th step.",
+        fix="Remove `jax.debug.print` and `jax.debug.callback` from the compiled step, or call them every "
+        "n-th step.",
         confidence="medium",
     )
 

@@ -18,7 +18,9 @@ _HALF = 0.5  # half the bytes take half the time
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all computing. The most that can be gained: half the bytes, but never less than the arithmetic takes."""
+    """One finding for all computing. The most that can be gained: half the bytes, but never less than the
+    arithmetic takes.
+    """
     device = evidence.device
     if device is None or not device.hbm_fraction > HIGH or device.flops_fraction >= LOW:
         return
@@ -31,15 +33,17 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     arithmetic = f"; its matrix units reach {format_fraction(flops)} of their peak" if flops else ""
     yield Finding(
         Cause.COMPUTE,
-        f"The {evidence.kind} computes for {time_and_share(evidence, device.compute_ps)} of each step and waits for memory in it: it uses "
+        f"The {evidence.kind} computes for {time_and_share(evidence, device.compute_ps)} of each step and "
+        "waits for memory in it: it uses "
         f"{format_fraction(device.hbm_fraction)} of its HBM bandwidth{arithmetic}{top}.",
         most,
         evidence.share(most),
-        "Each byte that is read is used for too little arithmetic: a faster matrix unit would change nothing.",
+        "Each byte that is read is used for too little arithmetic: a faster matrix unit would change "
+        "nothing.",
         Culprit("operation", bound[0].name) if bound else Culprit(),
         gain_ps=(0.0, most),
-        fix="Move fewer bytes: bfloat16 or 8-bit weights and activations, a larger batch (weights are read once for more rows), fused "
-        "operations, no recomputation of what is kept in HBM.",
+        fix="Move fewer bytes: bfloat16 or 8-bit weights and activations, a larger batch (weights are read "
+        "once for more rows), fused operations, no recomputation of what is kept in HBM.",
         evidence=peak_evidence(device),
         confidence="medium",
     )

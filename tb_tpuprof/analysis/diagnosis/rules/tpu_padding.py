@@ -19,21 +19,26 @@ _FULL = 0.60  # of the unit's multiplications are asked for
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """The product that wastes most. Padding costs nothing where memory is the limit."""
-    padded = [op for op in evidence.device.ops if op.fill < _FULL and not op.hbm_fraction > NEAR_A_LIMIT] if evidence.device else []
+    padded = (
+        [op for op in evidence.device.ops if op.fill < _FULL and not op.hbm_fraction > NEAR_A_LIMIT]
+        if evidence.device
+        else []
+    )
     worst = max(padded, key=lambda op: op.time_ps * (1 - op.fill), default=None)
     if worst is None or worst.time_ps < _LEAST * evidence.step_ps:
         return
     wasted = worst.time_ps * (1 - worst.fill)
     yield Finding(
         Cause.COMPUTE,
-        f"{operation(worst)} takes {time_and_share(evidence, worst.time_ps)} of each step and uses {format_fraction(worst.fill)} of the "
-        f"matrix unit: the rest is padding ({worst.product}).",
+        f"{operation(worst)} takes {time_and_share(evidence, worst.time_ps)} of each step and uses "
+        f"{format_fraction(worst.fill)} of the matrix unit: the rest is padding ({worst.product}).",
         wasted,
         evidence.share(wasted),
         "The matrix unit multiplies whole tiles; what a matrix does not fill is multiplied as zeros.",
         Culprit("operation", worst.name),
         gain_ps=(0.0, wasted),
-        fix="Make the named dimensions multiples of the tile: a larger or rounder batch, hidden size or number of heads.",
+        fix="Make the named dimensions multiples of the tile: a larger or rounder batch, hidden size or "
+        "number of heads.",
         confidence="medium",
     )
 

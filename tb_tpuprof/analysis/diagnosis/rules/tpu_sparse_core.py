@@ -21,14 +21,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"In each step the TensorCores wait {time_and_share(evidence, found.time_ps)} for the SparseCores{most(found)}.",
+        f"In each step the TensorCores wait {time_and_share(evidence, found.time_ps)} for the "
+        f"SparseCores{most(found)}.",
         found.time_ps,
         evidence.share(found.time_ps),
         "Embedding look-ups take longer than the computing beside them.",
         Culprit("operation", found.top) if found.top else Culprit(),
         gain_ps=(0.0, found.time_ps),
-        fix="Pipeline the look-ups of the next step with this one (`pipeline_execution_with_tensor_core`), or make the embedding "
-        "tables smaller.",
+        fix="Pipeline the look-ups of the next step with this one (`pipeline_execution_with_tensor_core`), "
+        "or make the embedding tables smaller.",
         confidence="medium",
     )
 

@@ -9,22 +9,36 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    by_culprit,
+    fix_for,
+    gain,
+    most_called,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Move arrays to the device once and keep them there; send the next step's batch while this step computes.",
+        "Move arrays to the device once and keep them there; send the next step's batch while this step "
+        "computes.",
         "table = jax.device_put(table)        # once, before the loop",
     ),
     TENSORFLOW: Fix(
         "Make tensors once, outside of the loop, and prefetch batches to the device.",
         "ds = ds.apply(tf.data.experimental.prefetch_to_device('/GPU:0'))",
     ),
-    PYTORCH: Fix("Pin memory and copy without waiting.", "batch = batch.to('cuda', non_blocking=True)  # DataLoader(pin_memory=True)"),
+    PYTORCH: Fix(
+        "Pin memory and copy without waiting.",
+        "batch = batch.to('cuda', non_blocking=True)  # DataLoader(pin_memory=True)",
+    ),
     "": Fix("Move data once and keep it on the device."),
-}  # fmt: skip
+}
 _SLOWS = 0.03  # of the computing
 
 
@@ -34,11 +48,21 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     mine = [part for part in evidence.parts if part.cause == Cause.TRANSFERS]
     for name in sorted({part.call for part in mine} & programs):
         parts = [part for part in mine if part.call == name]
-        callers = [title for culprit, _ in by_culprit(parts) if culprit.kind == "function" and (title := culprit.title)]
+        callers = [
+            title
+            for culprit, _ in by_culprit(parts)
+            if culprit.kind == "function" and (title := culprit.title)
+        ]
         where = f"for arguments of `{name}`" + (f", which {callers[0]} calls" if callers else "")
         yield _finding(evidence, parts, Culprit("program", name), where)
     for culprit, parts in by_culprit([part for part in mine if part.call not in programs]):
-        where = f"in {culprit.title}" if culprit.kind == "function" else f"(`{culprit.name}`)" if culprit.name else ""
+        where = (
+            f"in {culprit.title}"
+            if culprit.kind == "function"
+            else f"(`{culprit.name}`)"
+            if culprit.name
+            else ""
+        )
         most = most_called(parts)
         yield _finding(evidence, parts, culprit, where or (f"(most of it in `{most}`)" if most else ""))
 
@@ -53,7 +77,11 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, wh
         time,
         evidence.share(time),
         _reason(evidence),
-        culprit if culprit.kind in ("function", "program") else Culprit("call", culprit.name) if culprit.name else Culprit(),
+        culprit
+        if culprit.kind in ("function", "program")
+        else Culprit("call", culprit.name)
+        if culprit.name
+        else Culprit(),
         gain_ps=gain(evidence, time, 0.9, 1.3),
         fix=fix.text,
         snippet=fix.snippet,
@@ -67,8 +95,8 @@ def _reason(evidence: HostEvidence) -> str:
     if evidence.pools.lost(evidence.copies) < _SLOWS:
         return "Nothing computes during these copies."
     return (
-        f"They run beside the computation for {format_fraction(min(evidence.copies, 1.0))} of its time and use processors that it needs: "
-        "part of the time is computing that takes longer."
+        f"They run beside the computation for {format_fraction(min(evidence.copies, 1.0))} of its time and "
+        "use processors that it needs: part of the time is computing that takes longer."
     )
 
 

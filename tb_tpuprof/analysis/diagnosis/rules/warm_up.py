@@ -10,7 +10,10 @@ from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.units import format_time, three_digits
 
-_FIX = "Start the capture after the first steps to see the steady state; a persistent compilation cache shortens the start."
+_FIX = (
+    "Start the capture after the first steps to see the steady state; a persistent compilation cache "
+    "shortens the start."
+)
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -19,9 +22,11 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     if first is None:
         return
     did = {
-        Cause.COMPILATION: "it compiles", Cause.INPUT: "it waits for the first data", Cause.COMPUTE: "its operations run longer",
+        Cause.COMPILATION: "it compiles",
+        Cause.INPUT: "it waits for the first data",
+        Cause.COMPUTE: "its operations run longer",
         Cause.PYTHON: "it runs more Python",
-    }.get(first.cause, "")  # fmt: skip
+    }.get(first.cause, "")
     if not first.name:
         yield Finding(
             Cause.WARM_UP,
@@ -31,19 +36,27 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             0.0,
             "A program is compiled at its first call.",
             fix=_FIX,
-            evidence=(Evidence("The first compilation", evidence.host, first.start_ps, first.start_ps + first.duration_ps),),
+            evidence=(
+                Evidence(
+                    "The first compilation", evidence.host, first.start_ps, first.start_ps + first.duration_ps
+                ),
+            ),
         )
         return
     more = first.duration_ps - first.usual_ps
     yield Finding(
         Cause.WARM_UP,
-        f"The first step ({first.name}) took {format_time(first.duration_ps)}, {three_digits(first.duration_ps / first.usual_ps)} times "
+        f"The first step ({first.name}) took {format_time(first.duration_ps)}, "
+        f"{three_digits(first.duration_ps / first.usual_ps)} times "
         f"the median{': ' + did if did else ''}. It is left out of all averages.",
         0.0,
         0.0,
-        f"{format_time(max(first.cause_ps, 0))} of the {format_time(more)} more are {first.cause.label.lower()}.",
+        f"{format_time(max(first.cause_ps, 0))} of the {format_time(more)} more are "
+        f"{first.cause.label.lower()}.",
         fix=_FIX,
-        evidence=(Evidence("The first step", evidence.host, first.start_ps, first.start_ps + first.duration_ps),),
+        evidence=(
+            Evidence("The first step", evidence.host, first.start_ps, first.start_ps + first.duration_ps),
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""Attributes of HLO instructions as XLA writes them: dimensions={0,1}, window={size=3x3 pad=1_1x1_1}, replica_groups=[2,4]<=[8] …"""
+"""Attributes of HLO instructions as XLA writes them: dimensions={0,1}, window={size=3x3 pad=1_1x1_1},
+replica_groups=[2,4]<=[8] …
+"""
 
 from __future__ import annotations
 
@@ -17,27 +19,57 @@ from tb_tpuprof.trace.hlo_attributes import (
 
 _PRECISION = ("default", "high", "highest", "packed_nibble")
 _ALGORITHMS = (
-    "unset", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16", "dot_f16_f16_f32", "dot_bf16_bf16_bf16",
-    "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3", "dot_f32_f32_f32",
-    "dot_f64_f64_f64", "dot_bf16_bf16_f32_x9",
-)  # fmt: skip
+    "unset",
+    "dot_any_f8_any_f8_f32",
+    "dot_any_f8_any_f8_f32_fast_accum",
+    "dot_f16_f16_f16",
+    "dot_f16_f16_f32",
+    "dot_bf16_bf16_bf16",
+    "dot_bf16_bf16_f32",
+    "dot_bf16_bf16_f32_x3",
+    "dot_bf16_bf16_f32_x6",
+    "dot_tf32_tf32_f32",
+    "dot_tf32_tf32_f32_x3",
+    "dot_f32_f32_f32",
+    "dot_f64_f64_f64",
+    "dot_bf16_bf16_f32_x9",
+)
 _FFT = ("FFT", "IFFT", "RFFT", "IRFFT")
 _TRANSPOSE = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 _RANDOM = ("rng_invalid", "rng_uniform", "rng_normal")
 _RANDOM_ALGORITHM = ("rng_default", "rng_three_fry", "rng_philox")
 _API_VERSIONS = (
-    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_UNSPECIFIED",
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
     "API_VERSION_TYPED_FFI",
-)  # fmt: skip
+)
 _SCHEDULES = ("SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST")
 _SHARDING = {0: "replicated", 4: "manual", 5: "unknown", 6: "unreduced"}
 _LAST_DIMS = {0: "replicated", 4: "manual", 5: "unknown", 6: "unreduced"}
-_DIMENSIONS = frozenset((
-    "broadcast", "concatenate", "map", "reduce", "reverse", "transpose", "sort", "get-dimension-size", "set-dimension-size",
-))  # fmt: skip
+_DIMENSIONS = frozenset(
+    (
+        "broadcast",
+        "concatenate",
+        "map",
+        "reduce",
+        "reverse",
+        "transpose",
+        "sort",
+        "get-dimension-size",
+        "set-dimension-size",
+    )
+)
 _COLLECTIVES = (
-    "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all", "reduce-scatter",
-)  # fmt: skip
+    "all-gather",
+    "all-reduce",
+    "all-to-all",
+    "collective-broadcast",
+    "collective-permute",
+    "ragged-all-to-all",
+    "reduce-scatter",
+)
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -72,14 +104,22 @@ def _collective(opcode: str, found: Attributes) -> Iterator[str]:
     if found.channel_id:
         yield f"channel_id={found.channel_id}"
     if "permute" in opcode:
-        yield "source_target_pairs={" + ",".join(f"{{{a},{b}}}" for a, b in found.source_target_pairs.tolist()) + "}"
+        yield (
+            "source_target_pairs={"
+            + ",".join(f"{{{a},{b}}}" for a, b in found.source_target_pairs.tolist())
+            + "}"
+        )
         if found.slices:
             yield f"slice_sizes={found.slices}"
         return
     yield f"replica_groups={replica_groups_text(found.replica_groups)}"
     if found.options.get("constrain_layout"):
         yield "constrain_layout=true"
-    has_dimensions = "gather" in opcode or "scatter" in opcode or (opcode.startswith("all-to-all") and bool(found.dimensions))
+    has_dimensions = (
+        "gather" in opcode
+        or "scatter" in opcode
+        or (opcode.startswith("all-to-all") and bool(found.dimensions))
+    )
     if opcode.startswith(("all-reduce", "reduce-scatter")) and found.options.get("use_global_device_ids"):
         yield "use_global_device_ids=true"
     if has_dimensions:
@@ -141,9 +181,21 @@ def window_text(window: Sequence[WindowDim]) -> str:
 def dim_labels(dims: ConvolutionDims) -> str:
     """b01f_01io->b01f."""
     parts = (
-        {dims.input_batch: "b", dims.input_feature: "f", **{d: str(i) for i, d in enumerate(dims.input_spatial)}},
-        {dims.kernel_input_feature: "i", dims.kernel_output_feature: "o", **{d: str(i) for i, d in enumerate(dims.kernel_spatial)}},
-        {dims.output_batch: "b", dims.output_feature: "f", **{d: str(i) for i, d in enumerate(dims.output_spatial)}},
+        {
+            dims.input_batch: "b",
+            dims.input_feature: "f",
+            **{d: str(i) for i, d in enumerate(dims.input_spatial)},
+        },
+        {
+            dims.kernel_input_feature: "i",
+            dims.kernel_output_feature: "o",
+            **{d: str(i) for i, d in enumerate(dims.kernel_spatial)},
+        },
+        {
+            dims.output_batch: "b",
+            dims.output_feature: "f",
+            **{d: str(i) for i, d in enumerate(dims.output_spatial)},
+        },
     )
     lhs, rhs, out = ("".join(part[d] for d in sorted(part)) for part in parts)
     return f"{lhs}_{rhs}->{out}"
@@ -188,7 +240,10 @@ def _pad(found: Attributes) -> Iterator[str]:
 
 
 def _slice(found: Attributes) -> Iterator[str]:
-    parts = (f"[{start}:{limit}]" if stride == 1 else f"[{start}:{limit}:{stride}]" for start, limit, stride in found.slices)
+    parts = (
+        f"[{start}:{limit}]" if stride == 1 else f"[{start}:{limit}:{stride}]"
+        for start, limit, stride in found.slices
+    )
     yield "slice={" + ", ".join(parts) + "}"
 
 
@@ -217,27 +272,51 @@ def _norm(found: Attributes) -> Iterator[str]:
 
 
 _OPCODES: dict[str, Callable[[Attributes], Iterator[str]]] = {
-    "dot": _dot, "ragged-dot": _dot, "scaled-dot": _dot, "convolution": _window_and_groups, "custom-call": _custom_call,
-    "reduce-window": lambda found: iter([f"window={{{window_text(found.window or ())}}}"] if found.window else []),
-    "select-and-scatter": lambda found: iter([f"window={{{window_text(found.window or ())}}}"] if found.window else []),
-    "gather": _gather, "scatter": _scatter, "pad": _pad, "slice": _slice, "compare": _compare, "triangular-solve": _solve,
+    "dot": _dot,
+    "ragged-dot": _dot,
+    "scaled-dot": _dot,
+    "convolution": _window_and_groups,
+    "custom-call": _custom_call,
+    "reduce-window": lambda found: iter(
+        [f"window={{{window_text(found.window or ())}}}"] if found.window else []
+    ),
+    "select-and-scatter": lambda found: iter(
+        [f"window={{{window_text(found.window or ())}}}"] if found.window else []
+    ),
+    "gather": _gather,
+    "scatter": _scatter,
+    "pad": _pad,
+    "slice": _slice,
+    "compare": _compare,
+    "triangular-solve": _solve,
     "cholesky": lambda found: _flags(found, "lower"),
     "dynamic-slice": lambda found: iter([f"dynamic_slice_sizes={numbers(found.dynamic_slice_sizes)}"]),
-    "fft": lambda found: iter([f"fft_type={name_of(_FFT, found.fft_type)}", f"fft_length={numbers(found.fft_length)}"]),
+    "fft": lambda found: iter(
+        [f"fft_type={name_of(_FFT, found.fft_type)}", f"fft_length={numbers(found.fft_length)}"]
+    ),
     "sort": lambda found: _flags(found, "is_stable"),
-    "topk": lambda found: iter([f"k={found.options.get('k', 0)}", f"largest={'true' if found.options.get('largest') else 'false'}"]),
-    "rng": _option("distribution", _RANDOM), "rng-bit-generator": _option("algorithm", _RANDOM_ALGORITHM),
+    "topk": lambda found: iter(
+        [f"k={found.options.get('k', 0)}", f"largest={'true' if found.options.get('largest') else 'false'}"]
+    ),
+    "rng": _option("distribution", _RANDOM),
+    "rng-bit-generator": _option("algorithm", _RANDOM_ALGORITHM),
     "rng-get-and-update-state": _option("delta"),
     "reduce-precision": lambda found: iter(
-        [f"exponent_bits={found.options.get('exponent_bits', 0)}", f"mantissa_bits={found.options.get('mantissa_bits', 0)}"]
+        [
+            f"exponent_bits={found.options.get('exponent_bits', 0)}",
+            f"mantissa_bits={found.options.get('mantissa_bits', 0)}",
+        ]
     ),
-    "batch-norm-training": _norm, "batch-norm-inference": _norm, "batch-norm-grad": _norm,
+    "batch-norm-training": _norm,
+    "batch-norm-inference": _norm,
+    "batch-norm-grad": _norm,
     "outfeed": lambda found: iter([f"outfeed_shape={found.outfeed_shape.text()}"]),
     "copy-start": lambda found: iter(
         [f"cross_program_prefetch_index={found.options.get('cross_program_prefetch_index', 0)}"]
-        if "cross_program_prefetch_index" in found.options or found.options.get("is_cross_program_prefetch") else []
+        if "cross_program_prefetch_index" in found.options or found.options.get("is_cross_program_prefetch")
+        else []
     ),
-}  # fmt: skip
+}
 
 
 def replica_groups_text(groups: ReplicaGroups | None) -> str:
@@ -284,7 +363,11 @@ def sharding_text(sharding: Sharding) -> str:
         devices = _iota(sharding.dims, sharding.iota_reshape, sharding.iota_permutation)
     last = " last_tile_dim_replicate" if sharding.is_last_dim_replicated else ""
     if sharding.last_dims:
-        last = " last_tile_dims={" + ", ".join(_LAST_DIMS.get(kind, str(kind)) for kind in sharding.last_dims) + "}"
+        last = (
+            " last_tile_dims={"
+            + ", ".join(_LAST_DIMS.get(kind, str(kind)) for kind in sharding.last_dims)
+            + "}"
+        )
     return f"{{devices={devices}{last}{group}}}"
 
 
@@ -292,9 +375,16 @@ def _named(named: NamedSharding) -> str:
     def axes(found: Sequence[AxisRef]) -> str:
         return ",".join(_axis(axis, named.mesh) for axis in found)
 
-    dims = ",".join("{" + axes(found) + ("" if is_closed else ("," if found else "") + "?") + "}" for found, is_closed in named.dims)
+    dims = ",".join(
+        "{" + axes(found) + ("" if is_closed else ("," if found else "") + "?") + "}"
+        for found, is_closed in named.dims
+    )
     parts = [f"{_mesh(named.mesh)}, [{dims}]"]
-    for name, found in (("replicated", named.replicated), ("unreduced", named.unreduced), ("manual", named.manual)):
+    for name, found in (
+        ("replicated", named.replicated),
+        ("unreduced", named.unreduced),
+        ("manual", named.manual),
+    ):
         if found:
             parts.append(f"{name}={{{axes(found)}}}")
     return "{" + ", ".join(parts) + "}"
@@ -319,7 +409,10 @@ def custom_call_texts(target: str, found: Attributes, called: Sequence[str]) -> 
 def aliasing_texts(found: Attributes) -> Iterator[str]:
     """output_to_operand_aliasing={{0}: (0, {})}."""
     if found.operand_aliases:
-        parts = (f"{_index(part.output_index)}: ({part.operand}, {_index(part.operand_index)})" for part in found.operand_aliases)
+        parts = (
+            f"{_index(part.output_index)}: ({part.operand}, {_index(part.operand_index)})"
+            for part in found.operand_aliases
+        )
         yield "output_to_operand_aliasing={" + ", ".join(parts) + "}"
 
 
@@ -333,4 +426,6 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\":
 def escaped(text: str | bytes) -> str:
     """Text as it stands between double quotes in C."""
     data = text if isinstance(text, bytes) else text.encode()
-    return "".join(_ESCAPES.get(chr(byte)) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data)
+    return "".join(
+        _ESCAPES.get(chr(byte)) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data
+    )

@@ -13,9 +13,16 @@ from tb_tpuprof.trace.hlo_attributes import Literal
 _MANTISSA_DIGITS = {10: 5, 16: 4}  # f16, bf16: as many as tell two values apart
 # 8-bit and smaller floats: exponent bits, mantissa bits, bias, and how what is not finite is written.
 _SMALL = {
-    19: (5, 2, 15, "ieee"), 20: (4, 3, 7, "fn"), 23: (4, 3, 11, "fnuz"), 24: (5, 2, 16, "fnuz"), 25: (4, 3, 8, "fnuz"),
-    28: (4, 3, 7, "ieee"), 29: (3, 4, 3, "ieee"), 32: (2, 1, 1, "none"), 33: (8, 0, 127, "exponent"),
-}  # fmt: skip
+    19: (5, 2, 15, "ieee"),
+    20: (4, 3, 7, "fn"),
+    23: (4, 3, 11, "fnuz"),
+    24: (5, 2, 16, "fnuz"),
+    25: (4, 3, 8, "fnuz"),
+    28: (4, 3, 7, "ieee"),
+    29: (3, 4, 3, "ieee"),
+    32: (2, 1, 1, "none"),
+    33: (8, 0, 127, "exponent"),
+}
 
 
 def literal_text(literal: Literal, limit: int) -> str:
@@ -74,7 +81,9 @@ def small_float(bits: int, code: int) -> float:
     if is_top and kind == "fn" and mantissa == 2**mantissa_bits - 1:
         return math.nan
     scale = mantissa / 2**mantissa_bits
-    return float(sign * (scale * 2.0 ** (1 - bias) if exponent == 0 else (1 + scale) * 2.0 ** (exponent - bias)))
+    return float(
+        sign * (scale * 2.0 ** (1 - bias) if exponent == 0 else (1 + scale) * 2.0 ** (exponent - bias))
+    )
 
 
 def _float(value: float, code: int) -> str:

@@ -1,7 +1,8 @@
 """An HLO module → text, as XLA prints it.
 
-LONG names everything with %, shows metadata, source stacks and the computations' parameters; SHORT leaves these out and is what XLA
-itself can read back. Lines are made one by one, so that a module of any size can be streamed.
+LONG names everything with %, shows metadata, source stacks and the computations' parameters; SHORT leaves
+these out and is what XLA itself can read back. Lines are made one by one, so that a module of any size can be
+streamed.
 """
 
 from __future__ import annotations
@@ -64,13 +65,21 @@ def preamble(module: HloModule, options: TextOptions = LONG) -> Iterator[str]:
 
 
 def printed_computations(module: HloModule) -> list[int]:
-    """`printed_order` without the computations that are written as a part of the instruction that starts them."""
-    hidden = {int(module.calls[row][0]) for row in np.flatnonzero(module.has_opcode(("async-start",))).tolist() if _is_wrapped(module, row)}
+    """`printed_order` without the computations that are written as a part of the instruction that starts
+    them.
+    """
+    hidden = {
+        int(module.calls[row][0])
+        for row in np.flatnonzero(module.has_opcode(("async-start",))).tolist()
+        if _is_wrapped(module, row)
+    }
     return [computation for computation in printed_order(module) if computation not in hidden]
 
 
 def printed_order(module: HloModule) -> list[int]:
-    """Computations as XLA prints them: each behind those that it calls, in the order of ids; those that nothing calls one after another."""
+    """Computations as XLA prints them: each behind those that it calls, in the order of ids; those that
+    nothing calls one after another.
+    """
     called = set(module.calls.values.tolist())
     ids = module.instructions["id"]
     callers: dict[int, list[int]] = {}
@@ -84,7 +93,9 @@ def printed_order(module: HloModule) -> list[int]:
     order: list[int] = []
     visited: set[int] = set()
     by_id = np.argsort(module.computations["id"], kind="stable").tolist()
-    for root in [c for c in by_id if c not in called] + by_id:  # the second round finds those that call themselves
+    for root in [
+        c for c in by_id if c not in called
+    ] + by_id:  # the second round finds those that call themselves
         if root in visited:
             continue
         visited.add(root)
@@ -104,7 +115,9 @@ def printed_order(module: HloModule) -> list[int]:
 
 
 def computation_text(module: HloModule, computation: int, options: TextOptions = LONG) -> Iterator[str]:
-    """A computation's lines: its name, its instructions in order of execution (where that is known), a closing brace."""
+    """A computation's lines: its name, its instructions in order of execution (where that is known), a
+    closing brace.
+    """
     entry = "ENTRY " if computation == module.info.entry else ""
     name = _name(module.computation_name(computation), options)
     shapes = ""
@@ -153,11 +166,14 @@ def _written_opcode(module: HloModule, row: int) -> str:
         start = int(operands[0])
     if not _is_wrapped(module, start):
         return opcode
-    return f"{module.opcode(int(module.computations['root'][module.calls[start][0]]))}{opcode.removeprefix('async')}"
+    wrapped = module.opcode(int(module.computations["root"][module.calls[start][0]]))
+    return wrapped + opcode.removeprefix("async")
 
 
 def _is_wrapped(module: HloModule, start: int) -> bool:
-    """Whether an asynchronous operation runs a computation of a single instruction, which then is written in its place."""
+    """Whether an asynchronous operation runs a computation of a single instruction, which then is written in
+    its place.
+    """
     called = module.calls[start]
     root = int(module.computations["root"][called[0]]) if len(called) and called[0] >= 0 else -1
     if root < 0:
@@ -175,7 +191,9 @@ def _operands(module: HloModule, row: int, found: Attributes, options: TextOptio
         return literal_text(found.literal, options.literal_limit) if found.literal else "{...}"
     names = [_operand(module, int(i), options) if i >= 0 else "?" for i in module.operands[row]]
     numbered = options.operand_numbers
-    return ", ".join(f"/*index={i}*/{name}" if numbered and i and i % 5 == 0 else name for i, name in enumerate(names))
+    return ", ".join(
+        f"/*index={i}*/{name}" if numbered and i and i % 5 == 0 else name for i, name in enumerate(names)
+    )
 
 
 def _operand(module: HloModule, row: int, options: TextOptions) -> str:
@@ -200,8 +218,17 @@ def _own(module: HloModule, row: int, found: Attributes, options: TextOptions) -
         yield f"body={called[0]}"
     elif opcode == "conditional":
         first = module.operands[row][:1]
-        is_pred = len(first) > 0 and first[0] >= 0 and module.shape(int(first[0])).element_type == 1 and len(called) == 2
-        yield from ([f"true_computation={called[0]}", f"false_computation={called[1]}"] if is_pred else [_branches(called)])
+        is_pred = (
+            len(first) > 0
+            and first[0] >= 0
+            and module.shape(int(first[0])).element_type == 1
+            and len(called) == 2
+        )
+        yield from (
+            [f"true_computation={called[0]}", f"false_computation={called[1]}"]
+            if is_pred
+            else [_branches(called)]
+        )
     elif opcode == "select-and-scatter" and len(called) == 2:
         yield f"select={called[0]}"
         yield f"scatter={called[1]}"
@@ -209,7 +236,9 @@ def _own(module: HloModule, row: int, found: Attributes, options: TextOptions) -
         if _written_opcode(module, row) == opcode:
             yield f"calls={called[0]}"
     elif called:
-        yield f"to_apply={called[0]}" if len(called) == 1 else "called_computations={" + ", ".join(called) + "}"
+        yield (
+            f"to_apply={called[0]}" if len(called) == 1 else "called_computations={" + ", ".join(called) + "}"
+        )
 
 
 def _branches(called: list[str]) -> str:
@@ -225,7 +254,11 @@ def _common(module: HloModule, row: int, found: Attributes, options: TextOptions
     if found.frontend:
         yield _frontend(found.frontend)
     if found.control_predecessors and options.control:
-        yield "control-predecessors={" + ", ".join(_name(module.name(i), options) for i in found.control_predecessors) + "}"
+        yield (
+            "control-predecessors={"
+            + ", ".join(_name(module.name(i), options) for i in found.control_predecessors)
+            + "}"
+        )
     if options.metadata:
         metadata = _metadata(module, row, found)
         if metadata:
@@ -233,21 +266,37 @@ def _common(module: HloModule, row: int, found: Attributes, options: TextOptions
     config = module.backend_config(row)
     if config and options.backend_config:
         is_json = config[:1] == b"{"
-        yield f"backend_config={config.decode('utf-8', 'replace')}" if is_json else f'backend_config="{escaped(config)}"'
+        yield (
+            f"backend_config={config.decode('utf-8', 'replace')}"
+            if is_json
+            else f'backend_config="{escaped(config)}"'
+        )
 
 
 def _frontend(attributes: dict[str, str]) -> str:
     """frontend_attributes={key="value"}; a value in braces stands without quotes."""
-    texts = {key: text if text.startswith("{") and text.endswith("}") else f'"{escaped(text)}"' for key, text in attributes.items()}
+    texts = {
+        key: text if text.startswith("{") and text.endswith("}") else f'"{escaped(text)}"'
+        for key, text in attributes.items()
+    }
     return "frontend_attributes={" + ",".join(f"{key}={texts[key]}" for key in sorted(texts)) + "}"
 
 
 def _metadata(module: HloModule, row: int, found: Attributes) -> str:
     columns = module.instructions
-    parts = [f'{key}="{escaped(text)}"' for key in ("op_type", "op_name", "source_file") if (text := module.text(key, row))]
+    parts = [
+        f'{key}="{escaped(text)}"'
+        for key in ("op_type", "op_name", "source_file")
+        if (text := module.text(key, row))
+    ]
     end_line, column, end_column = found.source_end
     line = int(columns["source_line"][row])
-    pairs = (("source_line", line), ("source_end_line", end_line), ("source_column", column), ("source_end_column", end_column))
+    pairs = (
+        ("source_line", line),
+        ("source_end_line", end_line),
+        ("source_column", column),
+        ("source_end_column", end_column),
+    )
     parts += [f"{key}={n}" for key, n in pairs if n]
     if found.scheduling_name:
         parts.append(f'scheduling_name="{escaped(found.scheduling_name)}"')
@@ -258,7 +307,11 @@ def _metadata(module: HloModule, row: int, found: Attributes) -> str:
 
 def _program_shape(module: HloModule, computation: int) -> str:
     """(p: f32[2], q: s32[]) -> f32[2]."""
-    found = {int(module.instructions["parameter_number"][i]): i for i in module.rows_of(computation) if module.opcode(i) == "parameter"}
+    found = {
+        int(module.instructions["parameter_number"][i]): i
+        for i in module.rows_of(computation)
+        if module.opcode(i) == "parameter"
+    }
     parameters = (f"{module.name(row)}: {module.shape(row).text(False)}" for _, row in sorted(found.items()))
     root = int(module.computations["root"][computation])
     result = module.shape(root).text(False) if root >= 0 else "()"
@@ -272,21 +325,31 @@ def _header(module: HloModule) -> str:
         parts.append("is_scheduled=true")
     if header.aliases:
         kinds = {1: ", may-alias", 2: ", must-alias"}
-        texts = (f"{_index(a.output_index)}: ({a.operand}, {_index(a.operand_index)}{kinds.get(a.kind, '')})" for a in header.aliases)
+        texts = (
+            f"{_index(a.output_index)}: ({a.operand}, {_index(a.operand_index)}{kinds.get(a.kind, '')})"
+            for a in header.aliases
+        )
         parts.append("input_output_alias={ " + ", ".join(texts) + " }")
     if header.donors:
-        parts.append("buffer_donor={ " + ", ".join(f"({n}, {_index(index)})" for n, index in header.donors) + " }")
+        parts.append(
+            "buffer_donor={ " + ", ".join(f"({n}, {_index(index)})" for n, index in header.donors) + " }"
+        )
     if header.result is not None:
         parts.append(f"entry_computation_layout={{{_layouts(header.parameters, header.result)}}}")
     replicas, partitions = header.replicas
-    parts += [f"replica_count={replicas}"] * (replicas > 1) + [f"num_partitions={partitions}"] * (partitions > 1)
+    parts += [f"replica_count={replicas}"] * (replicas > 1) + [f"num_partitions={partitions}"] * (
+        partitions > 1
+    )
     if header.frontend:
         parts.append(_frontend(header.frontend))
     return ", ".join(parts)
 
 
 def _layouts(parameters: tuple[Shape, ...], result: Shape) -> str:
-    texts = (f"/*index={i}*/{shape.text()}" if i and i % 5 == 0 else shape.text() for i, shape in enumerate(parameters))
+    texts = (
+        f"/*index={i}*/{shape.text()}" if i and i % 5 == 0 else shape.text()
+        for i, shape in enumerate(parameters)
+    )
     return f"({', '.join(texts)})->{result.text()}"
 
 
@@ -308,5 +371,8 @@ def _stack_frames(module: HloModule) -> Iterator[str]:
         yield f"{i} {{file_name_id={file} function_name_id={function} {ends}}}"
     yield ""
     yield "StackFrames"
-    yield from (f"{i} {{file_location_id={place} parent_frame_id={parent + 1}}}" for i, (place, parent) in enumerate(frames.frames, 1))
+    yield from (
+        f"{i} {{file_location_id={place} parent_frame_id={parent + 1}}}"
+        for i, (place, parent) in enumerate(frames.frames, 1)
+    )
     yield ""

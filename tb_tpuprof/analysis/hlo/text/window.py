@@ -1,4 +1,6 @@
-"""Any lines of a module's text, without writing those before them: how many lines each computation takes is known beforehand."""
+"""Any lines of a module's text, without writing those before them: how many lines each computation takes is
+known beforehand.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo.text.printer import LONG, TextOptions, computation_text, instruction_text, preamble, printed_computations
+from tb_tpuprof.analysis.hlo.text.printer import (
+    LONG,
+    TextOptions,
+    computation_text,
+    instruction_text,
+    preamble,
+    printed_computations,
+)
 from tb_tpuprof.trace.hlo import HloModule
 
 _KEPT = 2
@@ -18,7 +27,9 @@ _KEPT = 2
 
 @dataclass(frozen=True, eq=False)
 class TextIndex:
-    """`computations` in the order in which they are written; the first line of computation i is `first[i]`, `first[-1]` their end."""
+    """`computations` in the order in which they are written; the first line of computation i is `first[i]`,
+    `first[-1]` their end.
+    """
 
     module: HloModule
     options: TextOptions
@@ -60,11 +71,16 @@ class TextIndex:
         rows = self._rows(computation)
         head = [next(computation_text(self.module, computation, self.options))][skip:]
         begin = max(0, skip - 1)
-        body = [f"  {instruction_text(self.module, row, self.options)}" for row in rows[begin : begin + count].tolist()]
+        body = [
+            f"  {instruction_text(self.module, row, self.options)}"
+            for row in rows[begin : begin + count].tolist()
+        ]
         tail = []
         if skip - 1 + count > len(rows):
             thread = self.module.strings.get(int(self.module.computations["execution_thread"][computation]))
-            tail = ["}" + (f', execution_thread="{thread}"' if thread and thread != "main" else ""), ""][max(0, skip - 1 - len(rows)) :]
+            tail = ["}" + (f', execution_thread="{thread}"' if thread and thread != "main" else ""), ""][
+                max(0, skip - 1 - len(rows)) :
+            ]
         return list(itertools.chain(head, body, tail))[:count]
 
 

@@ -13,13 +13,26 @@ const MAY_IMPORT = {
 const LAYERS = ['base', 'api', 'canvas', 'widgets', 'state', 'tools'];
 
 function forbid(files, groups, message, extra = {}) {
-  return { files, rules: { 'no-restricted-imports': ['error', { patterns: [{ group: groups, message }] }] }, ...extra };
+  return {
+    files,
+    rules: { 'no-restricted-imports': ['error', { patterns: [{ group: groups, message }] }] },
+    ...extra,
+  };
 }
 
 const layerRules = Object.entries(MAY_IMPORT).map(([layer, allowed]) => {
   const forbidden = LAYERS.filter((other) => other !== layer && !allowed.includes(other));
-  const groups = forbidden.flatMap((other) => [`../${other}/*`, `../${other}`, `../../${other}/**`, `**/src/${other}/**`]);
-  return forbid([`src/${layer}/**/*.{ts,tsx}`], [...groups, '../app', '../app/*', '../index'], `${layer} may import only: ${allowed.join(', ') || 'nothing'}`);
+  const groups = forbidden.flatMap((other) => [
+    `../${other}/*`,
+    `../${other}`,
+    `../../${other}/**`,
+    `**/src/${other}/**`,
+  ]);
+  return forbid(
+    [`src/${layer}/**/*.{ts,tsx}`],
+    [...groups, '../app', '../app/*', '../index'],
+    `${layer} may import only: ${allowed.join(', ') || 'nothing'}`,
+  );
 });
 
 const toolNames = readdirSync(new URL('./src/tools/', import.meta.url), { withFileTypes: true })
@@ -29,7 +42,13 @@ const toolRules = toolNames.map((name) => {
   const others = toolNames.filter((other) => other !== name);
   return forbid(
     [`src/tools/${name}/**/*.{ts,tsx}`],
-    [...others.map((other) => `../${other}/**`), ...others.map((other) => `../${other}`), '../../app', '../../app/*', '../../index'],
+    [
+      ...others.map((other) => `../${other}/**`),
+      ...others.map((other) => `../${other}`),
+      '../../app',
+      '../../app/*',
+      '../../index',
+    ],
     'a tool imports neither another tool nor the app',
   );
 });
@@ -43,8 +62,8 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
-      'max-lines': ['error', { max: 450 }],
-      'max-lines-per-function': ['warn', { max: 60, skipBlankLines: true, skipComments: true }],
+      'max-lines': ['error', { max: 500 }],
+      'max-lines-per-function': ['warn', { max: 100, skipBlankLines: true, skipComments: true }],
       'max-params': ['error', { max: 7 }],
       'no-eval': 'error',
       'no-restricted-properties': [
@@ -53,12 +72,29 @@ export default tseslint.config(
         { property: 'outerHTML', message: 'never make HTML from data' },
         { property: 'dangerouslySetInnerHTML', message: 'never make HTML from data' },
       ],
-      'no-restricted-syntax': ['error', { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: 'never make HTML from data' }],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
+          message: 'never make HTML from data',
+        },
+      ],
       eqeqeq: 'error',
     },
   },
   { files: ['**/*.test.{ts,tsx}'], rules: { 'max-lines-per-function': 'off' } },
-  { files: ['**/*.mjs', '**/*.js'], languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly', Buffer: 'readonly', setTimeout: 'readonly' } } },
+  {
+    files: ['**/*.mjs', '**/*.js'],
+    languageOptions: {
+      globals: {
+        process: 'readonly',
+        console: 'readonly',
+        URL: 'readonly',
+        Buffer: 'readonly',
+        setTimeout: 'readonly',
+      },
+    },
+  },
   ...layerRules,
   ...toolRules,
 );

@@ -18,7 +18,8 @@ export default defineConfig({
       output: {
         entryFileNames: 'index.js',
         chunkFileNames: 'assets/[name]-[hash].js',
-        assetFileNames: (asset) => (asset.names.some((name) => name.endsWith('.css')) ? 'style.css' : 'assets/[name]-[hash][extname]'),
+        assetFileNames: (asset) =>
+          asset.names.some((name) => name.endsWith('.css')) ? 'style.css' : 'assets/[name]-[hash][extname]',
       },
     },
   },

@@ -22,14 +22,18 @@ for (const key of FIRST_PAINT) {
   if (!manifest[key]) throw new Error(`${key} is not in the manifest: build first`);
   filesOf(key, first);
 }
-const scripts = [...new Set(Object.values(manifest).map((chunk) => chunk.file))].filter((file) => file.endsWith('.js')).sort();
+const scripts = [...new Set(Object.values(manifest).map((chunk) => chunk.file))]
+  .filter((file) => file.endsWith('.js'))
+  .sort();
 let total = 0;
 for (const file of scripts) {
   const bytes = gzipBytes(file);
   if (first.has(file)) total += bytes;
   console.log(`${first.has(file) ? 'first' : 'lazy '} ${(bytes / 1000).toFixed(1).padStart(7)} kB  ${file}`);
 }
-console.log(`first paint: ${(total / 1000).toFixed(1)} kB gzip of at most ${LIMIT_BYTES / 1000} kB; style sheet ${(gzipBytes('style.css') / 1000).toFixed(1)} kB`);
+console.log(
+  `first paint: ${(total / 1000).toFixed(1)} kB gzip of at most ${LIMIT_BYTES / 1000} kB; style sheet ${(gzipBytes('style.css') / 1000).toFixed(1)} kB`,
+);
 if (total > LIMIT_BYTES) {
   console.error('too much JavaScript before the first paint');
   process.exit(1);

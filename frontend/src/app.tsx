@@ -1,4 +1,7 @@
-/** The whole page: side bar, and beside it the chosen tool, or why there is none. TOOL_VIEWS names every tool's view. */
+/**
+ * The whole page: side bar, and beside it the chosen tool, or why there is none. TOOL_VIEWS names every
+ * tool's view.
+ */
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Help } from './app/help';
@@ -29,19 +32,37 @@ export interface ToolView {
 /** Every tool has a view of its own; each is a chunk, loaded when it is first shown. */
 export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
-  input_pipeline_analyzer: { load: () => import('./tools/input_pipeline_analyzer/index').then((module) => module.InputPipelineAnalyzer) },
-  tf_data_bottleneck_analysis: { load: () => import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis) },
-  framework_op_stats: { load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats) },
+  input_pipeline_analyzer: {
+    load: () =>
+      import('./tools/input_pipeline_analyzer/index').then((module) => module.InputPipelineAnalyzer),
+  },
+  tf_data_bottleneck_analysis: {
+    load: () =>
+      import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis),
+  },
+  framework_op_stats: {
+    load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats),
+  },
   op_profile: { load: () => import('./tools/op_profile/index').then((module) => module.OpProfile) },
-  roofline_model: { load: () => import('./tools/roofline_model/index').then((module) => module.RooflineModel) },
+  roofline_model: {
+    load: () => import('./tools/roofline_model/index').then((module) => module.RooflineModel),
+  },
   hlo_stats: { load: () => import('./tools/hlo_stats/index').then((module) => module.HloStats) },
   kernel_stats: { load: () => import('./tools/kernel_stats/index').then((module) => module.KernelStats) },
-  memory_profile: { load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile) },
+  memory_profile: {
+    load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile),
+  },
   memory_viewer: { load: () => import('./tools/memory_viewer/index').then((module) => module.MemoryViewer) },
   graph_viewer: { load: () => import('./tools/graph_viewer/index').then((module) => module.GraphViewer) },
-  tpu_compatibility: { load: () => import('./tools/tpu_compatibility/index').then((module) => module.TpuCompatibility) },
+  tpu_compatibility: {
+    load: () => import('./tools/tpu_compatibility/index').then((module) => module.TpuCompatibility),
+  },
   pod_viewer: { load: () => import('./tools/pod_viewer/index').then((module) => module.PodViewer) },
-  trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true, ahead: askAhead },
+  trace_viewer: {
+    load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer),
+    fills: true,
+    ahead: askAhead,
+  },
 };
 
 const SIDE_KEY = 'tpuprof.side';
@@ -112,7 +133,13 @@ export function App(): VNode {
     if (!answer && error) {
       return (
         <main class="page">
-          <Failed what="The list of runs" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={() => void loadRuns()} />
+          <Failed
+            what="The list of runs"
+            kind={error.kind}
+            message={error.message}
+            remedy={error.remedy}
+            onRetry={() => void loadRuns()}
+          />
         </main>
       );
     }
@@ -123,7 +150,11 @@ export function App(): VNode {
         </main>
       );
     }
-    return answer.runs.length || run.value ? <Page answer={answer} views={TOOL_VIEWS} onHelp={() => setHelp(true)} /> : <NoRuns />;
+    return answer.runs.length || run.value ? (
+      <Page answer={answer} views={TOOL_VIEWS} onHelp={() => setHelp(true)} />
+    ) : (
+      <NoRuns />
+    );
   };
   return (
     <div class="shell">

@@ -1,4 +1,7 @@
-/** The entry: TensorBoard imports this module into its iframe and calls render(). In our own index.html it starts by itself. */
+/**
+ * The entry: TensorBoard imports this module into its iframe and calls render(). In our own index.html it
+ * starts by itself.
+ */
 import { h, render as mount } from 'preact';
 import { setApiBase } from './api/client';
 import { App } from './app';
@@ -11,7 +14,9 @@ import { findRunning } from './state/running';
 import { followUrl } from './state/selection';
 import { serveTooltips } from './widgets/tooltip';
 
-/** A variable, not a literal argument: the bundler would take the style sheet's URL for an asset to rename. */
+/**
+ * A variable, not a literal argument: the bundler would take the style sheet's URL for an asset to rename.
+ */
 const here = import.meta.url;
 
 /** The name under which TensorBoard knows us: the folder of this module, /data/plugin/<name>/index.js. */

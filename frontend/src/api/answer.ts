@@ -1,11 +1,20 @@
-/** What a request for columns comes to, in a form that may cross from a worker: asked, read and decoded in one piece. */
+/**
+ * What a request for columns comes to, in a form that may cross from a worker: asked, read and decoded in one
+ * piece.
+ */
 import { COLUMNS_TYPE, decodeColumns } from './columns';
 import type { Payload } from './types';
 
 export type Answer =
   | { readonly kind: 'payload'; readonly payload: Payload }
   /** The server answered, but not with columns. */
-  | { readonly kind: 'other'; readonly status: number; readonly statusText: string; readonly isOk: boolean; readonly text: string }
+  | {
+      readonly kind: 'other';
+      readonly status: number;
+      readonly statusText: string;
+      readonly isOk: boolean;
+      readonly text: string;
+    }
   | { readonly kind: 'unreadable'; readonly status: number }
   | { readonly kind: 'unanswered' };
 
@@ -20,7 +29,8 @@ export async function askColumns(url: string, signal: AbortSignal | null): Promi
   }
   const { status, statusText, ok: isOk } = response;
   try {
-    if (isOk && response.headers.get('Content-Type')?.startsWith(COLUMNS_TYPE)) return { kind: 'payload', payload: decodeColumns(await response.arrayBuffer()) };
+    if (isOk && response.headers.get('Content-Type')?.startsWith(COLUMNS_TYPE))
+      return { kind: 'payload', payload: decodeColumns(await response.arrayBuffer()) };
     return { kind: 'other', status, statusText, isOk, text: await response.text() };
   } catch (error) {
     if (signal?.aborted) throw error;

@@ -1,4 +1,7 @@
-/** Asks for columns beside the page's main thread: the bytes of a large answer arrive and become numbers without a frame waiting. */
+/**
+ * Asks for columns beside the page's main thread: the bytes of a large answer arrive and become numbers
+ * without a frame waiting.
+ */
 import { askColumns, buffersOf } from './answer';
 import type { FromWorker, ToWorker } from './answers';
 

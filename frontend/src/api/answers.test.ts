@@ -11,8 +11,12 @@ class FakeWorker {
   onmessage: ((event: { data: FromWorker }) => void) | null = null;
   onerror: (() => void) | null = null;
   onmessageerror: (() => void) | null = null;
-  postMessage(message: ToWorker): void { this.told.push(message); }
-  terminate(): void { this.isTerminated = true; }
+  postMessage(message: ToWorker): void {
+    this.told.push(message);
+  }
+  terminate(): void {
+    this.isTerminated = true;
+  }
 }
 
 function asked(): { worker: FakeWorker; answers: Answers } {
@@ -21,7 +25,10 @@ function asked(): { worker: FakeWorker; answers: Answers } {
 }
 
 function stubFetch(body: string): void {
-  vi.stubGlobal('fetch', vi.fn(() => Promise.resolve(new Response(body, { status: 200 }))));
+  vi.stubGlobal(
+    'fetch',
+    vi.fn(() => Promise.resolve(new Response(body, { status: 200 }))),
+  );
 }
 
 describe('answers', () => {
@@ -61,7 +68,9 @@ describe('answers', () => {
 
   it('come from the main thread where no worker can be started', async () => {
     stubFetch('from here');
-    const answers = new Answers(() => { throw new Error('no workers here'); });
+    const answers = new Answers(() => {
+      throw new Error('no workers here');
+    });
     expect(await answers.ask('/a', null)).toMatchObject({ kind: 'other', text: 'from here' });
   });
 
@@ -73,6 +82,8 @@ describe('answers', () => {
       { kind: 'number', values: new Float64Array(2) },
       { kind: 'number', values: [1, null] },
     ];
-    expect(buffersOf({ tables: { boxes: { columns } } } as unknown as Payload).map(({ byteLength }) => byteLength)).toEqual([16, 16]);
+    expect(
+      buffersOf({ tables: { boxes: { columns } } } as unknown as Payload).map(({ byteLength }) => byteLength),
+    ).toEqual([16, 16]);
   });
 });

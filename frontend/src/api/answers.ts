@@ -1,4 +1,6 @@
-/** Questions to the worker and its answers; where a browser starts no worker, the main thread asks by itself. */
+/**
+ * Questions to the worker and its answers; where a browser starts no worker, the main thread asks by itself.
+ */
 import { askColumns, type Answer } from './answer';
 
 /** `url` null: the question is given up. */
@@ -61,7 +63,9 @@ export class Answers {
       question?.resolve(answer);
     };
     // It did not load, or an answer did not cross: what it owes is asked here, and all that follows.
-    this.worker.onerror = this.worker.onmessageerror = () => { this.doWithout(); };
+    this.worker.onerror = this.worker.onmessageerror = () => {
+      this.doWithout();
+    };
     return this.worker;
   }
 

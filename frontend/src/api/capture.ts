@@ -1,4 +1,7 @@
-/** Capturing and monitoring a running job: the answers of the server, as docs/http_api.md describes them, and the questions. */
+/**
+ * Capturing and monitoring a running job: the answers of the server, as docs/http_api.md describes them, and
+ * the questions.
+ */
 import { fetchFresh, post } from './client';
 
 export interface CaptureChoice {
@@ -53,7 +56,8 @@ export interface MonitorRequest extends TargetsRequest {
   options?: Record<string, number | string>;
 }
 
-export type TargetState = 'waiting' | 'connecting' | 'profiling' | 'receiving' | 'retrying' | 'saved' | 'failed' | 'cancelled';
+export type TargetState =
+  'waiting' | 'connecting' | 'profiling' | 'receiving' | 'retrying' | 'saved' | 'failed' | 'cancelled';
 
 export interface TargetStatus {
   target: string;
@@ -112,11 +116,18 @@ export interface MonitorAnswer {
 }
 
 export const fetchCaptureInfo = (): Promise<CaptureInfo> => fetchFresh('capture');
-export const fetchCaptureStatus = (capture: string): Promise<CaptureStatus> => fetchFresh('capture/status', { capture });
-export const fetchMonitor = (monitor: string, since: number): Promise<MonitorAnswer> => fetchFresh('monitor', { monitor, since: String(since) });
-export const postCapture = (token: string, body: CaptureRequest): Promise<{ capture: string }> => post('capture', token, body);
-export const postCancel = (token: string, capture: string): Promise<object> => post('capture/cancel', token, { capture });
-export const postMonitor = (token: string, body: MonitorRequest): Promise<{ monitor: string }> => post('monitor', token, body);
-export const postStop = (token: string, monitor: string): Promise<object> => post('monitor/stop', token, { monitor });
+export const fetchCaptureStatus = (capture: string): Promise<CaptureStatus> =>
+  fetchFresh('capture/status', { capture });
+export const fetchMonitor = (monitor: string, since: number): Promise<MonitorAnswer> =>
+  fetchFresh('monitor', { monitor, since: String(since) });
+export const postCapture = (token: string, body: CaptureRequest): Promise<{ capture: string }> =>
+  post('capture', token, body);
+export const postCancel = (token: string, capture: string): Promise<object> =>
+  post('capture/cancel', token, { capture });
+export const postMonitor = (token: string, body: MonitorRequest): Promise<{ monitor: string }> =>
+  post('monitor', token, body);
+export const postStop = (token: string, monitor: string): Promise<object> =>
+  post('monitor/stop', token, { monitor });
 /** Sent by a page that goes away: it outlives the page. */
-export const postLeave = (token: string, monitor: string): Promise<object> => post('monitor/leave', token, { monitor }, true);
+export const postLeave = (token: string, monitor: string): Promise<object> =>
+  post('monitor/leave', token, { monitor }, true);

@@ -4,7 +4,12 @@ import { ApiError, dataUrl, fetchPayload, fetchRuns, fetchTools, forgetAnswers, 
 const query = { tool: 'op', run: 'a/b c', hosts: ['w,0', 'w1'], params: { idle: 'false' } };
 
 function answer(body: unknown, status = 200): void {
-  vi.stubGlobal('fetch', vi.fn(() => Promise.resolve(new Response(typeof body === 'string' ? body : JSON.stringify(body), { status }))));
+  vi.stubGlobal(
+    'fetch',
+    vi.fn(() =>
+      Promise.resolve(new Response(typeof body === 'string' ? body : JSON.stringify(body), { status })),
+    ),
+  );
 }
 
 describe('client', () => {
@@ -17,7 +22,13 @@ describe('client', () => {
   it('asks beside its own module, whatever the prefix', () => {
     const url = new URL(dataUrl(query, { format: 'csv', table: 'ops' }));
     expect(url.pathname).toBe('/prefix/data/plugin/profile/data/op');
-    expect(Object.fromEntries(url.searchParams)).toEqual({ run: 'a/b c', hosts: 'w,0,w1', idle: 'false', format: 'csv', table: 'ops' });
+    expect(Object.fromEntries(url.searchParams)).toEqual({
+      run: 'a/b c',
+      hosts: 'w,0,w1',
+      idle: 'false',
+      format: 'csv',
+      table: 'ops',
+    });
   });
 
   it('remembers answers by URL, but not the runs', async () => {
@@ -32,7 +43,9 @@ describe('client', () => {
 
   it('turns the errors of the server into ApiError', async () => {
     answer({ error: { kind: 'run_not_found', message: 'No run x.', remedy: 'Choose another.' } }, 404);
-    await expect(fetchTools('x')).rejects.toEqual(new ApiError('run_not_found', 'No run x.', 'Choose another.', 404));
+    await expect(fetchTools('x')).rejects.toEqual(
+      new ApiError('run_not_found', 'No run x.', 'Choose another.', 404),
+    );
   });
 
   it('says so where something else answers, or nothing, or nonsense', async () => {
@@ -40,7 +53,10 @@ describe('client', () => {
     await expect(fetchTools('x')).rejects.toMatchObject({ kind: 'http', status: 502 });
     answer('<html>OK</html>');
     await expect(fetchTools('x')).rejects.toMatchObject({ kind: 'bad_answer' });
-    vi.stubGlobal('fetch', vi.fn(() => Promise.reject(new TypeError('failed'))));
+    vi.stubGlobal(
+      'fetch',
+      vi.fn(() => Promise.reject(new TypeError('failed'))),
+    );
     await expect(fetchTools('x')).rejects.toMatchObject({ kind: 'network', status: 0 });
   });
 });

@@ -1,4 +1,7 @@
-/** Asks the server: URLs relative to this module's own, answers as types, failures as ApiError, good answers remembered by URL. */
+/**
+ * Asks the server: URLs relative to this module's own, answers as types, failures as ApiError, good answers
+ * remembered by URL.
+ */
 import { Answers } from './answers';
 import { COLUMNS_TYPE, decodeColumns } from './columns';
 import type { ErrorAnswer, Payload, ProgressAnswer, RunsAnswer, ToolsAnswer } from './types';
@@ -45,9 +48,17 @@ function apiUrl(path: string, query: Record<string, string> = {}): string {
   return url.toString();
 }
 
-export function dataUrl(query: DataQuery, format?: { format: 'json' | 'columns' | 'csv' | 'trace'; table?: string }): string {
+export function dataUrl(
+  query: DataQuery,
+  format?: { format: 'json' | 'columns' | 'csv' | 'trace'; table?: string },
+): string {
   const hosts: Record<string, string> = query.hosts.length ? { hosts: query.hosts.join(',') } : {};
-  return apiUrl(`data/${encodeURIComponent(query.tool)}`, { ...query.params, run: query.run, ...hosts, ...format });
+  return apiUrl(`data/${encodeURIComponent(query.tool)}`, {
+    ...query.params,
+    run: query.run,
+    ...hosts,
+    ...format,
+  });
 }
 
 /** The address of a tool's payload in a format. */
@@ -63,7 +74,12 @@ async function failure(response: Response): Promise<ApiError> {
   } catch {
     // Not ours: a proxy or TensorBoard itself answered.
   }
-  return new ApiError('http', `The server answered ${response.status} ${response.statusText}`.trim(), 'Reload; the log of TensorBoard may say more.', response.status);
+  return new ApiError(
+    'http',
+    `The server answered ${response.status} ${response.statusText}`.trim(),
+    'Reload; the log of TensorBoard may say more.',
+    response.status,
+  );
 }
 
 async function request(url: string, signal?: AbortSignal, post: RequestInit = {}): Promise<Response> {
@@ -94,7 +110,9 @@ export function forgetAnswers(): void {
   cache.clear();
 }
 
-const answers = new Answers(() => new Worker(new URL('./answer_worker.ts', import.meta.url), { type: 'module' }));
+const answers = new Answers(
+  () => new Worker(new URL('./answer_worker.ts', import.meta.url), { type: 'module' }),
+);
 
 /** Columns, which may be megabytes, come by way of the worker. */
 async function readColumns(url: string, signal?: AbortSignal): Promise<unknown> {
@@ -109,11 +127,21 @@ async function readColumns(url: string, signal?: AbortSignal): Promise<unknown> 
 }
 
 function unanswered(): ApiError {
-  return new ApiError('network', 'The server does not answer.', 'Is TensorBoard still running? Start it again, then retry.', 0);
+  return new ApiError(
+    'network',
+    'The server does not answer.',
+    'Is TensorBoard still running? Start it again, then retry.',
+    0,
+  );
 }
 
 function unreadable(status: number): ApiError {
-  return new ApiError('bad_answer', 'The server sent an answer that cannot be read.', 'Reload the page; if it stays, please report it.', status);
+  return new ApiError(
+    'bad_answer',
+    'The server sent an answer that cannot be read.',
+    'Reload the page; if it stays, please report it.',
+    status,
+  );
 }
 
 async function read(response: Response): Promise<unknown> {
@@ -130,12 +158,17 @@ async function read(response: Response): Promise<unknown> {
 const underWay = new Map<string, Promise<unknown>>();
 
 async function load(url: string, signal?: AbortSignal): Promise<unknown> {
-  const answer = new URL(url).searchParams.get('format') === 'columns' ? await readColumns(url, signal) : await read(await request(url, signal));
+  const answer =
+    new URL(url).searchParams.get('format') === 'columns'
+      ? await readColumns(url, signal)
+      : await read(await request(url, signal));
   remember(url, answer);
   return answer;
 }
 
-/** A request that somebody may abort is its caller's own, unless the same is under way; the others are shared. */
+/**
+ * A request that somebody may abort is its caller's own, unless the same is under way; the others are shared.
+ */
 async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   const known = cached<T>(url);
   if (known !== undefined) return known;
@@ -150,10 +183,20 @@ export async function fetchFresh<T>(path: string, query: Record<string, string> 
   return (await read(await request(apiUrl(path, query)))) as T;
 }
 
-/** Makes the server do something. The token proves that our own page asks, and no other that the browser has open. */
+/**
+ * Makes the server do something. The token proves that our own page asks, and no other that the browser has
+ * open.
+ */
 export async function post<T>(path: string, token: string, body: object, keepalive = false): Promise<T> {
   const headers = { 'Content-Type': 'application/json', 'X-Tpuprof-Token': token };
-  return (await read(await request(apiUrl(path), undefined, { method: 'POST', headers, body: JSON.stringify(body), keepalive }))) as T;
+  return (await read(
+    await request(apiUrl(path), undefined, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+      keepalive,
+    }),
+  )) as T;
 }
 
 /** Runs come and go. */
@@ -175,11 +218,19 @@ export function fetchTools(run: string): Promise<ToolsAnswer> {
 }
 
 /** The payload of a tool; `columns` for large ones. */
-export function fetchPayload(query: DataQuery, format: 'json' | 'columns' = 'json', signal?: AbortSignal): Promise<Payload> {
+export function fetchPayload(
+  query: DataQuery,
+  format: 'json' | 'columns' = 'json',
+  signal?: AbortSignal,
+): Promise<Payload> {
   return get<Payload>(payloadUrl(query, format), signal);
 }
 
 /** The body of a download as it is; failures as ApiError, which a plain link would hide. */
-export async function fetchFile(query: DataQuery, format: 'csv' | 'trace', signal?: AbortSignal): Promise<Blob> {
+export async function fetchFile(
+  query: DataQuery,
+  format: 'csv' | 'trace',
+  signal?: AbortSignal,
+): Promise<Blob> {
   return (await request(dataUrl(query, { format }), signal)).blob();
 }

@@ -20,7 +20,15 @@ function encode(parts: Part[], nRows: number): ArrayBuffer {
     offset += Math.ceil(bytes.byteLength / 8) * 8;
     return { ...column, buffer };
   });
-  const payload = { tool: 't', run: 'r', hosts: ['h'], verdict: null, scalars: {}, diagnostics: [], tables: { rows: { title: 'Rows – ✓', note: '', columns, n_rows: nRows } } };
+  const payload = {
+    tool: 't',
+    run: 'r',
+    hosts: ['h'],
+    verdict: null,
+    scalars: {},
+    diagnostics: [],
+    tables: { rows: { title: 'Rows – ✓', note: '', columns, n_rows: nRows } },
+  };
   const head = new TextEncoder().encode(JSON.stringify(payload));
   const padded = Math.ceil(head.length / 8) * 8;
   const body = new Uint8Array(8 + padded + offset).fill(32, 8, 8 + padded);
@@ -38,10 +46,32 @@ function encode(parts: Part[], nRows: number): ArrayBuffer {
 const sample = (): ArrayBuffer =>
   encode(
     [
-      { column: { name: 'name', title: 'Name', unit: '', kind: 'text', strings: ['a', 'b'] }, dtype: 'i1', bytes: new Int8Array([1, -1, 0]).buffer, length: 3 },
-      { column: { name: 'start_ps', title: 'Start', unit: 'ps', kind: 'number' }, dtype: 'u2', bytes: new Uint8Array([0, 5, 0x60, 0, 0, 0xea]).buffer, length: 3, delta: true, base: 10 },
-      { column: { name: 'share', title: 'Share', unit: 'fraction', kind: 'number' }, dtype: 'f8', bytes: new Float64Array([0.5, Number.NaN, 1]).buffer, length: 3 },
-      { column: { name: 'eager', title: 'Eager', unit: '', kind: 'bool' }, dtype: 'u1', bytes: new Uint8Array([1, 0, 1]).buffer, length: 3 },
+      {
+        column: { name: 'name', title: 'Name', unit: '', kind: 'text', strings: ['a', 'b'] },
+        dtype: 'i1',
+        bytes: new Int8Array([1, -1, 0]).buffer,
+        length: 3,
+      },
+      {
+        column: { name: 'start_ps', title: 'Start', unit: 'ps', kind: 'number' },
+        dtype: 'u2',
+        bytes: new Uint8Array([0, 5, 0x60, 0, 0, 0xea]).buffer,
+        length: 3,
+        delta: true,
+        base: 10,
+      },
+      {
+        column: { name: 'share', title: 'Share', unit: 'fraction', kind: 'number' },
+        dtype: 'f8',
+        bytes: new Float64Array([0.5, Number.NaN, 1]).buffer,
+        length: 3,
+      },
+      {
+        column: { name: 'eager', title: 'Eager', unit: '', kind: 'bool' },
+        dtype: 'u1',
+        bytes: new Uint8Array([1, 0, 1]).buffer,
+        length: 3,
+      },
     ],
     3,
   );
@@ -64,7 +94,19 @@ describe('decodeColumns', () => {
     ['i2', [255, 0, 1, 255, 128, 127], 0, 10, [-10, -327680, 325130]],
     ['u7', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 1], 0, 1, [1 + 2 ** 52, 0, 2 ** 48]],
   ])('reads numbers of type %s from planes', (dtype, bytes, base, scale, expected) => {
-    const body = encode([{ column: { name: 'x', title: 'X', unit: '', kind: 'number' }, dtype, bytes: new Uint8Array(bytes).buffer, length: 3, base, scale }], 3);
+    const body = encode(
+      [
+        {
+          column: { name: 'x', title: 'X', unit: '', kind: 'number' },
+          dtype,
+          bytes: new Uint8Array(bytes).buffer,
+          length: 3,
+          base,
+          scale,
+        },
+      ],
+      3,
+    );
     const column = findColumn(decodeColumns(body).tables['rows'], 'x') as NumberColumn;
     expect([0, 1, 2].map((row) => numberAt(column, row))).toEqual(expected);
   });
@@ -83,7 +125,16 @@ describe('decodeColumns', () => {
   it('refuses a body whose last buffer is cut, another format, and an unknown type', () => {
     const body = sample();
     expect(() => decodeColumns(body.slice(0, body.byteLength - 8))).toThrow('beyond the end');
-    expect(() => decodeColumns(new TextEncoder().encode('{"tool": "x"}').buffer)).toThrow('not in the binary');
-    expect(() => decodeColumns(encode([{ column: { name: 'x', kind: 'number' }, dtype: 'i9', bytes: new ArrayBuffer(8), length: 1 }], 1))).toThrow('unknown column type');
+    expect(() => decodeColumns(new TextEncoder().encode('{"tool": "x"}').buffer)).toThrow(
+      'not in the binary',
+    );
+    expect(() =>
+      decodeColumns(
+        encode(
+          [{ column: { name: 'x', kind: 'number' }, dtype: 'i9', bytes: new ArrayBuffer(8), length: 1 }],
+          1,
+        ),
+      ),
+    ).toThrow('unknown column type');
   });
 });

@@ -1,4 +1,7 @@
-/** Turns a body of type application/x-tpuprof-columns ("TPC1") into the same Payload that JSON gives, with typed arrays as columns. */
+/**
+ * Turns a body of type application/x-tpuprof-columns ("TPC1") into the same Payload that JSON gives, with
+ * typed arrays as columns.
+ */
 import type { BoolColumn, Column, NumberColumn, Payload, Table, TextColumn } from './types';
 
 export const COLUMNS_TYPE = 'application/x-tpuprof-columns';
@@ -26,11 +29,18 @@ interface BufferHead {
 }
 
 type Headed<C extends Column> = Omit<C, 'values' | 'codes'> & { buffer?: BufferHead };
-type HeadTable = Omit<Table, 'columns'> & { columns: (Headed<TextColumn> | Headed<NumberColumn> | Headed<BoolColumn>)[] };
+type HeadTable = Omit<Table, 'columns'> & {
+  columns: (Headed<TextColumn> | Headed<NumberColumn> | Headed<BoolColumn>)[];
+};
 type HeadPayload = Omit<Payload, 'tables'> & { tables: Record<string, HeadTable> };
 
 /** Up to four planes in one pass, as integers of 32 bits. */
-function fromFewPlanes(bytes: Uint8Array, n: number, nPlanes: number, isSigned: boolean): Float64Array<ArrayBuffer> {
+function fromFewPlanes(
+  bytes: Uint8Array,
+  n: number,
+  nPlanes: number,
+  isSigned: boolean,
+): Float64Array<ArrayBuffer> {
   const values = new Float64Array(n);
   const spare = 32 - 8 * nPlanes;
   for (let i = 0; i < n; i++) {
@@ -53,7 +63,8 @@ function fromPlanes(bytes: Uint8Array, n: number, isSigned: boolean): Float64Arr
     const first = plane * n;
     const flip = isSigned && plane === nPlanes - 1 ? 128 : 0;
     // The highest byte of a signed number is -128 … 127.
-    for (let i = 0; i < n; i++) values[i] = (values[i] as number) + (((bytes[first + i] as number) ^ flip) - flip) * factor;
+    for (let i = 0; i < n; i++)
+      values[i] = (values[i] as number) + (((bytes[first + i] as number) ^ flip) - flip) * factor;
   }
   return values;
 }
@@ -73,12 +84,14 @@ function decodeInts(bytes: Uint8Array<ArrayBuffer>, isSigned: boolean, head: Buf
 
 function decodeBuffer(body: ArrayBuffer, start: number, head: BufferHead): ColumnArray {
   const [letter, width] = [head.dtype.slice(0, 1), Number(head.dtype.slice(1))];
-  const isInt = (letter === 'u' || letter === 'i') && Number.isInteger(width) && width >= 1 && width <= MAX_INT_BYTES;
+  const isInt =
+    (letter === 'u' || letter === 'i') && Number.isInteger(width) && width >= 1 && width <= MAX_INT_BYTES;
   const make = FLOATS[head.dtype as keyof typeof FLOATS] as (typeof FLOATS)[keyof typeof FLOATS] | undefined;
   if (!isInt && !make) throw new Error(`unknown column type ${head.dtype}`);
   const from = start + head.offset;
   const end = from + head.length * width;
-  if (head.offset < 0 || head.length < 0 || end > body.byteLength) throw new Error('a column reaches beyond the end of the answer');
+  if (head.offset < 0 || head.length < 0 || end > body.byteLength)
+    throw new Error('a column reaches beyond the end of the answer');
   if (!make) return decodeInts(new Uint8Array(body, from, head.length * width), letter === 'i', head);
   return from % width === 0 ? new make(body, from, head.length) : new make(body.slice(from, end));
 }
@@ -101,7 +114,9 @@ export function decodeColumns(body: ArrayBuffer): Payload {
   const headerBytes = new DataView(body).getUint32(4, true);
   const start = PREAMBLE_BYTES + headerBytes;
   if (start > body.byteLength) throw new Error('the answer is cut short');
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(body, PREAMBLE_BYTES, headerBytes))) as HeadPayload;
+  const head = JSON.parse(
+    new TextDecoder().decode(new Uint8Array(body, PREAMBLE_BYTES, headerBytes)),
+  ) as HeadPayload;
   const tables: Record<string, Table> = {};
   for (const [name, table] of Object.entries(head.tables)) tables[name] = decodeTable(table, body, start);
   return { ...head, tables };

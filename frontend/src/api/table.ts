@@ -1,4 +1,6 @@
-/** Reading rows of a payload's columns, whichever way they travelled (JSON or binary). Unknown is always null. */
+/**
+ * Reading rows of a payload's columns, whichever way they travelled (JSON or binary). Unknown is always null.
+ */
 import type { Column, NumberColumn, Payload, Table, TextColumn } from './types';
 
 export type Cell = string | number | boolean | null;
@@ -34,7 +36,10 @@ export function textColumn(table: Table | undefined, name: string): TextColumn |
   return column?.kind === 'text' ? column : undefined;
 }
 
-/** Reads cells of a table by column and row. For many rows: an object for each of them, as `rowsOf` makes, costs more than what is done with it. */
+/**
+ * Reads cells of a table by column and row. For many rows: an object for each of them, as `rowsOf` makes,
+ * costs more than what is done with it.
+ */
 export interface CellReader {
   /** null: unknown, or there is no such column of numbers. */
   number(name: string): (row: number) => number | null;
@@ -70,11 +75,13 @@ function isSameList(a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean {
 /** Whether two tables hold the same. */
 export function isSameTable(one: Table | undefined, other: Table | undefined): boolean {
   if (!one || !other) return one === other;
-  if (one.n_rows !== other.n_rows || one.note !== other.note || one.columns.length !== other.columns.length) return false;
+  if (one.n_rows !== other.n_rows || one.note !== other.note || one.columns.length !== other.columns.length)
+    return false;
   return one.columns.every((a, i) => {
     const b = other.columns[i] as Column;
     if (a.name !== b.name) return false;
-    if (a.kind === 'text') return b.kind === 'text' && isSameList(a.codes, b.codes) && isSameList(a.strings, b.strings);
+    if (a.kind === 'text')
+      return b.kind === 'text' && isSameList(a.codes, b.codes) && isSameList(a.strings, b.strings);
     return b.kind === a.kind && isSameList(a.values, b.values);
   });
 }

@@ -1,6 +1,10 @@
-/** The answers of the server, as docs/http_api.md describes them. Quantities end in their unit; unknown values are null. */
+/**
+ * The answers of the server, as docs/http_api.md describes them. Quantities end in their unit; unknown values
+ * are null.
+ */
 
-export type Unit = 'ps' | 'bytes' | 'fraction' | 'flops_per_s' | 'bytes_per_s' | 'flops_per_byte' | 'count' | 'id' | '';
+export type Unit =
+  'ps' | 'bytes' | 'fraction' | 'flops_per_s' | 'bytes_per_s' | 'flops_per_byte' | 'count' | 'id' | '';
 
 export interface RunInfo {
   run: string;
@@ -63,7 +67,10 @@ export interface NextStep {
   params: Record<string, string>;
 }
 
-/** A row of one of the payload's tables that the sentence names, with the numbers that it says of it, by column. */
+/**
+ * A row of one of the payload's tables that the sentence names, with the numbers that it says of it, by
+ * column.
+ */
 export interface Subject {
   table: string;
   column: string;

@@ -1,4 +1,7 @@
-/** What the chosen tool will need is fetched while the server says which tools the run has: its code, and its first answer. */
+/**
+ * What the chosen tool will need is fetched while the server says which tools the run has: its code, and its
+ * first answer.
+ */
 import { effect, untracked } from '@preact/signals';
 import { TOOL_VIEWS } from '../app';
 import { runs } from '../state/catalog';

@@ -6,8 +6,25 @@ import { findRuns, runNote } from './run_picker';
 import { titleOf } from './title';
 import { groupTools } from './tool_list';
 
-const run = (name: string, state: RunInfo['state'] = 'ok'): RunInfo => ({ run: name, captured_at: '2026-11-20T22:13:00Z', n_hosts: 2, size_bytes: 2048, state, message: '' });
-const info = (name: string, group: string): ToolInfo => ({ name, title: name, group, summary: '', hosts: 'many', available: true, reason: '', remedy: '', params: [] });
+const run = (name: string, state: RunInfo['state'] = 'ok'): RunInfo => ({
+  run: name,
+  captured_at: '2026-11-20T22:13:00Z',
+  n_hosts: 2,
+  size_bytes: 2048,
+  state,
+  message: '',
+});
+const info = (name: string, group: string): ToolInfo => ({
+  name,
+  title: name,
+  group,
+  summary: '',
+  hosts: 'many',
+  available: true,
+  reason: '',
+  remedy: '',
+  params: [],
+});
 
 describe('runs', () => {
   it('are found by words of name and date', () => {
@@ -15,7 +32,10 @@ describe('runs', () => {
     expect(findRuns(all, 'NOV train').map((found) => found.run)).toEqual(['train/2026_11_20']);
     expect(findRuns(all, '')).toHaveLength(2);
   });
-  it('say when, how many hosts, how large', () => expect(runNote(run('a', 'legacy')).replaceAll('\u00a0', ' ')).toBe('20 Nov 2026 22:13 · 2 hosts · 2.00 KiB · old format'));
+  it('say when, how many hosts, how large', () =>
+    expect(runNote(run('a', 'legacy')).replaceAll('\u00a0', ' ')).toBe(
+      '20 Nov 2026 22:13 · 2 hosts · 2.00 KiB · old format',
+    ));
   it('default to the newest that can be opened', () => {
     expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')] })).toBe('old');
     expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')] })).toBe('new');
@@ -35,7 +55,12 @@ describe('hosts', () => {
 
 describe('tools', () => {
   it('stand in groups, in order', () => {
-    expect(groupTools([info('a', 'Start'), info('b', 'Time'), info('c', 'Start')]).map(({ group, tools }) => [group, tools.map(({ name }) => name)])).toEqual([
+    expect(
+      groupTools([info('a', 'Start'), info('b', 'Time'), info('c', 'Start')]).map(({ group, tools }) => [
+        group,
+        tools.map(({ name }) => name),
+      ]),
+    ).toEqual([
       ['Start', ['a', 'c']],
       ['Time', ['b']],
     ]);
@@ -43,6 +68,7 @@ describe('tools', () => {
 });
 
 describe('the title', () => {
-  it('names tool, run and site', () => expect(titleOf('Overview', 'train/1', 'TensorBoard')).toBe('Overview · train/1 · TensorBoard'));
+  it('names tool, run and site', () =>
+    expect(titleOf('Overview', 'train/1', 'TensorBoard')).toBe('Overview · train/1 · TensorBoard'));
   it('leaves out what is not known', () => expect(titleOf('', '', 'TensorBoard')).toBe('TensorBoard'));
 });

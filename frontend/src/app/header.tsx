@@ -20,9 +20,13 @@ function exportItems(): MenuItem[] {
     ...tables.map(([name, table]) => ({
       label: `${table.title || name} as CSV`,
       note: plural(table.n_rows, 'row'),
-      act: () => saveUrl(dataUrl(query, { format: 'csv', table: name }), `${file(`${query.tool}_${name}`)}.csv`),
+      act: () =>
+        saveUrl(dataUrl(query, { format: 'csv', table: name }), `${file(`${query.tool}_${name}`)}.csv`),
     })),
-    { label: 'All of this page as JSON', act: () => saveUrl(dataUrl(query, { format: 'json' }), `${file(query.tool)}.json`) },
+    {
+      label: 'All of this page as JSON',
+      act: () => saveUrl(dataUrl(query, { format: 'json' }), `${file(query.tool)}.json`),
+    },
   ];
 }
 
@@ -36,7 +40,13 @@ function CopyLink(): VNode {
   const copy = (): void => void copyText(linkTo()).then(() => setCopied(true));
   return (
     <>
-      <button type="button" class="button copy-link" aria-label="Copy link" data-tip="A link to exactly this view" onClick={copy}>
+      <button
+        type="button"
+        class="button copy-link"
+        aria-label="Copy link"
+        data-tip="A link to exactly this view"
+        onClick={copy}
+      >
         {isCopied ? 'Copied' : 'Copy link'}
       </button>
       <span class="hidden-text" role="status">

@@ -20,7 +20,9 @@ export function toggled(all: readonly string[], chosen: readonly string[], host:
 
 /** Hosts by the block: those that are scrolled out of sight cost the other parts of the page no work. */
 function blocksOf(all: readonly HostInfo[]): HostInfo[][] {
-  return Array.from({ length: Math.ceil(all.length / BLOCK) }, (_, i) => all.slice(i * BLOCK, (i + 1) * BLOCK));
+  return Array.from({ length: Math.ceil(all.length / BLOCK) }, (_, i) =>
+    all.slice(i * BLOCK, (i + 1) * BLOCK),
+  );
 }
 
 function ManyHost({ host, all }: { host: HostInfo; all: readonly string[] }): VNode {
@@ -28,12 +30,21 @@ function ManyHost({ host, all }: { host: HostInfo; all: readonly string[] }): VN
   return (
     <div class="host">
       <label>
-        <input type="checkbox" checked={!chosen.length || chosen.includes(host.host)} onChange={() => choose({ hosts: toggled(all, chosen, host.host) })} />
+        <input
+          type="checkbox"
+          checked={!chosen.length || chosen.includes(host.host)}
+          onChange={() => choose({ hosts: toggled(all, chosen, host.host) })}
+        />
         <span data-tip={host.host}>
           <Breakable name={host.host} />
         </span>
       </label>
-      <button type="button" class="only" aria-label={`Only ${host.host}`} onClick={() => choose({ hosts: [host.host] })}>
+      <button
+        type="button"
+        class="only"
+        aria-label={`Only ${host.host}`}
+        onClick={() => choose({ hosts: [host.host] })}
+      >
         only
       </button>
       <small>{format(host.size_bytes, 'bytes')}</small>
@@ -67,19 +78,38 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
       <h2>
         Hosts <span>{all.length}</span>
       </h2>
-      {all.length >= FILTER_FROM && <input class="field" type="search" placeholder="Filter hosts" aria-label="Filter hosts" value={query} onInput={(event) => setQuery(event.currentTarget.value)} />}
+      {all.length >= FILTER_FROM && (
+        <input
+          class="field"
+          type="search"
+          placeholder="Filter hosts"
+          aria-label="Filter hosts"
+          value={query}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+        />
+      )}
       <div class="host-scroll">
         {mode === 'many' && all.length > 1 && !query && (
           <div class="host">
             <label>
-              <input type="checkbox" checked={!hosts.value.length} onClick={(event) => (hosts.value.length ? choose({ hosts: [] }) : event.preventDefault())} />
+              <input
+                type="checkbox"
+                checked={!hosts.value.length}
+                onClick={(event) => (hosts.value.length ? choose({ hosts: [] }) : event.preventDefault())}
+              />
               <span>All hosts</span>
             </label>
           </div>
         )}
         {blocksOf(listed).map((block) => (
           <div class="host-block" key={block[0]?.host} style={{ '--hosts': block.length }}>
-            {block.map((host) => (mode === 'many' ? <ManyHost key={host.host} host={host} all={names} /> : <OneHost key={host.host} host={host} isOn={host.host === one} />))}
+            {block.map((host) =>
+              mode === 'many' ? (
+                <ManyHost key={host.host} host={host} all={names} />
+              ) : (
+                <OneHost key={host.host} host={host} isOn={host.host === one} />
+              ),
+            )}
           </div>
         ))}
         {!listed.length && <p class="muted">No host has that in its name.</p>}

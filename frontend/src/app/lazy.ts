@@ -9,7 +9,11 @@ export interface Lazy<T> {
 
 /** Loads again whenever `load` is another function. */
 export function useLazy<T>(load: () => Promise<T>): Lazy<T> {
-  const [state, setState] = useState<{ load: unknown; part: T | null; error: unknown }>({ load: null, part: null, error: null });
+  const [state, setState] = useState<{ load: unknown; part: T | null; error: unknown }>({
+    load: null,
+    part: null,
+    error: null,
+  });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     let isGone = false;

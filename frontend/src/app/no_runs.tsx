@@ -41,7 +41,8 @@ export function NoRuns(): VNode {
           <summary>Or save one from the program itself</summary>
           <pre>{FROM_THE_PROGRAM}</pre>
           <p>
-            A profile is a file <code>plugins/profile/&lt;time&gt;/&lt;host&gt;.xplane.pb</code> anywhere below {folder ? <code>{folder}</code> : 'the directory that TensorBoard was started on'}.
+            A profile is a file <code>plugins/profile/&lt;time&gt;/&lt;host&gt;.xplane.pb</code> anywhere
+            below {folder ? <code>{folder}</code> : 'the directory that TensorBoard was started on'}.
           </p>
           <button type="button" class="button" onClick={() => void loadRuns(true)}>
             Look again

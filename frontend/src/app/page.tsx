@@ -52,7 +52,9 @@ function RunGone({ answer }: { answer: RunsAnswer }): VNode {
     choose: () => choose({ run: info.run, hosts: [] }),
   }));
   const more = answer.runs.length > LISTED_RUNS ? ' (more are in the list at the left)' : '';
-  const why = choices.length ? `It may have been deleted or renamed, or TensorBoard runs on another directory. The newest runs that are here${more}:` : 'TensorBoard runs on a directory without any profile.';
+  const why = choices.length
+    ? `It may have been deleted or renamed, or TensorBoard runs on another directory. The newest runs that are here${more}:`
+    : 'TensorBoard runs on a directory without any profile.';
   return (
     <>
       <Gone title={`There is no run "${run.value}".`} why={why} choices={choices} />
@@ -64,14 +66,31 @@ function RunGone({ answer }: { answer: RunsAnswer }): VNode {
 }
 
 function ToolGone({ tools }: { tools: readonly ToolInfo[] }): VNode {
-  const choices = tools.filter((info) => info.available).map((info) => ({ name: info.title, note: info.summary, choose: () => openTool(info.name) }));
-  return <Gone title={`There is no tool "${tool.value}".`} why="The link may come from another version. The tools that can show this run:" choices={choices} />;
+  const choices = tools
+    .filter((info) => info.available)
+    .map((info) => ({ name: info.title, note: info.summary, choose: () => openTool(info.name) }));
+  return (
+    <Gone
+      title={`There is no tool "${tool.value}".`}
+      why="The link may come from another version. The tools that can show this run:"
+      choices={choices}
+    />
+  );
 }
 
 function HostsGone({ missing, tools }: { missing: readonly string[]; tools: ToolsAnswer }): VNode {
   const all = { name: 'All hosts', choose: () => choose({ hosts: [] }) };
-  const choices = [all, ...tools.hosts.map(({ host }) => ({ name: host, choose: () => choose({ hosts: [host] }) }))];
-  return <Gone title={`This run has no host ${missing.map((host) => `"${host}"`).join(', ')}.`} why="The hosts that it has:" choices={choices} />;
+  const choices = [
+    all,
+    ...tools.hosts.map(({ host }) => ({ name: host, choose: () => choose({ hosts: [host] }) })),
+  ];
+  return (
+    <Gone
+      title={`This run has no host ${missing.map((host) => `"${host}"`).join(', ')}.`}
+      why="The hosts that it has:"
+      choices={choices}
+    />
+  );
 }
 
 function capitalized(text: string): string {
@@ -92,7 +111,16 @@ function Unavailable({ info }: { info: ToolInfo }): VNode {
 
 function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
   const { part: Component, error, retry } = useLazy(view.load);
-  if (error) return <Failed what={info.title} kind="page" message="This page could not be loaded." remedy={`Reload TensorBoard. (${asApiError(error).message})`} onRetry={retry} />;
+  if (error)
+    return (
+      <Failed
+        what={info.title}
+        kind="page"
+        message="This page could not be loaded."
+        remedy={`Reload TensorBoard. (${asApiError(error).message})`}
+        onRetry={retry}
+      />
+    );
   if (!Component) return <Loading what={`Opening ${info.title}`} />;
   const chosen = info.hosts === 'one' ? hosts.value.slice(0, 1) : [...hosts.value];
   return (
@@ -108,7 +136,8 @@ function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
 }
 
 function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views'] }): VNode {
-  if (tools.state !== 'ok' && tools.state !== 'hlo') return <Message title={tools.message || 'There is no trace in this run.'} />;
+  if (tools.state !== 'ok' && tools.state !== 'hlo')
+    return <Message title={tools.message || 'There is no trace in this run.'} />;
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);
   const view = info && views[info.name];
@@ -117,7 +146,8 @@ function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views
   const known = new Set(tools.hosts.map(({ host }) => host));
   const missing = hosts.value.filter((host) => !known.has(host));
   // Of several the server shows the others, and names those that are gone.
-  if (missing.length && missing.length === hosts.value.length && !missing.includes('ALL_HOSTS')) return <HostsGone missing={missing} tools={tools} />;
+  if (missing.length && missing.length === hosts.value.length && !missing.includes('ALL_HOSTS'))
+    return <HostsGone missing={missing} tools={tools} />;
   return <ToolBody info={info} view={view} />;
 }
 
@@ -127,7 +157,16 @@ export function Page({ answer, views, onHelp }: PageProps): VNode {
   const info = tools?.tools.find((candidate) => candidate.name === tool.value);
   const body = (): VNode => {
     if (run.value && (error?.status === 404 || (!isKnown && error))) return <RunGone answer={answer} />;
-    if (error) return <Failed what={`Run ${run.value}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} />;
+    if (error)
+      return (
+        <Failed
+          what={`Run ${run.value}`}
+          kind={error.kind}
+          message={error.message}
+          remedy={error.remedy}
+          onRetry={retry}
+        />
+      );
     if (!run.value || !tools) return <Reading run={run.value} what="Opening the run" />;
     return <RunBody tools={tools} views={views} />;
   };

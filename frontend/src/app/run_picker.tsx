@@ -11,10 +11,21 @@ import { useDismiss } from '../widgets/popup';
 
 /** More are found by searching. */
 const LISTED = 200;
-const STATE_WORDS = { ok: '', hlo: 'HLO only', legacy: 'old format', unsupported: 'not supported', empty: 'empty' } as const;
+const STATE_WORDS = {
+  ok: '',
+  hlo: 'HLO only',
+  legacy: 'old format',
+  unsupported: 'not supported',
+  empty: 'empty',
+} as const;
 
 export function runNote(info: RunInfo): string {
-  const parts = [dateText(info.captured_at), info.n_hosts ? plural(info.n_hosts, 'host') : '', format(info.size_bytes, 'bytes'), STATE_WORDS[info.state]];
+  const parts = [
+    dateText(info.captured_at),
+    info.n_hosts ? plural(info.n_hosts, 'host') : '',
+    format(info.size_bytes, 'bytes'),
+    STATE_WORDS[info.state],
+  ];
   return parts.filter(Boolean).join(' · ');
 }
 
@@ -32,7 +43,12 @@ function RunList({ close }: { close: () => void }): VNode {
   const listed = found.slice(0, LISTED);
   useEffect(() => {
     input.current?.focus();
-    setAt(Math.max(0, listed.findIndex((info) => info.run === run.value)));
+    setAt(
+      Math.max(
+        0,
+        listed.findIndex((info) => info.run === run.value),
+      ),
+    );
   }, []);
   useEffect(() => list.current?.children[at]?.scrollIntoView?.({ block: 'nearest' }), [at]);
   const pick = (info: RunInfo | undefined): void => {
@@ -68,14 +84,28 @@ function RunList({ close }: { close: () => void }): VNode {
       />
       <ul id="run-options" role="listbox" aria-label="Runs" ref={list}>
         {listed.map((info, i) => (
-          <li key={info.run} id={`run-${i}`} role="option" aria-selected={info.run === run.value} class={i === at ? 'at' : ''} onClick={() => pick(info)} onPointerMove={() => setAt(i)}>
+          <li
+            key={info.run}
+            id={`run-${i}`}
+            role="option"
+            aria-selected={info.run === run.value}
+            class={i === at ? 'at' : ''}
+            onClick={() => pick(info)}
+            onPointerMove={() => setAt(i)}
+          >
             <b>{info.run}</b>
             <small>{runNote(info)}</small>
           </li>
         ))}
       </ul>
       <p class="run-list-foot">
-        <span>{found.length ? (found.length > LISTED ? `${LISTED} of ${found.length}: search for more` : '') : 'No run has that in its name.'}</span>
+        <span>
+          {found.length
+            ? found.length > LISTED
+              ? `${LISTED} of ${found.length}: search for more`
+              : ''
+            : 'No run has that in its name.'}
+        </span>
         <button type="button" class="button small" onClick={() => void loadRuns(true)}>
           Refresh
         </button>
@@ -92,7 +122,14 @@ export function RunPicker(): VNode {
   const info = runs.value?.runs.find((candidate) => candidate.run === run.value);
   return (
     <div class="run-picker" ref={anchor}>
-      <button type="button" class="run" aria-haspopup="dialog" aria-expanded={isOpen} aria-label={`Run ${run.value}. Choose another`} onClick={() => setOpen(!isOpen)}>
+      <button
+        type="button"
+        class="run"
+        aria-haspopup="dialog"
+        aria-expanded={isOpen}
+        aria-label={`Run ${run.value}. Choose another`}
+        onClick={() => setOpen(!isOpen)}
+      >
         <b data-tip={run.value}>{run.value ? <Breakable name={run.value} /> : runs.value ? 'No run' : ' '}</b>
         <i aria-hidden="true">▾</i>
         <small>{info ? runNote(info) : run.value && runs.value ? 'not in this directory' : ' '}</small>

@@ -18,7 +18,12 @@ function Snippet({ framework, code }: { framework: string; code: string }): VNod
         <code>{code}</code>
       </td>
       <td>
-        <button type="button" class="button small" aria-label={`Copy the line for ${framework}`} onClick={() => void copyText(code).then(() => setCopied(true))}>
+        <button
+          type="button"
+          class="button small"
+          aria-label={`Copy the line for ${framework}`}
+          onClick={() => void copyText(code).then(() => setCopied(true))}
+        >
           {isCopied ? 'Copied' : 'Copy'}
         </button>
       </td>

@@ -14,7 +14,14 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
   if (!isOpen) {
     return (
       <aside class="side closed" aria-label="Run, tools and hosts">
-        <button type="button" class="button plain" aria-label="Open the side bar" aria-expanded="false" data-tip="Open the side bar  [" onClick={onToggle}>
+        <button
+          type="button"
+          class="button plain"
+          aria-label="Open the side bar"
+          aria-expanded="false"
+          data-tip="Open the side bar  ["
+          onClick={onToggle}
+        >
           »
         </button>
         <CaptureButton isSmall />
@@ -29,7 +36,14 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
       <MonitorLink />
       <div class="side-foot">
         {tools && tool.value !== MONITOR && <HostList all={tools.hosts} mode={info?.hosts ?? 'many'} />}
-        <button type="button" class="button plain small" aria-label="Close the side bar" aria-expanded="true" data-tip="Close the side bar  [" onClick={onToggle}>
+        <button
+          type="button"
+          class="button plain small"
+          aria-label="Close the side bar"
+          aria-expanded="true"
+          data-tip="Close the side bar  ["
+          onClick={onToggle}
+        >
           «
         </button>
       </div>

@@ -30,7 +30,14 @@ function ToolLink({ info }: { info: ToolInfo }): VNode {
   const tip = info.available ? info.summary : [info.reason, info.remedy].filter(Boolean).join('\n');
   return (
     <li>
-      <a href={linkTo({ tool: info.name, params: {} })} target="_top" class={info.available ? '' : 'off'} aria-current={isOn ? 'page' : undefined} data-tip={tip} onClick={opener(info.name, isOn)}>
+      <a
+        href={linkTo({ tool: info.name, params: {} })}
+        target="_top"
+        class={info.available ? '' : 'off'}
+        aria-current={isOn ? 'page' : undefined}
+        data-tip={tip}
+        onClick={opener(info.name, isOn)}
+      >
         {info.title}
         {!info.available && <span class="hidden-text"> (no data: {info.reason})</span>}
       </a>

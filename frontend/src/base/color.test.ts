@@ -7,7 +7,8 @@ describe('colours', () => {
     expect(['python', 'wait'].map(categoryToken)).toEqual(['--c-python', '--c-wait']);
     expect(categoryToken('what')).toBe('--c-idle');
   });
-  it('of names go round the palette', () => expect([0, 9, 10].map(paletteToken)).toEqual(['--q-0', '--q-9', '--q-0']));
+  it('of names go round the palette', () =>
+    expect([0, 9, 10].map(paletteToken)).toEqual(['--q-0', '--q-9', '--q-0']));
   it('are read from hexadecimal', () => {
     expect(rgbOf('#ff0000')).toEqual([1, 0, 0]);
     expect(rgbOf(' #fff')).toEqual([1, 1, 1]);
@@ -17,5 +18,6 @@ describe('colours', () => {
     expect(contrast('#000000', '#ffffff')).toBeCloseTo(21);
     expect(contrast('#777777', '#ffffff')).toBeCloseTo(4.48, 1);
   });
-  it('hash names stably', () => expect([hashName('MatMul'), hashName('')]).toEqual([hashName('MatMul'), 0x811c9dc5]));
+  it('hash names stably', () =>
+    expect([hashName('MatMul'), hashName('')]).toEqual([hashName('MatMul'), 0x811c9dc5]));
 });

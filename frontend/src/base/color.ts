@@ -1,4 +1,6 @@
-/** Colours: the same category of time has the same one in every tool; names get a stable one of the palette. */
+/**
+ * Colours: the same category of time has the same one in every tool; names get a stable one of the palette.
+ */
 
 /** Categories of time, as payloads name them, each with its token. */
 const CATEGORIES: Record<string, string> = {

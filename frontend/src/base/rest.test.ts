@@ -2,12 +2,18 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Rest } from './rest';
 
 describe('rest', () => {
-  beforeEach(() => { vi.useFakeTimers(); });
-  afterEach(() => { vi.useRealTimers(); });
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
 
   it('comes once, so long after the last of many', () => {
     const calls: number[] = [];
-    const rest = new Rest(100, () => { calls.push(performance.now()); });
+    const rest = new Rest(100, () => {
+      calls.push(performance.now());
+    });
     const from = performance.now();
     for (let i = 0; i < 20; i++) {
       rest.note();

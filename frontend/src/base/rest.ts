@@ -7,7 +7,8 @@ export function whenIdle(tasks: readonly (() => void)[]): () => void {
   // Not every browser tells when it is idle.
   const hasIdle = 'requestIdleCallback' in window;
   const wait = (): void => {
-    if (at < tasks.length) handle = hasIdle ? window.requestIdleCallback(next) : window.setTimeout(next, LATER_MS);
+    if (at < tasks.length)
+      handle = hasIdle ? window.requestIdleCallback(next) : window.setTimeout(next, LATER_MS);
   };
   const next = (): void => {
     tasks[at++]?.();
@@ -17,7 +18,10 @@ export function whenIdle(tasks: readonly (() => void)[]): () => void {
   return () => (hasIdle ? window.cancelIdleCallback(handle) : window.clearTimeout(handle));
 }
 
-/** Calls back once nothing has happened for a while. Noting that something did costs next to nothing: it may be each frame. */
+/**
+ * Calls back once nothing has happened for a while. Noting that something did costs next to nothing: it may
+ * be each frame.
+ */
 export class Rest {
   private timer = 0;
   private lastAt = 0;

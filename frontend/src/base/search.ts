@@ -1,4 +1,7 @@
-/** How typed words match a name (every word somewhere in it, upper and lower case alike), and in which order names stand. */
+/**
+ * How typed words match a name (every word somewhere in it, upper and lower case alike), and in which order
+ * names stand.
+ */
 
 export function wordsOf(query: string): string[] {
   return query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -17,7 +20,10 @@ function lengthMark(n: number): string {
   return n < MOST_DIGITS ? String(n) : '9'.repeat(Math.floor(n / MOST_DIGITS)) + String(n % MOST_DIGITS);
 }
 
-/** A text whose plain order is that of names as people read them: upper and lower case alike, numbers by their value. Comparing keys is many times as fast as collating names. */
+/**
+ * A text whose plain order is that of names as people read them: upper and lower case alike, numbers by their
+ * value. Comparing keys is many times as fast as collating names.
+ */
 export function orderKey(name: string): string {
   return name.toLowerCase().replace(/0*(\d+)/g, (_, digits: string) => lengthMark(digits.length) + digits);
 }
@@ -25,7 +31,10 @@ export function orderKey(name: string): string {
 const PLACE_FROM = 1e9;
 const PLACE_DIGITS = 10;
 
-/** The places of the names, in that order. The place stands behind the key: so the browser sorts by itself, without a call for each comparison. */
+/**
+ * The places of the names, in that order. The place stands behind the key: so the browser sorts by itself,
+ * without a call for each comparison.
+ */
 export function nameOrder(names: readonly string[]): number[] {
   const keys = names.map((name, i) => `${orderKey(name)}\0${PLACE_FROM + i}`).sort();
   return keys.map((key) => Number(key.slice(-PLACE_DIGITS)) - PLACE_FROM);

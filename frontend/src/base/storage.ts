@@ -1,4 +1,7 @@
-/** What the browser remembers: for good (what was typed last) or for this tab (what it started). Where it may not, all works without. */
+/**
+ * What the browser remembers: for good (what was typed last) or for this tab (what it started). Where it may
+ * not, all works without.
+ */
 
 /** The targets last used, by the dialog and by the monitor. */
 export const RECENT_KEY = 'tpuprof.targets';

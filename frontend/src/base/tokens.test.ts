@@ -32,7 +32,12 @@ describe.each([
 
   it('has a color of its own for each kind of time', () => {
     const kinds = [...tokens].filter(([name]) => name.startsWith('--c-'));
-    const near = kinds.flatMap(([a, one], i) => kinds.slice(i + 1).filter(([, other]) => distance(one, other) < LEAST_DISTANCE).map(([b]) => [a, b]));
+    const near = kinds.flatMap(([a, one], i) =>
+      kinds
+        .slice(i + 1)
+        .filter(([, other]) => distance(one, other) < LEAST_DISTANCE)
+        .map(([b]) => [a, b]),
+    );
     expect(near).toEqual([]);
   });
 

@@ -81,5 +81,7 @@ describe('formatRange', () => {
     [7.7e9, 7.7e9, '7.70 ms'],
     [null, 1, '—'],
     [Number.NaN, 1, '—'],
-  ])('%s to %s is %s', (low, high, expected) => expect(formatRange(low, high, 'ps').replace('\u00a0', ' ')).toBe(expected));
+  ])('%s to %s is %s', (low, high, expected) =>
+    expect(formatRange(low, high, 'ps').replace('\u00a0', ' ')).toBe(expected),
+  );
 });

@@ -1,4 +1,7 @@
-/** Turns numbers with a unit into text: three significant digits, scaled and labelled; the exact value for tooltips. */
+/**
+ * Turns numbers with a unit into text: three significant digits, scaled and labelled; the exact value for
+ * tooltips.
+ */
 
 export const UNKNOWN = '—';
 export const SPACE = '\u00a0';
@@ -24,15 +27,24 @@ const PS_SCALES: Scale[] = [
   { factor: 120e12, label: 'min' },
   { factor: 7200e12, label: 'h' },
 ];
-/** Where the label changes is not always where its factor lies: two minutes are 120 s until 2 min reads better. */
+/**
+ * Where the label changes is not always where its factor lies: two minutes are 120 s until 2 min reads
+ * better.
+ */
 const LONG_SCALES: Record<string, number> = { min: 60e12, h: 3600e12 };
 
 function decimalScales(suffix: string): Scale[] {
-  return ['', 'k', 'M', 'G', 'T', 'P', 'E'].map((prefix, power) => ({ factor: 1000 ** power, label: prefix + suffix }));
+  return ['', 'k', 'M', 'G', 'T', 'P', 'E'].map((prefix, power) => ({
+    factor: 1000 ** power,
+    label: prefix + suffix,
+  }));
 }
 
 function binaryScales(suffix: string): Scale[] {
-  return ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'].map((label, power) => ({ factor: 1024 ** power, label: label + suffix }));
+  return ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'].map((label, power) => ({
+    factor: 1024 ** power,
+    label: label + suffix,
+  }));
 }
 
 const SCALES: Record<string, Scale[]> = {
@@ -70,11 +82,16 @@ export function threeDigits(value: number): string {
   const decimals = Math.max(0, 2 - Math.floor(Math.log10(size)));
   const text = value.toFixed(decimals);
   // 9.996 rounds to 10.00: one digit too many.
-  return text.replace(/\D/g, '').replace(/^0+/, '').length > 3 && decimals > 0 ? value.toFixed(decimals - 1) : text;
+  return text.replace(/\D/g, '').replace(/^0+/, '').length > 3 && decimals > 0
+    ? value.toFixed(decimals - 1)
+    : text;
 }
 
 function isWhole(value: number, unit: string, label: string): boolean {
-  return Number.isInteger(value) && (unit === 'count' || unit === 'id' || unit === '' || label === 'ps' || label === 'B');
+  return (
+    Number.isInteger(value) &&
+    (unit === 'count' || unit === 'id' || unit === '' || label === 'ps' || label === 'B')
+  );
 }
 
 /** The value as number and unit; unknown (null, NaN, infinite) is an em dash. */
@@ -84,7 +101,8 @@ export function quantity(value: number | null | undefined, unit: string): Quanti
   if (unit === 'ps' && value === 0) return { number: '0', unit: 's' };
   const scale = scaleFor(value, unit);
   const scaled = value / scale.factor;
-  if (unit === 'fraction' && scaled !== 0 && Math.abs(scaled) < 0.01) return { number: scaled < 0 ? '> −0.01' : '< 0.01', unit: '%' };
+  if (unit === 'fraction' && scaled !== 0 && Math.abs(scaled) < 0.01)
+    return { number: scaled < 0 ? '> −0.01' : '< 0.01', unit: '%' };
   const number = isWhole(scaled, unit, scale.label) ? GROUPED.format(scaled) : threeDigits(scaled);
   return { number, unit: scale.label };
 }
@@ -96,8 +114,19 @@ export function format(value: number | null | undefined, unit: string): string {
 }
 
 /** An interval in one scale: "5.10–5.40 ms"; ends that read the same are one number. */
-export function formatRange(low: number | null | undefined, high: number | null | undefined, unit: string): string {
-  if (low === null || low === undefined || high === null || high === undefined || !Number.isFinite(low + high)) return UNKNOWN;
+export function formatRange(
+  low: number | null | undefined,
+  high: number | null | undefined,
+  unit: string,
+): string {
+  if (
+    low === null ||
+    low === undefined ||
+    high === null ||
+    high === undefined ||
+    !Number.isFinite(low + high)
+  )
+    return UNKNOWN;
   const scale = scaleFor(high, unit);
   const ends = [low, high].map((end) => threeDigits(end / scale.factor));
   return ends[0] === ends[1] ? format(high, unit) : `${ends.join('–')}${SPACE}${scale.label}`;
@@ -121,7 +150,8 @@ export function exactText(value: number | null | undefined, unit: string): strin
   return EXACT.format(value) + (label ? ` ${label}` : '');
 }
 
-const BEFORE_UNIT = /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/-]))|(?<=[<>±]) (?=[−\d])/g;
+const BEFORE_UNIT =
+  /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/-]))|(?<=[<>±]) (?=[−\d])/g;
 
 /** A text of the server whose numbers stay on one line with their units. */
 export function unbroken(text: string): string {
@@ -135,7 +165,9 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** "20 Nov 2026 22:13"; the time as it is written in the name, in no other time zone. Not a time: an em dash. */
+/**
+ * "20 Nov 2026 22:13"; the time as it is written in the name, in no other time zone. Not a time: an em dash.
+ */
 export function dateText(iso: string | null): string {
   const parts = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(iso ?? '');
   if (!parts) return UNKNOWN;

@@ -4,7 +4,7 @@ import { rangeOf, valueAt } from './areas';
 const SERIES = { timePs: Float64Array.of(10, 20, 30), value: Float64Array.of(5, -2, 7) };
 
 describe('counters', () => {
-  it('range has zero in it and reaches the trace\'s least and largest', () => {
+  it("range has zero in it and reaches the trace's least and largest", () => {
     expect(rangeOf(SERIES)).toEqual([-2, 7]);
     expect(rangeOf(SERIES, 3, 20)).toEqual([-2, 20]);
     expect(rangeOf(SERIES, -9, -1)).toEqual([-9, 7]);

@@ -1,5 +1,6 @@
 /**
- * Counters as area charts: values over time become one path per counter, made once a window; a frame only moves and stretches it.
+ * Counters as area charts: values over time become one path per counter, made once a window; a frame only
+ * moves and stretches it.
  *
  *   value   ___        held until the next sample
  *       ___|   |__
@@ -21,7 +22,10 @@ export interface Area {
   readonly path: Path2D;
 }
 
-/** The least and largest value the chart's height stands for: zero is always in it, and so is all of `least` to `most`. */
+/**
+ * The least and largest value the chart's height stands for: zero is always in it, and so is all of `least`
+ * to `most`.
+ */
 export function rangeOf({ value }: Series, least = 0, most = 0): readonly [number, number] {
   let low = Math.min(0, least);
   let high = Math.max(0, most);
@@ -32,7 +36,13 @@ export function rangeOf({ value }: Series, least = 0, most = 0): readonly [numbe
   return [low, high > low ? high : low + 1];
 }
 
-export function areaOf(series: Series, place: { y: number; height: number }, window: { startPs: number; endPs: number }, least: number, most: number): Area {
+export function areaOf(
+  series: Series,
+  place: { y: number; height: number },
+  window: { startPs: number; endPs: number },
+  least: number,
+  most: number,
+): Area {
   const [low, high] = rangeOf(series, least, most);
   const span = Math.max(window.endPs - window.startPs, 1);
   const x = (timePs: number): number => (timePs - window.startPs) / span;
@@ -44,7 +54,10 @@ export function areaOf(series: Series, place: { y: number; height: number }, win
     for (let i = 0; i < n; i++) {
       const height = y(series.value[i] as number);
       path.lineTo(x(series.timePs[i] as number), height);
-      path.lineTo(i + 1 < n ? x(series.timePs[i + 1] as number) : Math.max(1, x(series.timePs[i] as number)), height);
+      path.lineTo(
+        i + 1 < n ? x(series.timePs[i + 1] as number) : Math.max(1, x(series.timePs[i] as number)),
+        height,
+      );
     }
     path.lineTo(Math.max(1, x(series.timePs[n - 1] as number)), y(0));
     path.closePath();
@@ -64,14 +77,27 @@ export function valueAt({ timePs, value }: Series, atPs: number): number | null 
   return lo > 0 ? (value[lo - 1] as number) : null;
 }
 
-export function drawAreas(context: CanvasRenderingContext2D, areas: readonly Area[], frame: Frame, band: Band, fill: string): void {
+export function drawAreas(
+  context: CanvasRenderingContext2D,
+  areas: readonly Area[],
+  frame: Frame,
+  band: Band,
+  fill: string,
+): void {
   const perPs = frame.widthPx / (frame.endPs - frame.startPs);
   context.fillStyle = fill;
   for (const { y, height, startPs, endPs, path } of areas) {
     const top = y - band.scrollPx;
     if (top > band.bottomPx || top + height < band.topPx) continue;
     context.save();
-    context.transform(Math.max(endPs - startPs, 1) * perPs, 0, 0, height, (startPs - frame.startPs) * perPs, top);
+    context.transform(
+      Math.max(endPs - startPs, 1) * perPs,
+      0,
+      0,
+      height,
+      (startPs - frame.startPs) * perPs,
+      top,
+    );
     context.fill(path);
     context.restore();
   }

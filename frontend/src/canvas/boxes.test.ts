@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { boxAt, encodeInstances, firstAfter, firstInstanceFrom, instancesWithin, rowAt, type Boxes } from './boxes';
+import {
+  boxAt,
+  encodeInstances,
+  firstAfter,
+  firstInstanceFrom,
+  instancesWithin,
+  rowAt,
+  type Boxes,
+} from './boxes';
 import { bandsOf } from './renderer';
 
 /** Row 0: [10, 20) [30, 31); row 1: [12, 14) three merged. */
@@ -33,8 +41,19 @@ describe('encodeInstances', () => {
   });
   it('keeps the near end of an event exact that began an hour before the window', () => {
     const hour = 3.6e15;
-    const long: Boxes = { ...BOXES, n: 1, startPs: Float64Array.of(0), durationPs: Float64Array.of(hour + 500), nameId: Int32Array.of(0), nMerged: Float64Array.of(1), rowFirst: Int32Array.of(0, 1) };
-    const batch = encodeInstances(long, { y: Float32Array.of(0), height: Uint8Array.of(17) }, null, { startPs: hour, endPs: hour + 1000 });
+    const long: Boxes = {
+      ...BOXES,
+      n: 1,
+      startPs: Float64Array.of(0),
+      durationPs: Float64Array.of(hour + 500),
+      nameId: Int32Array.of(0),
+      nMerged: Float64Array.of(1),
+      rowFirst: Int32Array.of(0, 1),
+    };
+    const batch = encodeInstances(long, { y: Float32Array.of(0), height: Uint8Array.of(17) }, null, {
+      startPs: hour,
+      endPs: hour + 1000,
+    });
     expect(batch.floats[0]).toBe(-10_000);
     expect(batch.floats[1]).toBe(500);
   });
@@ -60,7 +79,10 @@ describe('what is drawn', () => {
   it('draws pinned rows in a band of their own', () => {
     const frame = { widthPx: 100, heightPx: 300, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 70 };
     expect(bandsOf(frame, 0)).toEqual([{ topPx: 0, bottomPx: 300, scrollPx: 70 }]);
-    expect(bandsOf(frame, 60)).toEqual([{ topPx: 60, bottomPx: 300, scrollPx: 70 }, { topPx: 0, bottomPx: 60, scrollPx: -20_000 }]);
+    expect(bandsOf(frame, 60)).toEqual([
+      { topPx: 60, bottomPx: 300, scrollPx: 70 },
+      { topPx: 0, bottomPx: 60, scrollPx: -20_000 },
+    ]);
   });
 });
 

@@ -1,5 +1,6 @@
 /**
- * Boxes of one batch as parallel arrays, and their conversion into the instance buffer that the renderers draw.
+ * Boxes of one batch as parallel arrays, and their conversion into the instance buffer that the renderers
+ * draw.
  *
  *   boxes sorted by (row, start)          rowFirst = [0, 2, 5]
  *   row 0   [ 0 ]   [ 1 ]                 rowY     = [24, 42]     (NaN: the row is hidden)
@@ -25,14 +26,18 @@ export interface Boxes {
   readonly rowFirst: Int32Array;
 }
 
-/** Where each row of a batch is, from the top of the content, in CSS pixels (see PIN_PX for negative ones). NaN: it is hidden. */
+/**
+ * Where each row of a batch is, from the top of the content, in CSS pixels (see PIN_PX for negative ones).
+ * NaN: it is hidden.
+ */
 export interface RowPlaces {
   readonly y: Float32Array;
   readonly height: Uint8Array;
 }
 
 /**
- * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, flags (MERGED, DIM), height, unused.
+ * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, flags
+ * (MERGED, DIM), height, unused.
  */
 export interface InstanceBatch {
   readonly n: number;
@@ -50,11 +55,15 @@ export const INSTANCE_BYTES = 16;
 export const MERGED = 1;
 export const DIM = 2;
 
-/** Rows pinned above the scrolled content lie this far above its top: one batch holds both, each is drawn in its own band. */
+/**
+ * Rows pinned above the scrolled content lie this far above its top: one batch holds both, each is drawn in
+ * its own band.
+ */
 export const PIN_PX = 20_000;
 
 /**
- * How far beyond the window a box may reach in the buffer, in windows. An event that began an hour before a 1 µs window
+ * How far beyond the window a box may reach in the buffer, in windows. An event that began an hour before a 1
+ * µs window
  * would leave float32 no digits for its other end; cut at ten windows the error stays below 0.01 px.
  */
 const REACH = 10;
@@ -90,12 +99,31 @@ export function encodeInstances(
     }
   }
   const rowTop = Float32Array.from(rows, (row) => places.y[row] as number);
-  const rowBottom = Float32Array.from(rows, (row) => (places.y[row] as number) + (places.height[row] as number));
-  return { n, originPs, bytes, floats, marks, rowTop, rowBottom, rowFirst: Int32Array.from([...rowFirst, n]) };
+  const rowBottom = Float32Array.from(
+    rows,
+    (row) => (places.y[row] as number) + (places.height[row] as number),
+  );
+  return {
+    n,
+    originPs,
+    bytes,
+    floats,
+    marks,
+    rowTop,
+    rowBottom,
+    rowFirst: Int32Array.from([...rowFirst, n]),
+  };
 }
 
-/** The instances from the first to the last row within [topPx, bottomPx], as [from, to): rows out of sight are not drawn. */
-export function instancesWithin(batch: InstanceBatch, topPx: number, bottomPx: number): readonly [number, number] {
+/**
+ * The instances from the first to the last row within [topPx, bottomPx], as [from, to): rows out of sight are
+ * not drawn.
+ */
+export function instancesWithin(
+  batch: InstanceBatch,
+  topPx: number,
+  bottomPx: number,
+): readonly [number, number] {
   let from = batch.n;
   let to = 0;
   for (let row = 0; row < batch.rowTop.length; row++) {
@@ -106,7 +134,10 @@ export function instancesWithin(batch: InstanceBatch, topPx: number, bottomPx: n
   return [Math.min(from, to), to];
 }
 
-/** The first instance of a row that can reach beyond `from` (from originPs): the last that starts before it, or the row's first. */
+/**
+ * The first instance of a row that can reach beyond `from` (from originPs): the last that starts before it,
+ * or the row's first.
+ */
 export function firstInstanceFrom(batch: InstanceBatch, row: number, from: number): number {
   const first = batch.rowFirst[row] as number;
   let lo = first;
@@ -138,7 +169,10 @@ export function boxAt(boxes: Boxes, row: number, timePs: number, slackPs: number
   if (lo === undefined || hi === undefined) return -1;
   const after = firstAfter(boxes.startPs, lo, hi, timePs);
   const before = after - 1;
-  const gapBefore = before >= lo ? timePs - (boxes.startPs[before] as number) - (boxes.durationPs[before] as number) : Infinity;
+  const gapBefore =
+    before >= lo
+      ? timePs - (boxes.startPs[before] as number) - (boxes.durationPs[before] as number)
+      : Infinity;
   if (gapBefore <= 0) return before;
   const gapAfter = after < hi ? (boxes.startPs[after] as number) - timePs : Infinity;
   if (Math.min(gapBefore, gapAfter) > slackPs) return -1;

@@ -3,20 +3,40 @@ import { encodeInstances, type Boxes } from './boxes';
 import { fillPixels, packed, shadesOf } from './canvas2d';
 import { bandsOf } from './renderer';
 
-const COLORS = { fills: [[1, 0, 0], [0, 0, 1]] as const, background: [1, 1, 1] as const };
+const COLORS = {
+  fills: [
+    [1, 0, 0],
+    [0, 0, 1],
+  ] as const,
+  background: [1, 1, 1] as const,
+};
 const RED = packed([1, 0, 0]);
 
 /** One picosecond is a pixel. Row 0 (y 2–5): [0, 3) and [10, 20) merged; row 1 (y 8–9): [5, 6). */
 const BOXES: Boxes = {
-  n: 3, startPs: Float64Array.of(0, 10, 5), durationPs: Float64Array.of(3, 10, 1), nameId: new Int32Array(3), eventId: Float64Array.of(1, 2, 3),
-  nMerged: Float64Array.of(1, 7, 1), names: ['a'], style: Uint8Array.of(0, 1, 0), longestPs: Float64Array.of(3, 2, 1), rowFirst: Int32Array.of(0, 2, 3),
+  n: 3,
+  startPs: Float64Array.of(0, 10, 5),
+  durationPs: Float64Array.of(3, 10, 1),
+  nameId: new Int32Array(3),
+  eventId: Float64Array.of(1, 2, 3),
+  nMerged: Float64Array.of(1, 7, 1),
+  names: ['a'],
+  style: Uint8Array.of(0, 1, 0),
+  longestPs: Float64Array.of(3, 2, 1),
+  rowFirst: Int32Array.of(0, 2, 3),
 };
 const PLACES = { y: Float32Array.of(2, 8), height: Uint8Array.of(4, 2) };
 
 function drawn(scrollPx: number, pinnedBottomPx: number): (x: number, y: number) => number {
   const pixels = { data: new Uint32Array(20 * 12), width: 20, height: 12 };
   const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx };
-  fillPixels(pixels, encodeInstances(BOXES, PLACES, null, { startPs: 0, endPs: 20 }), frame, bandsOf(frame, pinnedBottomPx), shadesOf(COLORS));
+  fillPixels(
+    pixels,
+    encodeInstances(BOXES, PLACES, null, { startPs: 0, endPs: 20 }),
+    frame,
+    bandsOf(frame, pinnedBottomPx),
+    shadesOf(COLORS),
+  );
   return (x, y) => pixels.data[y * 20 + x] as number;
 }
 
@@ -33,10 +53,22 @@ describe('boxes as pixels', () => {
     expect([at(18, 4) === 0, at(19, 4) === 0]).toEqual([false, true]);
   });
   it('gives what begins at the very end of the window its last pixel', () => {
-    const last: Boxes = { ...BOXES, n: 1, startPs: Float64Array.of(20), durationPs: Float64Array.of(0), rowFirst: Int32Array.of(0, 1, 1) };
+    const last: Boxes = {
+      ...BOXES,
+      n: 1,
+      startPs: Float64Array.of(20),
+      durationPs: Float64Array.of(0),
+      rowFirst: Int32Array.of(0, 1, 1),
+    };
     const pixels = { data: new Uint32Array(20 * 12), width: 20, height: 12 };
     const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx: 0 };
-    fillPixels(pixels, encodeInstances(last, PLACES, null, { startPs: 0, endPs: 20 }), frame, bandsOf(frame, 0), shadesOf(COLORS));
+    fillPixels(
+      pixels,
+      encodeInstances(last, PLACES, null, { startPs: 0, endPs: 20 }),
+      frame,
+      bandsOf(frame, 0),
+      shadesOf(COLORS),
+    );
     expect([...pixels.data.subarray(3 * 20 + 17, 3 * 20 + 20)]).toEqual([0, 0, RED]);
   });
   it('scrolls below the pinned rows', () => {
@@ -50,8 +82,19 @@ describe('boxes as pixels', () => {
     const durationPs = Float64Array.from({ length: n }, (_, i) => (i % 7 === 0 ? 0.36 : 0.1));
     durationPs[n - 1] = 9;
     const nMerged = Float64Array.from({ length: n }, (_, i) => (i % 3 === 0 || i === n - 1 ? 4 : 1));
-    const many: Boxes = { ...BOXES, n, startPs, durationPs, nMerged, style: Uint8Array.from({ length: n }, (_, i) => i % 2), rowFirst: Int32Array.of(0, n, n) };
-    const batch = encodeInstances(many, { y: Float32Array.of(1, 30), height: Uint8Array.of(7, 2) }, null, { startPs: 0, endPs: 60 });
+    const many: Boxes = {
+      ...BOXES,
+      n,
+      startPs,
+      durationPs,
+      nMerged,
+      style: Uint8Array.from({ length: n }, (_, i) => i % 2),
+      rowFirst: Int32Array.of(0, n, n),
+    };
+    const batch = encodeInstances(many, { y: Float32Array.of(1, 30), height: Uint8Array.of(7, 2) }, null, {
+      startPs: 0,
+      endPs: 60,
+    });
     const frame = { widthPx: 60, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 60, scrollPx: 0 };
     const pixels = { data: new Uint32Array(60 * 12), width: 60, height: 12 };
     const shades = shadesOf(COLORS);
@@ -62,9 +105,13 @@ describe('boxes as pixels', () => {
       const end = Math.round(batch.floats[4 * i + 1] as number);
       const right = end - left >= 4 ? end - 1 : Math.max(end, left + 1);
       const look = (i % 2) * 4 + Number((nMerged[i] as number) > 1);
-      for (let y = 1; y < 8; y++) for (let x = left; x < right; x++) plain[y * 60 + x] = ((x + y) % 4 < 2 ? shades.line : shades.ground)[look] as number;
+      for (let y = 1; y < 8; y++)
+        for (let x = left; x < right; x++)
+          plain[y * 60 + x] = ((x + y) % 4 < 2 ? shades.line : shades.ground)[look] as number;
     }
     const first = bandsOf(frame, 0)[0]?.topPx ?? 0;
-    expect([...pixels.data.subarray(60 * Math.max(first, 1))]).toEqual([...plain.subarray(60 * Math.max(first, 1))]);
+    expect([...pixels.data.subarray(60 * Math.max(first, 1))]).toEqual([
+      ...plain.subarray(60 * Math.max(first, 1)),
+    ]);
   });
 });

@@ -1,12 +1,28 @@
 /**
- * Boxes without WebGL2: where it is missing, emulated, or its context was lost. Without a GPU a canvas draws each rectangle on
- * the main thread, some 0.5 µs apiece, which for the 20,000 of a full screen is too much. Boxes of a row share their height,
- * so here one line of pixels is written a row (four where there is hatching) and copied downward: what a frame costs is
+ * Boxes without WebGL2: where it is missing, emulated, or its context was lost. Without a GPU a canvas draws
+ * each rectangle on
+ * the main thread, some 0.5 µs apiece, which for the 20,000 of a full screen is too much. Boxes of a row
+ * share their height,
+ * so here one line of pixels is written a row (four where there is hatching) and copied downward: what a
+ * frame costs is
  * bounded by the screen, not by the trace.
  */
 
 import { DIM, firstInstanceFrom, MERGED, type InstanceBatch } from './boxes';
-import { DIM_FILL, fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MERGED_FILL, mix, type Band, type BoxColors, type BoxRenderer, type Frame, type Rgb } from './renderer';
+import {
+  DIM_FILL,
+  fitCanvas,
+  GAP_FROM_PX,
+  HATCH_FILL,
+  HATCH_PX,
+  MERGED_FILL,
+  mix,
+  type Band,
+  type BoxColors,
+  type BoxRenderer,
+  type Frame,
+  type Rgb,
+} from './renderer';
 
 /** A look is style × 4 + flags. */
 const FLAGS = [0, MERGED, DIM, MERGED | DIM] as const;
@@ -17,7 +33,10 @@ export function packed([red, green, blue]: Rgb): number {
   return ((255 << 24) | (byte(blue) << 16) | (byte(green) << 8) | byte(red)) >>> 0;
 }
 
-/** Pixels of the two shades of each look: the ground, and the hatching's lines (the same where it is not merged). */
+/**
+ * Pixels of the two shades of each look: the ground, and the hatching's lines (the same where it is not
+ * merged).
+ */
 export interface Shades {
   readonly ground: Uint32Array;
   readonly line: Uint32Array;
@@ -25,8 +44,17 @@ export interface Shades {
 
 export function shadesOf({ fills, background }: BoxColors): Shades {
   const of = (shareOf: (isMerged: boolean) => number): Uint32Array =>
-    Uint32Array.from(fills.flatMap((fill) => FLAGS.map((flags) => packed(mix(fill, background, shareOf((flags & MERGED) !== 0) * (flags & DIM ? DIM_FILL : 1))))));
-  return { ground: of((isMerged) => (isMerged ? MERGED_FILL : 1)), line: of((isMerged) => (isMerged ? HATCH_FILL : 1)) };
+    Uint32Array.from(
+      fills.flatMap((fill) =>
+        FLAGS.map((flags) =>
+          packed(mix(fill, background, shareOf((flags & MERGED) !== 0) * (flags & DIM ? DIM_FILL : 1))),
+        ),
+      ),
+    );
+  return {
+    ground: of((isMerged) => (isMerged ? MERGED_FILL : 1)),
+    line: of((isMerged) => (isMerged ? HATCH_FILL : 1)),
+  };
 }
 
 export interface Pixels {
@@ -41,7 +69,10 @@ interface Strip {
   readonly bottom: number;
 }
 
-/** Of the row at hand, its hatched stretches: left, right and the line's shade, three numbers each. One list for all rows, never given back. */
+/**
+ * Of the row at hand, its hatched stretches: left, right and the line's shade, three numbers each. One list
+ * for all rows, never given back.
+ */
 let hatched = new Uint32Array(3 * 4096);
 let nHatched = 0;
 
@@ -67,7 +98,14 @@ function uncover(left: number, right: number): void {
 }
 
 /** Writes one line of a row, the grounds of its boxes only, and notes in `hatched` where there is more. */
-function writeLine(pixels: Pixels, y: number, batch: InstanceBatch, row: number, frame: Frame, shades: Shades): void {
+function writeLine(
+  pixels: Pixels,
+  y: number,
+  batch: InstanceBatch,
+  row: number,
+  frame: Frame,
+  shades: Shades,
+): void {
   const { data, width } = pixels;
   const { floats, marks } = batch;
   const perPs = width / (frame.endPs - frame.startPs);
@@ -97,7 +135,10 @@ function writeLine(pixels: Pixels, y: number, batch: InstanceBatch, row: number,
   }
 }
 
-/** The slanted lines of one line of pixels: those where x + y, by the hatching's width, falls into its first half. */
+/**
+ * The slanted lines of one line of pixels: those where x + y, by the hatching's width, falls into its first
+ * half.
+ */
 function hatchLine({ data, width }: Pixels, y: number): void {
   for (let i = 0; i < nHatched; i += 3) {
     const left = hatched[i] as number;
@@ -110,26 +151,51 @@ function hatchLine({ data, width }: Pixels, y: number): void {
   }
 }
 
-function fillRow(pixels: Pixels, strip: Strip, batch: InstanceBatch, row: number, frame: Frame, shades: Shades): void {
+function fillRow(
+  pixels: Pixels,
+  strip: Strip,
+  batch: InstanceBatch,
+  row: number,
+  frame: Frame,
+  shades: Shades,
+): void {
   const { data, width } = pixels;
   const { top, bottom } = strip;
   writeLine(pixels, top, batch, row, frame, shades);
   const nOwn = nHatched > 0 ? Math.min(HATCH_PX, bottom - top) : 1;
   for (let y = top + 1; y < top + nOwn; y++) data.copyWithin(y * width, top * width, (top + 1) * width);
   if (nHatched > 0) for (let y = top; y < top + nOwn; y++) hatchLine(pixels, y);
-  for (let y = top + nOwn; y < bottom; y += nOwn) data.copyWithin(y * width, top * width, (top + Math.min(nOwn, bottom - y)) * width);
+  for (let y = top + nOwn; y < bottom; y += nOwn)
+    data.copyWithin(y * width, top * width, (top + Math.min(nOwn, bottom - y)) * width);
 }
 
 /** All rows of the bands; what has no box stays transparent. */
-export function fillPixels(pixels: Pixels, batch: InstanceBatch, frame: Frame, bands: readonly Band[], shades: Shades): void {
+export function fillPixels(
+  pixels: Pixels,
+  batch: InstanceBatch,
+  frame: Frame,
+  bands: readonly Band[],
+  shades: Shades,
+): void {
   pixels.data.fill(0);
   for (const { topPx, bottomPx, scrollPx } of bands) {
-    const [first, last] = [Math.round(topPx * frame.pixelRatio), Math.min(Math.round(bottomPx * frame.pixelRatio), pixels.height)];
+    const [first, last] = [
+      Math.round(topPx * frame.pixelRatio),
+      Math.min(Math.round(bottomPx * frame.pixelRatio), pixels.height),
+    ];
     for (let row = 0; row < batch.rowTop.length; row++) {
       const rowTop = batch.rowTop[row] as number;
       const top = Math.round((rowTop - scrollPx) * frame.pixelRatio);
       const bottom = top + Math.round(((batch.rowBottom[row] as number) - rowTop) * frame.pixelRatio);
-      if (bottom > first && top < last) fillRow(pixels, { top: Math.max(top, first), bottom: Math.min(bottom, last) }, batch, row, frame, shades);
+      if (bottom > first && top < last)
+        fillRow(
+          pixels,
+          { top: Math.max(top, first), bottom: Math.min(bottom, last) },
+          batch,
+          row,
+          frame,
+          shades,
+        );
     }
   }
 }

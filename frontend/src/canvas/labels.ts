@@ -1,4 +1,7 @@
-/** Names onto boxes: for each visible row, each box wide enough, the name cut to fit, kept in view where the box begins left of it. */
+/**
+ * Names onto boxes: for each visible row, each box wide enough, the name cut to fit, kept in view where the
+ * box begins left of it.
+ */
 
 import { firstAfter, type Boxes, type RowPlaces } from './boxes';
 import type { Band, Frame } from './renderer';
@@ -35,7 +38,14 @@ export function countLabel(n: number): string {
   return text;
 }
 
-export function drawLabels(context: CanvasRenderingContext2D, boxes: Boxes, places: RowPlaces, frame: Frame, band: Band, look: LabelLook): void {
+export function drawLabels(
+  context: CanvasRenderingContext2D,
+  boxes: Boxes,
+  places: RowPlaces,
+  frame: Frame,
+  band: Band,
+  look: LabelLook,
+): void {
   context.font = look.font;
   context.textBaseline = 'middle';
   const [top, bottom] = [band.scrollPx + band.topPx, band.scrollPx + band.bottomPx];
@@ -47,7 +57,14 @@ export function drawLabels(context: CanvasRenderingContext2D, boxes: Boxes, plac
   }
 }
 
-function drawRow(context: CanvasRenderingContext2D, boxes: Boxes, row: number, middle: number, frame: Frame, look: LabelLook): void {
+function drawRow(
+  context: CanvasRenderingContext2D,
+  boxes: Boxes,
+  row: number,
+  middle: number,
+  frame: Frame,
+  look: LabelLook,
+): void {
   const perPs = frame.widthPx / (frame.endPs - frame.startPs);
   const leastPs = LABEL_FROM_PX / perPs;
   const lo = boxes.rowFirst[row] as number;

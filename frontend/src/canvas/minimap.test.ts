@@ -25,10 +25,16 @@ describe('densityOf', () => {
 describe('the window in the minimap', () => {
   const view = { startPs: 200, endPs: 400 };
   it('is held by its edges, as a whole, or jumps', () => {
-    expect([201, 300, 399, 700].map((x) => grabAt(view, 1000, x, 1000).part)).toEqual(['start', 'window', 'end', 'outside']);
+    expect([201, 300, 399, 700].map((x) => grabAt(view, 1000, x, 1000).part)).toEqual([
+      'start',
+      'window',
+      'end',
+      'outside',
+    ]);
   });
   it('follows the hand', () => {
-    const drag = (from: number, to: number): number[] => Object.values(grabbed(grabAt(view, 1000, from, 1000), 1000, to, 1000));
+    const drag = (from: number, to: number): number[] =>
+      Object.values(grabbed(grabAt(view, 1000, from, 1000), 1000, to, 1000));
     expect(drag(300, 350)).toEqual([250, 450]);
     expect(drag(200, 100)).toEqual([100, 400]);
     expect(drag(200, 500)).toEqual([400, 500]);
@@ -36,8 +42,15 @@ describe('the window in the minimap', () => {
     expect(drag(700, 700)).toEqual([600, 800]);
   });
   it('has a layer for devices and one for hosts', () => {
-    const parts = [{ isDevice: true, share: Float32Array.of(1, 0) }, { isDevice: true, share: Float32Array.of(0, 0) }, { isDevice: false, share: Float32Array.of(0.2, 0.4) }];
-    expect(layersOf(parts).map(({ isDevice, share }) => [isDevice, ...share])).toEqual([[true, 1, 0], [false, 0.5, 1]]);
+    const parts = [
+      { isDevice: true, share: Float32Array.of(1, 0) },
+      { isDevice: true, share: Float32Array.of(0, 0) },
+      { isDevice: false, share: Float32Array.of(0.2, 0.4) },
+    ];
+    expect(layersOf(parts).map(({ isDevice, share }) => [isDevice, ...share])).toEqual([
+      [true, 1, 0],
+      [false, 0.5, 1],
+    ]);
     expect(layersOf([])).toEqual([]);
   });
 });

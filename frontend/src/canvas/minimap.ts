@@ -23,13 +23,22 @@ export interface Layer {
   readonly share: Float32Array;
 }
 
-/** How busy each of nColumns equal stretches of [0, durationPs] is, relative to the busiest: 0–1. Only rows in `rows` count. */
-export function densityOf(boxes: Boxes, rows: readonly number[], durationPs: number, nColumns: number): Float32Array {
+/**
+ * How busy each of nColumns equal stretches of [0, durationPs] is, relative to the busiest: 0–1. Only rows in
+ * `rows` count.
+ */
+export function densityOf(
+  boxes: Boxes,
+  rows: readonly number[],
+  durationPs: number,
+  nColumns: number,
+): Float32Array {
   const busyPs = new Float32Array(nColumns);
   const columnPs = Math.max(durationPs, 1) / nColumns;
   for (const row of rows) {
     const last = boxes.rowFirst[row + 1] ?? 0;
-    for (let i = boxes.rowFirst[row] ?? 0; i < last; i++) addBox(busyPs, columnPs, boxes.startPs[i] as number, boxes.durationPs[i] as number);
+    for (let i = boxes.rowFirst[row] ?? 0; i < last; i++)
+      addBox(busyPs, columnPs, boxes.startPs[i] as number, boxes.durationPs[i] as number);
   }
   const most = busyPs.reduce((a, b) => Math.max(a, b), 0);
   return most > 0 ? busyPs.map((busy) => busy / most) : busyPs;
@@ -50,13 +59,18 @@ export interface MinimapSize {
   readonly pixelRatio: number;
 }
 
-/** One layer for the devices and one for the hosts: the mean of their parts, of the host relative to its busiest column. */
+/**
+ * One layer for the devices and one for the hosts: the mean of their parts, of the host relative to its
+ * busiest column.
+ */
 export function layersOf(parts: readonly Layer[]): Layer[] {
   return [true, false].flatMap((isDevice): Layer[] => {
     const members = parts.filter((part) => part.isDevice === isDevice);
     const first = members[0];
     if (!first) return [];
-    const share = first.share.map((_, column) => members.reduce((sum, part) => sum + (part.share[column] ?? 0), 0) / members.length);
+    const share = first.share.map(
+      (_, column) => members.reduce((sum, part) => sum + (part.share[column] ?? 0), 0) / members.length,
+    );
     const most = share.reduce((a, b) => Math.max(a, b), 0);
     return [{ isDevice, share: most > 0 ? share.map((each) => each / most) : share }];
   });
@@ -84,7 +98,12 @@ export function grabAt(view: Viewport, durationPs: number, x: number, widthPx: n
 }
 
 /** The window after the hold has been dragged to x. */
-export function grabbed({ part, view, fromPs }: Grab, durationPs: number, x: number, widthPx: number): Viewport {
+export function grabbed(
+  { part, view, fromPs }: Grab,
+  durationPs: number,
+  x: number,
+  widthPx: number,
+): Viewport {
   const atPs = Math.min(Math.max((x / Math.max(widthPx, 1)) * durationPs, 0), durationPs);
   if (part === 'start') return { startPs: Math.min(atPs, view.endPs), endPs: Math.max(atPs, view.endPs) };
   if (part === 'end') return { startPs: Math.min(atPs, view.startPs), endPs: Math.max(atPs, view.startPs) };
@@ -110,7 +129,14 @@ function silhouetteOf(density: Float32Array, size: MinimapSize): Path2D {
 }
 
 /** The layers' shares belong to this size: make them anew when the width changes. */
-export function drawMinimap(canvas: HTMLCanvasElement, size: MinimapSize, layers: readonly Layer[], view: Viewport, durationPs: number, look: MinimapLook): void {
+export function drawMinimap(
+  canvas: HTMLCanvasElement,
+  size: MinimapSize,
+  layers: readonly Layer[],
+  view: Viewport,
+  durationPs: number,
+  look: MinimapLook,
+): void {
   const context = canvas.getContext('2d');
   if (!context) return;
   fitCanvas(canvas, { ...size, startPs: 0, endPs: 1, scrollPx: 0 });
@@ -125,7 +151,13 @@ export function drawMinimap(canvas: HTMLCanvasElement, size: MinimapSize, layers
   drawHandle(context, size, view, durationPs, look);
 }
 
-function drawHandle(context: CanvasRenderingContext2D, size: MinimapSize, view: Viewport, durationPs: number, look: MinimapLook): void {
+function drawHandle(
+  context: CanvasRenderingContext2D,
+  size: MinimapSize,
+  view: Viewport,
+  durationPs: number,
+  look: MinimapLook,
+): void {
   const perPs = size.widthPx / Math.max(durationPs, 1);
   const left = Math.min(view.startPs * perPs, size.widthPx - 3);
   const width = Math.max((view.endPs - view.startPs) * perPs, 3);

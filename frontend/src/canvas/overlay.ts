@@ -1,4 +1,7 @@
-/** What lies over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows, outlines, the ruler. */
+/**
+ * What lies over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows,
+ * outlines, the ruler.
+ */
 
 import type { Area } from './areas';
 import { PIN_PX } from './boxes';
@@ -76,16 +79,24 @@ function xOf(frame: Frame): (timePs: number) => number {
   return (timePs) => (timePs - frame.startPs) * perPs;
 }
 
-export function drawGrid(context: CanvasRenderingContext2D, frame: Frame, marks: Marks, ruler: Ruler, theme: StageTheme): void {
+export function drawGrid(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  marks: Marks,
+  ruler: Ruler,
+  theme: StageTheme,
+): void {
   const hairline = 1 / frame.pixelRatio;
   const x = xOf(frame);
   const snap = (px: number): number => Math.round(px * frame.pixelRatio) / frame.pixelRatio;
   context.fillStyle = cssOf(mix(theme.line, theme.background, 0.75));
-  for (let i = 0; i < ruler.nTicks; i++) context.fillRect(snap(x(ruler.firstPs + i * ruler.stepPs)), 0, hairline, frame.heightPx);
+  for (let i = 0; i < ruler.nTicks; i++)
+    context.fillRect(snap(x(ruler.firstPs + i * ruler.stepPs)), 0, hairline, frame.heightPx);
   context.fillStyle = cssOf(theme.line);
   for (const bottom of marks.separators) {
     const y = toScreen(bottom, frame);
-    if (y >= (bottom < 0 ? 0 : marks.pinnedBottomPx) && y <= frame.heightPx) context.fillRect(0, Math.round(y) - hairline, frame.widthPx, hairline);
+    if (y >= (bottom < 0 ? 0 : marks.pinnedBottomPx) && y <= frame.heightPx)
+      context.fillRect(0, Math.round(y) - hairline, frame.widthPx, hairline);
   }
 }
 
@@ -93,9 +104,17 @@ export function drawGrid(context: CanvasRenderingContext2D, frame: Frame, marks:
 const STEP_GAP_PX = 14;
 
 /** Above the boxes, thin and broken: a step's boundary must be seen through full rows and hide nothing. */
-export function drawSteps(context: CanvasRenderingContext2D, frame: Frame, stepsPs: Float64Array, theme: StageTheme): void {
+export function drawSteps(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  stepsPs: Float64Array,
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
-  const nInView = stepsPs.reduce((n, stepPs) => n + Number(stepPs >= frame.startPs && stepPs <= frame.endPs), 0);
+  const nInView = stepsPs.reduce(
+    (n, stepPs) => n + Number(stepPs >= frame.startPs && stepPs <= frame.endPs),
+    0,
+  );
   if (nInView * STEP_GAP_PX > frame.widthPx) return;
   context.save();
   context.strokeStyle = cssOf(theme.text);
@@ -113,7 +132,12 @@ export function drawSteps(context: CanvasRenderingContext2D, frame: Frame, steps
   context.restore();
 }
 
-export function drawStretch(context: CanvasRenderingContext2D, frame: Frame, stretch: Stretch, theme: StageTheme): void {
+export function drawStretch(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  stretch: Stretch,
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
   const left = Math.max(x(stretch.startPs), -4);
   const right = Math.min(x(stretch.endPs), frame.widthPx + 4);
@@ -126,12 +150,22 @@ export function drawStretch(context: CanvasRenderingContext2D, frame: Frame, str
   context.fillRect(left, top, right - left, Math.max(0, bottom - top));
   context.globalAlpha = 1;
   context.lineWidth = 1;
-  context.strokeRect(Math.round(left) + 0.5, top - 0.5, Math.max(1, Math.round(right - left) - 1), Math.max(0, bottom - top));
+  context.strokeRect(
+    Math.round(left) + 0.5,
+    top - 0.5,
+    Math.max(1, Math.round(right - left) - 1),
+    Math.max(0, bottom - top),
+  );
   context.restore();
 }
 
 /** The stretch's length, on the ruler: over its middle, or as near to it as the window lets. */
-export function drawStretchLabel(context: CanvasRenderingContext2D, frame: Frame, stretch: Stretch, theme: StageTheme): void {
+export function drawStretchLabel(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  stretch: Stretch,
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
   const left = Math.max(x(stretch.startPs), 0);
   const right = Math.min(x(stretch.endPs), frame.widthPx);
@@ -147,7 +181,13 @@ export function drawStretchLabel(context: CanvasRenderingContext2D, frame: Frame
   context.fillText(stretch.label, middle - width / 2 + 6, RULER_PX / 2);
 }
 
-export function drawHits(context: CanvasRenderingContext2D, frame: Frame, hits: readonly Hit[], band: Band, theme: StageTheme): void {
+export function drawHits(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  hits: readonly Hit[],
+  band: Band,
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
   context.fillStyle = cssOf(theme.hit);
   let last = '';
@@ -165,13 +205,25 @@ export function drawHits(context: CanvasRenderingContext2D, frame: Frame, hits: 
 /** Of so many arrows in view each is seen; of more each is fainter, and without its head. */
 const CLEAR_ARROWS = 40;
 
-/** From an event's end to where the next begins: a bend that leaves to the right and arrives from the left. */
-export function drawArrows(context: CanvasRenderingContext2D, frame: Frame, arrows: readonly Arrow[], theme: StageTheme): void {
+/**
+ * From an event's end to where the next begins: a bend that leaves to the right and arrives from the left.
+ */
+export function drawArrows(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  arrows: readonly Arrow[],
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
   const isSeen = ({ fromPs, fromY, toPs, toY }: Arrow): boolean => {
     const [x1, x2] = [x(fromPs), x(toPs)];
     const [y1, y2] = [toScreen(fromY, frame), toScreen(toY, frame)];
-    return Math.max(x1, x2) >= 0 && Math.min(x1, x2) <= frame.widthPx && Math.max(y1, y2) >= 0 && Math.min(y1, y2) <= frame.heightPx;
+    return (
+      Math.max(x1, x2) >= 0 &&
+      Math.min(x1, x2) <= frame.widthPx &&
+      Math.max(y1, y2) >= 0 &&
+      Math.min(y1, y2) <= frame.heightPx
+    );
   };
   const seen = arrows.filter(isSeen);
   if (seen.length === 0) return;
@@ -216,21 +268,35 @@ function fillHeads(context: CanvasRenderingContext2D, frame: Frame, arrows: read
   context.fill();
 }
 
-export function drawOutline(context: CanvasRenderingContext2D, frame: Frame, outline: Outline, widthPx: number, theme: StageTheme): void {
+export function drawOutline(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  outline: Outline,
+  widthPx: number,
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
   const left = Math.max(x(outline.startPs), -8);
   const right = Math.min(Math.max(x(outline.startPs + outline.durationPs), left + 2), frame.widthPx + 8);
   if (right < -8 || left > frame.widthPx + 8) return;
   const y = toScreen(outline.y, frame);
   const half = widthPx / 2;
-  for (const [color, width] of [[theme.background, widthPx + 2], [theme.text, widthPx]] as const) {
+  for (const [color, width] of [
+    [theme.background, widthPx + 2],
+    [theme.text, widthPx],
+  ] as const) {
     context.strokeStyle = cssOf(color);
     context.lineWidth = width;
     context.strokeRect(left - half, y - half, right - left + widthPx - 1, outline.height + widthPx);
   }
 }
 
-export function drawRuler(context: CanvasRenderingContext2D, frame: Frame, ruler: Ruler, theme: StageTheme): void {
+export function drawRuler(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  ruler: Ruler,
+  theme: StageTheme,
+): void {
   const x = xOf(frame);
   context.fillStyle = cssOf(theme.background);
   context.fillRect(0, 0, frame.widthPx, RULER_PX);

@@ -2,12 +2,34 @@ import { describe, expect, it } from 'vitest';
 import { rgbOf } from '../base/color';
 import { contrastOf, makePalette, SHADES, shadeOf } from './palette';
 
-const LIGHT = ['#3576cb', '#e2711d', '#b79a00', '#8656c7', '#5b4b9e', '#2f9486', '#c2497a', '#6f8294', '#cfd4db'].map(rgbOf);
-const DARK = ['#5b95e6', '#f08c42', '#d6bb3a', '#a884e0', '#8b7ad0', '#4fb8a8', '#de6f9c', '#8fa1b3', '#454c55'].map(rgbOf);
+const LIGHT = [
+  '#3576cb',
+  '#e2711d',
+  '#b79a00',
+  '#8656c7',
+  '#5b4b9e',
+  '#2f9486',
+  '#c2497a',
+  '#6f8294',
+  '#cfd4db',
+].map(rgbOf);
+const DARK = [
+  '#5b95e6',
+  '#f08c42',
+  '#d6bb3a',
+  '#a884e0',
+  '#8b7ad0',
+  '#4fb8a8',
+  '#de6f9c',
+  '#8fa1b3',
+  '#454c55',
+].map(rgbOf);
 
 describe('palette', () => {
   it('gives a name the same shade always', () => {
-    expect(['fusion.124', 'dot.4', '$array.py:12 asarray'].map(shadeOf)).toEqual(['fusion.124', 'dot.4', '$array.py:12 asarray'].map(shadeOf));
+    expect(['fusion.124', 'dot.4', '$array.py:12 asarray'].map(shadeOf)).toEqual(
+      ['fusion.124', 'dot.4', '$array.py:12 asarray'].map(shadeOf),
+    );
     expect(shadeOf('fusion.124')).toBeLessThan(SHADES);
   });
   it('spreads names over all shades', () => {
@@ -15,7 +37,10 @@ describe('palette', () => {
     for (let i = 0; i < 6000; i++) counts[shadeOf(`fusion.${String(i)}`)]! += 1;
     for (const count of counts) expect(count).toBeGreaterThan(600);
   });
-  it.each([['light', LIGHT, [1, 1, 1]], ['dark', DARK, [0.08, 0.09, 0.1]]] as const)('writes readably on every fill (%s)', (_, families, background) => {
+  it.each([
+    ['light', LIGHT, [1, 1, 1]],
+    ['dark', DARK, [0.08, 0.09, 0.1]],
+  ] as const)('writes readably on every fill (%s)', (_, families, background) => {
     const { fills, isLightInk } = makePalette(families, background);
     expect(fills.length).toBe(families.length * SHADES);
     fills.forEach((fill, style) => {

@@ -1,5 +1,6 @@
 /**
- * A few base colours (the theme's categories of time) become the fills of boxes: SHADES neighbours of each, told apart by
+ * A few base colours (the theme's categories of time) become the fills of boxes: SHADES neighbours of each,
+ * told apart by
  * hue and lightness, and for each fill the ink, dark or light, that reads better on it. Styles are numbered
  * family × SHADES + shade, so a change of theme changes this table and nothing in the buffers.
  */
@@ -9,7 +10,10 @@ import { HATCH_FILL, MERGED_FILL, mix, type Rgb } from './renderer';
 
 export const SHADES = 8;
 
-/** Turns of hue (degrees) and lift of lightness (0–1) of the shades of a family: small enough to stay the family's colour. */
+/**
+ * Turns of hue (degrees) and lift of lightness (0–1) of the shades of a family: small enough to stay the
+ * family's colour.
+ */
 const OFFSETS: readonly (readonly [number, number])[] = [
   [0, 0],
   [-8, 0.05],
@@ -43,14 +47,17 @@ function toHsl([r, g, b]: Rgb): [number, number, number] {
   const delta = max - min;
   if (delta === 0) return [0, 0, lightness];
   const saturation = delta / (1 - Math.abs(2 * lightness - 1));
-  const sector = max === r ? ((g - b) / delta + 6) % 6 : max === g ? (b - r) / delta + 2 : (r - g) / delta + 4;
+  const sector =
+    max === r ? ((g - b) / delta + 6) % 6 : max === g ? (b - r) / delta + 2 : (r - g) / delta + 4;
   return [sector * 60, saturation, lightness];
 }
 
 function fromHsl(hue: number, saturation: number, lightness: number): Rgb {
   const part = (n: number): number => {
     const k = (n + hue / 30 + 12) % 12;
-    return lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return (
+      lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1))
+    );
   };
   return [part(0), part(8), part(4)];
 }
@@ -67,10 +74,17 @@ export function makePalette(families: readonly Rgb[], background: Rgb): Palette 
   const sign = isDark ? -1 : 1;
   const fills = families.flatMap((base) => {
     const [hue, saturation, lightness] = toHsl(base);
-    return OFFSETS.map(([turn, lift]) => fromHsl((hue + turn + 360) % 360, saturation, Math.min(0.9, Math.max(0.15, lightness + sign * lift))));
+    return OFFSETS.map(([turn, lift]) =>
+      fromHsl((hue + turn + 360) % 360, saturation, Math.min(0.9, Math.max(0.15, lightness + sign * lift))),
+    );
   });
-  const isLightOn = (fill: Rgb): number => Number(contrastOf(fill, LIGHT_INK) >= Math.min(4.5, contrastOf(fill, DARK_INK)));
-  return { fills, isLightInk: Uint8Array.from(fills, isLightOn), isLightInkOnMerged: Uint8Array.from(fills, (fill) => isLightOn(hatched(fill, background))) };
+  const isLightOn = (fill: Rgb): number =>
+    Number(contrastOf(fill, LIGHT_INK) >= Math.min(4.5, contrastOf(fill, DARK_INK)));
+  return {
+    fills,
+    isLightInk: Uint8Array.from(fills, isLightOn),
+    isLightInkOnMerged: Uint8Array.from(fills, (fill) => isLightOn(hatched(fill, background))),
+  };
 }
 
 /** What the hatching of a merged box looks like from afar: half lines, half what is between them. */

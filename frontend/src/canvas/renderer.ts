@@ -1,8 +1,14 @@
-/** What draws boxes: WebGL2 where there is one, else a 2D canvas. Both take the same buffers and give the same picture. */
+/**
+ * What draws boxes: WebGL2 where there is one, else a 2D canvas. Both take the same buffers and give the same
+ * picture.
+ */
 
 import { PIN_PX, type InstanceBatch } from './boxes';
 
-/** One frame's view, in CSS pixels; the canvas has widthPx × pixelRatio by heightPx × pixelRatio device pixels. */
+/**
+ * One frame's view, in CSS pixels; the canvas has widthPx × pixelRatio by heightPx × pixelRatio device
+ * pixels.
+ */
 export interface Frame {
   widthPx: number;
   heightPx: number;
@@ -47,7 +53,10 @@ export interface BoxRenderer {
 
 export const MAX_STYLES = 96;
 
-/** Boxes at least this wide leave a hairline to the next, so that neighbours of one colour stay apart (device pixels). */
+/**
+ * Boxes at least this wide leave a hairline to the next, so that neighbours of one colour stay apart (device
+ * pixels).
+ */
 export const GAP_FROM_PX = 4;
 
 /** Width and spacing of the hatching of merged boxes, in CSS pixels. */

@@ -1,14 +1,29 @@
 /**
- * Three canvases on top of each other: the ground (grid lines, separators), the boxes (WebGL2), the ink (labels, outlines,
- * ruler). Takes buffers and looks, gives pictures. Where WebGL2 is missing all is drawn on one canvas: without a GPU each
- * further one costs a copy of the screen a frame. Where WebGL2's context goes, a 2D canvas takes the boxes' place.
+ * Three canvases on top of each other: the ground (grid lines, separators), the boxes (WebGL2), the ink
+ * (labels, outlines,
+ * ruler). Takes buffers and looks, gives pictures. Where WebGL2 is missing all is drawn on one canvas:
+ * without a GPU each
+ * further one costs a copy of the screen a frame. Where WebGL2's context goes, a 2D canvas takes the boxes'
+ * place.
  */
 
 import { drawAreas } from './areas';
 import { encodeInstances, type Boxes, type RowPlaces } from './boxes';
 import { canvas2dRenderer } from './canvas2d';
 import { drawLabels, type LabelLook } from './labels';
-import { drawArrows, drawGrid, drawHits, drawOutline, drawRuler, drawSteps, drawStretch, drawStretchLabel, RULER_PX, type Marks, type StageTheme } from './overlay';
+import {
+  drawArrows,
+  drawGrid,
+  drawHits,
+  drawOutline,
+  drawRuler,
+  drawSteps,
+  drawStretch,
+  drawStretchLabel,
+  RULER_PX,
+  type Marks,
+  type StageTheme,
+} from './overlay';
 import { inkCss, makePalette, type Palette } from './palette';
 import { bandsOf, cssOf, fitCanvas, mix, type BoxRenderer, type Frame, type Rgb } from './renderer';
 import { TextFitter } from './text';
@@ -26,8 +41,17 @@ export interface Picture {
 
 const NO_COLOR: Rgb = [0.5, 0.5, 0.5];
 const BLANK: StageTheme = {
-  families: [NO_COLOR], background: [1, 1, 1], surface: [1, 1, 1], line: NO_COLOR, text: [0, 0, 0], muted: NO_COLOR, accent: NO_COLOR,
-  hit: NO_COLOR, flow: NO_COLOR, area: NO_COLOR, font: 'sans-serif',
+  families: [NO_COLOR],
+  background: [1, 1, 1],
+  surface: [1, 1, 1],
+  line: NO_COLOR,
+  text: [0, 0, 0],
+  muted: NO_COLOR,
+  accent: NO_COLOR,
+  hit: NO_COLOR,
+  flow: NO_COLOR,
+  area: NO_COLOR,
+  font: 'sans-serif',
 };
 
 function layer(host: HTMLElement): HTMLCanvasElement {
@@ -131,10 +155,18 @@ export class Stage {
     drawSteps(ink, frame, marks.stepsPs, theme);
     if (marks.stretch) drawStretch(ink, frame, marks.stretch, theme);
     drawArrows(ink, frame, marks.arrows, theme);
-    for (const [outline, widthPx] of [[marks.hovered, 1], [marks.selected, 2]] as const) {
+    for (const [outline, widthPx] of [
+      [marks.hovered, 1],
+      [marks.selected, 2],
+    ] as const) {
       if (!outline) continue;
       ink.save();
-      this.clip(ink, frame, outline.y < 0 ? 0 : marks.pinnedBottomPx, outline.y < 0 ? marks.pinnedBottomPx : frame.heightPx);
+      this.clip(
+        ink,
+        frame,
+        outline.y < 0 ? 0 : marks.pinnedBottomPx,
+        outline.y < 0 ? marks.pinnedBottomPx : frame.heightPx,
+      );
       drawOutline(ink, frame, outline, widthPx, theme);
       ink.restore();
     }
@@ -158,7 +190,8 @@ export class Stage {
       context.save();
       this.clip(context, frame, band.topPx, band.bottomPx);
       drawAreas(context, marks.areas, frame, band, cssOf(mix(this.theme.area, this.theme.background, 0.55)));
-      if (this.picture && look) drawLabels(context, this.picture.boxes, this.picture.places, frame, band, look);
+      if (this.picture && look)
+        drawLabels(context, this.picture.boxes, this.picture.places, frame, band, look);
       drawHits(context, frame, marks.hits, band, this.theme);
       context.restore();
     }
@@ -187,10 +220,14 @@ export class Stage {
     };
   }
 
-  /** The picture as it is drawn, onto another canvas: drawn anew, for WebGL forgets its frame once it is shown. */
+  /**
+   * The picture as it is drawn, onto another canvas: drawn anew, for WebGL forgets its frame once it is
+   * shown.
+   */
   copyTo(context: CanvasRenderingContext2D, frame: Frame, marks: Marks, x: number, y: number): void {
     this.draw(frame, marks);
-    for (const canvas of this.host.querySelectorAll('canvas')) context.drawImage(canvas, x, y, frame.widthPx, frame.heightPx);
+    for (const canvas of this.host.querySelectorAll('canvas'))
+      context.drawImage(canvas, x, y, frame.widthPx, frame.heightPx);
   }
 
   dispose(): void {

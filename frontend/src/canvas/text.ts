@@ -1,5 +1,6 @@
 /**
- * Names become labels that fit their boxes. Widths are measured once per character and font, the cut forms of a name are
+ * Names become labels that fit their boxes. Widths are measured once per character and font, the cut forms of
+ * a name are
  * kept: a frame that shows what the frame before showed allocates nothing.
  */
 
@@ -12,7 +13,9 @@ interface Measured {
   readonly cuts: (string | undefined)[];
 }
 
-/** Names kept before the cache starts afresh: a long session over millions of names must not grow without end. */
+/**
+ * Names kept before the cache starts afresh: a long session over millions of names must not grow without end.
+ */
 const MAX_NAMES = 20_000;
 
 /** Boxes show the beginning of a name; no screen shows more of it than this. */
@@ -24,7 +27,9 @@ export class TextFitter {
 
   constructor(private readonly measure: (text: string) => number) {}
 
-  /** The text itself where it fits, else its beginning and an ellipsis; empty where not even two letters fit. */
+  /**
+   * The text itself where it fits, else its beginning and an ellipsis; empty where not even two letters fit.
+   */
   fit(text: string, widthPx: number): string {
     const measured = this.measured(text);
     const { widths } = measured;

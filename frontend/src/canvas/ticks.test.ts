@@ -13,7 +13,17 @@ describe('the ruler', () => {
   it('labels with units, without needless zeros', () => {
     expect(labels(0, 1.02e12)).toEqual(['0', '200 ms', '400 ms', '600 ms', '800 ms', '1 s']);
     expect(labels(200e9, 240e9)[0]).toBe('200 ms');
-    expect(labels(0.9e12, 1.3e12)).toEqual(['900 ms', '950 ms', '1 s', '1.05 s', '1.10 s', '1.15 s', '1.20 s', '1.25 s', '1.30 s']);
+    expect(labels(0.9e12, 1.3e12)).toEqual([
+      '900 ms',
+      '950 ms',
+      '1 s',
+      '1.05 s',
+      '1.10 s',
+      '1.15 s',
+      '1.20 s',
+      '1.25 s',
+      '1.30 s',
+    ]);
   });
   it('names the base once where labels would get long', () => {
     const ruler = rulerOf({ startPs: 204_118_203_450, endPs: 204_118_205_450 }, 1000);

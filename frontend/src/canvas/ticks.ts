@@ -1,7 +1,8 @@
 /**
  * A window of time becomes the ticks of its ruler: round steps (1, 2, 5 × 10^k), at least `minGapPx` apart.
  *
- * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler names the base once
+ * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler names
+ * the base once
  * and labels the ticks relative to it ("+450 ps").
  */
 
@@ -57,7 +58,8 @@ export function rulerOf(view: Viewport, widthPx: number, minGapPx = 110): Ruler 
   const firstPs = Math.ceil(view.startPs / stepPs) * stepPs;
   const nTicks = Math.max(0, Math.floor((view.endPs - firstPs) / stepPs) + 1);
   const [, unitPs] = unitFor(Math.max(view.endPs, 1));
-  if (decimalsFor(stepPs, unitPs) <= MAX_DECIMALS) return { stepPs, firstPs, nTicks, basePs: 0, baseLabel: '' };
+  if (decimalsFor(stepPs, unitPs) <= MAX_DECIMALS)
+    return { stepPs, firstPs, nTicks, basePs: 0, baseLabel: '' };
   const baseStep = niceStep(spanPs(view));
   const basePs = Math.floor(view.startPs / baseStep) * baseStep;
   return { stepPs, firstPs, nTicks, basePs, baseLabel: basePs > 0 ? timeLabel(basePs, baseStep) : '' };

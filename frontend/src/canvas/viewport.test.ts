@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { bringIntoView, clampViewport, MIN_SPAN_PS, panBy, pxToTime, spanPs, timeToPx, zoomAt, zoomTo } from './viewport';
+import {
+  bringIntoView,
+  clampViewport,
+  MIN_SPAN_PS,
+  panBy,
+  pxToTime,
+  spanPs,
+  timeToPx,
+  zoomAt,
+  zoomTo,
+} from './viewport';
 
 const TRACE = 1e12;
 const VIEW = { startPs: 2e11, endPs: 4e11 };
@@ -36,7 +46,10 @@ describe('clampViewport', () => {
     expect(panBy(VIEW, 9e11, TRACE)).toEqual({ startPs: 8e11, endPs: 1e12 });
   });
   it('survives nonsense', () => {
-    expect(clampViewport({ startPs: Number.NaN, endPs: Number.NaN }, TRACE)).toEqual({ startPs: 0, endPs: TRACE });
+    expect(clampViewport({ startPs: Number.NaN, endPs: Number.NaN }, TRACE)).toEqual({
+      startPs: 0,
+      endPs: TRACE,
+    });
     expect(spanPs(clampViewport({ startPs: 5, endPs: 2 }, TRACE))).toBe(MIN_SPAN_PS);
     expect(clampViewport({ startPs: 0, endPs: 0 }, 0)).toEqual({ startPs: 0, endPs: 1 });
   });

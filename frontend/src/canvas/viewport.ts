@@ -1,7 +1,8 @@
 /**
  * The visible stretch of time, and the arithmetic between picoseconds and pixels.
  *
- * Picoseconds stay float64 here (exact to 2^53, 2 h 30 min); only what goes to the GPU is rebased and rounded to float32.
+ * Picoseconds stay float64 here (exact to 2^53, 2 h 30 min); only what goes to the GPU is rebased and rounded
+ * to float32.
  * Every function returns a new window; none animates.
  */
 
@@ -29,7 +30,9 @@ export function pxToTime(view: Viewport, widthPx: number, px: number): number {
   return view.startPs + (px / Math.max(widthPx, 1)) * spanPs(view);
 }
 
-/** The window moved and, where it is too wide or too narrow, resized so that it lies within [0, durationPs]. */
+/**
+ * The window moved and, where it is too wide or too narrow, resized so that it lies within [0, durationPs].
+ */
 export function clampViewport(view: Viewport, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
   const narrowest = Math.min(MIN_SPAN_PS, full);
@@ -42,7 +45,10 @@ export function clampViewport(view: Viewport, durationPs: number): Viewport {
   return { startPs, endPs: startPs + span };
 }
 
-/** The window `factor` times as wide; what is at `anchorPs` stays at the same pixel (unless the trace's ends are in the way). */
+/**
+ * The window `factor` times as wide; what is at `anchorPs` stays at the same pixel (unless the trace's ends
+ * are in the way).
+ */
 export function zoomAt(view: Viewport, factor: number, anchorPs: number, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
   const span = spanPs(view);
@@ -57,12 +63,23 @@ export function panBy(view: Viewport, deltaPs: number, durationPs: number): View
 }
 
 /** The window around one event, with `margin` of its length free on either side. */
-export function zoomTo(startPs: number, durationPs: number, traceDurationPs: number, margin = 0.25): Viewport {
+export function zoomTo(
+  startPs: number,
+  durationPs: number,
+  traceDurationPs: number,
+  margin = 0.25,
+): Viewport {
   const length = Math.max(durationPs, 1);
-  return clampViewport({ startPs: startPs - margin * length, endPs: startPs + length * (1 + margin) }, traceDurationPs);
+  return clampViewport(
+    { startPs: startPs - margin * length, endPs: startPs + length * (1 + margin) },
+    traceDurationPs,
+  );
 }
 
-/** The window moved as little as needed to show [startPs, endPs]; an event longer than the window shows its beginning. */
+/**
+ * The window moved as little as needed to show [startPs, endPs]; an event longer than the window shows its
+ * beginning.
+ */
 export function bringIntoView(view: Viewport, startPs: number, endPs: number, durationPs: number): Viewport {
   const span = spanPs(view);
   const isShown = startPs >= view.startPs && endPs <= view.endPs;

@@ -1,10 +1,23 @@
 /**
- * Boxes as instanced quads in WebGL2: one draw call, times become pixels in the vertex shader, so a frame of 50,000 boxes
+ * Boxes as instanced quads in WebGL2: one draw call, times become pixels in the vertex shader, so a frame of
+ * 50,000 boxes
  * costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
  */
 
 import { INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
-import { DIM_FILL, fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MAX_STYLES, MERGED_FILL, type BoxColors, type Band, type BoxRenderer, type Frame } from './renderer';
+import {
+  DIM_FILL,
+  fitCanvas,
+  GAP_FROM_PX,
+  HATCH_FILL,
+  HATCH_PX,
+  MAX_STYLES,
+  MERGED_FILL,
+  type BoxColors,
+  type Band,
+  type BoxRenderer,
+  type Frame,
+} from './renderer';
 
 const VERTEX = `#version 300 es
 precision highp float;
@@ -49,12 +62,17 @@ void main() {
 
 interface Program {
   readonly program: WebGLProgram;
-  readonly uniform: Readonly<Record<'size' | 'time' | 'offset' | 'fills' | 'background' | 'hatchPx', WebGLUniformLocation | null>>;
+  readonly uniform: Readonly<
+    Record<'size' | 'time' | 'offset' | 'fills' | 'background' | 'hatchPx', WebGLUniformLocation | null>
+  >;
 }
 
 function compile(gl: WebGL2RenderingContext): Program | null {
   const program = gl.createProgram();
-  for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
+  for (const [kind, source] of [
+    [gl.VERTEX_SHADER, VERTEX],
+    [gl.FRAGMENT_SHADER, FRAGMENT],
+  ] as const) {
     const shader = gl.createShader(kind);
     if (!shader) return null;
     gl.shaderSource(shader, source);
@@ -66,7 +84,14 @@ function compile(gl: WebGL2RenderingContext): Program | null {
   const at = (name: string): WebGLUniformLocation | null => gl.getUniformLocation(program, name);
   return {
     program,
-    uniform: { size: at('size'), time: at('time'), offset: at('offset'), fills: at('fills'), background: at('background'), hatchPx: at('hatchPx') },
+    uniform: {
+      size: at('size'),
+      time: at('time'),
+      offset: at('offset'),
+      fills: at('fills'),
+      background: at('background'),
+      hatchPx: at('hatchPx'),
+    },
   };
 }
 
@@ -102,7 +127,9 @@ class WebglRenderer implements BoxRenderer {
 
   setColors(colors: BoxColors): void {
     const fills = new Float32Array(MAX_STYLES * 3);
-    colors.fills.slice(0, MAX_STYLES).forEach((fill, index) => { fills.set(fill, index * 3); });
+    colors.fills.slice(0, MAX_STYLES).forEach((fill, index) => {
+      fills.set(fill, index * 3);
+    });
     this.gl.uniform3fv(this.linked.uniform.fills, fills);
     this.gl.uniform3f(this.linked.uniform.background, ...colors.background);
   }
@@ -110,7 +137,11 @@ class WebglRenderer implements BoxRenderer {
   setBatch(batch: InstanceBatch): void {
     this.batch = batch;
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffer);
-    this.gl.bufferData(this.gl.ARRAY_BUFFER, batch.marks.subarray(0, batch.n * INSTANCE_BYTES), this.gl.DYNAMIC_DRAW);
+    this.gl.bufferData(
+      this.gl.ARRAY_BUFFER,
+      batch.marks.subarray(0, batch.n * INSTANCE_BYTES),
+      this.gl.DYNAMIC_DRAW,
+    );
   }
 
   draw(frame: Frame, bands: readonly Band[]): void {
@@ -166,9 +197,17 @@ function looksEmulated(): boolean {
   return isEmulated;
 }
 
-/** A renderer on this canvas, or null where the browser has no WebGL2 (the canvas is then spoilt for 2D: take a new one). */
+/**
+ * A renderer on this canvas, or null where the browser has no WebGL2 (the canvas is then spoilt for 2D: take
+ * a new one).
+ */
 export function webglRenderer(canvas: HTMLCanvasElement): BoxRenderer | null {
-  const gl = canvas.getContext('webgl2', { alpha: true, antialias: false, depth: false, preserveDrawingBuffer: false });
+  const gl = canvas.getContext('webgl2', {
+    alpha: true,
+    antialias: false,
+    depth: false,
+    preserveDrawingBuffer: false,
+  });
   if (!gl) return null;
   const linked = compile(gl);
   return linked ? new WebglRenderer(canvas, gl, linked) : null;

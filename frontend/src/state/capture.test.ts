@@ -1,7 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CaptureStatus } from '../api/capture';
 import { setApiBase } from '../api/client';
-import { capture, captureInfo, cancelCapture, closeCapture, followCapture, hasNews, isCaptureOpen, isCapturing, openCapture, openCaptured, startCapture, startError } from './capture';
+import {
+  capture,
+  captureInfo,
+  cancelCapture,
+  closeCapture,
+  followCapture,
+  hasNews,
+  isCaptureOpen,
+  isCapturing,
+  openCapture,
+  openCaptured,
+  startCapture,
+  startError,
+} from './capture';
 import { choose, run } from './selection';
 
 const INFO = { enabled: true, token: 'first', running: null };
@@ -23,7 +36,19 @@ function serve(answers: Record<string, Answer[]>): { name: string; token: string
   return asked;
 }
 
-const state = (name: CaptureStatus['state'], change: object = {}): Answer => [200, { capture: 'c', state: name, run: '', elapsed_ms: 1, message: '', remedy: '', targets: [TARGET], ...change }];
+const state = (name: CaptureStatus['state'], change: object = {}): Answer => [
+  200,
+  {
+    capture: 'c',
+    state: name,
+    run: '',
+    elapsed_ms: 1,
+    message: '',
+    remedy: '',
+    targets: [TARGET],
+    ...change,
+  },
+];
 const DONE = state('done', { run: 'new' });
 
 describe('a capture', () => {
@@ -43,7 +68,11 @@ describe('a capture', () => {
   });
 
   it('opens its run by itself and closes the dialog', async () => {
-    const asked = serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [state('running'), state('running'), DONE], 'GET runs': [[200, RUNS]] });
+    const asked = serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [state('running'), state('running'), DONE],
+      'GET runs': [[200, RUNS]],
+    });
     expect(await startCapture({ options: {} })).toBe(true);
     expect(isCapturing.value).toBe(true);
     await vi.advanceTimersByTimeAsync(1000);
@@ -55,7 +84,13 @@ describe('a capture', () => {
   });
 
   it('of which a target failed opens its run and keeps the dialog, which says so', async () => {
-    serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [state('done', { run: 'new', targets: [TARGET, { ...TARGET, state: 'failed' }] })], 'GET runs': [[200, RUNS]] });
+    serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [
+        state('done', { run: 'new', targets: [TARGET, { ...TARGET, state: 'failed' }] }),
+      ],
+      'GET runs': [[200, RUNS]],
+    });
     await startCapture({ options: {} });
     await vi.advanceTimersByTimeAsync(1000);
     expect(run.value).toBe('new');
@@ -64,7 +99,11 @@ describe('a capture', () => {
   });
 
   it('leaves a reader where they went meanwhile, and offers its run', async () => {
-    serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [state('running'), state('running'), DONE], 'GET runs': [[200, RUNS]] });
+    serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [state('running'), state('running'), DONE],
+      'GET runs': [[200, RUNS]],
+    });
     await startCapture({ options: {} });
     closeCapture();
     choose({ run: 'elsewhere' });
@@ -77,7 +116,11 @@ describe('a capture', () => {
   });
 
   it('opens its run for a reader who hid the dialog and stayed', async () => {
-    serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [state('running'), DONE], 'GET runs': [[200, RUNS]] });
+    serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [state('running'), DONE],
+      'GET runs': [[200, RUNS]],
+    });
     await startCapture({ options: {} });
     closeCapture();
     await vi.advanceTimersByTimeAsync(1000);
@@ -98,13 +141,27 @@ describe('a capture', () => {
 
   it('is started with the new token after TensorBoard was restarted, once', async () => {
     const refused: Answer = [403, { error: { kind: 'forbidden', message: 'No.', remedy: '' } }];
-    const asked = serve({ 'POST capture': [refused, [202, { capture: 'c' }]], 'GET capture': [[200, { ...INFO, token: 'second' }]], 'GET capture/status': [state('cancelled')] });
+    const asked = serve({
+      'POST capture': [refused, [202, { capture: 'c' }]],
+      'GET capture': [[200, { ...INFO, token: 'second' }]],
+      'GET capture/status': [state('cancelled')],
+    });
     expect(await startCapture({ options: {} })).toBe(true);
-    expect(asked.filter(({ name }) => name === 'POST capture').map(({ token }) => token)).toEqual(['first', 'second']);
+    expect(asked.filter(({ name }) => name === 'POST capture').map(({ token }) => token)).toEqual([
+      'first',
+      'second',
+    ]);
   });
 
   it('that is refused says why, and where', async () => {
-    serve({ 'POST capture': [[400, { error: { kind: 'bad_parameter', message: 'No port.', remedy: 'Add one.', parameter: 'targets' } }]] });
+    serve({
+      'POST capture': [
+        [
+          400,
+          { error: { kind: 'bad_parameter', message: 'No port.', remedy: 'Add one.', parameter: 'targets' } },
+        ],
+      ],
+    });
     expect(await startCapture({ options: {} })).toBe(false);
     expect(startError.value).toMatchObject({ message: 'No port.', parameter: 'targets', status: 400 });
     expect(capture.value).toBeNull();
@@ -113,7 +170,10 @@ describe('a capture', () => {
   });
 
   it('that the server has forgotten has failed', async () => {
-    serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [[404, { error: { kind: 'capture_not_found', message: 'Gone.', remedy: '' } }]] });
+    serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [[404, { error: { kind: 'capture_not_found', message: 'Gone.', remedy: '' } }]],
+    });
     await startCapture({ options: {} });
     await vi.advanceTimersByTimeAsync(1000);
     expect(capture.value).toMatchObject({ state: 'failed', message: 'Gone.' });
@@ -121,14 +181,21 @@ describe('a capture', () => {
   });
 
   it('is asked for again while the server is silent', async () => {
-    serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [[502, {}], [502, {}], state('running'), state('failed')] });
+    serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [[502, {}], [502, {}], state('running'), state('failed')],
+    });
     await startCapture({ options: {} });
     await vi.advanceTimersByTimeAsync(10_000);
     expect(capture.value?.state).toBe('failed');
   });
 
   it('is cancelled on the server', async () => {
-    const asked = serve({ 'POST capture': [[202, { capture: 'c' }]], 'GET capture/status': [state('running'), state('cancelled')], 'POST capture/cancel': [[202, {}]] });
+    const asked = serve({
+      'POST capture': [[202, { capture: 'c' }]],
+      'GET capture/status': [state('running'), state('cancelled')],
+      'POST capture/cancel': [[202, {}]],
+    });
     await startCapture({ options: {} });
     await cancelCapture();
     await vi.advanceTimersByTimeAsync(1000);

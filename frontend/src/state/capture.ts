@@ -1,6 +1,17 @@
-/** The capture that runs or has just ended: started, followed, cancelled; found again after a reload; its run opened when it is there. */
+/**
+ * The capture that runs or has just ended: started, followed, cancelled; found again after a reload; its run
+ * opened when it is there.
+ */
 import { computed, signal } from '@preact/signals';
-import { fetchCaptureInfo, fetchCaptureStatus, postCancel, postCapture, type CaptureInfo, type CaptureRequest, type CaptureStatus } from '../api/capture';
+import {
+  fetchCaptureInfo,
+  fetchCaptureStatus,
+  postCancel,
+  postCapture,
+  type CaptureInfo,
+  type CaptureRequest,
+  type CaptureStatus,
+} from '../api/capture';
 import { ApiError } from '../api/client';
 import { recall, remember } from '../base/storage';
 import { loadRuns } from './catalog';
@@ -9,7 +20,10 @@ import { choose, isTabShown, run, tool } from './selection';
 
 const POLL_MS = 200;
 const SLOWEST_POLL_MS = 5000;
-/** The capture that this tab of the browser started: others on the same server are shown, but their runs not opened by themselves. */
+/**
+ * The capture that this tab of the browser started: others on the same server are shown, but their runs not
+ * opened by themselves.
+ */
 const OWN_KEY = 'tpuprof.capture.own';
 
 /** What the server offers; null: not known yet. */
@@ -44,7 +58,10 @@ export async function loadCaptureInfo(): Promise<CaptureInfo | null> {
   }
 }
 
-/** Runs `ask` with the token; where it is refused, TensorBoard may have been restarted: once more with its new one. */
+/**
+ * Runs `ask` with the token; where it is refused, TensorBoard may have been restarted: once more with its new
+ * one.
+ */
 export async function withToken<T>(ask: (token: string) => Promise<T>): Promise<T> {
   const info = captureInfo.value ?? (await loadCaptureInfo());
   try {
@@ -58,7 +75,15 @@ export async function withToken<T>(ask: (token: string) => Promise<T>): Promise<
 }
 
 function gone(id: string, error: ApiError): CaptureStatus {
-  return { capture: id, state: 'failed', run: '', elapsed_ms: 0, message: error.message, remedy: error.remedy, targets: [] };
+  return {
+    capture: id,
+    state: 'failed',
+    run: '',
+    elapsed_ms: 0,
+    message: error.message,
+    remedy: error.remedy,
+    targets: [],
+  };
 }
 
 /** Where the reader was when the capture began. */
@@ -71,11 +96,16 @@ function openRun(name: string): void {
   choose({ run: name, hosts: [], params: {}, tool: tool.value === MONITOR ? '' : tool.value });
 }
 
-/** Opens what was captured, unless the reader has hidden the dialog and gone elsewhere meanwhile: then the chip offers it. */
+/**
+ * Opens what was captured, unless the reader has hidden the dialog and gone elsewhere meanwhile: then the
+ * chip offers it.
+ */
 async function end(status: CaptureStatus, from: Place | null): Promise<void> {
   const isWhole = status.state === 'done' && status.targets.every((target) => target.state === 'saved');
   if (status.state === 'done') await loadRuns(true);
-  const isHere = isTabShown.value && (isCaptureOpen.value || (from !== null && run.value === from.run && tool.value === from.tool));
+  const isHere =
+    isTabShown.value &&
+    (isCaptureOpen.value || (from !== null && run.value === from.run && tool.value === from.tool));
   if (status.state === 'done' && isHere) openRun(status.run);
   if (isWhole && isCaptureOpen.value) closeCapture();
   hasNews.value = !isCaptureOpen.value && status.state !== 'cancelled' && !(isWhole && isHere);
@@ -85,7 +115,7 @@ async function end(status: CaptureStatus, from: Place | null): Promise<void> {
 export async function followCapture(id: string): Promise<void> {
   const mine = ++followed;
   const from = recall(OWN_KEY, 'sessionStorage') === id ? { run: run.value, tool: tool.value } : null;
-  for (let failures = 0; mine === followed; ) {
+  for (let failures = 0; mine === followed;) {
     try {
       const status = await fetchCaptureStatus(id);
       if (mine !== followed) return;
@@ -115,7 +145,15 @@ export async function startCapture(request: CaptureRequest): Promise<boolean> {
   startError.value = null;
   try {
     const { capture: id } = await withToken((token) => postCapture(token, request));
-    capture.value = { capture: id, state: 'running', run: '', elapsed_ms: 0, message: '', remedy: '', targets: [] };
+    capture.value = {
+      capture: id,
+      state: 'running',
+      run: '',
+      elapsed_ms: 0,
+      message: '',
+      remedy: '',
+      targets: [],
+    };
     hasNews.value = false;
     remember(OWN_KEY, id, 'sessionStorage');
     void followCapture(id);

@@ -23,5 +23,8 @@ export function useToolKeys(keys: readonly KeyHelp[]): void {
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   if (event.ctrlKey || event.metaKey || event.altKey) return true;
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName))
+  );
 }

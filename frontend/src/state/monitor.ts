@@ -1,6 +1,17 @@
-/** The monitor that runs or has just ended: started, followed while the page lives, stopped; its samples as they come. */
+/**
+ * The monitor that runs or has just ended: started, followed while the page lives, stopped; its samples as
+ * they come.
+ */
 import { computed, signal } from '@preact/signals';
-import { fetchMonitor, postLeave, postMonitor, postStop, type MonitorAnswer, type MonitorRequest, type MonitorSample } from '../api/capture';
+import {
+  fetchMonitor,
+  postLeave,
+  postMonitor,
+  postStop,
+  type MonitorAnswer,
+  type MonitorRequest,
+  type MonitorSample,
+} from '../api/capture';
 import type { ApiError } from '../api/client';
 import { recall, remember } from '../base/storage';
 import { captureInfo, withToken } from './capture';
@@ -25,7 +36,11 @@ let followed = 0;
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => window.setTimeout(resolve, ms));
 
 /** Samples with the new ones after them; those that are there already come once. */
-export function joined(old: readonly MonitorSample[], fresh: readonly MonitorSample[], kept = SAMPLES_KEPT): readonly MonitorSample[] {
+export function joined(
+  old: readonly MonitorSample[],
+  fresh: readonly MonitorSample[],
+  kept = SAMPLES_KEPT,
+): readonly MonitorSample[] {
   const after = old.at(-1)?.n ?? -1;
   const added = fresh.filter(({ n }) => n > after);
   return added.length ? [...old, ...added].slice(-kept) : old;
@@ -41,7 +56,7 @@ export function ownMonitor(): string {
 export async function followMonitor(id: string): Promise<void> {
   const mine = ++followed;
   samples.value = [];
-  for (let failures = 0; mine === followed; ) {
+  for (let failures = 0; mine === followed;) {
     try {
       const { samples: fresh, ...answer } = await fetchMonitor(id, (samples.value.at(-1)?.n ?? -1) + 1);
       if (mine !== followed) return;
@@ -55,7 +70,8 @@ export async function followMonitor(id: string): Promise<void> {
       const known = asApiError(error);
       if (known.status === 404) {
         // One that an earlier page started may be long gone: nothing to tell.
-        if (monitor.value) monitor.value = { ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
+        if (monitor.value)
+          monitor.value = { ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
         return;
       }
       failures += 1;
@@ -94,7 +110,10 @@ export async function stopMonitor(): Promise<void> {
   }
 }
 
-/** The page goes: without it nobody needs to disturb the job. Where it is only loaded again, asking for samples goes on. */
+/**
+ * The page goes: without it nobody needs to disturb the job. Where it is only loaded again, asking for
+ * samples goes on.
+ */
 export function leaveMonitor(): void {
   const known = monitor.value;
   if (known?.state !== 'running' || !captureInfo.value) return;

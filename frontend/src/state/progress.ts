@@ -18,10 +18,16 @@ export function readingText(reading: Reading): ReadingText {
   const size = format(reading.size_bytes, 'bytes');
   if (reading.n_hosts === 1) return { text: `${reading.host}, ${size}`, fraction: null };
   const done = `${reading.n_done} of ${reading.n_hosts} hosts, ${format(reading.done_bytes, 'bytes')} of ${size}`;
-  return { text: reading.host ? `${done}: ${reading.host}` : done, fraction: reading.size_bytes ? reading.done_bytes / reading.size_bytes : null };
+  return {
+    text: reading.host ? `${done}: ${reading.host}` : done,
+    fraction: reading.size_bytes ? reading.done_bytes / reading.size_bytes : null,
+  };
 }
 
-/** What is being read of the run, from half a second after the first time that this is rendered; an empty run asks nothing. */
+/**
+ * What is being read of the run, from half a second after the first time that this is rendered; an empty run
+ * asks nothing.
+ */
 export function useReading(run: string): ReadingText | null {
   const [reading, setReading] = useState<Reading | null>(null);
   useEffect(() => {

@@ -1,11 +1,17 @@
-/** What is chosen (run, tool, hosts, the tool's parameters) as signals, kept in step with the URL of TensorBoard's window. */
+/**
+ * What is chosen (run, tool, hosts, the tool's parameters) as signals, kept in step with the URL of
+ * TensorBoard's window.
+ */
 import { batch, computed, signal } from '@preact/signals';
 import { hostWindow } from '../base/frame';
 import { changeParams, formatHash, parseUrl, type Selection } from './url';
 
 export type How = 'push' | 'replace';
 
-/** Streams of small changes (zoom, typing) reach the URL at most this often; browsers refuse more than about 6 a second. */
+/**
+ * Streams of small changes (zoom, typing) reach the URL at most this often; browsers refuse more than about 6
+ * a second.
+ */
 const REPLACE_DELAY_MS = 250;
 
 const chosen = signal<Selection>({ run: '', tool: '', hosts: [], params: {} });
@@ -46,13 +52,19 @@ export function choose(change: Partial<Selection>, how: How = 'push'): void {
   else pending ??= window.setTimeout(() => write('replace'), REPLACE_DELAY_MS);
 }
 
-/** Goes to a tool; its parameters start anew. A parameter `hosts` chooses hosts: it is the page's, not the tool's. */
+/**
+ * Goes to a tool; its parameters start anew. A parameter `hosts` chooses hosts: it is the page's, not the
+ * tool's.
+ */
 export function openTool(name: string, params: Readonly<Record<string, string>> = {}): void {
   const { hosts: names, ...own } = params;
   choose({ tool: name, params: own, ...(names ? { hosts: names.split(',') } : {}) });
 }
 
-export function setToolParams(change: Readonly<Record<string, string | undefined>>, { replace }: { replace: boolean }): void {
+export function setToolParams(
+  change: Readonly<Record<string, string | undefined>>,
+  { replace }: { replace: boolean },
+): void {
   choose({ params: changeParams(chosen.value.params, change) }, replace ? 'replace' : 'push');
 }
 

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { changeParams, formatHash, parseUrl } from './url';
 
-const selection = { run: 'train/2026_11_20', tool: 'trace_viewer', hosts: ['worker-0', 'a,b%'], params: { start_ps: '0', q: 'a&b=c #1' } };
+const selection = {
+  run: 'train/2026_11_20',
+  tool: 'trace_viewer',
+  hosts: ['worker-0', 'a,b%'],
+  params: { start_ps: '0', q: 'a&b=c #1' },
+};
 
 describe('the hash', () => {
   it('keeps every choice, whatever its characters', () => {
@@ -20,15 +25,24 @@ describe('the hash', () => {
     const parsed = parseUrl('#scalars&tagFilter=loss&p.profile.run=r', '', 'profile');
     expect(parsed.tab).toBe('scalars');
     expect(parsed.others).toEqual([['tagFilter', 'loss']]);
-    expect(formatHash(parsed.selection, 'profile', parsed.others)).toBe('#profile&tagFilter=loss&p.profile.run=r');
+    expect(formatHash(parsed.selection, 'profile', parsed.others)).toBe(
+      '#profile&tagFilter=loss&p.profile.run=r',
+    );
   });
 
   it('reads only keys of its own plugin name', () => {
-    expect(parseUrl('#tpuprof&p.profile.run=theirs&p.tpuprof.run=ours', '', 'tpuprof').selection.run).toBe('ours');
+    expect(parseUrl('#tpuprof&p.profile.run=theirs&p.tpuprof.run=ours', '', 'tpuprof').selection.run).toBe(
+      'ours',
+    );
   });
 
   it('falls back to the query only where the hash says nothing', () => {
-    expect(parseUrl('#profile', '?run=r&tool=t&hosts=a,b&darkMode=true', 'profile').selection).toEqual({ run: 'r', tool: 't', hosts: ['a', 'b'], params: {} });
+    expect(parseUrl('#profile', '?run=r&tool=t&hosts=a,b&darkMode=true', 'profile').selection).toEqual({
+      run: 'r',
+      tool: 't',
+      hosts: ['a', 'b'],
+      params: {},
+    });
     expect(parseUrl('#profile&p.profile.run=hash', '?run=query', 'profile').selection.run).toBe('hash');
   });
 

@@ -3,9 +3,12 @@
  *
  *     #profile&p.profile.run=train%2F2026_11_20&p.profile.tool=trace_viewer&p.profile.start_ps=0
  *
- * Keys of the form p.<plugin>.<name> are TensorBoard's convention for a plugin's state. TensorBoard keeps unknown pairs of the
- * hash as they are; of the query string it remembers what stood there at load time and writes it back on every Back and
- * Forward, so state that changes cannot live there. A query is read only where the hash says nothing (hand-written links).
+ * Keys of the form p.<plugin>.<name> are TensorBoard's convention for a plugin's state. TensorBoard keeps
+ * unknown pairs of the
+ * hash as they are; of the query string it remembers what stood there at load time and writes it back on
+ * every Back and
+ * Forward, so state that changes cannot live there. A query is read only where the hash says nothing
+ * (hand-written links).
  */
 
 export interface Selection {
@@ -40,7 +43,12 @@ function hostList(text: string): string[] {
 
 function select(own: Map<string, string>): Selection {
   const params = Object.fromEntries([...own].filter(([name]) => !RESERVED.has(name)));
-  return { run: own.get('run') ?? '', tool: own.get('tool') ?? '', hosts: hostList(own.get('hosts') ?? ''), params };
+  return {
+    run: own.get('run') ?? '',
+    tool: own.get('tool') ?? '',
+    hosts: hostList(own.get('hosts') ?? ''),
+    params,
+  };
 }
 
 /** `hash` and `search` as `location` has them. */
@@ -58,7 +66,8 @@ export function parseUrl(hash: string, search: string, plugin: string): ParsedHa
     if (name.startsWith(prefix)) own.set(name.slice(prefix.length), value);
     else others.push([name, value]);
   }
-  if (!own.size) for (const [name, value] of new URLSearchParams(search)) if (RESERVED.has(name)) own.set(name, value);
+  if (!own.size)
+    for (const [name, value] of new URLSearchParams(search)) if (RESERVED.has(name)) own.set(name, value);
   return { tab, others, selection: select(own) };
 }
 
@@ -68,14 +77,25 @@ export function formatHash(selection: Selection, plugin: string, others: ParsedH
   if (selection.run) own.push(['run', selection.run]);
   if (selection.tool) own.push(['tool', selection.tool]);
   // A comma within a host's name must not part it.
-  if (selection.hosts.length) own.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
+  if (selection.hosts.length)
+    own.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
   const params = Object.entries(selection.params).sort(([a], [b]) => (a < b ? -1 : 1));
-  const pairs = [...others, ...[...own, ...params].map(([name, value]): [string, string] => [`p.${plugin}.${name}`, value])];
+  const pairs = [
+    ...others,
+    ...[...own, ...params].map(([name, value]): [string, string] => [`p.${plugin}.${name}`, value]),
+  ];
   return `#${[plugin, ...pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)].join('&')}`;
 }
 
 /** `params` with the change made; undefined or empty takes a name away. */
-export function changeParams(params: Selection['params'], change: Readonly<Record<string, string | undefined>>): Record<string, string> {
+export function changeParams(
+  params: Selection['params'],
+  change: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
   const merged = { ...params, ...change };
-  return Object.fromEntries(Object.entries(merged).filter((pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== ''));
+  return Object.fromEntries(
+    Object.entries(merged).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== '',
+    ),
+  );
 }

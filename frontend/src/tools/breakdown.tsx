@@ -1,4 +1,7 @@
-/** Where time goes, by category: a stacked bar, and below it a table with a bar per row. The same in every tool. */
+/**
+ * Where time goes, by category: a stacked bar, and below it a table with a bar per row. The same in every
+ * tool.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { format } from '../base/units';
@@ -19,14 +22,36 @@ export interface BreakdownProps {
 }
 
 function columnsOf(parts: readonly Part[], { timeOf, shareOf }: BreakdownProps): TableColumn[] {
-  const cell = (read: (part: Part) => string | number | null) => (row: number) => (parts[row] ? read(parts[row]) : null);
+  const cell = (read: (part: Part) => string | number | null) => (row: number) =>
+    parts[row] ? read(parts[row]) : null;
   const hasSpread = parts.some((part) => part.sdPs); // a single step has none, steps that are all alike neither
-  const spread: TableColumn = { name: 'sd_ps', title: '±', kind: 'number', unit: 'ps', description: 'Standard deviation over the steps', cell: cell((part) => part.sdPs) };
+  const spread: TableColumn = {
+    name: 'sd_ps',
+    title: '±',
+    kind: 'number',
+    unit: 'ps',
+    description: 'Standard deviation over the steps',
+    cell: cell((part) => part.sdPs),
+  };
   return [
     { name: 'category', title: 'Category', kind: 'text', unit: '', cell: cell((part) => part.title) },
-    { name: 'avg_ps', title: 'Time', kind: 'number', unit: 'ps', description: timeOf, cell: cell((part) => part.avgPs) },
+    {
+      name: 'avg_ps',
+      title: 'Time',
+      kind: 'number',
+      unit: 'ps',
+      description: timeOf,
+      cell: cell((part) => part.avgPs),
+    },
     ...(hasSpread ? [spread] : []),
-    { name: 'fraction', title: 'Share', kind: 'number', unit: 'fraction', description: shareOf, cell: cell((part) => part.fraction) },
+    {
+      name: 'fraction',
+      title: 'Share',
+      kind: 'number',
+      unit: 'fraction',
+      description: shareOf,
+      cell: cell((part) => part.fraction),
+    },
   ];
 }
 
@@ -35,12 +60,24 @@ export function BreakdownSection(props: BreakdownProps): VNode | null {
   const { parts, absent } = breakdown;
   const data = useMemo(() => ({ columns: columnsOf(parts, props), nRows: parts.length }), [breakdown]);
   const heading = { title, ...(note ? { note } : {}) };
-  if (!parts.length) return empty ? <Section title={title}><p class="muted prose">{empty}</p></Section> : null;
-  const bar = parts.map((part) => ({ ...part, tip: `${part.title}: ${format(part.avgPs, 'ps')}, ${format(part.fraction, 'fraction')}` }));
+  if (!parts.length)
+    return empty ? (
+      <Section title={title}>
+        <p class="muted prose">{empty}</p>
+      </Section>
+    ) : null;
+  const bar = parts.map((part) => ({
+    ...part,
+    tip: `${part.title}: ${format(part.avgPs, 'ps')}, ${format(part.fraction, 'fraction')}`,
+  }));
   const label = parts.map((part) => `${part.title} ${format(part.fraction, 'fraction')}`).join(', ');
   const name = (column: TableColumn, row: number): VNode | undefined =>
     column.name === 'category' ? (
-      <span class="part-name" data-tip={parts[row]?.meaning || parts[row]?.title} tabIndex={parts[row]?.meaning ? 0 : undefined}>
+      <span
+        class="part-name"
+        data-tip={parts[row]?.meaning || parts[row]?.title}
+        tabIndex={parts[row]?.meaning ? 0 : undefined}
+      >
         <span class="dot" style={{ background: `var(${parts[row]?.token ?? '--c-idle'})` }} />
         {parts[row]?.title}
       </span>
@@ -48,7 +85,13 @@ export function BreakdownSection(props: BreakdownProps): VNode | null {
   return (
     <Section {...heading}>
       <StackBar parts={bar} label={label} />
-      <Table data={data} label={title} hasToolbar={false} render={name} barToken={(row) => parts[row]?.token ?? '--c-idle'} />
+      <Table
+        data={data}
+        label={title}
+        hasToolbar={false}
+        render={name}
+        barToken={(row) => parts[row]?.token ?? '--c-idle'}
+      />
       {absent.length > 0 && (
         <p class="muted">
           <small>No time in: {absent.join(', ')}.</small>

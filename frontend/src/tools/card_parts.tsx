@@ -23,11 +23,13 @@ export interface Way {
 export function Ways({ ways }: { ways: readonly Way[] }): VNode {
   return (
     <>
-      {ways.filter(({ tool }) => canOpen(tool)).map(({ tool, text, params }) => (
-        <button key={tool} type="button" class="text-link" onClick={() => openTool(tool, params)}>
-          {text}
-        </button>
-      ))}
+      {ways
+        .filter(({ tool }) => canOpen(tool))
+        .map(({ tool, text, params }) => (
+          <button key={tool} type="button" class="text-link" onClick={() => openTool(tool, params)}>
+            {text}
+          </button>
+        ))}
     </>
   );
 }

@@ -10,7 +10,12 @@ import { isPath, shownShares, type Donut as DonutData, type Slice } from './donu
 
 const SIZE_PX = 150;
 
-function donutOption(timeName: string, slices: readonly Slice[], shares: ReadonlyMap<string, number>, color: Colors): EChartsCoreOption {
+function donutOption(
+  timeName: string,
+  slices: readonly Slice[],
+  shares: ReadonlyMap<string, number>,
+  color: Colors,
+): EChartsCoreOption {
   const base = baseOption(color);
   const shown = slices.filter((slice) => shares.has(slice.name));
   const tip = ({ dataIndex }: { dataIndex: number }): HTMLElement => {
@@ -18,7 +23,11 @@ function donutOption(timeName: string, slices: readonly Slice[], shares: Readonl
     const dot = color(slice.token);
     return tipElement(slice.title, [
       { color: dot, name: timeName, value: format(slice.timePs, 'ps') },
-      { color: 'transparent', name: 'Share', value: exactText(Number((shares.get(slice.name) ?? 0).toPrecision(4)), 'fraction') },
+      {
+        color: 'transparent',
+        name: 'Share',
+        value: exactText(Number((shares.get(slice.name) ?? 0).toPrecision(4)), 'fraction'),
+      },
     ]);
   };
   return {
@@ -31,7 +40,11 @@ function donutOption(timeName: string, slices: readonly Slice[], shares: Readonl
         label: { show: false },
         emphasis: { scale: false, itemStyle: { opacity: 0.85 } },
         itemStyle: { borderColor: color('--bg'), borderWidth: 1 },
-        data: shown.map((slice) => ({ name: slice.title, value: shares.get(slice.name) ?? 0, itemStyle: { color: color(slice.token) } })),
+        data: shown.map((slice) => ({
+          name: slice.title,
+          value: shares.get(slice.name) ?? 0,
+          itemStyle: { color: color(slice.token) },
+        })),
       },
     ],
   };
@@ -63,7 +76,12 @@ export function Donut({ donut, onPick }: { donut: DonutData; onPick: (name: stri
           const share = shares.get(slice.name);
           return (
             <li key={slice.name}>
-              <button type="button" aria-pressed={!hidden.has(slice.name)} data-tip={`${slice.title}\n${format(slice.timePs, 'ps')} ${donut.timeName.toLowerCase()}`} onClick={() => toggle(slice.name)}>
+              <button
+                type="button"
+                aria-pressed={!hidden.has(slice.name)}
+                data-tip={`${slice.title}\n${format(slice.timePs, 'ps')} ${donut.timeName.toLowerCase()}`}
+                onClick={() => toggle(slice.name)}
+              >
                 <span class="dot" style={{ background: `var(${slice.token})` }} />
                 <span class="name">{isPath(slice.title) ? <Tail text={slice.title} /> : slice.label}</span>
                 <b>{share === undefined ? 'off' : format(share, 'fraction')}</b>

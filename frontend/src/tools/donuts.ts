@@ -1,4 +1,6 @@
-/** Tables of shares become donuts: slices with their colours, and shares anew when some are taken out. Pure. */
+/**
+ * Tables of shares become donuts: slices with their colours, and shares anew when some are taken out. Pure.
+ */
 import { numberColumn, rowOf } from '../api/table';
 import type { Table } from '../api/types';
 import { paletteToken } from '../base/color';
@@ -31,17 +33,42 @@ function slicesOf(table: Table, timeColumn: string, labelOf: (title: string) => 
     const { name, [timeColumn]: time, fraction } = rowOf(table, row);
     const title = typeof name === 'string' ? name : 'unknown';
     const token = GREY.test(title) ? '--c-idle' : paletteToken(nColours++);
-    return { name: `${row}`, title, label: labelOf(title), token, timePs: typeof time === 'number' ? time : null, fraction: typeof fraction === 'number' ? fraction : 0 };
+    return {
+      name: `${row}`,
+      title,
+      label: labelOf(title),
+      token,
+      timePs: typeof time === 'number' ? time : null,
+      fraction: typeof fraction === 'number' ? fraction : 0,
+    };
   });
 }
 
 /** The donut of a table with `name`, a time and `fraction`; none where nothing took time. */
-export function donutOf(name: string, table: Table | undefined, timeColumn: string, labelOf = (title: string): string => title): Donut[] {
+export function donutOf(
+  name: string,
+  table: Table | undefined,
+  timeColumn: string,
+  labelOf = (title: string): string => title,
+): Donut[] {
   const slices = table ? slicesOf(table, timeColumn, labelOf).filter((slice) => slice.fraction > 0) : [];
-  return table && slices.length ? [{ name, title: table.title, note: table.note, timeName: numberColumn(table, timeColumn)?.title ?? 'Time', slices }] : [];
+  return table && slices.length
+    ? [
+        {
+          name,
+          title: table.title,
+          note: table.note,
+          timeName: numberColumn(table, timeColumn)?.title ?? 'Time',
+          slices,
+        },
+      ]
+    : [];
 }
 
-/** Whether a name is a path of scopes or stages: its end tells more than its beginning. A C++ kernel's type is none. */
+/**
+ * Whether a name is a path of scopes or stages: its end tells more than its beginning. A C++ kernel's type is
+ * none.
+ */
 export function isPath(name: string): boolean {
   return /^[^<>\s]*(?:\/|::)[^<>\s]+$/.test(name);
 }

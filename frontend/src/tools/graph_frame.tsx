@@ -1,4 +1,7 @@
-/** What every drawn graph has: its layout from a chunk of its own, a view that the link keeps, buttons that zoom and save. */
+/**
+ * What every drawn graph has: its layout from a chunk of its own, a view that the link keeps, buttons that
+ * zoom and save.
+ */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import './graph_frame.css';
@@ -6,8 +9,14 @@ import { parseViewText, viewText, type View } from './graph_viewport';
 
 const SETTLE_MS = 300;
 
-/** The graph that was placed last and its layout; null until the first is. A page that must not show an older graph compares. */
-export function usePlaced<G, P>(graph: G, load: () => Promise<{ layoutOf: (graph: G) => P }>): { graph: G; placed: P } | null {
+/**
+ * The graph that was placed last and its layout; null until the first is. A page that must not show an older
+ * graph compares.
+ */
+export function usePlaced<G, P>(
+  graph: G,
+  load: () => Promise<{ layoutOf: (graph: G) => P }>,
+): { graph: G; placed: P } | null {
   const [state, setState] = useState<{ graph: G; placed: P } | null>(null);
   useEffect(() => {
     let isGone = false;
@@ -22,7 +31,11 @@ export function usePlaced<G, P>(graph: G, load: () => Promise<{ layoutOf: (graph
 }
 
 /** The view: the link's, else what opens by itself; written back to the link when it has come to rest. */
-export function useLinkedView(initial: () => View, linked: string | undefined, onView: (view: string | undefined) => void): [View, (view: View | null) => void] {
+export function useLinkedView(
+  initial: () => View,
+  linked: string | undefined,
+  onView: (view: string | undefined) => void,
+): [View, (view: View | null) => void] {
   const [own, setOwn] = useState<View | null>(() => parseViewText(linked));
   const timer = useRef<number | undefined>(undefined);
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -34,7 +47,15 @@ export function useLinkedView(initial: () => View, linked: string | undefined, o
   return [own ?? initial(), change];
 }
 
-export function GraphButtons({ zoom, fit, save }: { zoom: (factor: number) => void; fit: () => void; save: () => void }): VNode {
+export function GraphButtons({
+  zoom,
+  fit,
+  save,
+}: {
+  zoom: (factor: number) => void;
+  fit: () => void;
+  save: () => void;
+}): VNode {
   const button = (label: string, tip: string, sign: string, press: () => void): VNode => (
     <button type="button" class="button small" aria-label={label} data-tip={tip} onClick={press}>
       {sign}

@@ -34,7 +34,10 @@ export function useSize(element: RefObject<Element>, initial: Size): Size {
   return size;
 }
 
-/** The wheel zooms while the graph has the focus (a click into it gives it), or with Ctrl; else the page scrolls on. */
+/**
+ * The wheel zooms while the graph has the focus (a click into it gives it), or with Ctrl; else the page
+ * scrolls on.
+ */
 function wheelTo(hands: Hands, frame: Element, event: WheelEvent): void {
   if (!event.ctrlKey && !event.metaKey && !frame.contains(document.activeElement)) return;
   event.preventDefault();
@@ -48,7 +51,8 @@ function dragOn(frame: HTMLElement, latest: RefObject<Hands>): () => void {
   let from: { x: number; y: number; view: View } | null = null;
   let isMoving = false;
   const down = (event: PointerEvent): void => {
-    if (event.button === 0 && latest.current) from = { x: event.clientX, y: event.clientY, view: latest.current.view };
+    if (event.button === 0 && latest.current)
+      from = { x: event.clientX, y: event.clientY, view: latest.current.view };
   };
   const move = (event: PointerEvent): void => {
     if (!from) return;
@@ -93,7 +97,8 @@ export function useHands(frame: RefObject<HTMLElement>, hands: Hands): void {
     if (!element) return;
     const wheel = (event: WheelEvent): void => wheelTo(latest.current, element, event);
     const key = (event: KeyboardEvent): void => {
-      if (!isTyping(event) && !document.querySelector('dialog[open]') && keyTo(latest.current, event)) event.preventDefault();
+      if (!isTyping(event) && !document.querySelector('dialog[open]') && keyTo(latest.current, event))
+        event.preventDefault();
     };
     const release = dragOn(element, latest);
     element.addEventListener('wheel', wheel, { passive: false });

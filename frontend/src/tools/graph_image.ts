@@ -5,7 +5,15 @@ import type { Size } from './graph_viewport';
 
 const PIXELS_PER_UNIT = 2;
 const MAX_PIXELS = 12_000;
-const STYLES = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'font-size', 'font-weight', 'font-family'];
+const STYLES = [
+  'fill',
+  'stroke',
+  'stroke-width',
+  'stroke-dasharray',
+  'font-size',
+  'font-weight',
+  'font-family',
+];
 
 /** A copy whose shapes carry their computed styles: an image knows no style sheet. */
 function styledCopy(content: Element): Element {
@@ -13,7 +21,10 @@ function styledCopy(content: Element): Element {
   const copies = [...copy.querySelectorAll('*')];
   [...content.querySelectorAll('*')].forEach((element, i) => {
     const style = getComputedStyle(element);
-    copies[i]?.setAttribute('style', STYLES.map((name) => `${name}:${style.getPropertyValue(name)}`).join(';'));
+    copies[i]?.setAttribute(
+      'style',
+      STYLES.map((name) => `${name}:${style.getPropertyValue(name)}`).join(';'),
+    );
   });
   copy.removeAttribute('transform');
   return copy;
@@ -32,7 +43,8 @@ export async function saveImage(frame: Element | null, { width, height }: Size, 
   const content = frame?.querySelector('.graph-content');
   if (!content) return;
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) svg.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` }))
+    svg.setAttribute(name, String(value));
   svg.append(styledCopy(content));
   const source = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(svg))}`;
   const image = await loaded(source);

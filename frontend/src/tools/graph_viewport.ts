@@ -1,4 +1,7 @@
-/** Which part of the graph is seen: the graph's point in the middle of the box, and pixels per unit of the graph. Pure. */
+/**
+ * Which part of the graph is seen: the graph's point in the middle of the box, and pixels per unit of the
+ * graph. Pure.
+ */
 
 export interface View {
   x: number;
@@ -23,11 +26,18 @@ function clamp(value: number, low: number, high: number): number {
 
 /** All of the graph, no larger than natural. */
 export function fitView(graph: Size, box: Size): View {
-  const scale = clamp(Math.min(box.width / (graph.width || 1), box.height / (graph.height || 1)), MIN_SCALE, NATURAL_SCALE);
+  const scale = clamp(
+    Math.min(box.width / (graph.width || 1), box.height / (graph.height || 1)),
+    MIN_SCALE,
+    NATURAL_SCALE,
+  );
   return { x: graph.width / 2, y: graph.height / 2, scale };
 }
 
-/** All of the graph where that is legible, else legibly what is around a point, without room lost beyond the graph's edges. */
+/**
+ * All of the graph where that is legible, else legibly what is around a point, without room lost beyond the
+ * graph's edges.
+ */
 export function firstView(graph: Size, box: Size, around: { x: number; y: number }): View {
   const all = fitView(graph, box);
   return all.scale >= LEGIBLE_SCALE ? all : viewAround(graph, box, around, LEGIBLE_SCALE);
@@ -60,7 +70,11 @@ export function revealView(view: View, box: Size, at: { x: number; y: number }, 
     const slack = Math.max(0, room / view.scale / 2 - length / 2 - 8);
     return clamp(middle, target - slack, target + slack);
   };
-  return { ...view, x: shift(view.x, at.x, box.width, size.width), y: shift(view.y, at.y, box.height, size.height) };
+  return {
+    ...view,
+    x: shift(view.x, at.x, box.width, size.width),
+    y: shift(view.y, at.y, box.height, size.height),
+  };
 }
 
 export function transformOf(view: View, box: Size): string {
@@ -75,7 +89,8 @@ export function viewText({ x, y, scale }: View): string {
 export function parseViewText(text: string | undefined): View | null {
   const parts = (text ?? '').split(',').map(Number);
   const [x, y, scale] = parts;
-  if (parts.length !== 3 || !parts.every(Number.isFinite) || x === undefined || y === undefined || !scale) return null;
+  if (parts.length !== 3 || !parts.every(Number.isFinite) || x === undefined || y === undefined || !scale)
+    return null;
   return { x, y, scale: clamp(scale, MIN_SCALE, MAX_SCALE) };
 }
 

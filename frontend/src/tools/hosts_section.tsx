@@ -9,10 +9,22 @@ import { Table } from '../widgets/table/table';
 import { idleColumns, tableData } from './tool';
 
 /** Hosts as the server sorts them; a click shows one alone. */
-export function HostsSection({ table, note, barToken }: { table: PayloadTable; note: string; barToken: string }): VNode {
+export function HostsSection({
+  table,
+  note,
+  barToken,
+}: {
+  table: PayloadTable;
+  note: string;
+  barToken: string;
+}): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => !name.startsWith('host'))) }), [data]);
-  const nameOf = (row: number): string => String(data.columns.find((column) => column.name === 'host')?.cell(row) ?? '');
+  const view = useMemo(
+    () => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => !name.startsWith('host'))) }),
+    [data],
+  );
+  const nameOf = (row: number): string =>
+    String(data.columns.find((column) => column.name === 'host')?.cell(row) ?? '');
   const link = (column: TableColumn, _row: number, text: string): VNode | undefined =>
     column.name === 'host' ? (
       <button type="button" class="text-link">
@@ -21,7 +33,15 @@ export function HostsSection({ table, note, barToken }: { table: PayloadTable; n
     ) : undefined;
   return (
     <Section title={table.title || 'Hosts'} note={table.note || note}>
-      <Table data={data} view={view} label={table.title || 'Hosts'} hasToolbar={data.nRows > 10} render={link} barToken={barToken} onRow={(row) => choose({ hosts: [nameOf(row)] })} />
+      <Table
+        data={data}
+        view={view}
+        label={table.title || 'Hosts'}
+        hasToolbar={data.nRows > 10}
+        render={link}
+        barToken={barToken}
+        onRow={(row) => choose({ hosts: [nameOf(row)] })}
+      />
     </Section>
   );
 }

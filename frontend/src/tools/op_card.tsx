@@ -1,4 +1,7 @@
-/** Everything that is known of one compiled operation, in a drawer beside a page: asked for when an operation is chosen. */
+/**
+ * Everything that is known of one compiled operation, in a drawer beside a page: asked for when an operation
+ * is chosen.
+ */
 import type { VNode } from 'preact';
 import { dataUrl, fetchPayload, type DataQuery } from '../api/client';
 import { rowsOf } from '../api/table';
@@ -26,7 +29,12 @@ const LONG_FACTS = ['HLO', 'Source', 'Name'];
 function Links({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
   const longest = rowsOf(payload.tables['longest'])[0];
   const [start, length] = [Number(longest?.['start_ps'] ?? 0), Number(longest?.['duration_ps'] ?? 0)];
-  const around = longest && { hosts: String(longest['host']), event: String(longest['event']), start_ps: String(Math.max(0, start - length)), end_ps: String(start + 2 * length) };
+  const around = longest && {
+    hosts: String(longest['host']),
+    event: String(longest['event']),
+    start_ps: String(Math.max(0, start - length)),
+    end_ps: String(start + 2 * length),
+  };
   const links: { title: string; tool: string; params: Record<string, string> }[] = [
     { title: 'Graph', tool: 'graph_viewer', params: { program, op } },
     { title: 'Memory', tool: 'memory_viewer', params: { program, op } },
@@ -55,15 +63,30 @@ function Part({ table, mono }: { table: PayloadTable | undefined; mono: readonly
       <h3>
         {table.title} {table.note && <small class="muted">{table.note}</small>}
       </h3>
-      <Table data={tableData(table)} label={table.title} hasToolbar={false} mono={mono} maxHeight="320px" barToken="--warn" />
+      <Table
+        data={tableData(table)}
+        label={table.title}
+        hasToolbar={false}
+        mono={mono}
+        maxHeight="320px"
+        barToken="--warn"
+      />
     </section>
   );
 }
 
 function Padding({ payload }: { payload: Payload }): VNode | null {
-  const lines = rowsOf(payload.tables['padding']).map((row) => `${String(row['value'])}: ${row['role'] ? `${String(row['role'])} (dimension ${String(row['dim'])})` : `dimension ${String(row['dim'])}`} of ${String(row['size'])} padded to ${String(row['padded'])}`);
-  const products = rowsOf(payload.tables['products']).filter((row) => typeof row['fill_fraction'] === 'number' && row['fill_fraction'] < 0.75);
-  const fills = products.map((row) => `${String(row['name'])} fills ${format(Number(row['fill_fraction']), 'fraction')} of the matrix unit: ${String(row['padding'])}`);
+  const lines = rowsOf(payload.tables['padding']).map(
+    (row) =>
+      `${String(row['value'])}: ${row['role'] ? `${String(row['role'])} (dimension ${String(row['dim'])})` : `dimension ${String(row['dim'])}`} of ${String(row['size'])} padded to ${String(row['padded'])}`,
+  );
+  const products = rowsOf(payload.tables['products']).filter(
+    (row) => typeof row['fill_fraction'] === 'number' && row['fill_fraction'] < 0.75,
+  );
+  const fills = products.map(
+    (row) =>
+      `${String(row['name'])} fills ${format(Number(row['fill_fraction']), 'fraction')} of the matrix unit: ${String(row['padding'])}`,
+  );
   if (!lines.length && !fills.length) return null;
   return (
     <ul class="op-hints">
@@ -75,14 +98,22 @@ function Padding({ payload }: { payload: Payload }): VNode | null {
 }
 
 function Content({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
-  const facts = rowsOf(payload.tables['facts']).map((row) => ({ name: String(row['name']), value: String(row['value'] ?? '') }));
+  const facts = rowsOf(payload.tables['facts']).map((row) => ({
+    name: String(row['name']),
+    value: String(row['value'] ?? ''),
+  }));
   const hlo = facts.find(({ name }) => name === 'HLO')?.value;
   const numbers = Object.entries(payload.scalars).filter(([, { value }]) => value !== null);
   const title = facts.find(({ name }) => name === 'Program')?.value ?? program;
   return (
     <>
       <Links payload={payload} program={title} op={op} />
-      <Facts facts={[...facts.filter(({ name }) => !LONG_FACTS.includes(name)), ...numbers.map(([, one]) => ({ name: one.title, value: format(one.value as number, one.unit) }))]} />
+      <Facts
+        facts={[
+          ...facts.filter(({ name }) => !LONG_FACTS.includes(name)),
+          ...numbers.map(([, one]) => ({ name: one.title, value: format(one.value as number, one.unit) })),
+        ]}
+      />
       <Padding payload={payload} />
       {hlo && (
         <section aria-label="HLO">
@@ -111,7 +142,13 @@ export function OpCard({ run, hosts, program, op, onClose }: OpCardProps): VNode
           ✕
         </button>
       </header>
-      {error ? <Failed what={op} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} /> : data ? <Content payload={data} program={program} op={op} /> : <Loading what={`Reading what is known of ${op}`} />}
+      {error ? (
+        <Failed what={op} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} />
+      ) : data ? (
+        <Content payload={data} program={program} op={op} />
+      ) : (
+        <Loading what={`Reading what is known of ${op}`} />
+      )}
     </aside>
   );
 }

@@ -10,12 +10,32 @@ import { Verdict } from '../widgets/summary';
 import { Reading } from './reading';
 import { serverParams, type ToolProps } from './tool';
 
-export function VerdictOf({ verdict, isPending = false }: { verdict: VerdictData | null; isPending?: boolean }): VNode | null {
+export function VerdictOf({
+  verdict,
+  isPending = false,
+}: {
+  verdict: VerdictData | null;
+  isPending?: boolean;
+}): VNode | null {
   if (!verdict) return null;
-  const next = verdict.next.map(({ text, tool, params }) => (canOpen(tool) ? { text, open: () => openTool(tool, params) } : { text }));
+  const next = verdict.next.map(({ text, tool, params }) =>
+    canOpen(tool) ? { text, open: () => openTool(tool, params) } : { text },
+  );
   // What is well has the colour of that, not of the time that it does not take.
-  const token = verdict.level !== 'good' && isCategory(verdict.category) ? { token: categoryToken(verdict.category) } : {};
-  return <Verdict level={verdict.level} text={verdict.text} details={verdict.details} next={next} isPending={isPending} {...token} />;
+  const token =
+    verdict.level !== 'good' && isCategory(verdict.category)
+      ? { token: categoryToken(verdict.category) }
+      : {};
+  return (
+    <Verdict
+      level={verdict.level}
+      text={verdict.text}
+      details={verdict.details}
+      next={next}
+      isPending={isPending}
+      {...token}
+    />
+  );
 }
 
 export interface PayloadPageProps extends ToolProps {
@@ -30,14 +50,37 @@ export interface PayloadPageProps extends ToolProps {
   beside?: (payload: Payload) => ComponentChildren;
 }
 
-export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, format = 'json', content, beside }: PayloadPageProps): VNode {
+export function PayloadPage({
+  run,
+  hosts,
+  params,
+  setParams,
+  info,
+  listsDiagnostics = false,
+  early = null,
+  format = 'json',
+  content,
+  beside,
+}: PayloadPageProps): VNode {
   const asked = serverParams(info, params);
   const query = { tool: info.name, run, hosts, params: asked };
-  const { data, error, isLoading, retry } = useDiagnosed(query, usePayloadEarly(query, early, format), format);
+  const { data, error, isLoading, retry } = useDiagnosed(
+    query,
+    usePayloadEarly(query, early, format),
+    format,
+  );
   if (error) {
-    const reset = (): void => setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
+    const reset = (): void =>
+      setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
     return (
-      <Failed what={`${info.title} of ${run}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} {...(Object.keys(asked).length ? { onReset: reset } : {})} />
+      <Failed
+        what={`${info.title} of ${run}`}
+        kind={error.kind}
+        message={error.message}
+        remedy={error.remedy}
+        onRetry={retry}
+        {...(Object.keys(asked).length ? { onReset: reset } : {})}
+      />
     );
   }
   if (!data) return <Reading run={run} what={`Reading the trace for ${info.title}`} />;

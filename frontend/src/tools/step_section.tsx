@@ -17,7 +17,16 @@ interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
   tools?: ComponentChildren;
 }
 
-export function StepSection({ steps, breakdown, share, note, choice, tools, params, setParams }: StepSectionProps): VNode {
+export function StepSection({
+  steps,
+  breakdown,
+  share,
+  note,
+  choice,
+  tools,
+  params,
+  setParams,
+}: StepSectionProps): VNode {
   const names = useMemo(() => stepNames(steps), [steps]);
   const series = useMemo(() => seriesOf(steps, breakdown), [steps, breakdown]);
   return (

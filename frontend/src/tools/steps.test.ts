@@ -4,7 +4,14 @@ import { tableOf } from './testing';
 
 describe('the series of steps', () => {
   it('stacks the parts that occur, device compute lowest', () => {
-    const steps = tableOf({ step: [3, 4], step_time_ps: [9, 9], input_ps: [4, 5], output_ps: [0, 0], device_compute_ps: [1, null], other_ps: [1, 1] });
+    const steps = tableOf({
+      step: [3, 4],
+      step_time_ps: [9, 9],
+      input_ps: [4, 5],
+      output_ps: [0, 0],
+      device_compute_ps: [1, null],
+      other_ps: [1, 1],
+    });
     expect(seriesOf(steps).map(({ name, token }) => [name, token])).toEqual([
       ['device_compute_ps', '--c-compute'],
       ['input_ps', '--c-input'],
@@ -20,7 +27,11 @@ describe('the series of steps', () => {
 
   it('are those that the breakdown names, in its order, where it does', () => {
     const steps = tableOf({ step: [3, 4], tc_compute_ps: [7, 8], tc_infeed_ps: [1, 2], sc_idle_ps: [5, 5] });
-    const breakdown = tableOf({ category: ['Infeed', 'Compute', 'Gone'], column: ['tc_infeed_ps', 'tc_compute_ps', 'gone_ps'], color: ['input', 'compute', 'output'] });
+    const breakdown = tableOf({
+      category: ['Infeed', 'Compute', 'Gone'],
+      column: ['tc_infeed_ps', 'tc_compute_ps', 'gone_ps'],
+      color: ['input', 'compute', 'output'],
+    });
     expect(seriesOf(steps, breakdown).map(({ name, title, token }) => [name, title, token])).toEqual([
       ['tc_infeed_ps', 'Infeed', '--c-input'],
       ['tc_compute_ps', 'Compute', '--c-compute'],
@@ -28,15 +39,39 @@ describe('the series of steps', () => {
   });
 
   it('go into what occurs, largest first, and what does not', () => {
-    const { parts, absent } = breakdownOf(tableOf({ category: ['Input', 'Output', 'Compute'], color: ['input', 'output', 'compute'], avg_ps: [3, 0, 7], sd_ps: [1, 0, 1], fraction: [0.3, 0, 0.7] }));
-    expect(parts.map((part) => [part.title, part.fraction])).toEqual([['Compute', 0.7], ['Input', 0.3]]);
+    const { parts, absent } = breakdownOf(
+      tableOf({
+        category: ['Input', 'Output', 'Compute'],
+        color: ['input', 'output', 'compute'],
+        avg_ps: [3, 0, 7],
+        sd_ps: [1, 0, 1],
+        fraction: [0.3, 0, 0.7],
+      }),
+    );
+    expect(parts.map((part) => [part.title, part.fraction])).toEqual([
+      ['Compute', 0.7],
+      ['Input', 0.3],
+    ]);
     expect(absent).toEqual(['Output']);
   });
 
   it('may be of the host, with a time and a meaning; without any time there is none', () => {
-    const table = tableOf({ category: ['Enqueuing', 'Other'], color: ['launch', 'idle'], time_ps: [3, 7], fraction: [0.3, 0.7], meaning: ['Sending', ''] });
-    expect(breakdownOf(table).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning])).toEqual([['Other', 7, null, ''], ['Enqueuing', 3, null, 'Sending']]);
-    expect(breakdownOf(tableOf({ category: ['Enqueuing'], color: [''], time_ps: [0], fraction: [null] })).parts).toEqual([]);
+    const table = tableOf({
+      category: ['Enqueuing', 'Other'],
+      color: ['launch', 'idle'],
+      time_ps: [3, 7],
+      fraction: [0.3, 0.7],
+      meaning: ['Sending', ''],
+    });
+    expect(
+      breakdownOf(table).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning]),
+    ).toEqual([
+      ['Other', 7, null, ''],
+      ['Enqueuing', 3, null, 'Sending'],
+    ]);
+    expect(
+      breakdownOf(tableOf({ category: ['Enqueuing'], color: [''], time_ps: [0], fraction: [null] })).parts,
+    ).toEqual([]);
   });
 });
 
@@ -61,5 +96,7 @@ describe('the spread of steps', () => {
     [null, 11.2e9, 15.8e9, '11.2 ms to 15.8 ms'],
     [0, 5, 5, ''],
     [null, null, null, ''],
-  ])('%s, %s to %s', (sd, min, max, expected) => expect(spreadText(sd, min, max, 'ps').replaceAll('\u00a0', ' ')).toBe(expected));
+  ])('%s, %s to %s', (sd, min, max, expected) =>
+    expect(spreadText(sd, min, max, 'ps').replaceAll('\u00a0', ' ')).toBe(expected),
+  );
 });

@@ -1,11 +1,17 @@
-/** A payload's table of steps becomes the series of the step chart: the same in every tool that shows steps. Pure. */
+/**
+ * A payload's table of steps becomes the series of the step chart: the same in every tool that shows steps.
+ * Pure.
+ */
 import { numberAt, numberColumn, numberOf, rowsOf, textAt, textColumn } from '../api/table';
 import type { Table } from '../api/types';
 import { categoryToken } from '../base/color';
 import { format } from '../base/units';
 import type { StepSeries } from '../widgets/step_chart';
 
-/** Columns of `steps` with the category whose colour they have, in the order in which they are stacked, from below. */
+/**
+ * Columns of `steps` with the category whose colour they have, in the order in which they are stacked, from
+ * below.
+ */
 const PARTS: Record<string, string> = {
   device_compute_ps: 'compute',
   device_collectives_ps: 'collective',
@@ -36,9 +42,17 @@ interface Layer {
 /** What to stack, from below: what the breakdown names, else the columns that we know. */
 function layersOf(steps: Table, breakdown: Table | undefined): Layer[] {
   if (breakdown && textColumn(breakdown, 'column')) {
-    return rowsOf(breakdown).map((row) => ({ name: String(row['column'] ?? ''), title: String(row['category'] ?? ''), color: String(row['color'] ?? '') }));
+    return rowsOf(breakdown).map((row) => ({
+      name: String(row['column'] ?? ''),
+      title: String(row['category'] ?? ''),
+      color: String(row['color'] ?? ''),
+    }));
   }
-  return PART_ORDER.map((name) => ({ name, title: numberColumn(steps, name)?.title ?? name, color: PARTS[name] ?? '' }));
+  return PART_ORDER.map((name) => ({
+    name,
+    title: numberColumn(steps, name)?.title ?? name,
+    color: PARTS[name] ?? '',
+  }));
 }
 
 /** The parts of each step that are not zero everywhere. */
@@ -76,7 +90,10 @@ export function breakdownOf(table: Table | undefined): Breakdown {
     meaning: String(row['meaning'] ?? ''),
   }));
   const parts = all.filter((part) => part.fraction > 0 || (part.avgPs ?? 0) > 0);
-  return { parts: parts.sort((a, b) => b.fraction - a.fraction), absent: all.filter((part) => !parts.includes(part)).map((part) => part.title) };
+  return {
+    parts: parts.sort((a, b) => b.fraction - a.fraction),
+    absent: all.filter((part) => !parts.includes(part)).map((part) => part.title),
+  };
 }
 
 /** The number or name of each step, for the axis. */

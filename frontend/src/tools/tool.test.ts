@@ -8,7 +8,15 @@ const table: Table = {
   note: '',
   n_rows: 2,
   columns: [
-    { name: 'where', title: 'Where', unit: '', kind: 'text', strings: ['Host', 'Device'], codes: [0, 1], description: 'Which side' },
+    {
+      name: 'where',
+      title: 'Where',
+      unit: '',
+      kind: 'text',
+      strings: ['Host', 'Device'],
+      codes: [0, 1],
+      description: 'Which side',
+    },
     { name: 'bound', title: 'Bound', unit: '', kind: 'text', strings: ['Unknown'], codes: [0, 0] },
     { name: 'flops', title: 'FLOPs', unit: 'count', kind: 'number', values: [null, null] },
     { name: 'n', title: 'N', unit: 'count', kind: 'number', values: [1, 1] },
@@ -18,16 +26,23 @@ const table: Table = {
 describe('a payload table', () => {
   it('becomes columns, all or some, in the order asked for', () => {
     const data = tableData(table, ['n', 'gone', 'where']);
-    expect(data.columns.map(({ name, description }) => [name, description])).toEqual([['n', undefined], ['where', 'Which side']]);
+    expect(data.columns.map(({ name, description }) => [name, description])).toEqual([
+      ['n', undefined],
+      ['where', 'Which side'],
+    ]);
     expect(data.columns.map((column) => column.cell(1))).toEqual([1, 'Device']);
   });
-  it('has columns that tell nothing: unknown, or one word throughout', () => expect(idleColumns(tableData(table))).toEqual(['bound', 'flops']));
-  it('has bars in the colour of the side', () => expect([0, 1].map(sideToken(tableData(table), 'where'))).toEqual(['--c-host', '--c-compute']));
+  it('has columns that tell nothing: unknown, or one word throughout', () =>
+    expect(idleColumns(tableData(table))).toEqual(['bound', 'flops']));
+  it('has bars in the colour of the side', () =>
+    expect([0, 1].map(sideToken(tableData(table), 'where'))).toEqual(['--c-host', '--c-compute']));
 });
 
 it('finds the row of the operation that a link names, of the program that it names', () => {
   const data = tableData(tableOf({ op: ['dot', 'add', 'dot'], program: ['p', 'p', 'q'] }));
-  expect([rowOfOp(data, 'q', 'dot'), rowOfOp(data, '', 'dot'), rowOfOp(data, 'p', 'mul')]).toEqual([2, 0, -1]);
+  expect([rowOfOp(data, 'q', 'dot'), rowOfOp(data, '', 'dot'), rowOfOp(data, 'p', 'mul')]).toEqual([
+    2, 0, -1,
+  ]);
 });
 
 describe('parameters', () => {

@@ -10,7 +10,10 @@ export interface ToolProps {
   hosts: string[];
   /** The tool's own part of the URL. */
   params: Readonly<Record<string, string>>;
-  /** Changes the tool's part of the URL: `push` for a step that Back undoes, `replace` for a stream of small changes. */
+  /**
+   * Changes the tool's part of the URL: `push` for a step that Back undoes, `replace` for a stream of small
+   * changes.
+   */
   setParams(change: Record<string, string | undefined>, how: 'push' | 'replace'): void;
   info: ToolInfo;
 }
@@ -30,7 +33,9 @@ function tableColumn(column: Column): TableColumn {
 
 /** A payload's table for the table widget; `only`: these columns in this order, where they are there. */
 export function tableData(table: Table, only?: readonly string[]): TableData {
-  const columns = only ? only.flatMap((name) => table.columns.find((column) => column.name === name) ?? []) : table.columns;
+  const columns = only
+    ? only.flatMap((name) => table.columns.find((column) => column.name === name) ?? [])
+    : table.columns;
   return { columns: columns.map(tableColumn), nRows: table.n_rows };
 }
 
@@ -40,7 +45,10 @@ export function sideToken(data: TableData, name: string): (row: number) => strin
   return (row) => categoryToken(/host/i.test(String(side?.cell(row) ?? '')) ? 'host' : 'compute');
 }
 
-/** Columns that tell nothing, hidden at first: unknown in every row, or (of several rows) the same word or yes or no in each. */
+/**
+ * Columns that tell nothing, hidden at first: unknown in every row, or (of several rows) the same word or yes
+ * or no in each.
+ */
 export function idleColumns(data: TableData): string[] {
   const tellsNothing = (column: TableColumn): boolean => {
     const first = column.cell(0);
@@ -53,7 +61,10 @@ export function idleColumns(data: TableData): string[] {
 
 /** The row of an operation, of any program where none is named; -1: there is none. */
 export function rowOfOp(data: TableData, program: string, op: string): number {
-  const [ops, programs] = ['op', 'program'].map((name) => data.columns.find((column) => column.name === name));
-  for (let row = 0; row < data.nRows; row++) if (ops?.cell(row) === op && (!program || programs?.cell(row) === program)) return row;
+  const [ops, programs] = ['op', 'program'].map((name) =>
+    data.columns.find((column) => column.name === name),
+  );
+  for (let row = 0; row < data.nRows; row++)
+    if (ops?.cell(row) === op && (!program || programs?.cell(row) === program)) return row;
   return -1;
 }

@@ -1,4 +1,7 @@
-/** A chart drawn by ECharts (loaded lazily) with the colours of the theme, which it follows; resizes with its box; saves as an image. */
+/**
+ * A chart drawn by ECharts (loaded lazily) with the colours of the theme, which it follows; resizes with its
+ * box; saves as an image.
+ */
 import type { EChartsCoreOption, EChartsType } from 'echarts/core';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -101,13 +104,19 @@ function followColumns(chart: EChartsType, choose: () => ((at: number) => void) 
   });
 }
 
-function useChart(props: ChartProps): { box: { current: HTMLDivElement | null }; chart: { current: EChartsType | null } } {
+function useChart(props: ChartProps): {
+  box: { current: HTMLDivElement | null };
+  chart: { current: EChartsType | null };
+} {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<EChartsType | null>(null);
   const latest = useRef(props);
   latest.current = props;
   const draw = (): void => {
-    chart.current?.setOption(latest.current.option((token) => tokenColor(token)), true);
+    chart.current?.setOption(
+      latest.current.option((token) => tokenColor(token)),
+      true,
+    );
   };
   useEffect(() => {
     let isGone = false;
@@ -115,7 +124,8 @@ function useChart(props: ChartProps): { box: { current: HTMLDivElement | null };
     void import('./echarts').then(({ init }) => {
       if (isGone || !box.current) return;
       chart.current = init(box.current);
-      for (const name of Object.keys(latest.current.on ?? {})) chart.current.on(name, (event: unknown) => latest.current.on?.[name]?.(event));
+      for (const name of Object.keys(latest.current.on ?? {}))
+        chart.current.on(name, (event: unknown) => latest.current.on?.[name]?.(event));
       followColumns(chart.current, () => latest.current.onColumn);
       draw();
       resize.observe(box.current);
@@ -135,13 +145,22 @@ export function Chart(props: ChartProps): VNode {
   const { box, chart } = useChart(props);
   const name = props.label.split(':')[0] || 'chart';
   const save = (): void => {
-    const url = chart.current?.getDataURL({ type: 'png', pixelRatio: 2, backgroundColor: tokenColor('--bg') });
+    const url = chart.current?.getDataURL({
+      type: 'png',
+      pixelRatio: 2,
+      backgroundColor: tokenColor('--bg'),
+    });
     if (url) saveUrl(url, `${name.replace(/\W+/g, '_').toLowerCase()}.png`);
   };
   return (
     <div class="chart" style={{ height: `${props.height}px` }}>
       <div class="canvas" ref={box} role="img" aria-label={props.label} />
-      <button type="button" class="button small chart-save" aria-label={`Save ${name} as an image`} onClick={save}>
+      <button
+        type="button"
+        class="button small chart-save"
+        aria-label={`Save ${name} as an image`}
+        onClick={save}
+      >
         PNG
       </button>
     </div>

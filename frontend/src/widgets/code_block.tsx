@@ -18,7 +18,12 @@ export function CodeBlock({ code, label }: { code: string; label: string }): VNo
       <pre tabIndex={0} aria-label={label}>
         {code}
       </pre>
-      <button type="button" class="button small" aria-label={`Copy: ${label}`} onClick={() => void copyText(code).then(() => setCopied(true))}>
+      <button
+        type="button"
+        class="button small"
+        aria-label={`Copy: ${label}`}
+        onClick={() => void copyText(code).then(() => setCopied(true))}
+      >
         {isCopied ? 'Copied' : 'Copy'}
       </button>
       <span class="hidden-text" role="status">

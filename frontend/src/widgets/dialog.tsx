@@ -1,4 +1,7 @@
-/** A modal dialog: the browser's own, so that what is behind it is out of reach and Escape closes it; the focus goes round within it. */
+/**
+ * A modal dialog: the browser's own, so that what is behind it is out of reach and Escape closes it; the
+ * focus goes round within it.
+ */
 import type { ComponentChildren, VNode } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import './popup.css';
@@ -13,14 +16,21 @@ export interface DialogProps {
   wide?: boolean;
 }
 
-const FOCUSABLE = 'a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex="0"]';
+const FOCUSABLE =
+  'a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex="0"]';
 
 /** In an iframe Tab would leave for TensorBoard's header, which the dialog does not cover. */
 function keepFocus(event: KeyboardEvent, box: HTMLElement | null): void {
   if (event.key !== 'Tab' || !box) return;
-  const stops = [...box.querySelectorAll<HTMLElement>(FOCUSABLE)].filter((element) => element.checkVisibility?.() ?? true);
+  const stops = [...box.querySelectorAll<HTMLElement>(FOCUSABLE)].filter(
+    (element) => element.checkVisibility?.() ?? true,
+  );
   const [from, to] = event.shiftKey ? [stops[0], stops.at(-1)] : [stops.at(-1), stops[0]];
-  const isAtRadio = document.activeElement instanceof HTMLInputElement && document.activeElement.type === 'radio' && from instanceof HTMLInputElement && from.name === document.activeElement.name;
+  const isAtRadio =
+    document.activeElement instanceof HTMLInputElement &&
+    document.activeElement.type === 'radio' &&
+    from instanceof HTMLInputElement &&
+    from.name === document.activeElement.name;
   if (document.activeElement !== from && document.activeElement !== box && !isAtRadio) return;
   event.preventDefault();
   to?.focus();
@@ -36,7 +46,8 @@ export function Dialog({ title, children, onClose, closeLabel = 'Close', wide = 
   const pressedBeside = useRef(false);
   const isGone = useRef(false);
   const id = useId();
-  // Before the paint, and closed before it is taken away: then the browser gives the focus back to where it was.
+  // Before the paint, and closed before it is taken away: then the browser gives the focus back to where it
+  // was.
   useLayoutEffect(() => {
     const shown = box.current;
     shown?.showModal();

@@ -1,4 +1,6 @@
-/** Parts of a form: a field with its label, help and what is wrong with it; one of a few choices side by side. */
+/**
+ * Parts of a form: a field with its label, help and what is wrong with it; one of a few choices side by side.
+ */
 import type { ComponentChildren, JSX, VNode } from 'preact';
 import { useId } from 'preact/hooks';
 import { RichText } from './rich_text';
@@ -20,7 +22,15 @@ export interface FieldProps {
 }
 
 /** Help and error of a field, with the ids that tie them to it. */
-function Words({ id, help, error }: { id: string; help: string | undefined; error: string | undefined }): VNode {
+function Words({
+  id,
+  help,
+  error,
+}: {
+  id: string;
+  help: string | undefined;
+  error: string | undefined;
+}): VNode {
   return (
     <>
       {error && (
@@ -42,9 +52,23 @@ function described(id: string, help: string | undefined, error: string | undefin
   return [error && `${id}-error`, help && `${id}-help`].filter(Boolean).join(' ') || undefined;
 }
 
-export function Field({ label, name, value, onValue, help, error, unit, placeholder, isNumber = false, isFirst = false, children }: FieldProps): VNode {
+export function Field({
+  label,
+  name,
+  value,
+  onValue,
+  help,
+  error,
+  unit,
+  placeholder,
+  isNumber = false,
+  isFirst = false,
+  children,
+}: FieldProps): VNode {
   const id = useId();
-  const own: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber ? { inputMode: 'decimal', class: 'field number' } : { class: 'field' };
+  const own: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber
+    ? { inputMode: 'decimal', class: 'field number' }
+    : { class: 'field' };
   return (
     <div class="form-field">
       <label class="field-label" for={id}>
@@ -78,7 +102,10 @@ export interface Choice {
   title: string;
 }
 
-export interface ChoicesProps extends Omit<FieldProps, 'unit' | 'placeholder' | 'isNumber' | 'isFirst' | 'children'> {
+export interface ChoicesProps extends Omit<
+  FieldProps,
+  'unit' | 'placeholder' | 'isNumber' | 'isFirst' | 'children'
+> {
   choices: readonly Choice[];
   /** More of the label, in a tooltip. */
   tip?: string | undefined;
@@ -88,14 +115,26 @@ export interface ChoicesProps extends Omit<FieldProps, 'unit' | 'placeholder' | 
 export function Choices({ label, name, value, onValue, choices, help, error, tip }: ChoicesProps): VNode {
   const id = useId();
   return (
-    <div class="form-field" role="radiogroup" aria-labelledby={`${id}-label`} aria-describedby={described(id, help, error)}>
+    <div
+      class="form-field"
+      role="radiogroup"
+      aria-labelledby={`${id}-label`}
+      aria-describedby={described(id, help, error)}
+    >
       <span id={`${id}-label`} class="field-label" data-tip={tip}>
         {label}
       </span>
       <div class="form-segments">
         {choices.map((choice) => (
           <label key={choice.value}>
-            <input type="radio" class="hidden-text" name={name} value={choice.value} checked={choice.value === value} onChange={() => onValue(choice.value)} />
+            <input
+              type="radio"
+              class="hidden-text"
+              name={name}
+              value={choice.value}
+              checked={choice.value === value}
+              onChange={() => onValue(choice.value)}
+            />
             <span>{choice.title}</span>
           </label>
         ))}

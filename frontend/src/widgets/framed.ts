@@ -1,11 +1,19 @@
-/** What a hand does between two frames, as one change: pointers and keys report more often than a screen shows. */
+/**
+ * What a hand does between two frames, as one change: pointers and keys report more often than a screen
+ * shows.
+ */
 import { useEffect, useRef } from 'preact/hooks';
 
 /** A function that gives the last of its values to `apply`, at the beginning of the next frame. */
 export function useFramed<T>(apply: (value: T) => void): (value: T) => void {
   const [frame, last, latest] = [useRef(0), useRef<T | null>(null), useRef(apply)];
   latest.current = apply;
-  useEffect(() => () => { cancelAnimationFrame(frame.current); }, []);
+  useEffect(
+    () => () => {
+      cancelAnimationFrame(frame.current);
+    },
+    [],
+  );
   const later = useRef((value: T): void => {
     last.current = value;
     if (frame.current) return;

@@ -22,7 +22,15 @@ export interface PopupButtonProps {
 }
 
 /** A button with anything popped up under it. */
-export function PopupButton({ label, title, children, role = 'dialog', small = false, side = 'right', disabled = false }: PopupButtonProps): VNode {
+export function PopupButton({
+  label,
+  title,
+  children,
+  role = 'dialog',
+  small = false,
+  side = 'right',
+  disabled = false,
+}: PopupButtonProps): VNode {
   const [isOpen, setOpen] = useState(false);
   const anchor = useRef<HTMLSpanElement>(null);
   const close = (): void => setOpen(false);
@@ -85,7 +93,15 @@ function MenuList({ items, close }: { items: readonly MenuItem[]; close: () => v
   );
 }
 
-export function Menu({ label, items, title }: { label: string; items: readonly MenuItem[]; title?: string }): VNode {
+export function Menu({
+  label,
+  items,
+  title,
+}: {
+  label: string;
+  items: readonly MenuItem[];
+  title?: string;
+}): VNode {
   return (
     <PopupButton label={label} role="menu" disabled={!items.length} {...(title ? { title } : {})}>
       {(close: () => void) => <MenuList items={items} close={close} />}

@@ -5,7 +5,8 @@ import { useEffect } from 'preact/hooks';
 export function useDismiss(anchor: RefObject<HTMLElement>, isOpen: boolean, close: () => void): void {
   useEffect(() => {
     if (!isOpen) return;
-    const isOutside = (target: EventTarget | null): boolean => target instanceof Node && !anchor.current?.contains(target);
+    const isOutside = (target: EventTarget | null): boolean =>
+      target instanceof Node && !anchor.current?.contains(target);
     const onPointer = (event: Event): void => {
       if (isOutside(event.target)) close();
     };

@@ -19,6 +19,9 @@ export function useHasSearchKey(field: RefObject<HTMLInputElement>): boolean {
       nFields.value -= 1;
     };
   }, []);
-  useEffect(() => nFields.subscribe(() => setHasKey(field.current !== null && searchField() === field.current)), []);
+  useEffect(
+    () => nFields.subscribe(() => setHasKey(field.current !== null && searchField() === field.current)),
+    [],
+  );
   return hasKey;
 }

@@ -13,7 +13,13 @@ export function Segments({ label, choices, chosen, onChoose }: SegmentsProps): V
   return (
     <span class="segments" role="group" aria-label={label}>
       {choices.map(({ name, title }) => (
-        <button key={name} type="button" class="button small" aria-pressed={name === chosen} onClick={() => onChoose(name)}>
+        <button
+          key={name}
+          type="button"
+          class="button small"
+          aria-pressed={name === chosen}
+          onClick={() => onChoose(name)}
+        >
           {title}
         </button>
       ))}

@@ -1,4 +1,7 @@
-/** The states of a page that are not its content: loading, nothing to show, failed, and what to know of the trace. */
+/**
+ * The states of a page that are not its content: loading, nothing to show, failed, and what to know of the
+ * trace.
+ */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { RichText } from './rich_text';
@@ -42,15 +45,26 @@ export function Loading({ what, bones = [56, 92, 200, 280], progress = null }: L
             {what}…{seconds >= 1 ? ` ${seconds} s` : ''}
           </p>
           {progress && <p>{progress.text}</p>}
-          {progress && progress.fraction !== null && <progress aria-label={what} max={1} value={progress.fraction} />}
+          {progress && progress.fraction !== null && (
+            <progress aria-label={what} max={1} value={progress.fraction} />
+          )}
         </div>
       )}
-      {elapsedMs >= SKELETON_AFTER_MS && bones.map((height, i) => <div key={i} class="bone" style={{ height: `${height}px` }} />)}
+      {elapsedMs >= SKELETON_AFTER_MS &&
+        bones.map((height, i) => <div key={i} class="bone" style={{ height: `${height}px` }} />)}
     </div>
   );
 }
 
-export function Message({ title, children, failed = false }: { title: string; children?: ComponentChildren; failed?: boolean }): VNode {
+export function Message({
+  title,
+  children,
+  failed = false,
+}: {
+  title: string;
+  children?: ComponentChildren;
+  failed?: boolean;
+}): VNode {
   return (
     <div class={failed ? 'message failed' : 'message'} role={failed ? 'alert' : undefined}>
       <h2>
@@ -118,7 +132,8 @@ export function DiagnosticsList({ items }: { items: readonly DiagnosticItem[] })
     <ul class="diagnostics-list">
       {sorted.map((item, i) => (
         <li key={i}>
-          <span class={`severity ${item.severity}`}>{SEVERITY_NAMES[item.severity]}</span> <RichText text={item.message} />{' '}
+          <span class={`severity ${item.severity}`}>{SEVERITY_NAMES[item.severity]}</span>{' '}
+          <RichText text={item.message} />{' '}
           <span class="muted">
             <RichText text={item.remedy} />
           </span>
@@ -128,15 +143,25 @@ export function DiagnosticsList({ items }: { items: readonly DiagnosticItem[] })
   );
 }
 
-/** One line that opens: what the reader must know to trust the numbers. Notes alone make a banner only on pages without a list of them. */
-export function DiagnosticsBanner({ items, withNotes = false }: { items: readonly DiagnosticItem[]; withNotes?: boolean }): VNode | null {
+/**
+ * One line that opens: what the reader must know to trust the numbers. Notes alone make a banner only on
+ * pages without a list of them.
+ */
+export function DiagnosticsBanner({
+  items,
+  withNotes = false,
+}: {
+  items: readonly DiagnosticItem[];
+  withNotes?: boolean;
+}): VNode | null {
   const serious = items.filter((item) => withNotes || item.severity !== 'info');
   const first = [...serious].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity])[0];
   if (!first) return null;
   return (
     <details class={`diagnostics ${first.severity}`}>
       <summary>
-        <span class={`severity ${first.severity}`}>{SEVERITY_NAMES[first.severity]}</span> <RichText text={first.message} />
+        <span class={`severity ${first.severity}`}>{SEVERITY_NAMES[first.severity]}</span>{' '}
+        <RichText text={first.message} />
         {items.length > 1 && <span class="muted"> and {items.length - 1} more</span>}
       </summary>
       <DiagnosticsList items={items} />

@@ -3,8 +3,12 @@
 /** "train 23", "train 24" … as the axis "train" with 23, 24 …: the words that all names begin with, once. */
 export function stepAxis(names: readonly string[]): { name: string; labels: string[] } {
   const word = /^(.*\D)\s+\d+$/.exec(names[0] ?? '')?.[1] ?? '';
-  const isShared = word !== '' && names.every((name) => name.startsWith(`${word} `) && /^\d+$/.test(name.slice(word.length).trim()));
-  return isShared ? { name: word, labels: names.map((name) => name.slice(word.length).trim()) } : { name: 'step', labels: [...names] };
+  const isShared =
+    word !== '' &&
+    names.every((name) => name.startsWith(`${word} `) && /^\d+$/.test(name.slice(word.length).trim()));
+  return isShared
+    ? { name: word, labels: names.map((name) => name.slice(word.length).trim()) }
+    : { name: 'step', labels: [...names] };
 }
 
 /** The zoom "12..40" (first and last row of `steps`) as URL text; null: not one, or not within the steps. */
@@ -17,7 +21,11 @@ export function parseZoom(text: string | undefined, nSteps: number): [number, nu
 
 /** The first and last step of a zoom event, which tells them in percent; undefined: all. */
 export function zoomText(event: unknown, nSteps: number): string | undefined {
-  const { batch, ...own } = event as { start?: number; end?: number; batch?: { start?: number; end?: number }[] };
+  const { batch, ...own } = event as {
+    start?: number;
+    end?: number;
+    batch?: { start?: number; end?: number }[];
+  };
   const { start = 0, end = 100 } = batch?.[0] ?? own;
   const [first, last] = [Math.round((start / 100) * (nSteps - 1)), Math.round((end / 100) * (nSteps - 1))];
   return first <= 0 && last >= nSteps - 1 ? undefined : `${first}..${last}`;

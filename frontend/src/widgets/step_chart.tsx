@@ -1,5 +1,6 @@
 /**
- * The time of each step as stacked bars, a colour a category; below it, where asked for, a share of each step as a line, with
+ * The time of each step as stacked bars, a colour a category; below it, where asked for, a share of each step
+ * as a line, with
  * the band that it spans. One axis of steps for both; a slider zooms where there are many steps.
  */
 import type { EChartsCoreOption } from 'echarts/core';
@@ -64,21 +65,51 @@ function tip({ names, series, share, choice }: Drawn, color: Colors): (params: T
   return (params) => {
     const at = params[0]?.dataIndex ?? 0;
     const total = series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
-    const lines = series.map(({ title, token, values }) => ({ color: color(token), name: title, value: format(values[at] ?? null, 'ps') })).reverse();
-    if (share) lines.push({ color: 'transparent', name: share.title, value: format(share.values[at] ?? null, 'fraction') });
+    const lines = series
+      .map(({ title, token, values }) => ({
+        color: color(token),
+        name: title,
+        value: format(values[at] ?? null, 'ps'),
+      }))
+      .reverse();
+    if (share)
+      lines.push({
+        color: 'transparent',
+        name: share.title,
+        value: format(share.values[at] ?? null, 'fraction'),
+      });
     if (share?.band) {
       const ends = [share.band.low[at], share.band.high[at]].map((end) => format(end ?? null, 'fraction'));
       lines.push({ color: 'transparent', name: share.band.title, value: ends.join(' to ') });
     }
-    if (share?.who) lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[at] ?? UNKNOWN });
-    return tipElement(`${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`, lines, choice && choice.row !== at ? choice.hint : '');
+    if (share?.who)
+      lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[at] ?? UNKNOWN });
+    return tipElement(
+      `${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
+      lines,
+      choice && choice.row !== at ? choice.hint : '',
+    );
   };
 }
 
 function zoomOption({ names, zoom, share }: Drawn, color: Colors): EChartsCoreOption {
   if (names.length < ZOOM_FROM_STEPS) return {};
-  const window = { xAxisIndex: share ? [0, 1] : [0], ...(zoom ? { startValue: zoom[0], endValue: zoom[1] } : {}) };
-  const slider = { type: 'slider', height: 18, bottom: 4, left: LEFT_PX, right: RIGHT_PX, showDetail: false, brushSelect: false, borderColor: color('--line'), fillerColor: color('--accent-soft'), dataBackground: { lineStyle: { opacity: 0 }, areaStyle: { opacity: 0 } } };
+  const window = {
+    xAxisIndex: share ? [0, 1] : [0],
+    ...(zoom ? { startValue: zoom[0], endValue: zoom[1] } : {}),
+  };
+  const slider = {
+    type: 'slider',
+    height: 18,
+    bottom: 4,
+    left: LEFT_PX,
+    right: RIGHT_PX,
+    showDetail: false,
+    brushSelect: false,
+    borderColor: color('--line'),
+    fillerColor: color('--accent-soft'),
+    dataBackground: { lineStyle: { opacity: 0 }, areaStyle: { opacity: 0 } },
+  };
   return {
     dataZoom: [
       { ...slider, ...window },
@@ -89,7 +120,12 @@ function zoomOption({ names, zoom, share }: Drawn, color: Colors): EChartsCoreOp
 
 function barSeries({ names, series, choice }: Drawn, factor: number, color: Colors): object[] {
   const isFaint = (at: number): boolean => choice !== undefined && choice.row >= 0 && choice.row !== at;
-  const item = (value: number | null, at: number): unknown => (value === null ? null : isFaint(at) ? { value: value / factor, itemStyle: { opacity: FAINT } } : value / factor);
+  const item = (value: number | null, at: number): unknown =>
+    value === null
+      ? null
+      : isFaint(at)
+        ? { value: value / factor, itemStyle: { opacity: FAINT } }
+        : value / factor;
   return series.map(({ title, token, values }) => ({
     type: 'bar',
     stack: 'step',
@@ -103,9 +139,23 @@ function barSeries({ names, series, choice }: Drawn, factor: number, color: Colo
 }
 
 /** The band is a line without ink at its low end, and on top of it an area as high as the band is wide. */
-function bandSeries({ title, low, high }: NonNullable<StepShare['band']>, token: string, color: Colors): object[] {
-  const widths = high.map((end, i) => (end === null || low[i] === null || low[i] === undefined ? null : (end - low[i]) * 100));
-  const line = { type: 'line', stack: 'band', xAxisIndex: 1, yAxisIndex: 1, symbol: 'none', lineStyle: { opacity: 0 }, silent: true };
+function bandSeries(
+  { title, low, high }: NonNullable<StepShare['band']>,
+  token: string,
+  color: Colors,
+): object[] {
+  const widths = high.map((end, i) =>
+    end === null || low[i] === null || low[i] === undefined ? null : (end - low[i]) * 100,
+  );
+  const line = {
+    type: 'line',
+    stack: 'band',
+    xAxisIndex: 1,
+    yAxisIndex: 1,
+    symbol: 'none',
+    lineStyle: { opacity: 0 },
+    silent: true,
+  };
   return [
     { ...line, name: `${title}, least`, data: low.map((end) => (end === null ? null : end * 100)) },
     { ...line, name: title, data: widths, areaStyle: { color: color(token), opacity: 0.28 } },
@@ -130,16 +180,29 @@ function shareSeries({ names, share }: Drawn, color: Colors): object[] {
 
 function stepOption(drawn: Drawn, color: Colors): EChartsCoreOption {
   const { names, series, share } = drawn;
-  const largest = Math.max(0, ...names.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)));
+  const largest = Math.max(
+    0,
+    ...names.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)),
+  );
   const scale = scaleFor(largest, 'ps');
   const base = baseOption(color);
   const axis = drawn.axisName === undefined ? stepAxis(names) : { name: drawn.axisName, labels: names };
   const sides = { left: LEFT_PX, right: RIGHT_PX };
   const xAxis = { type: 'category', data: axis.labels, nameLocation: 'end', nameGap: 8, ...axisStyle(color) };
-  const yAxis = { type: 'value', nameGap: 10, nameTextStyle: { color: color('--muted'), fontSize: 11, align: 'left', padding: [0, 0, 0, 8 - LEFT_PX] } };
+  const yAxis = {
+    type: 'value',
+    nameGap: 10,
+    nameTextStyle: { color: color('--muted'), fontSize: 11, align: 'left', padding: [0, 0, 0, 8 - LEFT_PX] },
+  };
   const style = { ...axisStyle(color), axisLine: { show: false }, nameTextStyle: yAxis.nameTextStyle };
-  const grids = [{ ...sides, top: 26, height: BARS_PX - 50 }, { ...sides, top: BARS_PX + 22, height: SHARE_PX - 46 }];
-  const xAxes = [{ ...xAxis, gridIndex: 0, name: axis.name }, { ...xAxis, gridIndex: 1, name: axis.name }];
+  const grids = [
+    { ...sides, top: 26, height: BARS_PX - 50 },
+    { ...sides, top: BARS_PX + 22, height: SHARE_PX - 46 },
+  ];
+  const xAxes = [
+    { ...xAxis, gridIndex: 0, name: axis.name },
+    { ...xAxis, gridIndex: 1, name: axis.name },
+  ];
   const yAxes = [
     { ...yAxis, ...style, gridIndex: 0, name: scale.label },
     { ...yAxis, ...style, gridIndex: 1, name: `${share?.title ?? ''}, %`, min: 0, max: 100, splitNumber: 2 },
@@ -150,7 +213,12 @@ function stepOption(drawn: Drawn, color: Colors): EChartsCoreOption {
     ...zoomOption(drawn, color),
     grid: grids.slice(0, n),
     axisPointer: { link: [{ xAxisIndex: 'all' }] },
-    tooltip: { ...(base['tooltip'] as object), trigger: 'axis', axisPointer: { type: 'shadow' }, formatter: tip(drawn, color) },
+    tooltip: {
+      ...(base['tooltip'] as object),
+      trigger: 'axis',
+      axisPointer: { type: 'shadow' },
+      formatter: tip(drawn, color),
+    },
     xAxis: xAxes.slice(0, n),
     yAxis: yAxes.slice(0, n),
     series: [...barSeries(drawn, scale.factor, color), ...shareSeries(drawn, color)],
@@ -163,11 +231,25 @@ function heightOf(nSteps: number, hasShare: boolean): number {
 
 /** Words for those who do not see the chart. */
 function labelOf(title: string, { names, series, share }: Drawn): string {
-  const parts = series.map((one) => `${one.title} ${format(one.values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / (names.length || 1), 'ps')}`);
+  const parts = series.map(
+    (one) =>
+      `${one.title} ${format(one.values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / (names.length || 1), 'ps')}`,
+  );
   return `${title}: ${names.length} steps; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
 }
 
-export function StepChart({ title, note, names, axisName, series: all, share, zoom, onZoom, choice, tools }: StepChartProps): VNode | null {
+export function StepChart({
+  title,
+  note,
+  names,
+  axisName,
+  series: all,
+  share,
+  zoom,
+  onZoom,
+  choice,
+  tools,
+}: StepChartProps): VNode | null {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   if (!names.length || !all.length) return null;
   const series = all.filter(({ name }) => !hidden.has(name));
@@ -176,7 +258,14 @@ export function StepChart({ title, note, names, axisName, series: all, share, zo
     if (!next.delete(name)) next.add(name);
     setHidden(next);
   };
-  const drawn: Drawn = { names, series, zoom: parseZoom(zoom, names.length), ...(share ? { share } : {}), ...(axisName === undefined ? {} : { axisName }), choice };
+  const drawn: Drawn = {
+    names,
+    series,
+    zoom: parseZoom(zoom, names.length),
+    ...(share ? { share } : {}),
+    ...(axisName === undefined ? {} : { axisName }),
+    choice,
+  };
   const first = series[0]?.values;
   const end = (
     <>

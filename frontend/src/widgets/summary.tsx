@@ -40,7 +40,12 @@ function NextLine({ next }: { next: VerdictProps['next'] }): VNode {
 
 export function Verdict({ level, text, details, token, next, isPending = false }: VerdictProps): VNode {
   return (
-    <section class="verdict" aria-label="Verdict" data-level={level} style={{ '--verdict': `var(${token ?? LEVEL_TOKENS[level]})` }}>
+    <section
+      class="verdict"
+      aria-label="Verdict"
+      data-level={level}
+      style={{ '--verdict': `var(${token ?? LEVEL_TOKENS[level]})` }}
+    >
       <p>
         <RichText text={text} />
       </p>
@@ -70,7 +75,11 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
   return (
     <div class="tile">
       <dt>{title}</dt>
-      <dd class={shown.number.length + shown.unit.length > LONG_FROM ? 'long' : undefined} data-tip={tip} tabIndex={isUnknown ? 0 : undefined}>
+      <dd
+        class={shown.number.length + shown.unit.length > LONG_FROM ? 'long' : undefined}
+        data-tip={tip}
+        tabIndex={isUnknown ? 0 : undefined}
+      >
         {unbroken(shown.number)}
         {shown.unit && <span>{shown.unit}</span>}
       </dd>
@@ -82,7 +91,10 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
 export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null {
   if (!tiles.length) return null;
   // Five or six in a narrow window stand in two rows of three; more than that do in any but a wide one.
-  const perRow = { '--per-row': tiles.length, '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length };
+  const perRow = {
+    '--per-row': tiles.length,
+    '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length,
+  };
   return (
     <dl class={tiles.length > 6 ? 'tiles many' : 'tiles'} aria-label="Key numbers" style={perRow}>
       {tiles.map((tile) => (
@@ -99,7 +111,15 @@ export interface LegendItem {
 }
 
 /** Names of the colours; a click hides and shows a series. */
-export function Legend({ items, hidden, onToggle }: { items: readonly LegendItem[]; hidden: ReadonlySet<string>; onToggle: (name: string) => void }): VNode {
+export function Legend({
+  items,
+  hidden,
+  onToggle,
+}: {
+  items: readonly LegendItem[];
+  hidden: ReadonlySet<string>;
+  onToggle: (name: string) => void;
+}): VNode {
   return (
     <div class="legend" role="group" aria-label="Legend">
       {items.map(({ name, title, token }) => (
@@ -125,7 +145,11 @@ export function StackBar({ parts, label }: { parts: readonly StackPart[]; label:
       {parts
         .filter((part) => part.fraction > 0)
         .map((part) => (
-          <div key={part.title} data-tip={part.tip} style={{ flex: `${part.fraction} 1 0`, background: `var(${part.token})` }} />
+          <div
+            key={part.title}
+            data-tip={part.tip}
+            style={{ flex: `${part.fraction} 1 0`, background: `var(${part.token})` }}
+          />
         ))}
     </div>
   );
@@ -145,7 +169,17 @@ export function Facts({ facts }: { facts: readonly { name: string; value: string
 }
 
 /** A part of a page under a heading, with a note beside it and controls at its end. */
-export function Section({ title, note, end, children }: { title: string; note?: string; end?: ComponentChildren; children: ComponentChildren }): VNode {
+export function Section({
+  title,
+  note,
+  end,
+  children,
+}: {
+  title: string;
+  note?: string;
+  end?: ComponentChildren;
+  children: ComponentChildren;
+}): VNode {
   return (
     <section class="section" aria-label={title}>
       <h2>

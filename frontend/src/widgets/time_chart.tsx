@@ -30,14 +30,20 @@ function clock(ms: number): string {
 }
 
 /** The samples at the time of the pointer: of each series the last that is not after it. */
-export function linesAt(series: readonly TimeSeries[], unit: string, timeMs: number, color: Colors): TipLine[] {
+export function linesAt(
+  series: readonly TimeSeries[],
+  unit: string,
+  timeMs: number,
+  color: Colors,
+): TipLine[] {
   return series.flatMap(({ name, token, points, low, high }) => {
     let at = points.length - 1;
     while (at > 0 && (points[at]?.[0] ?? 0) > timeMs) at -= 1;
     if (at < 0) return [];
     const value = points[at]?.[1] ?? null;
     const [least, most] = [low?.[at]?.[1] ?? null, high?.[at]?.[1] ?? null];
-    const span = least !== null && most !== null && least !== most ? ` (${formatRange(least, most, unit)})` : '';
+    const span =
+      least !== null && most !== null && least !== most ? ` (${formatRange(least, most, unit)})` : '';
     return [{ color: color(token), name, value: value === null ? 'unknown' : format(value, unit) + span }];
   });
 }
@@ -53,7 +59,14 @@ function bandSeries({ name, token, low, high }: TimeSeries, factor: number, colo
     const start = low[i]?.[1] ?? null;
     return [time, end === null || start === null ? null : end - start];
   });
-  const line = { type: 'line', stack: `band ${name}`, symbol: 'none', lineStyle: { opacity: 0 }, silent: true, name: `${name}, span` };
+  const line = {
+    type: 'line',
+    stack: `band ${name}`,
+    symbol: 'none',
+    lineStyle: { opacity: 0 },
+    silent: true,
+    name: `${name}, span`,
+  };
   return [
     { ...line, data: scaled(low, factor) },
     { ...line, data: scaled(widths, factor), areaStyle: { color: color(token), opacity: 0.22 } },
@@ -62,7 +75,8 @@ function bandSeries({ name, token, low, high }: TimeSeries, factor: number, colo
 
 function largestOf(series: readonly TimeSeries[]): number {
   let largest = 0;
-  for (const { points, high } of series) for (const [, value] of [...points, ...(high ?? [])]) largest = Math.max(largest, value ?? 0);
+  for (const { points, high } of series)
+    for (const [, value] of [...points, ...(high ?? [])]) largest = Math.max(largest, value ?? 0);
   return largest;
 }
 
@@ -88,7 +102,12 @@ function timeOption({ unit, series }: TimeChartProps, color: Colors): EChartsCor
     ...base,
     grid: { left: LEFT_PX, right: 16, top: 26, bottom: 24 },
     tooltip: { ...(base['tooltip'] as object), trigger: 'axis', formatter },
-    xAxis: { type: 'time', ...style, splitLine: { show: false }, axisLabel: { ...(style['axisLabel'] as object), formatter: clock } },
+    xAxis: {
+      type: 'time',
+      ...style,
+      splitLine: { show: false },
+      axisLabel: { ...(style['axisLabel'] as object), formatter: clock },
+    },
     yAxis: {
       type: 'value',
       name: scale.label,
@@ -97,7 +116,12 @@ function timeOption({ unit, series }: TimeChartProps, color: Colors): EChartsCor
       ...(isShare ? { max: 100, interval: 25 } : {}),
       ...style,
       axisLine: { show: false },
-      nameTextStyle: { color: color('--muted'), fontSize: 11, align: 'left', padding: [0, 0, 0, 8 - LEFT_PX] },
+      nameTextStyle: {
+        color: color('--muted'),
+        fontSize: 11,
+        align: 'left',
+        padding: [0, 0, 0, 8 - LEFT_PX],
+      },
     },
     series: [...series.flatMap((one) => bandSeries(one, scale.factor, color)), ...series.map(line)],
   };
@@ -107,5 +131,12 @@ export function TimeChart(props: TimeChartProps): VNode {
   const { title, unit, series, height = 220 } = props;
   const newest = series.map(({ name, points }) => `${name} ${exactText(points.at(-1)?.[1] ?? null, unit)}`);
   const key = series.map(({ name, points }) => `${name} ${points.length} ${points.at(-1)?.[0]}`).join('|');
-  return <Chart label={`${title}: newest ${newest.join(', ')}`} height={height} optionKey={key} option={(color) => timeOption(props, color)} />;
+  return (
+    <Chart
+      label={`${title}: newest ${newest.join(', ')}`}
+      height={height}
+      optionKey={key}
+      option={(color) => timeOption(props, color)}
+    />
+  );
 }

@@ -1,4 +1,7 @@
-/** One tooltip for the page: any element with `data-tip` shows that text on hover and on keyboard focus; Escape hides it. */
+/**
+ * One tooltip for the page: any element with `data-tip` shows that text on hover and on keyboard focus;
+ * Escape hides it.
+ */
 import './tooltip.css';
 
 const DELAY_MS = 250;

@@ -1,6 +1,17 @@
-/** The button that opens the dialog; while a capture runs it shows how far it is, and afterwards what it has to say. */
+/**
+ * The button that opens the dialog; while a capture runs it shows how far it is, and afterwards what it has
+ * to say.
+ */
 import type { VNode } from 'preact';
-import { capture, captureInfo, hasNews, isCaptureOpen, isCapturing, openCapture, openCaptured } from '../../state/capture';
+import {
+  capture,
+  captureInfo,
+  hasNews,
+  isCaptureOpen,
+  isCapturing,
+  openCapture,
+  openCaptured,
+} from '../../state/capture';
 import { useLazy } from '../lazy';
 import { Dialog } from '../../widgets/dialog';
 import { Failed } from '../../widgets/states';
@@ -17,14 +28,21 @@ export function offReason(): string {
 
 function labelOf(): string {
   const status = capture.value;
-  if (isCapturing.value) return status?.elapsed_ms ? `Capturing · ${secondsText(status.elapsed_ms)}` : 'Capturing…';
+  if (isCapturing.value)
+    return status?.elapsed_ms ? `Capturing · ${secondsText(status.elapsed_ms)}` : 'Capturing…';
   if (!hasNews.value || !status) return 'Capture profile';
   if (status.state === 'failed') return 'Capture failed: see why';
   const failed = failedTargets(status).length;
   return failed ? `Captured; ${failed} of ${status.targets.length} failed` : 'Profile ready: open it';
 }
 
-export function CaptureButton({ isSmall = false, isMain = false }: { isSmall?: boolean; isMain?: boolean }): VNode {
+export function CaptureButton({
+  isSmall = false,
+  isMain = false,
+}: {
+  isSmall?: boolean;
+  isMain?: boolean;
+}): VNode {
   const status = capture.value;
   const reason = offReason();
   const label = labelOf();
@@ -58,7 +76,13 @@ function LazyDialog(): VNode | null {
   if (error) {
     return (
       <Dialog title="Capture profile" onClose={closeCapture}>
-        <Failed what="The dialog" kind="page" message="The dialog could not be loaded." remedy="Reload TensorBoard." onRetry={retry} />
+        <Failed
+          what="The dialog"
+          kind="page"
+          message="The dialog could not be loaded."
+          remedy="Reload TensorBoard."
+          onRetry={retry}
+        />
       </Dialog>
     );
   }

@@ -1,9 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import type { CaptureInfo, CaptureOption, CaptureStatus, TargetStatus } from '../../api/capture';
-import { captureRequest, changedOptions, checkForm, checkTargets, NO_TARGETS, optionError, restoreForm, splitTargets, withRecent, type CaptureForm } from './model';
+import {
+  captureRequest,
+  changedOptions,
+  checkForm,
+  checkTargets,
+  NO_TARGETS,
+  optionError,
+  restoreForm,
+  splitTargets,
+  withRecent,
+  type CaptureForm,
+} from './model';
 import { newsOf, rowOf, secondsText, titleOf, wholeFraction } from './progress_model';
 
-const option = (name: string, change: Partial<CaptureOption> = {}): CaptureOption => ({ name, title: name, kind: 'int', unit: '', default: 1, min: null, max: null, choices: [], help: '', ...change });
+const option = (name: string, change: Partial<CaptureOption> = {}): CaptureOption => ({
+  name,
+  title: name,
+  kind: 'int',
+  unit: '',
+  default: 1,
+  min: null,
+  max: null,
+  choices: [],
+  help: '',
+  ...change,
+});
 const DURATION = option('duration_ms', { unit: 'ms', default: 1000, min: 1, max: 600_000 });
 const LEVEL = option('host_tracer_level', {
   kind: 'choice',
@@ -22,16 +44,25 @@ const info: CaptureInfo = {
   monitor_options: [],
   running: null,
 };
-const form = (change: Partial<CaptureForm> = {}): CaptureForm => ({ ...NO_TARGETS, logdir: '', options: {}, targets: 'a:1', ...change });
+const form = (change: Partial<CaptureForm> = {}): CaptureForm => ({
+  ...NO_TARGETS,
+  logdir: '',
+  options: {},
+  targets: 'a:1',
+  ...change,
+});
 
 describe('targets', () => {
   it('are read with commas, spaces and lines between, without the scheme', () => {
     expect(splitTargets(' grpc://a:1, b:2\nGRPC://c:3/ ,, ')).toEqual(['a:1', 'b:2', 'c:3']);
   });
 
-  it.each(['localhost:9012', 'grpc://10.0.0.1:8466', '[::1]:9012', 'a.b-c_d:65535', 'a:1,b:1'])('%s is fine', (targets) => {
-    expect(checkTargets({ ...NO_TARGETS, targets })).toEqual({});
-  });
+  it.each(['localhost:9012', 'grpc://10.0.0.1:8466', '[::1]:9012', 'a.b-c_d:65535', 'a:1,b:1'])(
+    '%s is fine',
+    (targets) => {
+      expect(checkTargets({ ...NO_TARGETS, targets })).toEqual({});
+    },
+  );
 
   it.each([
     ['', 'host:port'],
@@ -77,24 +108,33 @@ describe('options', () => {
   });
 
   it('are sent all of them, as numbers where they are numbers', () => {
-    expect(captureRequest(form({ options: { host_tracer_level: '3', run_name: ' my run ' } }), info)).toEqual({
-      targets: 'a:1',
-      options: { duration_ms: 1000, host_tracer_level: 3, run_name: 'my run' },
-    });
+    expect(captureRequest(form({ options: { host_tracer_level: '3', run_name: ' my run ' } }), info)).toEqual(
+      {
+        targets: 'a:1',
+        options: { duration_ms: 1000, host_tracer_level: 3, run_name: 'my run' },
+      },
+    );
   });
 
   it('that are wrong are named, and the targets with them', () => {
-    expect(Object.keys(checkForm(form({ targets: '', options: { duration_ms: 'x' } }), info)).sort()).toEqual(['duration_ms', 'targets']);
+    expect(Object.keys(checkForm(form({ targets: '', options: { duration_ms: 'x' } }), info)).sort()).toEqual(
+      ['duration_ms', 'targets'],
+    );
   });
 });
 
 describe('a request', () => {
   it('by TPU name leaves out what is empty, and the addresses', () => {
-    expect(captureRequest(form({ mode: 'tpu', tpu: ' my-tpu ', tpu_zone: 'z' }), { ...info, options: [] })).toEqual({ tpu: 'my-tpu', tpu_zone: 'z', options: {} });
+    expect(
+      captureRequest(form({ mode: 'tpu', tpu: ' my-tpu ', tpu_zone: 'z' }), { ...info, options: [] }),
+    ).toEqual({ tpu: 'my-tpu', tpu_zone: 'z', options: {} });
   });
 
   it('names the log directory where there are several', () => {
-    const logdirs = [{ name: 'train', path: '/a' }, { name: 'eval', path: '/b' }];
+    const logdirs = [
+      { name: 'train', path: '/a' },
+      { name: 'eval', path: '/b' },
+    ];
     expect(captureRequest(form({ logdir: 'eval' }), { ...info, options: [], logdirs }).logdir).toBe('eval');
     expect('logdir' in captureRequest(form({ logdir: 'eval' }), info)).toBe(false);
   });
@@ -102,16 +142,28 @@ describe('a request', () => {
 
 describe('what is remembered', () => {
   it('is what differs from the defaults', () => {
-    expect(changedOptions({ duration_ms: '1000', host_tracer_level: '3' }, info.options)).toEqual({ host_tracer_level: '3' });
+    expect(changedOptions({ duration_ms: '1000', host_tracer_level: '3' }, info.options)).toEqual({
+      host_tracer_level: '3',
+    });
   });
 
   it('is used where it still makes sense; a run has its name once', () => {
-    const known = { targets: 'b:2', mode: 'tpu', tpu: 7, logdir: 'gone', options: { duration_ms: '0', host_tracer_level: '3', run_name: 'old', nonsense: '1' } };
-    expect(restoreForm(known, info)).toEqual({ ...form({ mode: 'tpu', targets: 'b:2' }), options: { host_tracer_level: '3' } });
+    const known = {
+      targets: 'b:2',
+      mode: 'tpu',
+      tpu: 7,
+      logdir: 'gone',
+      options: { duration_ms: '0', host_tracer_level: '3', run_name: 'old', nonsense: '1' },
+    };
+    expect(restoreForm(known, info)).toEqual({
+      ...form({ mode: 'tpu', targets: 'b:2' }),
+      options: { host_tracer_level: '3' },
+    });
   });
 
   it('gives way to the defaults where there is nothing, or nonsense', () => {
-    for (const known of [null, 'x', 3, [], { options: null }]) expect(restoreForm(known, info)).toEqual(form({ targets: 'localhost:6009' }));
+    for (const known of [null, 'x', 3, [], { options: null }])
+      expect(restoreForm(known, info)).toEqual(form({ targets: 'localhost:6009' }));
   });
 });
 
@@ -129,7 +181,15 @@ const target = (state: TargetStatus['state'], change: Partial<TargetStatus> = {}
   remedy: '',
   ...change,
 });
-const status = (state: CaptureStatus['state'], ...targets: TargetStatus[]): CaptureStatus => ({ capture: 'c', state, run: '', elapsed_ms: 0, message: '', remedy: '', targets });
+const status = (state: CaptureStatus['state'], ...targets: TargetStatus[]): CaptureStatus => ({
+  capture: 'c',
+  state,
+  run: '',
+  elapsed_ms: 0,
+  message: '',
+  remedy: '',
+  targets,
+});
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
 
 describe('the row of a target', () => {
@@ -157,15 +217,26 @@ describe('a capture', () => {
   it('is told by its end', () => {
     expect(titleOf(status('running', target('saved'), target('connecting')))).toBe('Capturing 2 targets');
     expect(titleOf(status('done', target('saved')))).toBe('Profile saved');
-    expect(titleOf(status('done', target('saved'), target('failed')))).toBe('Profile saved, but 1 of 2 targets failed');
+    expect(titleOf(status('done', target('saved'), target('failed')))).toBe(
+      'Profile saved, but 1 of 2 targets failed',
+    );
     expect(titleOf(status('failed', target('failed'), target('failed')))).toContain('all 2 targets failed');
     expect(titleOf(status('cancelled', target('cancelled')))).toBe('Capture cancelled');
   });
 
   it('tells a screen reader states, not ticks and bytes', () => {
-    const at = (ms: number): string => newsOf(status('running', target('profiling', { remaining_ms: ms }), target('receiving', { received_bytes: ms })));
+    const at = (ms: number): string =>
+      newsOf(
+        status(
+          'running',
+          target('profiling', { remaining_ms: ms }),
+          target('receiving', { received_bytes: ms }),
+        ),
+      );
     expect(at(900)).toBe(at(100));
-    expect(newsOf(status('running', target('retrying')))).not.toBe(newsOf(status('running', target('profiling'))));
+    expect(newsOf(status('running', target('retrying')))).not.toBe(
+      newsOf(status('running', target('profiling'))),
+    );
   });
 
   it('is as far as its targets on average', () => {
@@ -174,7 +245,13 @@ describe('a capture', () => {
   });
 
   it('counts down in words that do not jump', () => {
-    expect([40, 9960, 12_400, 119_000, 125_000].map(secondsText)).toEqual(['0.0 s', '10.0 s', '12 s', '119 s', '2 min 5 s']);
+    expect([40, 9960, 12_400, 119_000, 125_000].map(secondsText)).toEqual([
+      '0.0 s',
+      '10.0 s',
+      '12 s',
+      '119 s',
+      '2 min 5 s',
+    ]);
     expect(secondsText(-5)).toBe('0.0 s');
   });
 });

@@ -1,7 +1,16 @@
-/** The dialog that captures a profile from a running job: the form, then the progress, then what came of it. */
+/**
+ * The dialog that captures a profile from a running job: the form, then the progress, then what came of it.
+ */
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { capture, captureInfo, captureInfoError, closeCapture, isCapturing, loadCaptureInfo } from '../../state/capture';
+import {
+  capture,
+  captureInfo,
+  captureInfoError,
+  closeCapture,
+  isCapturing,
+  loadCaptureInfo,
+} from '../../state/capture';
 import { Dialog } from '../../widgets/dialog';
 import { Failed, Loading } from '../../widgets/states';
 import { CaptureFormView } from './form';
@@ -12,7 +21,16 @@ import './style.css';
 function Body(): VNode {
   const info = captureInfo.value;
   const error = captureInfoError.value;
-  if (!info && error) return <Failed what="What can be captured" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={() => void loadCaptureInfo()} />;
+  if (!info && error)
+    return (
+      <Failed
+        what="What can be captured"
+        kind={error.kind}
+        message={error.message}
+        remedy={error.remedy}
+        onRetry={() => void loadCaptureInfo()}
+      />
+    );
   if (!info) return <Loading what="Asking the server what it can capture" bones={[56, 92, 92]} />;
   return capture.value ? <Progress status={capture.value} info={info} /> : <CaptureFormView info={info} />;
 }
@@ -22,7 +40,12 @@ export function CaptureDialog(): VNode {
     if (!captureInfo.value) void loadCaptureInfo();
   }, []);
   return (
-    <Dialog wide title={capture.value ? titleOf(capture.value) : 'Capture a profile of a running job'} onClose={closeCapture} closeLabel={isCapturing.value ? 'Hide' : 'Close'}>
+    <Dialog
+      wide
+      title={capture.value ? titleOf(capture.value) : 'Capture a profile of a running job'}
+      onClose={closeCapture}
+      closeLabel={isCapturing.value ? 'Hide' : 'Close'}
+    >
       <Body />
     </Dialog>
   );

@@ -5,10 +5,27 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CaptureInfo, CaptureOption } from '../../api/capture';
 import type { ApiError } from '../../api/client';
 import { recall, RECENT_KEY, remember } from '../../base/storage';
-import { capture, captureInfo, followCapture, isStarting, startCapture, startError } from '../../state/capture';
+import {
+  capture,
+  captureInfo,
+  followCapture,
+  isStarting,
+  startCapture,
+  startError,
+} from '../../state/capture';
 import { Choices, Field } from '../../widgets/form';
 import { RichText } from '../../widgets/rich_text';
-import { captureRequest, changedOptions, checkForm, restoreForm, splitTargets, withoutRunName, withRecent, type CaptureForm, type FieldErrors } from './model';
+import {
+  captureRequest,
+  changedOptions,
+  checkForm,
+  restoreForm,
+  splitTargets,
+  withoutRunName,
+  withRecent,
+  type CaptureForm,
+  type FieldErrors,
+} from './model';
 import { OptionField } from './option_fields';
 import { TargetFields } from './target_fields';
 
@@ -44,8 +61,18 @@ function memorize(form: CaptureForm, info: CaptureInfo): void {
 }
 
 function serverErrors(error: ApiError | null, info: CaptureInfo): FieldErrors {
-  const fields = ['targets', 'tpu', 'tpu_zone', 'gcp_project', WORKERS, 'logdir', ...info.options.map(({ name }) => name)];
-  return error && fields.includes(error.parameter) ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') } : {};
+  const fields = [
+    'targets',
+    'tpu',
+    'tpu_zone',
+    'gcp_project',
+    WORKERS,
+    'logdir',
+    ...info.options.map(({ name }) => name),
+  ];
+  return error && fields.includes(error.parameter)
+    ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') }
+    : {};
 }
 
 function Refused({ error, info }: { error: ApiError; info: CaptureInfo }): VNode {
@@ -76,19 +103,45 @@ interface PartProps {
 }
 
 /** Open where something in it is wrong, or is not as it is by default. */
-function More({ form, errors, info, rest, onOption, onChange }: PartProps & { rest: readonly CaptureOption[] }): VNode {
+function More({
+  form,
+  errors,
+  info,
+  rest,
+  onOption,
+  onChange,
+}: PartProps & { rest: readonly CaptureOption[] }): VNode {
   const isWrong = [...rest.map(({ name }) => name), 'logdir', WORKERS].some((name) => errors[name]);
   const isChanged = Object.keys(changedOptions(form.options, rest)).length > 0 || form.workers_list !== '';
   const [isOpen, setOpen] = useState(isChanged);
   const logdirs = info.logdirs.map(({ name, path }) => ({ value: name, title: name || path }));
   return (
     <details class="more" open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{[...rest.map(({ title }) => title), ...(logdirs.length > 1 ? ['Save in'] : []), 'Workers'].join(', ')}</summary>
+      <summary>
+        {[...rest.map(({ title }) => title), ...(logdirs.length > 1 ? ['Save in'] : []), 'Workers'].join(
+          ', ',
+        )}
+      </summary>
       <div class="more-fields">
         {rest.map((option) => (
-          <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
+          <OptionField
+            key={option.name}
+            option={option}
+            options={form.options}
+            errors={errors}
+            onOption={onOption}
+          />
         ))}
-        {info.logdirs.length > 1 && <Choices label="Save in" name="logdir" value={form.logdir} choices={logdirs} error={errors['logdir']} onValue={(logdir) => onChange({ logdir })} />}
+        {info.logdirs.length > 1 && (
+          <Choices
+            label="Save in"
+            name="logdir"
+            value={form.logdir}
+            choices={logdirs}
+            error={errors['logdir']}
+            onValue={(logdir) => onChange({ logdir })}
+          />
+        )}
         <Field
           label="Workers"
           name={WORKERS}
@@ -132,7 +185,8 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
     memorize(form, info);
     void startCapture(captureRequest(form, info));
   };
-  const onOption = (name: string, text: string): void => edit({ options: { ...form.options, [name]: text } }, [name]);
+  const onOption = (name: string, text: string): void =>
+    edit({ options: { ...form.options, [name]: text } }, [name]);
   const onChange = (part: Partial<CaptureForm>): void => edit(part, Object.keys(part));
   const part = { form, errors, info, onOption, onChange };
   const duration = info.options.find(({ name }) => name === DURATION);
@@ -141,11 +195,28 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
   const n = form.mode === 'address' ? splitTargets(form.targets).length : 0;
   return (
     <form class="capture-form form-rows" ref={box} noValidate onSubmit={start}>
-      {refused && !Object.keys(serverErrors(refused, info)).length && <Refused error={refused} info={captureInfo.value ?? info} />}
-      <TargetFields form={form} errors={errors} allowed={info.allowed_targets} recent={recentTargets()} several=", which become one run" onChange={onChange} />
-      {duration && <OptionField option={duration} options={form.options} errors={errors} onOption={onOption} />}
+      {refused && !Object.keys(serverErrors(refused, info)).length && (
+        <Refused error={refused} info={captureInfo.value ?? info} />
+      )}
+      <TargetFields
+        form={form}
+        errors={errors}
+        allowed={info.allowed_targets}
+        recent={recentTargets()}
+        several=", which become one run"
+        onChange={onChange}
+      />
+      {duration && (
+        <OptionField option={duration} options={form.options} errors={errors} onOption={onOption} />
+      )}
       {levels.map((option) => (
-        <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
+        <OptionField
+          key={option.name}
+          option={option}
+          options={form.options}
+          errors={errors}
+          onOption={onOption}
+        />
       ))}
       <More {...part} rest={rest} />
       <footer class="dialog-foot">

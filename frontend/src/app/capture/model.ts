@@ -22,7 +22,14 @@ export interface CaptureForm extends TargetForm {
 /** Words on what is wrong, by the name of the field. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
-export const NO_TARGETS: TargetForm = { mode: 'address', targets: '', tpu: '', tpu_zone: '', gcp_project: '', workers_list: '' };
+export const NO_TARGETS: TargetForm = {
+  mode: 'address',
+  targets: '',
+  tpu: '',
+  tpu_zone: '',
+  gcp_project: '',
+  workers_list: '',
+};
 const MANY_RECENT = 6;
 
 /** "grpc://a:1, b:2" as ["a:1", "b:2"]: as the server reads them, without the scheme. */
@@ -35,8 +42,12 @@ export function splitTargets(text: string): string[] {
 
 function targetError(target: string): string {
   const parts = /^(\[[0-9a-f:.%]+\]|[^\s:/[\]]+)(?::(\d+))?$/i.exec(target);
-  if (!parts) return /^[0-9a-f:]+:[0-9a-f:]*$/i.test(target) ? `"${target}": write an IPv6 address in brackets, [::1]:9012.` : `"${target}" is not host:port.`;
-  if (parts[2] === undefined) return `"${target}" needs a port: the one that the profiler server was started on, as in ${target}:9012.`;
+  if (!parts)
+    return /^[0-9a-f:]+:[0-9a-f:]*$/i.test(target)
+      ? `"${target}": write an IPv6 address in brackets, [::1]:9012.`
+      : `"${target}" is not host:port.`;
+  if (parts[2] === undefined)
+    return `"${target}" needs a port: the one that the profiler server was started on, as in ${target}:9012.`;
   const port = Number(parts[2]);
   return port >= 1 && port <= 65535 ? '' : `"${target}": a port is a number from 1 to 65535.`;
 }
@@ -51,7 +62,8 @@ function addressErrors(text: string): string {
 }
 
 export function checkTargets(form: TargetForm): FieldErrors {
-  if (form.mode === 'tpu') return form.tpu.trim() ? {} : { tpu: 'Write the name of a Cloud TPU, several with commas between them.' };
+  if (form.mode === 'tpu')
+    return form.tpu.trim() ? {} : { tpu: 'Write the name of a Cloud TPU, several with commas between them.' };
   const error = addressErrors(form.targets);
   return error ? { targets: error } : {};
 }
@@ -64,18 +76,21 @@ function numberOf(text: string): number | null {
 
 function rangeText({ min, max, unit }: CaptureOption): string {
   const [least, most] = [min, max].map((end) => end?.toLocaleString('en-US'));
-  const ends = least && most ? `${least} to ${most}` : least ? `${least} or more` : most ? `at most ${most}` : '';
+  const ends =
+    least && most ? `${least} to ${most}` : least ? `${least} or more` : most ? `at most ${most}` : '';
   return [ends, ends && unit].filter(Boolean).join(' ');
 }
 
 export function optionError(option: CaptureOption, text: string): string {
   if (option.kind === 'text') return '';
-  if (option.kind === 'choice') return option.choices.some(({ value }) => String(value) === text) ? '' : 'Choose one of these.';
+  if (option.kind === 'choice')
+    return option.choices.some(({ value }) => String(value) === text) ? '' : 'Choose one of these.';
   const value = numberOf(text);
   const range = rangeText(option);
   const wanted = `${option.kind === 'int' ? 'A whole number' : 'A number'}${range ? `, ${range}` : ''}.`;
   if (value === null || (option.kind === 'int' && !Number.isInteger(value))) return wanted;
-  const isOutside = (option.min !== null && value < option.min) || (option.max !== null && value > option.max);
+  const isOutside =
+    (option.min !== null && value < option.min) || (option.max !== null && value > option.max);
   return isOutside ? wanted : '';
 }
 
@@ -83,7 +98,10 @@ export function optionText(option: CaptureOption, options: CaptureForm['options'
   return options[option.name] ?? String(option.default);
 }
 
-export function checkOptions(options: CaptureForm['options'], offered: readonly CaptureOption[]): FieldErrors {
+export function checkOptions(
+  options: CaptureForm['options'],
+  offered: readonly CaptureOption[],
+): FieldErrors {
   const errors: Record<string, string> = {};
   for (const option of offered) {
     const error = optionError(option, optionText(option, options));
@@ -97,13 +115,24 @@ export function checkForm(form: CaptureForm, info: CaptureInfo): FieldErrors {
 }
 
 export function targetsRequest(form: TargetForm): TargetsRequest {
-  const who = form.mode === 'address' ? { targets: splitTargets(form.targets).join(',') } : { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project };
+  const who =
+    form.mode === 'address'
+      ? { targets: splitTargets(form.targets).join(',') }
+      : { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project };
   const fields = { ...who, workers_list: splitTargets(form.workers_list).join(',') };
-  return Object.fromEntries(Object.entries(fields).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()]] : [])));
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()]] : [])),
+  );
 }
 
-/** The options as the server takes them: all that it offers, so that its defaults and the dialog's cannot differ. */
-export function optionValues(options: CaptureForm['options'], offered: readonly CaptureOption[]): Record<string, number | string> {
+/**
+ * The options as the server takes them: all that it offers, so that its defaults and the dialog's cannot
+ * differ.
+ */
+export function optionValues(
+  options: CaptureForm['options'],
+  offered: readonly CaptureOption[],
+): Record<string, number | string> {
   const values: Record<string, number | string> = {};
   for (const option of offered) {
     const text = optionText(option, options);
@@ -118,9 +147,17 @@ export function captureRequest(form: CaptureForm, info: CaptureInfo): CaptureReq
   return { ...targetsRequest(form), ...logdir, options: optionValues(form.options, info.options) };
 }
 
-/** Options that differ from their defaults: only these are remembered, so that a better default reaches everybody. */
-export function changedOptions(options: CaptureForm['options'], offered: readonly CaptureOption[]): Record<string, string> {
-  const changed = offered.filter((option) => option.name in options && options[option.name] !== String(option.default));
+/**
+ * Options that differ from their defaults: only these are remembered, so that a better default reaches
+ * everybody.
+ */
+export function changedOptions(
+  options: CaptureForm['options'],
+  offered: readonly CaptureOption[],
+): Record<string, string> {
+  const changed = offered.filter(
+    (option) => option.name in options && options[option.name] !== String(option.default),
+  );
   return Object.fromEntries(changed.map((option) => [option.name, options[option.name] as string]));
 }
 
@@ -151,13 +188,21 @@ export function withoutRunName(options: CaptureForm['options']): Record<string, 
 export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
   const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
   const options: Record<string, string> = {};
-  const old = (typeof kept['options'] === 'object' && kept['options'] ? kept['options'] : {}) as Record<string, unknown>;
+  const old = (typeof kept['options'] === 'object' && kept['options'] ? kept['options'] : {}) as Record<
+    string,
+    unknown
+  >;
   for (const option of info.options) {
     const text = old[option.name];
-    if (option.name !== NOT_KEPT && typeof text === 'string' && !optionError(option, text)) options[option.name] = text;
+    if (option.name !== NOT_KEPT && typeof text === 'string' && !optionError(option, text))
+      options[option.name] = text;
   }
   const logdir = textOf(kept['logdir']);
-  return { ...restoreTargets(kept, info.default_targets), logdir: info.logdirs.some(({ name }) => name === logdir) ? logdir : (info.logdirs[0]?.name ?? ''), options };
+  return {
+    ...restoreTargets(kept, info.default_targets),
+    logdir: info.logdirs.some(({ name }) => name === logdir) ? logdir : (info.logdirs[0]?.name ?? ''),
+    options,
+  };
 }
 
 /** The last targets, newest first, without the one that is just used twice. */

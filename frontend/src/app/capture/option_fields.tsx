@@ -20,10 +20,25 @@ function unitText({ unit }: CaptureOption, text: string): string {
 
 export function OptionField({ option, options, errors, onOption }: OptionFieldProps): VNode {
   const text = optionText(option, options);
-  const shared = { label: option.title, name: option.name, value: text, error: errors[option.name], onValue: (value: string) => onOption(option.name, value) };
+  const shared = {
+    label: option.title,
+    name: option.name,
+    value: text,
+    error: errors[option.name],
+    onValue: (value: string) => onOption(option.name, value),
+  };
   if (option.kind === 'choice') {
     const chosen = option.choices.find(({ value }) => String(value) === text);
-    return <Choices {...shared} choices={option.choices.map(({ value, title }) => ({ value: String(value), title }))} help={chosen?.cost || option.help} tip={option.help} />;
+    return (
+      <Choices
+        {...shared}
+        choices={option.choices.map(({ value, title }) => ({ value: String(value), title }))}
+        help={chosen?.cost || option.help}
+        tip={option.help}
+      />
+    );
   }
-  return <Field {...shared} help={option.help} unit={unitText(option, text)} isNumber={option.kind !== 'text'} />;
+  return (
+    <Field {...shared} help={option.help} unit={unitText(option, text)} isNumber={option.kind !== 'text'} />
+  );
 }

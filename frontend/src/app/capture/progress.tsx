@@ -1,7 +1,16 @@
-/** A capture under way, or what came of it: a row a target with its state, and what to do where one failed. */
+/**
+ * A capture under way, or what came of it: a row a target with its state, and what to do where one failed.
+ */
 import type { VNode } from 'preact';
 import type { CaptureInfo, CaptureStatus, TargetStatus } from '../../api/capture';
-import { cancelCapture, closeCapture, dismissCapture, isSilent, openCaptured, startError } from '../../state/capture';
+import {
+  cancelCapture,
+  closeCapture,
+  dismissCapture,
+  isSilent,
+  openCaptured,
+  startError,
+} from '../../state/capture';
 import { run } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { refill, startAgain } from './form';
@@ -10,8 +19,18 @@ import { failedTargets, newsOf, rowOf, secondsText } from './progress_model';
 function Bar({ fraction, level, label }: { fraction: number | null; level: string; label: string }): VNode {
   const known = fraction === null ? {} : { 'aria-valuenow': Math.round(fraction * 100) };
   return (
-    <div class={`bar ${level}`} role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} {...known}>
-      <i class={fraction === null ? 'unknown' : ''} style={fraction === null ? {} : { width: `${fraction * 100}%` }} />
+    <div
+      class={`bar ${level}`}
+      role="progressbar"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      {...known}
+    >
+      <i
+        class={fraction === null ? 'unknown' : ''}
+        style={fraction === null ? {} : { width: `${fraction * 100}%` }}
+      />
     </div>
   );
 }
@@ -98,8 +117,14 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
           ))}
         </ul>
       )}
-      {!status.targets.some(({ message }) => message) && <Why message={status.message} remedy={status.remedy} />}
-      {isRunning && isSilent.value && <p class="why">The server does not answer. It is asked again and again; is TensorBoard still running?</p>}
+      {!status.targets.some(({ message }) => message) && (
+        <Why message={status.message} remedy={status.remedy} />
+      )}
+      {isRunning && isSilent.value && (
+        <p class="why">
+          The server does not answer. It is asked again and again; is TensorBoard still running?
+        </p>
+      )}
       {refused && (
         <div class="message failed" role="alert">
           <Why message={refused.message} remedy={refused.remedy} />
@@ -110,7 +135,9 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
           <button type="button" class="button" onClick={() => void cancelCapture()}>
             Cancel
           </button>
-          <span class="muted">{secondsText(status.elapsed_ms)} so far. When it is done the profile opens by itself.</span>
+          <span class="muted">
+            {secondsText(status.elapsed_ms)} so far. When it is done the profile opens by itself.
+          </span>
         </footer>
       ) : (
         <Ended status={status} info={info} />

@@ -10,7 +10,16 @@ export interface Row {
   level: 'good' | 'bad' | 'idle' | 'active';
 }
 
-const ICONS: Record<TargetState, string> = { waiting: '○', connecting: '◌', profiling: '●', receiving: '↓', retrying: '↻', saved: '✓', failed: '✕', cancelled: '–' };
+const ICONS: Record<TargetState, string> = {
+  waiting: '○',
+  connecting: '◌',
+  profiling: '●',
+  receiving: '↓',
+  retrying: '↻',
+  saved: '✓',
+  failed: '✕',
+  cancelled: '–',
+};
 const PS_PER_MS = 1e9;
 
 /** "0.8 s", "12 s", "2 min 5 s": a countdown that does not jump between units. */
@@ -27,7 +36,9 @@ export function durationText(ms: number): string {
 
 function receivingWords({ received_bytes: received, size_bytes: size }: TargetStatus): string {
   if (!received) return 'Waiting for the profile';
-  return size ? `Receiving ${format(received, 'bytes')} of ${format(size, 'bytes')}` : `Receiving ${format(received, 'bytes')}`;
+  return size
+    ? `Receiving ${format(received, 'bytes')} of ${format(size, 'bytes')}`
+    : `Receiving ${format(received, 'bytes')}`;
 }
 
 function ofAttempts({ attempt, n_attempts: n }: TargetStatus): string {
@@ -37,7 +48,10 @@ function ofAttempts({ attempt, n_attempts: n }: TargetStatus): string {
 const WORDS: Record<TargetState, (target: TargetStatus) => string> = {
   waiting: () => 'Waiting',
   connecting: (target) => `Connecting${ofAttempts(target)}`,
-  profiling: (target) => (target.remaining_ms ? `Profiling, ${secondsText(target.remaining_ms)} left${ofAttempts(target)}` : `Profiling${ofAttempts(target)}`),
+  profiling: (target) =>
+    target.remaining_ms
+      ? `Profiling, ${secondsText(target.remaining_ms)} left${ofAttempts(target)}`
+      : `Profiling${ofAttempts(target)}`,
   receiving: receivingWords,
   retrying: ({ attempt, n_attempts: n }) => `Waiting, then attempt ${Math.min(attempt + 1, n)} of ${n}`,
   saved: ({ received_bytes: received }) => (received ? `Saved, ${format(received, 'bytes')}` : 'Saved'),
@@ -46,7 +60,13 @@ const WORDS: Record<TargetState, (target: TargetStatus) => string> = {
 };
 
 function fractionOf(target: TargetStatus): number | null {
-  const { state, profiling_ms: total, remaining_ms: remaining, received_bytes: received, size_bytes: size } = target;
+  const {
+    state,
+    profiling_ms: total,
+    remaining_ms: remaining,
+    received_bytes: received,
+    size_bytes: size,
+  } = target;
   if (state === 'waiting' || state === 'cancelled') return 0;
   if (state === 'saved' || state === 'failed') return 1;
   if (state === 'profiling' && remaining && total > 0) return Math.min(1, Math.max(0, 1 - remaining / total));
@@ -56,7 +76,14 @@ function fractionOf(target: TargetStatus): number | null {
 
 export function rowOf(target: TargetStatus): Row {
   const { state } = target;
-  const level = state === 'saved' ? 'good' : state === 'failed' ? 'bad' : state === 'waiting' || state === 'cancelled' ? 'idle' : 'active';
+  const level =
+    state === 'saved'
+      ? 'good'
+      : state === 'failed'
+        ? 'bad'
+        : state === 'waiting' || state === 'cancelled'
+          ? 'idle'
+          : 'active';
   return { icon: ICONS[state], words: WORDS[state](target), fraction: fractionOf(target), level };
 }
 
@@ -69,7 +96,8 @@ export function titleOf(status: CaptureStatus): string {
   const n = status.targets.length;
   if (status.state === 'running') return n > 1 ? `Capturing ${n} targets` : 'Capturing';
   if (status.state === 'cancelled') return 'Capture cancelled';
-  if (status.state === 'failed') return n > 1 ? `Nothing was captured: all ${n} targets failed` : 'Nothing was captured';
+  if (status.state === 'failed')
+    return n > 1 ? `Nothing was captured: all ${n} targets failed` : 'Nothing was captured';
   const failed = n - count(status, 'saved');
   return failed ? `Profile saved, but ${failed} of ${n} targets failed` : 'Profile saved';
 }
@@ -77,7 +105,12 @@ export function titleOf(status: CaptureStatus): string {
 /** What a screen reader is told: changes with the states, not with every byte and tick. */
 export function newsOf(status: CaptureStatus): string {
   if (status.state !== 'running') return titleOf(status);
-  const plain = (target: TargetStatus): string => WORDS[target.state]({ ...target, remaining_ms: null, received_bytes: target.state === 'receiving' ? 0 : target.received_bytes });
+  const plain = (target: TargetStatus): string =>
+    WORDS[target.state]({
+      ...target,
+      remaining_ms: null,
+      received_bytes: target.state === 'receiving' ? 0 : target.received_bytes,
+    });
   return status.targets.map((target) => `${target.target}: ${plain(target)}`).join('. ');
 }
 

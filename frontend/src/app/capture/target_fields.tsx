@@ -18,7 +18,15 @@ const MODES = [
   { value: 'tpu', title: 'Cloud TPU names' },
 ];
 
-function Recent({ recent, targets, onPick }: { recent: readonly string[]; targets: string; onPick: (text: string) => void }): VNode | null {
+function Recent({
+  recent,
+  targets,
+  onPick,
+}: {
+  recent: readonly string[];
+  targets: string;
+  onPick: (text: string) => void;
+}): VNode | null {
   const others = recent.filter((text) => text !== splitTargets(targets).join(', ')).slice(0, 4);
   if (!others.length) return null;
   return (
@@ -34,7 +42,9 @@ function Recent({ recent, targets, onPick }: { recent: readonly string[]; target
 }
 
 function Addresses({ form, errors, allowed, recent, several, onChange }: TargetFieldsProps): VNode {
-  const limit = allowed.length ? ` The owner of this server allows: ${allowed.map((pattern) => `\`${pattern}\``).join(', ')}.` : '';
+  const limit = allowed.length
+    ? ` The owner of this server allows: ${allowed.map((pattern) => `\`${pattern}\``).join(', ')}.`
+    : '';
   return (
     <Field
       label="Targets"
@@ -64,8 +74,22 @@ function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
         error={errors['tpu']}
         isFirst
       />
-        <Field label="Zone" name="tpu_zone" value={form.tpu_zone} onValue={(text) => onChange({ tpu_zone: text })} placeholder="us-central2-b; empty: the one this server is set to" error={errors['tpu_zone']} />
-      <Field label="Project" name="gcp_project" value={form.gcp_project} onValue={(text) => onChange({ gcp_project: text })} placeholder="empty: that of the credentials" error={errors['gcp_project']} />
+      <Field
+        label="Zone"
+        name="tpu_zone"
+        value={form.tpu_zone}
+        onValue={(text) => onChange({ tpu_zone: text })}
+        placeholder="us-central2-b; empty: the one this server is set to"
+        error={errors['tpu_zone']}
+      />
+      <Field
+        label="Project"
+        name="gcp_project"
+        value={form.gcp_project}
+        onValue={(text) => onChange({ gcp_project: text })}
+        placeholder="empty: that of the credentials"
+        error={errors['gcp_project']}
+      />
     </>
   );
 }
@@ -74,7 +98,13 @@ export function TargetFields(props: TargetFieldsProps): VNode {
   const { form, onChange } = props;
   return (
     <>
-      <Choices label="Find job by" name="mode" value={form.mode} choices={MODES} onValue={(mode) => onChange({ mode: mode === 'tpu' ? 'tpu' : 'address' })} />
+      <Choices
+        label="Find job by"
+        name="mode"
+        value={form.mode}
+        choices={MODES}
+        onValue={(mode) => onChange({ mode: mode === 'tpu' ? 'tpu' : 'address' })}
+      />
       {form.mode === 'tpu' ? <TpuNames {...props} /> : <Addresses {...props} />}
     </>
   );

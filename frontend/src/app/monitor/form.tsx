@@ -9,13 +9,22 @@ import { plural } from '../../base/units';
 import { withRecent, type FieldErrors, type TargetForm } from '../capture/model';
 import { OptionField } from '../capture/option_fields';
 import { TargetFields } from '../capture/target_fields';
-import { checkMonitor, monitorParams, monitorRequest, restoreMonitor, targetsOf, type MonitorForm } from './model';
+import {
+  checkMonitor,
+  monitorParams,
+  monitorRequest,
+  restoreMonitor,
+  targetsOf,
+  type MonitorForm,
+} from './model';
 
 const FORM_KEY = 'tpuprof.monitor';
 
 function serverErrors(): FieldErrors {
   const error = monitorError.value;
-  return error?.parameter ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') } : {};
+  return error?.parameter
+    ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') }
+    : {};
 }
 
 /** While it runs: who is watched, and the end of it. */
@@ -24,14 +33,20 @@ export function Watching(): VNode {
   const targets = targetsOf(all);
   return (
     <div class="watching">
-      <button type="button" class="button" disabled={isMonitorStarting.value} onClick={() => void stopMonitor()}>
+      <button
+        type="button"
+        class="button"
+        disabled={isMonitorStarting.value}
+        onClick={() => void stopMonitor()}
+      >
         {isMonitorStarting.value ? 'Starting…' : 'Stop'}
       </button>
       <p>
         Watching{targets.length ? ' ' : ''}
         <b>{targets.join(', ')}</b>
         <span class="muted" role="status">
-          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · goes on while other pages are shown here
+          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · goes on
+          while other pages are shown here
         </span>
       </p>
     </div>
@@ -40,7 +55,9 @@ export function Watching(): VNode {
 
 export function MonitorFormView({ info }: { info: CaptureInfo }): VNode {
   const offered = info.monitor_options;
-  const [form, setForm] = useState<MonitorForm>(() => restoreMonitor(toolParams.value, recall(FORM_KEY), info.default_targets, offered));
+  const [form, setForm] = useState<MonitorForm>(() =>
+    restoreMonitor(toolParams.value, recall(FORM_KEY), info.default_targets, offered),
+  );
   const [ownErrors, setErrors] = useState<FieldErrors>({});
   const box = useRef<HTMLFormElement>(null);
   const errors = { ...serverErrors(), ...ownErrors };
@@ -76,7 +93,13 @@ export function MonitorFormView({ info }: { info: CaptureInfo }): VNode {
       </div>
       <div class="monitor-options">
         {offered.map((option) => (
-          <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
+          <OptionField
+            key={option.name}
+            option={option}
+            options={form.options}
+            errors={errors}
+            onOption={onOption}
+          />
         ))}
       </div>
       <div class="monitor-buttons">

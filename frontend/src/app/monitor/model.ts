@@ -5,7 +5,15 @@ import { format, formatRange, plural } from '../../base/units';
 import type { TileProps } from '../../widgets/summary';
 import type { TableColumn, TableData } from '../../widgets/table/model';
 import type { TimeSeries } from '../../widgets/time_chart';
-import { checkOptions, checkTargets, optionValues, restoreTargets, targetsRequest, type FieldErrors, type TargetForm } from '../capture/model';
+import {
+  checkOptions,
+  checkTargets,
+  optionValues,
+  restoreTargets,
+  targetsRequest,
+  type FieldErrors,
+  type TargetForm,
+} from '../capture/model';
 
 export interface MonitorForm extends TargetForm {
   options: Readonly<Record<string, string>>;
@@ -16,7 +24,12 @@ export const INTERVAL = 'interval_ms';
 type Params = Readonly<Record<string, string>>;
 
 /** From the link where it names a job, else from what was remembered. */
-export function restoreMonitor(params: Params, known: unknown, defaultTargets: string, offered: readonly CaptureOption[]): MonitorForm {
+export function restoreMonitor(
+  params: Params,
+  known: unknown,
+  defaultTargets: string,
+  offered: readonly CaptureOption[],
+): MonitorForm {
   const isLinked = Boolean(params['targets'] || params['tpu']);
   const source = isLinked ? { ...params, mode: params['tpu'] ? 'tpu' : 'address' } : known;
   const kept = typeof known === 'object' && known ? (known as { options?: unknown }).options : null;
@@ -32,7 +45,9 @@ export function restoreMonitor(params: Params, known: unknown, defaultTargets: s
 /** The link to this form. */
 export function monitorParams(form: MonitorForm): Record<string, string> {
   const fields = { ...targetsRequest(form), ...form.options };
-  return Object.fromEntries(Object.entries(fields).filter((pair): pair is [string, string] => Boolean(pair[1])));
+  return Object.fromEntries(
+    Object.entries(fields).filter((pair): pair is [string, string] => Boolean(pair[1])),
+  );
 }
 
 export function checkMonitor(form: MonitorForm, offered: readonly CaptureOption[]): FieldErrors {
@@ -41,7 +56,11 @@ export function checkMonitor(form: MonitorForm, offered: readonly CaptureOption[
 
 export function monitorRequest(form: MonitorForm, offered: readonly CaptureOption[]): MonitorRequest {
   const { [INTERVAL]: interval, ...options } = optionValues(form.options, offered);
-  return { ...targetsRequest(form), interval_ms: Number(interval), ...(Object.keys(options).length ? { options } : {}) };
+  return {
+    ...targetsRequest(form),
+    interval_ms: Number(interval),
+    ...(Object.keys(options).length ? { options } : {}),
+  };
 }
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
@@ -76,7 +95,13 @@ const TILES: readonly Tile[] = [
     title: 'Step time',
     unit: 'ps',
     worst: 'largest',
-    note: (sample) => [spanText(sample.step_time_min_ps, sample.step_time_max_ps, 'ps'), sample.n_steps === null ? '' : plural(sample.n_steps, 'step')].filter(Boolean).join(' · '),
+    note: (sample) =>
+      [
+        spanText(sample.step_time_min_ps, sample.step_time_max_ps, 'ps'),
+        sample.n_steps === null ? '' : plural(sample.n_steps, 'step'),
+      ]
+        .filter(Boolean)
+        .join(' · '),
     unknown: 'No step was seen in the last sample',
   },
   {
@@ -84,11 +109,26 @@ const TILES: readonly Tile[] = [
     title: 'Waiting for input',
     unit: 'fraction',
     worst: 'largest',
-    note: (sample) => spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of a step',
+    note: (sample) =>
+      spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of a step',
     unknown: 'Known only where steps are seen',
   },
-  { measure: 'device_idle_fraction', title: 'Device idle', unit: 'fraction', worst: 'largest', note: () => 'share of the time watched', unknown: 'No TPU or GPU tells it' },
-  { measure: 'matrix_unit_fraction', title: 'Matrix unit', unit: 'fraction', worst: 'smallest', note: () => 'utilisation', unknown: 'Told by TPUs only' },
+  {
+    measure: 'device_idle_fraction',
+    title: 'Device idle',
+    unit: 'fraction',
+    worst: 'largest',
+    note: () => 'share of the time watched',
+    unknown: 'No TPU or GPU tells it',
+  },
+  {
+    measure: 'matrix_unit_fraction',
+    title: 'Matrix unit',
+    unit: 'fraction',
+    worst: 'smallest',
+    note: () => 'utilisation',
+    unknown: 'Told by TPUs only',
+  },
 ];
 
 function spanText(low: number | null, high: number | null, unit: string): string {
@@ -99,13 +139,19 @@ function spanText(low: number | null, high: number | null, unit: string): string
 function worstOf(newest: readonly MonitorSample[], { measure, worst }: Tile): MonitorSample | null {
   const known = newest.filter((sample) => sample[measure] !== null);
   const sign = worst === 'largest' ? 1 : -1;
-  return known.reduce<MonitorSample | null>((found, sample) => (found && sign * (found[measure] ?? 0) >= sign * (sample[measure] ?? 0) ? found : sample), null);
+  return known.reduce<MonitorSample | null>(
+    (found, sample) =>
+      found && sign * (found[measure] ?? 0) >= sign * (sample[measure] ?? 0) ? found : sample,
+    null,
+  );
 }
 
 /** The newest values; of several targets the worst, which is named. */
 export function tilesOf(samples: readonly MonitorSample[]): TileProps[] {
   const newest = newestOf(samples);
-  return TILES.filter(({ measure }) => measure !== 'matrix_unit_fraction' || samples.some((sample) => sample[measure] !== null)).map((tile) => {
+  return TILES.filter(
+    ({ measure }) => measure !== 'matrix_unit_fraction' || samples.some((sample) => sample[measure] !== null),
+  ).map((tile) => {
     const sample = worstOf(newest, tile);
     const who = newest.length > 1 && sample ? sample.target : '';
     const note = sample ? [who, tile.note(sample)].filter(Boolean).join(' · ') : tile.unknown;
@@ -133,30 +179,51 @@ function pluralTargets(n: number): string {
 }
 
 /** The page in a sentence: how fast steps are now and how much of them waits, or why nobody knows. */
-export function verdictOf(answer: Pick<MonitorAnswer, 'source' | 'state'> | null, samples: readonly MonitorSample[]): Verdict {
+export function verdictOf(
+  answer: Pick<MonitorAnswer, 'source' | 'state'> | null,
+  samples: readonly MonitorSample[],
+): Verdict {
   const newest = newestOf(samples);
   const failed = newest.filter(({ error }) => error);
   const details = answer && samples.length ? [sourceText(answer.source)] : [];
   if (failed.length && failed.length === newest.length) {
     const isBusy = failed.every(({ is_busy }) => is_busy);
-    const text = isBusy ? `No numbers just now. ${failedText(failed)}` : `${pluralTargets(failed.length)} does not answer. ${failedText(failed.filter(({ is_busy }) => !is_busy))}`;
-    return { level: isBusy ? 'warn' : 'bad', text, details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [] };
+    const text = isBusy
+      ? `No numbers just now. ${failedText(failed)}`
+      : `${pluralTargets(failed.length)} does not answer. ${failedText(failed.filter(({ is_busy }) => !is_busy))}`;
+    return {
+      level: isBusy ? 'warn' : 'bad',
+      text,
+      details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [],
+    };
   }
-  if (failed.length) details.unshift(`${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had nothing to tell just now' : 'could not be reached'}. ${failedText(failed)}`);
+  if (failed.length)
+    details.unshift(
+      `${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had nothing to tell just now' : 'could not be reached'}. ${failedText(failed)}`,
+    );
   const slowest = worstOf(newest, TILES[0] as Tile);
   if (!slowest) return { level: 'unknown', text: idleText(newest), details };
   const waits = worstOf(newest, TILES[1] as Tile);
   const share = waits?.input_fraction_avg ?? null;
   const isOn = answer?.state === 'running';
   const words = isOn ? 'A step takes' : 'A step took at last';
-  const waiting = share === null ? '' : `; ${format(share, 'fraction')} of it ${isOn ? 'waits' : 'waited'} for input`;
-  return { level: failed.length ? 'warn' : 'unknown', text: `${words} ${format(slowest.step_time_avg_ps, 'ps')}${waiting}.`, details };
+  const waiting =
+    share === null ? '' : `; ${format(share, 'fraction')} of it ${isOn ? 'waits' : 'waited'} for input`;
+  return {
+    level: failed.length ? 'warn' : 'unknown',
+    text: `${words} ${format(slowest.step_time_avg_ps, 'ps')}${waiting}.`,
+    details,
+  };
 }
 
 function idleText(newest: readonly MonitorSample[]): string {
   if (!newest.length) return 'Waiting for the first sample.';
-  const idle = newest.every((sample) => sample.device_idle_fraction !== null && sample.device_idle_fraction > 0.99);
-  return idle ? 'No step was seen: the device is idle.' : 'No step was seen in the last sample. Steps that take longer than the interval are missed: try a longer one.';
+  const idle = newest.every(
+    (sample) => sample.device_idle_fraction !== null && sample.device_idle_fraction > 0.99,
+  );
+  return idle
+    ? 'No step was seen: the device is idle.'
+    : 'No step was seen in the last sample. Steps that take longer than the interval are missed: try a longer one.';
 }
 
 export function sourceText(source: MonitorAnswer['source']): string {
@@ -165,23 +232,43 @@ export function sourceText(source: MonitorAnswer['source']): string {
     : "The numbers come from short profiles, analysed here: the job's server does not answer the Monitor request. Each costs the job what a capture of that length costs.";
 }
 
-function pointsOf(samples: readonly MonitorSample[], target: string, value: (sample: MonitorSample) => number | null): TimeSeries['points'] {
-  return samples.filter((sample) => sample.target === target).map((sample) => [sample.time_unix_ms, value(sample)]);
+function pointsOf(
+  samples: readonly MonitorSample[],
+  target: string,
+  value: (sample: MonitorSample) => number | null,
+): TimeSeries['points'] {
+  return samples
+    .filter((sample) => sample.target === target)
+    .map((sample) => [sample.time_unix_ms, value(sample)]);
 }
 
 /** A line for each target; of the only one in the colour of what is measured. */
-export function seriesOf(samples: readonly MonitorSample[], measure: Measure, token: string, band?: { low: keyof MonitorSample; high: keyof MonitorSample }): TimeSeries[] {
+export function seriesOf(
+  samples: readonly MonitorSample[],
+  measure: Measure,
+  token: string,
+  band?: { low: keyof MonitorSample; high: keyof MonitorSample },
+): TimeSeries[] {
   const targets = targetsOf(samples);
-  const numberAt = (name: keyof MonitorSample) => (sample: MonitorSample) => (typeof sample[name] === 'number' ? sample[name] : null);
+  const numberAt = (name: keyof MonitorSample) => (sample: MonitorSample) =>
+    typeof sample[name] === 'number' ? sample[name] : null;
   return targets.map((target, i) => ({
     name: target,
     token: targets.length > 1 ? paletteToken(i) : token,
     points: pointsOf(samples, target, numberAt(measure)),
-    ...(band ? { low: pointsOf(samples, target, numberAt(band.low)), high: pointsOf(samples, target, numberAt(band.high)) } : {}),
+    ...(band
+      ? {
+          low: pointsOf(samples, target, numberAt(band.low)),
+          high: pointsOf(samples, target, numberAt(band.high)),
+        }
+      : {}),
   }));
 }
 
-const COLUMNS: readonly (Pick<TableColumn, 'title' | 'unit'> & { name: keyof MonitorSample; description?: string })[] = [
+const COLUMNS: readonly (Pick<TableColumn, 'title' | 'unit'> & {
+  name: keyof MonitorSample;
+  description?: string;
+})[] = [
   { name: 'device_type', title: 'Device', unit: '' },
   { name: 'n_cores', title: 'Cores', unit: 'count' },
   { name: 'step_time_avg_ps', title: 'Step, average', unit: 'ps' },
@@ -201,11 +288,25 @@ export const TIME_COLUMN = 'time_utc';
 /** Newest first; columns of which nothing is known are left out. */
 export function tableOf(samples: readonly MonitorSample[]): TableData {
   const at = (row: number): MonitorSample => samples[samples.length - 1 - row] as MonitorSample;
-  const told = COLUMNS.filter(({ name }) => samples.some((sample) => sample[name] !== null && sample[name] !== ''));
+  const told = COLUMNS.filter(({ name }) =>
+    samples.some((sample) => sample[name] !== null && sample[name] !== ''),
+  );
   const columns: TableColumn[] = [
-    { name: TIME_COLUMN, title: 'Time', unit: '', kind: 'text', cell: (row) => new Date(at(row).time_unix_ms).toISOString() },
+    {
+      name: TIME_COLUMN,
+      title: 'Time',
+      unit: '',
+      kind: 'text',
+      cell: (row) => new Date(at(row).time_unix_ms).toISOString(),
+    },
     { name: 'target', title: 'Target', unit: '', kind: 'text', cell: (row) => at(row).target },
-    ...told.map(({ name, title, unit }): TableColumn => ({ name, title, unit, kind: TEXTS.has(name) ? 'text' : 'number', cell: (row) => (at(row)[name] === '' ? null : at(row)[name]) })),
+    ...told.map(({ name, title, unit }): TableColumn => ({
+      name,
+      title,
+      unit,
+      kind: TEXTS.has(name) ? 'text' : 'number',
+      cell: (row) => (at(row)[name] === '' ? null : at(row)[name]),
+    })),
   ];
   return { columns, nRows: samples.length };
 }

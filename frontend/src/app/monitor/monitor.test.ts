@@ -4,9 +4,28 @@ import { joined } from '../../state/monitor';
 import { linesAt } from '../../widgets/time_chart';
 import { toCsv } from '../../widgets/table/model';
 import { NO_TARGETS } from '../capture/model';
-import { checkMonitor, monitorParams, monitorRequest, restoreMonitor, seriesOf, tableOf, tilesOf, verdictOf } from './model';
+import {
+  checkMonitor,
+  monitorParams,
+  monitorRequest,
+  restoreMonitor,
+  seriesOf,
+  tableOf,
+  tilesOf,
+  verdictOf,
+} from './model';
 
-const INTERVAL: CaptureOption = { name: 'interval_ms', title: 'Interval', kind: 'int', unit: 'ms', default: 2000, min: 100, max: 60_000, choices: [], help: '' };
+const INTERVAL: CaptureOption = {
+  name: 'interval_ms',
+  title: 'Interval',
+  kind: 'int',
+  unit: 'ms',
+  default: 2000,
+  min: 100,
+  max: 60_000,
+  choices: [],
+  help: '',
+};
 const sample = (n: number, change: Partial<MonitorSample> = {}): MonitorSample => ({
   n,
   time_unix_ms: 1_000_000_000_000 + n * 1000,
@@ -27,7 +46,16 @@ const sample = (n: number, change: Partial<MonitorSample> = {}): MonitorSample =
   is_busy: false,
   ...change,
 });
-const NOTHING = { device_idle_fraction: null, step_time_avg_ps: null, step_time_min_ps: null, step_time_max_ps: null, n_steps: null, input_fraction_avg: null, input_fraction_min: null, input_fraction_max: null };
+const NOTHING = {
+  device_idle_fraction: null,
+  step_time_avg_ps: null,
+  step_time_min_ps: null,
+  step_time_max_ps: null,
+  n_steps: null,
+  input_fraction_avg: null,
+  input_fraction_min: null,
+  input_fraction_max: null,
+};
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
 const running = { source: 'profile', state: 'running' } as const;
 
@@ -41,13 +69,22 @@ describe('the form', () => {
   });
 
   it('is the last one where the link says nothing', () => {
-    expect(restoreMonitor({}, { targets: 'old:1', options: { interval_ms: '700', gone: '1' } }, 'default:1', [INTERVAL])).toEqual({ ...NO_TARGETS, targets: 'old:1', options: { interval_ms: '700' } });
+    expect(
+      restoreMonitor({}, { targets: 'old:1', options: { interval_ms: '700', gone: '1' } }, 'default:1', [
+        INTERVAL,
+      ]),
+    ).toEqual({ ...NO_TARGETS, targets: 'old:1', options: { interval_ms: '700' } });
     expect(restoreMonitor({}, null, 'default:1', [INTERVAL]).targets).toBe('default:1');
   });
 
   it('is checked, and becomes a request', () => {
-    expect(Object.keys(checkMonitor({ ...NO_TARGETS, options: { interval_ms: '5' } }, [INTERVAL])).sort()).toEqual(['interval_ms', 'targets']);
-    expect(monitorRequest({ ...NO_TARGETS, targets: 'a:1', options: {} }, [INTERVAL])).toEqual({ targets: 'a:1', interval_ms: 2000 });
+    expect(
+      Object.keys(checkMonitor({ ...NO_TARGETS, options: { interval_ms: '5' } }, [INTERVAL])).sort(),
+    ).toEqual(['interval_ms', 'targets']);
+    expect(monitorRequest({ ...NO_TARGETS, targets: 'a:1', options: {} }, [INTERVAL])).toEqual({
+      targets: 'a:1',
+      interval_ms: 2000,
+    });
   });
 });
 
@@ -60,7 +97,11 @@ describe('samples', () => {
   });
 
   it('become tiles of the newest, of several targets of the worst', () => {
-    const tiles = tilesOf([sample(0, { step_time_avg_ps: 99e9 }), sample(1, { target: 'b:1', step_time_avg_ps: 20e9, input_fraction_avg: 0.1 }), sample(2)]);
+    const tiles = tilesOf([
+      sample(0, { step_time_avg_ps: 99e9 }),
+      sample(1, { target: 'b:1', step_time_avg_ps: 20e9, input_fraction_avg: 0.1 }),
+      sample(2),
+    ]);
     expect(tiles.map(({ title, value }) => [title, value])).toEqual([
       ['Step time', 20e9],
       ['Waiting for input', 0.4],
@@ -71,13 +112,19 @@ describe('samples', () => {
   });
 
   it('tell the matrix unit where one is known, the least used first', () => {
-    const tiles = tilesOf([sample(0, { matrix_unit_fraction: 0.5 }), sample(1, { target: 'b:1', matrix_unit_fraction: 0.3 })]);
+    const tiles = tilesOf([
+      sample(0, { matrix_unit_fraction: 0.5 }),
+      sample(1, { target: 'b:1', matrix_unit_fraction: 0.3 }),
+    ]);
     expect(tiles.at(-1)).toMatchObject({ title: 'Matrix unit', value: 0.3 });
   });
 
   it('become a line a target, with gaps where nothing is known', () => {
     const all = [sample(0), sample(1, { target: 'b:1' }), sample(2, NOTHING)];
-    const series = seriesOf(all, 'step_time_avg_ps', '--c-compute', { low: 'step_time_min_ps', high: 'step_time_max_ps' });
+    const series = seriesOf(all, 'step_time_avg_ps', '--c-compute', {
+      low: 'step_time_min_ps',
+      high: 'step_time_max_ps',
+    });
     expect(series.map(({ name }) => name)).toEqual(['a:1', 'b:1']);
     expect(series[0]?.points.map(([, value]) => value)).toEqual([10e9, null]);
     expect(series[0]?.high?.map(([, value]) => value)).toEqual([14e9, null]);
@@ -98,9 +145,13 @@ describe('the sentence', () => {
   it('tells step time and input share, and where the numbers come from', () => {
     const { text, details } = verdictOf(running, [sample(0)]);
     expect(plain(text)).toBe('A step takes 10.0 ms; 40.0 % of it waits for input.');
-    expect(plain(verdictOf({ ...running, state: 'stopped' }, [sample(0)]).text)).toBe('A step took at last 10.0 ms; 40.0 % of it waited for input.');
+    expect(plain(verdictOf({ ...running, state: 'stopped' }, [sample(0)]).text)).toBe(
+      'A step took at last 10.0 ms; 40.0 % of it waited for input.',
+    );
     expect(details.join()).toContain('short profiles');
-    expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain("job's own");
+    expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain(
+      "job's own",
+    );
   });
 
   it('says when no step was seen, and when the device is idle', () => {
@@ -111,13 +162,25 @@ describe('the sentence', () => {
 
   it('names a target once', () => {
     const dead = sample(0, { ...NOTHING, error: 'a:1 refused the connection.', remedy: 'Is it there?' });
-    expect(verdictOf(running, [dead]).text).toBe('The target does not answer. a:1 refused the connection. Is it there?');
+    expect(verdictOf(running, [dead]).text).toBe(
+      'The target does not answer. a:1 refused the connection. Is it there?',
+    );
   });
 
   it('tells a busy target from one that is not there', () => {
-    const busy = sample(0, { ...NOTHING, error: 'Another profile is running on a:1.', remedy: 'Wait until it ends.', is_busy: true });
-    expect(verdictOf(running, [busy])).toMatchObject({ level: 'warn', text: 'No numbers just now. Another profile is running on a:1. Wait until it ends.' });
-    expect(verdictOf(running, [sample(0, { target: 'b:1' }), busy]).details[0]).toContain('1 target of 2 had nothing to tell just now. Another profile');
+    const busy = sample(0, {
+      ...NOTHING,
+      error: 'Another profile is running on a:1.',
+      remedy: 'Wait until it ends.',
+      is_busy: true,
+    });
+    expect(verdictOf(running, [busy])).toMatchObject({
+      level: 'warn',
+      text: 'No numbers just now. Another profile is running on a:1. Wait until it ends.',
+    });
+    expect(verdictOf(running, [sample(0, { target: 'b:1' }), busy]).details[0]).toContain(
+      '1 target of 2 had nothing to tell just now. Another profile',
+    );
     const dead = sample(1, { ...NOTHING, target: 'b:1', error: 'b:1 refused.' });
     expect(verdictOf(running, [busy, dead])).toMatchObject({ level: 'bad' });
     expect(verdictOf(running, [busy, dead]).text).toContain('does not answer. b:1 refused.');
@@ -136,8 +199,12 @@ describe('the sentence', () => {
 
 describe('the tooltip', () => {
   it('tells of each line the last sample before the pointer, with its span', () => {
-    const series = seriesOf([sample(0), sample(2, NOTHING)], 'step_time_avg_ps', '--c-compute', { low: 'step_time_min_ps', high: 'step_time_max_ps' });
-    const at = (ms: number): string => plain(linesAt(series, 'ps', 1_000_000_000_000 + ms, () => 'red')[0]?.value ?? '');
+    const series = seriesOf([sample(0), sample(2, NOTHING)], 'step_time_avg_ps', '--c-compute', {
+      low: 'step_time_min_ps',
+      high: 'step_time_max_ps',
+    });
+    const at = (ms: number): string =>
+      plain(linesAt(series, 'ps', 1_000_000_000_000 + ms, () => 'red')[0]?.value ?? '');
     expect(at(500)).toBe('10.0 ms (8.00–14.0 ms)');
     expect(at(2000)).toBe('unknown');
   });

@@ -16,7 +16,12 @@ import { clockText, seriesOf, tableOf, TIME_COLUMN, tilesOf, verdictOf } from '.
 import './style.css';
 
 const CHARTS = [
-  { title: 'Waiting for input', measure: 'input_fraction_avg', token: '--c-input', band: { low: 'input_fraction_min', high: 'input_fraction_max' } },
+  {
+    title: 'Waiting for input',
+    measure: 'input_fraction_avg',
+    token: '--c-input',
+    band: { low: 'input_fraction_min', high: 'input_fraction_max' },
+  },
   { title: 'Device idle', measure: 'device_idle_fraction', token: '--c-launch' },
   { title: 'Matrix unit', measure: 'matrix_unit_fraction', token: '--c-compute' },
 ] as const;
@@ -25,27 +30,48 @@ const STEP_BAND = { low: 'step_time_min_ps', high: 'step_time_max_ps' } as const
 function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const steps = seriesOf(all, 'step_time_avg_ps', '--c-compute', STEP_BAND);
-  const shown = <T extends { name: string }>(series: readonly T[]): T[] => series.filter(({ name }) => !hidden.has(name));
+  const shown = <T extends { name: string }>(series: readonly T[]): T[] =>
+    series.filter(({ name }) => !hidden.has(name));
   const toggle = (name: string): void => {
     const next = new Set(hidden);
     if (!next.delete(name)) next.add(name);
     setHidden(next);
   };
-  const legend = steps.length > 1 ? <Legend items={steps.map(({ name, token }) => ({ name, title: name, token }))} hidden={hidden} onToggle={toggle} /> : undefined;
+  const legend =
+    steps.length > 1 ? (
+      <Legend
+        items={steps.map(({ name, token }) => ({ name, title: name, token }))}
+        hidden={hidden}
+        onToggle={toggle}
+      />
+    ) : undefined;
   const told = CHARTS.filter(({ measure }) => all.some((sample) => sample[measure] !== null));
   const hasSteps = all.some((sample) => sample.step_time_avg_ps !== null);
   return (
     <>
       {hasSteps && (
-        <Section title="Step time" note="average of each sample, with the shortest and the longest step" end={legend}>
+        <Section
+          title="Step time"
+          note="average of each sample, with the shortest and the longest step"
+          end={legend}
+        >
           <TimeChart title="Step time" unit="ps" series={shown(steps)} />
         </Section>
       )}
       {told.length > 0 && (
         <div class="monitor-charts">
           {told.map(({ title, measure, token, ...more }) => (
-            <Section key={title} title={title} {...(measure === 'input_fraction_avg' ? { note: 'share of a step' } : {})}>
-              <TimeChart title={title} unit="fraction" height={180} series={shown(seriesOf(all, measure, token, 'band' in more ? more.band : undefined))} />
+            <Section
+              key={title}
+              title={title}
+              {...(measure === 'input_fraction_avg' ? { note: 'share of a step' } : {})}
+            >
+              <TimeChart
+                title={title}
+                unit="fraction"
+                height={180}
+                series={shown(seriesOf(all, measure, token, 'band' in more ? more.band : undefined))}
+              />
             </Section>
           ))}
         </div>
@@ -56,7 +82,8 @@ function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
 
 function Samples({ all }: { all: readonly MonitorSample[] }): VNode {
   const data = useMemo(() => tableOf(all), [all]);
-  const cell = (column: TableColumn, _row: number, text: string): string | undefined => (column.name === TIME_COLUMN ? clockText(text) : undefined);
+  const cell = (column: TableColumn, _row: number, text: string): string | undefined =>
+    column.name === TIME_COLUMN ? clockText(text) : undefined;
   return (
     <Section title="Samples" note="newest first">
       <Table data={data} label="Samples" mono={['target']} render={cell} rowsInFull={12} maxHeight="420px" />
@@ -67,9 +94,17 @@ function Samples({ all }: { all: readonly MonitorSample[] }): VNode {
 function Problem(): VNode | null {
   const error = monitorError.value;
   const ended = monitor.value;
-  if (error && !error.parameter) return <Failed what="Monitor" kind={error.kind} message={error.message} remedy={error.remedy} />;
-  if (ended?.state === 'failed') return <Failed what="Monitor" kind="failed" message={ended.message} remedy={ended.remedy} />;
-  if (isMonitorSilent.value && isMonitoring.value) return <Message failed title="TensorBoard does not answer. It is asked again and again; samples that were taken meanwhile come when it does." />;
+  if (error && !error.parameter)
+    return <Failed what="Monitor" kind={error.kind} message={error.message} remedy={error.remedy} />;
+  if (ended?.state === 'failed')
+    return <Failed what="Monitor" kind="failed" message={ended.message} remedy={ended.remedy} />;
+  if (isMonitorSilent.value && isMonitoring.value)
+    return (
+      <Message
+        failed
+        title="TensorBoard does not answer. It is asked again and again; samples that were taken meanwhile come when it does."
+      />
+    );
   return null;
 }
 
@@ -78,7 +113,9 @@ function Beginning(): VNode {
     <Section title="What it needs" note="one line in the job, before it trains">
       <ServerLines />
       <p class="muted prose">
-        Cloud TPUs tell their numbers themselves. Other jobs are profiled shortly at each interval, and the profiles analysed here: that costs the job what such a capture costs, and steps are seen where the job marks them.
+        Cloud TPUs tell their numbers themselves. Other jobs are profiled shortly at each interval, and the
+        profiles analysed here: that costs the job what such a capture costs, and steps are seen where the job
+        marks them.
       </p>
     </Section>
   );
@@ -96,7 +133,13 @@ function Live({ info }: { info: CaptureInfo }): VNode {
       {isMonitoring.value ? <Watching /> : <MonitorFormView info={info} />}
       <Problem />
       {answer && (answer.state !== 'failed' || verdict.level !== 'bad') && (
-        <Verdict level={verdict.level} text={verdict.text} details={details} next={[]} {...(verdict.level === 'unknown' && all.length ? { token: '--accent' } : {})} />
+        <Verdict
+          level={verdict.level}
+          text={verdict.text}
+          details={details}
+          next={[]}
+          {...(verdict.level === 'unknown' && all.length ? { token: '--accent' } : {})}
+        />
       )}
       {tiles.some(({ value }) => value !== null) && <Tiles tiles={tiles} />}
       {all.length > 0 && <Charts all={all} />}
@@ -110,7 +153,16 @@ export function MonitorPage(): VNode {
   const info = captureInfo.value;
   const error = captureInfoError.value;
   const reason = offReason();
-  if (!info && error) return <Failed what="What can be monitored" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={() => void loadCaptureInfo()} />;
+  if (!info && error)
+    return (
+      <Failed
+        what="What can be monitored"
+        kind={error.kind}
+        message={error.message}
+        remedy={error.remedy}
+        onRetry={() => void loadCaptureInfo()}
+      />
+    );
   if (!info) return <Loading what="Asking the server what it can monitor" bones={[56, 92]} />;
   if (reason) return <Message title="There is no monitoring on this server.">{<p>{reason}</p>}</Message>;
   return <Live info={info} />;

@@ -12,7 +12,19 @@ export function MonitorSlot({ onHelp }: { onHelp: () => void }): VNode {
   return (
     <main class="page">
       <Header info={INFO} hasExport={false} onHelp={onHelp} />
-      {error ? <Failed what="Monitor" kind="page" message="This page could not be loaded." remedy="Reload TensorBoard." onRetry={retry} /> : Shown ? <Shown /> : <Loading what="Opening Monitor" />}
+      {error ? (
+        <Failed
+          what="Monitor"
+          kind="page"
+          message="This page could not be loaded."
+          remedy="Reload TensorBoard."
+          onRetry={retry}
+        />
+      ) : Shown ? (
+        <Shown />
+      ) : (
+        <Loading what="Opening Monitor" />
+      )}
     </main>
   );
 }

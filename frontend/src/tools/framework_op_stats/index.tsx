@@ -5,5 +5,13 @@ import type { ToolProps } from '../tool';
 import { OpStatsView } from './view';
 
 export function FrameworkOpStats(props: ToolProps): VNode {
-  return <PayloadPage {...props} format="columns" content={(payload) => <OpStatsView payload={payload} params={props.params} setParams={props.setParams} info={props.info} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      format="columns"
+      content={(payload) => (
+        <OpStatsView payload={payload} params={props.params} setParams={props.setParams} info={props.info} />
+      )}
+    />
+  );
 }

@@ -1,11 +1,23 @@
-/** Framework operations: the four tables of shares become donuts; the table of operations begins with a sensible view. Pure. */
+/**
+ * Framework operations: the four tables of shares become donuts; the table of operations begins with a
+ * sensible view. Pure.
+ */
 import type { Payload } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
 import { donutOf, type Donut } from '../donuts';
 
 const DONUTS = ['device_by_type', 'device_by_op', 'host_by_type', 'host_by_op'];
 /** Columns that few need at first sight. */
-const HIDDEN_AT_FIRST = ['host_cumulative_fraction', 'device_cumulative_fraction', 'avg_time_ps', 'avg_self_time_ps', 'rank', 'operational_intensity_flops_per_byte', 'nearest_limit', 'eager'];
+const HIDDEN_AT_FIRST = [
+  'host_cumulative_fraction',
+  'device_cumulative_fraction',
+  'avg_time_ps',
+  'avg_self_time_ps',
+  'rank',
+  'operational_intensity_flops_per_byte',
+  'nearest_limit',
+  'eager',
+];
 
 /** The donuts that have something to show, in the order device before host, types before operations. */
 export function donutsOf(payload: Payload): Donut[] {

@@ -19,7 +19,11 @@ function IdleSwitch({ params, setParams, info }: ViewProps): VNode | null {
   const isOn = countsIdle(params['idle'], initial);
   return (
     <label class="switch" data-tip={param.help}>
-      <input type="checkbox" checked={isOn} onChange={() => setParams({ idle: !isOn === initial ? undefined : String(!isOn) }, 'push')} />
+      <input
+        type="checkbox"
+        checked={isOn}
+        onChange={() => setParams({ idle: !isOn === initial ? undefined : String(!isOn) }, 'push')}
+      />
       {param.title}
     </label>
   );
@@ -47,7 +51,8 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & Omit
 export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewProps): VNode {
   const { ops } = payload.tables;
   const donuts = useMemo(() => donutsOf(payload), [payload]);
-  const pick = (donut: string, name: string): void => props.setParams({ [donut.endsWith('type') ? 'f.type' : 'f.operation']: `=${name}` }, 'push');
+  const pick = (donut: string, name: string): void =>
+    props.setParams({ [donut.endsWith('type') ? 'f.type' : 'f.operation']: `=${name}` }, 'push');
   return (
     <>
       <Tiles tiles={Object.values(payload.scalars).slice(0, 6)} />

@@ -1,4 +1,7 @@
-/** The details of one instruction, and the ways from it: walk there, open a fusion, its computations, other tools. */
+/**
+ * The details of one instruction, and the ways from it: walk there, open a fusion, its computations, other
+ * tools.
+ */
 import type { VNode } from 'preact';
 import { exactText, format } from '../../base/units';
 import { useEscape } from '../../state/escape';
@@ -59,21 +62,42 @@ function Facts({ node }: { node: Node }): VNode {
       <Fact name="Opcode" value={node.opcode} />
       <Fact name="Kind" value={node.kind} />
       <Fact name="Class" value={node.opClass} />
-      <Fact name="Time" value={node.awaitsTime ? '…' : node.timePs === null ? 'not traced' : format(node.timePs, 'ps')} {...(node.timePs === null ? {} : { tip: exactText(node.timePs, 'ps') })} />
-      {node.timeFraction !== null && <Fact name="Share of the program" value={format(node.timeFraction, 'fraction')} />}
+      <Fact
+        name="Time"
+        value={node.awaitsTime ? '…' : node.timePs === null ? 'not traced' : format(node.timePs, 'ps')}
+        {...(node.timePs === null ? {} : { tip: exactText(node.timePs, 'ps') })}
+      />
+      {node.timeFraction !== null && (
+        <Fact name="Share of the program" value={format(node.timeFraction, 'fraction')} />
+      )}
       {node.nOccurrences > 0 && <Fact name="Occurrences" value={node.nOccurrences.toLocaleString('en-US')} />}
       <Fact name="Type" value={node.opType} />
     </dl>
   );
 }
 
-export function Drawer({ node, program, isCenter, isOpened, onWalk, onOpen, onText, onClose }: DrawerProps): VNode {
+export function Drawer({
+  node,
+  program,
+  isCenter,
+  isOpened,
+  onWalk,
+  onOpen,
+  onText,
+  onClose,
+}: DrawerProps): VNode {
   useEscape(onClose);
   return (
     <aside class="gv-drawer" aria-label={`Instruction ${node.name}`}>
       <header>
         <h2>{node.name}</h2>
-        <button type="button" class="button plain small" aria-label="Close the details" data-tip="Close  Esc" onClick={onClose}>
+        <button
+          type="button"
+          class="button plain small"
+          aria-label="Close the details"
+          data-tip="Close  Esc"
+          onClick={onClose}
+        >
           ✕
         </button>
       </header>

@@ -1,4 +1,7 @@
-/** The graph as SVG: nodes by class with their time, values with their shapes, opened fusions in frames; pan, zoom, keys. */
+/**
+ * The graph as SVG: nodes by class with their time, values with their shapes, opened fusions in frames; pan,
+ * zoom, keys.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { useToolKeys } from '../../state/keys';
@@ -6,8 +9,27 @@ import { Loading } from '../../widgets/states';
 import { GraphButtons, useLinkedView, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
-import { firstView, fitView, revealView, transformOf, viewAround, zoomView, type Size, type View } from '../graph_viewport';
-import { classToken, hiddenOperands, hiddenUsers, nextNode, shapeOf, shortened, timeOf, type Graph, type Node } from './model';
+import {
+  firstView,
+  fitView,
+  revealView,
+  transformOf,
+  viewAround,
+  zoomView,
+  type Size,
+  type View,
+} from '../graph_viewport';
+import {
+  classToken,
+  hiddenOperands,
+  hiddenUsers,
+  nextNode,
+  shapeOf,
+  shortened,
+  timeOf,
+  type Graph,
+  type Node,
+} from './model';
 import { MOST_NAME, type Frame, type Link, type Placed, type Point } from './placed';
 
 const HEIGHT_PX = 560;
@@ -80,7 +102,16 @@ function More({ text, x, y, title }: { text: string; x: number; y: number; title
   );
 }
 
-function NodeShape({ node, box, hottest, isCenter, isChosen, isTabStop, onChoose, onWalk }: NodeProps): VNode {
+function NodeShape({
+  node,
+  box,
+  hottest,
+  isCenter,
+  isChosen,
+  isTabStop,
+  onChoose,
+  onWalk,
+}: NodeProps): VNode {
   const [left, top] = [box.x - box.width / 2, box.y - box.height / 2];
   const time = timeOf(node);
   const heat = hottest > 0 && node.timePs !== null ? node.timePs / hottest : 0;
@@ -98,7 +129,14 @@ function NodeShape({ node, box, hottest, isCenter, isChosen, isTabStop, onChoose
     >
       <title>{`${node.name} = ${node.shape} ${node.opcode}${node.opName ? `\n${node.opName}` : ''}${time ? `\n${time}` : ''}`}</title>
       <rect class="box" x={left} y={top} width={box.width} height={box.height} rx={6} />
-      <rect x={left} y={top} width={5} height={box.height} rx={2} style={{ fill: `var(${classToken(node.opClass)})` }} />
+      <rect
+        x={left}
+        y={top}
+        width={5}
+        height={box.height}
+        rx={2}
+        style={{ fill: `var(${classToken(node.opClass)})` }}
+      />
       <text class="name" x={left + 13} y={top + 18}>
         {shortened(node.name, MOST_NAME)}
       </text>
@@ -110,11 +148,27 @@ function NodeShape({ node, box, hottest, isCenter, isChosen, isTabStop, onChoose
           <text class="shape" x={left + 13} y={top + 50}>
             {time}
           </text>
-          <rect class="heat" x={left + 5} y={top + box.height - 4} width={Math.max(0, (box.width - 5) * heat)} height={4} />
+          <rect
+            class="heat"
+            x={left + 5}
+            y={top + box.height - 4}
+            width={Math.max(0, (box.width - 5) * heat)}
+            height={4}
+          />
         </>
       )}
-      <More text={hiddenOperands(node)} x={left + box.width - 7} y={top + 18} title={`${node.nHiddenOperands} more operands: double-click to walk here`} />
-      <More text={hiddenUsers(node)} x={left + box.width - 7} y={top + box.height - 10} title={`${node.nHiddenUsers} more users: double-click to walk here`} />
+      <More
+        text={hiddenOperands(node)}
+        x={left + box.width - 7}
+        y={top + 18}
+        title={`${node.nHiddenOperands} more operands: double-click to walk here`}
+      />
+      <More
+        text={hiddenUsers(node)}
+        x={left + box.width - 7}
+        y={top + box.height - 10}
+        title={`${node.nHiddenUsers} more users: double-click to walk here`}
+      />
     </g>
   );
 }
@@ -139,21 +193,40 @@ function openingView(placed: Placed, room: Size, middle: Point): View {
   return view.scale >= READABLE_SCALE ? view : viewAround(placed, room, middle, READABLE_SCALE);
 }
 
-function Shapes({ graph, placed, chosen, focus, onChoose, onWalk }: Pick<DrawingProps, 'graph' | 'chosen' | 'onChoose' | 'onWalk'> & { placed: Placed; focus: number | null }): VNode {
+function Shapes({
+  graph,
+  placed,
+  chosen,
+  focus,
+  onChoose,
+  onWalk,
+}: Pick<DrawingProps, 'graph' | 'chosen' | 'onChoose' | 'onWalk'> & {
+  placed: Placed;
+  focus: number | null;
+}): VNode {
   const hottest = graph.nodes.reduce((most, { timePs }) => Math.max(most, timePs ?? 0), 0);
-  const stop = [focus, chosen, graph.center].find((id) => id !== null && placed.at.has(id)) ?? graph.nodes[0]?.id;
+  const stop =
+    [focus, chosen, graph.center].find((id) => id !== null && placed.at.has(id)) ?? graph.nodes[0]?.id;
   return (
     <>
       {placed.frames.map((frame) => (
         <FrameShape key={frame.node.id} frame={frame} onChoose={onChoose} />
       ))}
       {placed.links.map((link, i) => (
-        <LinkShape key={i} link={link} isMarked={chosen !== null && (link.edge.from === chosen || link.edge.to === chosen)} />
+        <LinkShape
+          key={i}
+          link={link}
+          isMarked={chosen !== null && (link.edge.from === chosen || link.edge.to === chosen)}
+        />
       ))}
       {graph.nodes.map((node) => {
         const box = placed.at.get(node.id);
         if (!box || node.isFrame) return null;
-        const state = { isCenter: node.id === graph.center, isChosen: node.id === chosen, isTabStop: node.id === stop };
+        const state = {
+          isCenter: node.id === graph.center,
+          isChosen: node.id === chosen,
+          isTabStop: node.id === stop,
+        };
         return <NodeShape key={node.id} {...{ node, box, hottest, onChoose, onWalk }} {...state} />;
       })}
     </>
@@ -186,16 +259,34 @@ function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode
     }
     event.preventDefault();
   };
-  const shapes = useMemo(() => <Shapes {...{ graph, placed, chosen, focus, onChoose, onWalk }} />, [graph, placed, chosen, focus]);
+  const shapes = useMemo(
+    () => <Shapes {...{ graph, placed, chosen, focus, onChoose, onWalk }} />,
+    [graph, placed, chosen, focus],
+  );
   return (
-    <div class="gv-frame-box" ref={frame} tabIndex={-1} style={{ height: `${HEIGHT_PX}px` }} onKeyDown={onKey}>
-      <svg width="100%" height="100%" role="group" aria-label={`Graph of ${graph.nodes.length} instructions: arrow keys move between them, Enter shows details`}>
+    <div
+      class="gv-frame-box"
+      ref={frame}
+      tabIndex={-1}
+      style={{ height: `${HEIGHT_PX}px` }}
+      onKeyDown={onKey}
+    >
+      <svg
+        width="100%"
+        height="100%"
+        role="group"
+        aria-label={`Graph of ${graph.nodes.length} instructions: arrow keys move between them, Enter shows details`}
+      >
         <Arrows />
         <g class="graph-content" transform={transformOf(view, box)}>
           {shapes}
         </g>
       </svg>
-      <GraphButtons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'program_graph.png')} />
+      <GraphButtons
+        zoom={(factor) => setView(zoomView(view, factor, box))}
+        fit={fit}
+        save={() => void saveImage(frame.current, placed, 'program_graph.png')}
+      />
     </div>
   );
 }

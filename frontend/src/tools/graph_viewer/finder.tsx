@@ -31,7 +31,9 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
   const [isOpen, setOpen] = useState(false);
   const wanted = useSettled(typed);
   const query = { tool: 'graph_viewer', run, hosts, params: { program, search: wanted } };
-  const { data, error } = useLoaded(wanted && `${run}|${program}|${wanted}`, `${run}|${program}`, (abort) => fetchPayload(query, 'json', abort));
+  const { data, error } = useLoaded(wanted && `${run}|${program}|${wanted}`, `${run}|${program}`, (abort) =>
+    fetchPayload(query, 'json', abort),
+  );
   const table = wanted ? data?.tables['matches'] : undefined;
   const rows = rowsOf(table).slice(0, SHOWN);
   const walk = (name: string): void => {
@@ -40,7 +42,12 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
   };
   const first = String(rows[0]?.['name'] ?? '');
   return (
-    <div class="gv-finder" onFocusOut={(event) => !event.currentTarget.contains(event.relatedTarget as HTMLElement | null) && setOpen(false)}>
+    <div
+      class="gv-finder"
+      onFocusOut={(event) =>
+        !event.currentTarget.contains(event.relatedTarget as HTMLElement | null) && setOpen(false)
+      }
+    >
       <input
         type="search"
         class="field"
@@ -64,13 +71,24 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
           {error && <p class="muted">{error.message}</p>}
           {table && !rows.length && <p class="muted">No instruction matches.</p>}
           {rows.map((row) => (
-            <button key={String(row['name'])} type="button" class="item" role="option" aria-selected="false" onClick={() => walk(String(row['name']))}>
+            <button
+              key={String(row['name'])}
+              type="button"
+              class="item"
+              role="option"
+              aria-selected="false"
+              onClick={() => walk(String(row['name']))}
+            >
               <span class="dot" style={{ background: `var(${classToken(String(row['op_class']))})` }} />
               <span class="gv-match">{String(row['name'])}</span>
-              <small>{row['time_ps'] === null ? String(row['opcode']) : format(Number(row['time_ps']), 'ps')}</small>
+              <small>
+                {row['time_ps'] === null ? String(row['opcode']) : format(Number(row['time_ps']), 'ps')}
+              </small>
             </button>
           ))}
-          {table && table.n_rows > SHOWN && <p class="muted">and {(table.n_rows - SHOWN).toLocaleString('en-US')} more: type on</p>}
+          {table && table.n_rows > SHOWN && (
+            <p class="muted">and {(table.n_rows - SHOWN).toLocaleString('en-US')} more: type on</p>
+          )}
         </div>
       )}
     </div>

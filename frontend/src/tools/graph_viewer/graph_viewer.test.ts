@@ -2,10 +2,25 @@ import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
 import { layoutOf } from './layout';
 import { widthOf } from './placed';
-import { classesOf, graphOf, hiddenOperands, hiddenUsers, nextNode, programsOf, shapeOf, shortened, timeOf, toggled, type Graph } from './model';
+import {
+  classesOf,
+  graphOf,
+  hiddenOperands,
+  hiddenUsers,
+  nextNode,
+  programsOf,
+  shapeOf,
+  shortened,
+  timeOf,
+  toggled,
+  type Graph,
+} from './model';
 
 const payload = payloadOf({
-  scalars: { center: { value: 2, unit: 'id', title: '', note: '' }, n_cut: { value: 3, unit: 'count', title: '', note: '' } },
+  scalars: {
+    center: { value: 2, unit: 'id', title: '', note: '' },
+    n_cut: { value: 3, unit: 'count', title: '', note: '' },
+  },
   tables: {
     nodes: tableOf({
       node: [1, 2, 3, 4, 5],
@@ -19,15 +34,27 @@ const payload = payloadOf({
       time_fraction: [null, null, null, null, 0.25],
       calls: ['', 'body', '', '', ''],
     }),
-    edges: tableOf({ from: [1, 3, 4, 9], to: [3, 4, 5, 1], operand: [0, 0, 1, 0], shape: ['f32[2]', 'f32[2]', 'f32[2]', 'x'] }),
+    edges: tableOf({
+      from: [1, 3, 4, 9],
+      to: [3, 4, 5, 1],
+      operand: [0, 0, 1, 0],
+      shape: ['f32[2]', 'f32[2]', 'f32[2]', 'x'],
+    }),
   },
 });
 const opened = graphOf(payload);
-const graph: Graph = { ...opened, nodes: opened.nodes.map((node) => (node.id === 2 ? { ...node, isFrame: true } : node)) };
+const graph: Graph = {
+  ...opened,
+  nodes: opened.nodes.map((node) => (node.id === 2 ? { ...node, isFrame: true } : node)),
+};
 
 describe('the graph', () => {
   it('has the edges whose ends are shown', () => {
-    expect(opened.edges.map(({ from, to }) => [from, to])).toEqual([[1, 3], [3, 4], [4, 5]]);
+    expect(opened.edges.map(({ from, to }) => [from, to])).toEqual([
+      [1, 3],
+      [3, 4],
+      [4, 5],
+    ]);
     expect([opened.center, opened.nCut]).toEqual([2, 3]);
     expect(opened.nodes[1]?.calls).toEqual(['body']);
   });
@@ -46,15 +73,40 @@ describe('the graph', () => {
     }
     expect(placed.links.every(({ path, label }) => path.startsWith('M') && label)).toBe(true);
     const boxes = [...placed.at.values()];
-    for (const a of boxes) for (const b of boxes) if (a !== b) expect(Math.abs(a.x - b.x) >= (a.width + b.width) / 2 || Math.abs(a.y - b.y) >= (a.height + b.height) / 2).toBe(true);
+    for (const a of boxes)
+      for (const b of boxes)
+        if (a !== b)
+          expect(
+            Math.abs(a.x - b.x) >= (a.width + b.width) / 2 ||
+              Math.abs(a.y - b.y) >= (a.height + b.height) / 2,
+          ).toBe(true);
   });
 
   it('stays in its place when the times come', () => {
     const names = new Set(['time_ps', 'time_fraction']);
     const nodes = payload.tables['nodes']!;
-    const early = graphOf({ ...payload, tables: { ...payload.tables, nodes: { ...nodes, columns: nodes.columns.filter(({ name }) => !names.has(name)) } } });
-    expect(early.nodes.map(({ awaitsTime, timePs }) => [awaitsTime, timePs])).toEqual(Array(5).fill([true, null]));
-    const timed = graphOf({ ...payload, tables: { ...payload.tables, nodes: { ...nodes, columns: nodes.columns.map((column) => (names.has(column.name) ? { ...column, values: [1, 1, 1, 1, 1] } : column)) } } });
+    const early = graphOf({
+      ...payload,
+      tables: {
+        ...payload.tables,
+        nodes: { ...nodes, columns: nodes.columns.filter(({ name }) => !names.has(name)) },
+      },
+    });
+    expect(early.nodes.map(({ awaitsTime, timePs }) => [awaitsTime, timePs])).toEqual(
+      Array(5).fill([true, null]),
+    );
+    const timed = graphOf({
+      ...payload,
+      tables: {
+        ...payload.tables,
+        nodes: {
+          ...nodes,
+          columns: nodes.columns.map((column) =>
+            names.has(column.name) ? { ...column, values: [1, 1, 1, 1, 1] } : column,
+          ),
+        },
+      },
+    });
     expect(timed.nodes.every(({ awaitsTime }) => !awaitsTime)).toBe(true);
     const [before, after] = [layoutOf(early).at, layoutOf(timed).at];
     for (const [id, { y, height }] of before) expect(after.get(id)).toMatchObject({ y, height });
@@ -72,8 +124,14 @@ describe('the graph', () => {
 describe('words of a node', () => {
   it('has room for what is not shown', () => {
     const node = { ...graph.nodes[4]!, nHiddenUsers: 1200, nHiddenOperands: 2 };
-    expect([hiddenOperands(node), hiddenUsers(node), hiddenUsers(graph.nodes[4]!)]).toEqual(['+2 ↑', '+1,200 ↓', '']);
-    expect(widthOf({ ...node, name: 'n'.repeat(30) })).toBeGreaterThan(widthOf({ ...graph.nodes[4]!, name: 'n'.repeat(30) }));
+    expect([hiddenOperands(node), hiddenUsers(node), hiddenUsers(graph.nodes[4]!)]).toEqual([
+      '+2 ↑',
+      '+1,200 ↓',
+      '',
+    ]);
+    expect(widthOf({ ...node, name: 'n'.repeat(30) })).toBeGreaterThan(
+      widthOf({ ...graph.nodes[4]!, name: 'n'.repeat(30) }),
+    );
   });
 
   it('are its shape without layout and its time with its share', () => {
@@ -98,6 +156,10 @@ it('fusions are opened and closed one by one', () => {
 });
 
 it('programs are listed by time, classes in a fixed order', () => {
-  expect(programsOf(tableOf({ program: ['a', 'b', 'c'], time_ps: [1, null, 5_000_000] })).map(({ label }) => label)).toEqual(['c · 5.00\u00a0µs', 'a · 1\u00a0ps', 'b']);
+  expect(
+    programsOf(tableOf({ program: ['a', 'b', 'c'], time_ps: [1, null, 5_000_000] })).map(
+      ({ label }) => label,
+    ),
+  ).toEqual(['c · 5.00\u00a0µs', 'a · 1\u00a0ps', 'b']);
   expect(classesOf(opened.nodes)).toEqual(['matrix', 'fusion', 'elementwise', 'input']);
 });

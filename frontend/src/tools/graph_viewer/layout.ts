@@ -1,4 +1,7 @@
-/** Places nodes with dagre: producers above consumers, the instructions of an opened fusion in a frame. A chunk of its own, loaded when needed. */
+/**
+ * Places nodes with dagre: producers above consumers, the instructions of an opened fusion in a frame. A
+ * chunk of its own, loaded when needed.
+ */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';
 import type { Graph, Node } from './model';
@@ -15,7 +18,13 @@ interface Box extends Point {
 
 function made({ nodes, edges }: Graph, withLabels: boolean): Dagre {
   const dagre = new Dagre({ multigraph: true, compound: true });
-  dagre.setGraph({ rankdir: 'TB', nodesep: 22, ranksep: withLabels ? 26 : 34, marginx: MARGIN, marginy: MARGIN });
+  dagre.setGraph({
+    rankdir: 'TB',
+    nodesep: 22,
+    ranksep: withLabels ? 26 : 34,
+    marginx: MARGIN,
+    marginy: MARGIN,
+  });
   dagre.setDefaultEdgeLabel(() => ({}));
   const isDrawn = new Set(nodes.map(({ frame }) => frame));
   for (const node of nodes) {
@@ -23,9 +32,13 @@ function made({ nodes, edges }: Graph, withLabels: boolean): Dagre {
       if (isDrawn.has(node.id)) dagre.setNode(`f${node.id}`, {});
     } else dagre.setNode(String(node.id), { width: widthOf(node), height: heightOf(node) });
   }
-  for (const node of nodes) if (node.frame >= 0 && !node.isFrame && dagre.hasNode(`f${node.frame}`)) dagre.setParent(String(node.id), `f${node.frame}`);
+  for (const node of nodes)
+    if (node.frame >= 0 && !node.isFrame && dagre.hasNode(`f${node.frame}`))
+      dagre.setParent(String(node.id), `f${node.frame}`);
   edges.forEach(({ from, to, shape }, i) => {
-    const label = withLabels ? { width: Math.min(30, shape.length) * LABEL_PX, height: 14, labelpos: 'c' as const } : {};
+    const label = withLabels
+      ? { width: Math.min(30, shape.length) * LABEL_PX, height: 14, labelpos: 'c' as const }
+      : {};
     dagre.setEdge(String(from), String(to), label, String(i));
   });
   return dagre;
@@ -41,11 +54,17 @@ export function layoutOf(graph: Graph): Placed {
   const dagre = made(graph, withLabels);
   layout(dagre);
   const isNode = ({ isFrame }: Node): boolean => !isFrame;
-  const at = new Map(graph.nodes.filter(isNode).map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const));
-  const frames: Frame[] = graph.nodes.filter(({ id, isFrame }) => isFrame && dagre.hasNode(`f${id}`)).map((node) => ({ node, ...boxOf(dagre.node(`f${node.id}`)) }));
+  const at = new Map(
+    graph.nodes.filter(isNode).map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const),
+  );
+  const frames: Frame[] = graph.nodes
+    .filter(({ id, isFrame }) => isFrame && dagre.hasNode(`f${id}`))
+    .map((node) => ({ node, ...boxOf(dagre.node(`f${node.id}`)) }));
   const links = graph.edges.map((edge, i) => {
-    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as { points?: Point[]; x?: number; y?: number } | undefined;
-    const label = withLabels && found?.x !== undefined && found.y !== undefined ? { x: found.x, y: found.y } : null;
+    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
+      { points?: Point[]; x?: number; y?: number } | undefined;
+    const label =
+      withLabels && found?.x !== undefined && found.y !== undefined ? { x: found.x, y: found.y } : null;
     return { edge, path: smoothPath(found?.points ?? []), label };
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };

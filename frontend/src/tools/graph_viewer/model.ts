@@ -89,7 +89,12 @@ export function graphOf(payload: Payload): Graph {
   const nodes = nodesOf(payload.tables['nodes']);
   const known = new Set(nodes.filter(({ isFrame }) => !isFrame).map(({ id }) => id));
   const edges = rowsOf(payload.tables['edges'])
-    .map((row) => ({ from: numberOf(row['from']) ?? -1, to: numberOf(row['to']) ?? -1, operand: numberOf(row['operand']) ?? 0, shape: text(row['shape']) }))
+    .map((row) => ({
+      from: numberOf(row['from']) ?? -1,
+      to: numberOf(row['to']) ?? -1,
+      operand: numberOf(row['operand']) ?? 0,
+      shape: text(row['shape']),
+    }))
     .filter(({ from, to }) => known.has(from) && known.has(to));
   const scalar = (name: string): number => numberOf(payload.scalars[name]?.value as Cell) ?? 0;
   return { nodes, edges, center: scalar('center'), nCut: scalar('n_cut') };
@@ -97,7 +102,13 @@ export function graphOf(payload: Payload): Graph {
 
 export function chosenOf(payload: Payload): Chosen {
   const row = rowsOf(payload.tables['chosen'])[0] ?? {};
-  return { program: text(row['program']), op: text(row['op']), computation: text(row['computation']), callers: words(row['callers']), entry: text(row['entry']) };
+  return {
+    program: text(row['program']),
+    op: text(row['op']),
+    computation: text(row['computation']),
+    callers: words(row['callers']),
+    entry: text(row['entry']),
+  };
 }
 
 export interface Program {
@@ -107,9 +118,15 @@ export interface Program {
 
 /** The programs that took most time first. */
 export function programsOf(table: Table | undefined): Program[] {
-  const rows = rowsOf(table).map((row) => ({ title: text(row['program']), timePs: numberOf(row['time_ps']) }));
+  const rows = rowsOf(table).map((row) => ({
+    title: text(row['program']),
+    timePs: numberOf(row['time_ps']),
+  }));
   rows.sort((a, b) => (b.timePs ?? -1) - (a.timePs ?? -1));
-  return rows.map(({ title, timePs }) => ({ title, label: timePs === null ? title : `${title} · ${format(timePs, 'ps')}` }));
+  return rows.map(({ title, timePs }) => ({
+    title,
+    label: timePs === null ? title : `${title} · ${format(timePs, 'ps')}`,
+  }));
 }
 
 const CLASS_TOKENS: Readonly<Record<string, string>> = {
@@ -157,7 +174,9 @@ export function shapeOf(node: Node): string {
 
 export function timeOf(node: Node): string {
   if (node.timePs === null) return '';
-  return node.timeFraction === null ? format(node.timePs, 'ps') : `${format(node.timePs, 'ps')} · ${format(node.timeFraction, 'fraction')}`;
+  return node.timeFraction === null
+    ? format(node.timePs, 'ps')
+    : `${format(node.timePs, 'ps')} · ${format(node.timeFraction, 'fraction')}`;
 }
 
 /** The list of fusions to open, with one more or one less. */
@@ -167,8 +186,16 @@ export function toggled(open: string | undefined, name: string): string | undefi
   return [...names].join(',') || undefined;
 }
 
-/** The node that an arrow key leads to: up to a producer, down to a consumer, sideways to the nearest on the same height. */
-export function nextNode(graph: Graph, at: ReadonlyMap<number, { x: number; y: number }>, id: number, key: string): number | null {
+/**
+ * The node that an arrow key leads to: up to a producer, down to a consumer, sideways to the nearest on the
+ * same height.
+ */
+export function nextNode(
+  graph: Graph,
+  at: ReadonlyMap<number, { x: number; y: number }>,
+  id: number,
+  key: string,
+): number | null {
   const here = at.get(id);
   if (!here) return null;
   const nearest = (ids: number[]): number | null =>
@@ -180,5 +207,9 @@ export function nextNode(graph: Graph, at: ReadonlyMap<number, { x: number; y: n
   if (key === 'ArrowDown') return nearest(graph.edges.filter(({ from }) => from === id).map(({ to }) => to));
   const sign = key === 'ArrowLeft' ? -1 : key === 'ArrowRight' ? 1 : 0;
   if (!sign) return null;
-  return nearest([...at].filter(([, point]) => Math.abs(point.y - here.y) < 2 && (point.x - here.x) * sign > 0).map(([other]) => other));
+  return nearest(
+    [...at]
+      .filter(([, point]) => Math.abs(point.y - here.y) < 2 && (point.x - here.x) * sign > 0)
+      .map(([other]) => other),
+  );
 }

@@ -35,9 +35,18 @@ const MORE_GAP_PX = 8;
 export const MOST_NAME = 32;
 
 export function widthOf(node: Node): number {
-  const [above, below] = [hiddenOperands(node), hiddenUsers(node)].map((text) => (text ? text.length * SMALL_PX + MORE_GAP_PX : 0)) as [number, number];
-  const [shape, time] = [shapeOf(node).length * SMALL_PX, (node.awaitsTime ? TIME_LENGTH : timeOf(node).length) * SMALL_PX];
-  const longest = Math.max(shortened(node.name, MOST_NAME).length * CHARACTER_PX + above, shape + (time ? 0 : below), time + below);
+  const [above, below] = [hiddenOperands(node), hiddenUsers(node)].map((text) =>
+    text ? text.length * SMALL_PX + MORE_GAP_PX : 0,
+  ) as [number, number];
+  const [shape, time] = [
+    shapeOf(node).length * SMALL_PX,
+    (node.awaitsTime ? TIME_LENGTH : timeOf(node).length) * SMALL_PX,
+  ];
+  const longest = Math.max(
+    shortened(node.name, MOST_NAME).length * CHARACTER_PX + above,
+    shape + (time ? 0 : below),
+    time + below,
+  );
   return Math.round(Math.max(90, longest + 24));
 }
 

@@ -21,11 +21,32 @@ interface TextProps {
   form: 'short' | 'long';
 }
 
-function useLines({ run, hosts, program, op, form }: TextProps, page: number): { data: Payload | null; failed: VNode | null } {
-  const query = { tool: 'graph_viewer', run, hosts, params: { program, text: form, op, first_line: String(page * PAGE), n_lines: String(2 * PAGE) } };
+function useLines(
+  { run, hosts, program, op, form }: TextProps,
+  page: number,
+): { data: Payload | null; failed: VNode | null } {
+  const query = {
+    tool: 'graph_viewer',
+    run,
+    hosts,
+    params: { program, text: form, op, first_line: String(page * PAGE), n_lines: String(2 * PAGE) },
+  };
   const key = JSON.stringify(query);
-  const { data, error, retry } = useLoaded(key, `${run}|${program}|${form}`, (abort) => fetchPayload(query, 'json', abort));
-  return { data, failed: error && <Failed what="The text" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} /> };
+  const { data, error, retry } = useLoaded(key, `${run}|${program}|${form}`, (abort) =>
+    fetchPayload(query, 'json', abort),
+  );
+  return {
+    data,
+    failed: error && (
+      <Failed
+        what="The text"
+        kind={error.kind}
+        message={error.message}
+        remedy={error.remedy}
+        onRetry={retry}
+      />
+    ),
+  };
 }
 
 function Lines({ data, op }: { data: Payload; op: string }): VNode {
@@ -68,9 +89,21 @@ export function ProgramText(props: TextProps): VNode {
   return (
     <>
       <p class="muted gv-text-note">{plural(nLines, 'line')}; very long ones are cut, the file is whole</p>
-      <div class="gv-text" ref={scroll} onScroll={onScroll} tabIndex={0} role="region" aria-label="Text of the program">
+      <div
+        class="gv-text"
+        ref={scroll}
+        onScroll={onScroll}
+        tabIndex={0}
+        role="region"
+        aria-label="Text of the program"
+      >
         <div class="gv-text-all" style={{ height: `${height}px` }}>
-          <div class="gv-text-part" style={{ transform: `translateY(${Math.min(first * perLine, Math.max(0, height - (nLines - first) * LINE_PX))}px)` }}>
+          <div
+            class="gv-text-part"
+            style={{
+              transform: `translateY(${Math.min(first * perLine, Math.max(0, height - (nLines - first) * LINE_PX))}px)`,
+            }}
+          >
             <Lines data={data} op={props.op} />
           </div>
         </div>

@@ -1,4 +1,7 @@
-/** The graph viewer from top to bottom: program, search and choices; the graph or the text; the hottest instructions; computations. */
+/**
+ * The graph viewer from top to bottom: program, search and choices; the graph or the text; the hottest
+ * instructions; computations.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { dataUrl } from '../../api/client';
@@ -14,7 +17,16 @@ import { idleColumns, tableData, type ToolProps } from '../tool';
 import { Drawer } from './drawer';
 import { Drawing } from './drawing';
 import { Finder } from './finder';
-import { chosenOf, classesOf, classToken, graphOf, programsOf, toggled, type Chosen, type Graph } from './model';
+import {
+  chosenOf,
+  classesOf,
+  classToken,
+  graphOf,
+  programsOf,
+  toggled,
+  type Chosen,
+  type Graph,
+} from './model';
 import { ProgramText } from './text';
 import './style.css';
 
@@ -31,7 +43,12 @@ const PARTS = ['program', 'op', 'radius', 'fusions', 'open', 'most_nodes'];
 function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkProps, 'setParams'>): VNode {
   const known = Object.fromEntries(Object.entries(params).filter(([name]) => PARTS.includes(name)));
   const save = (format: string, extra: Record<string, string> = {}): void => {
-    const query = { tool: 'graph_viewer', run, hosts, params: { ...known, program: chosen.program, op: chosen.op, ...extra, format } };
+    const query = {
+      tool: 'graph_viewer',
+      run,
+      hosts,
+      params: { ...known, program: chosen.program, op: chosen.op, ...extra, format },
+    };
     saveUrl(dataUrl(query), '');
   };
   const items = [
@@ -44,17 +61,38 @@ function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkPro
   return <Menu label="Save" title="Save the program or the graph" items={items} />;
 }
 
-function Toolbar({ payload, chosen, tab, ...props }: { payload: Payload; chosen: Chosen; tab: string } & LinkProps): VNode {
+function Toolbar({
+  payload,
+  chosen,
+  tab,
+  ...props
+}: { payload: Payload; chosen: Chosen; tab: string } & LinkProps): VNode {
   const { run, hosts, params, setParams } = props;
   const programs = useMemo(() => programsOf(payload.tables['programs']), [payload]);
-  const walk = (op: string): void => setParams({ program: chosen.program, op, node: undefined, view: undefined }, 'push');
+  const walk = (op: string): void =>
+    setParams({ program: chosen.program, op, node: undefined, view: undefined }, 'push');
   const radius = params['radius'] ?? '2';
   const radii = RADII.includes(radius) ? RADII : [...RADII, radius].sort((a, b) => Number(a) - Number(b));
   return (
     <div class="gv-bar">
       <label>
         Program{' '}
-        <select class="field" value={chosen.program} onChange={(event) => setParams({ program: event.currentTarget.value, op: undefined, node: undefined, view: undefined, open: undefined }, 'push')}>
+        <select
+          class="field"
+          value={chosen.program}
+          onChange={(event) =>
+            setParams(
+              {
+                program: event.currentTarget.value,
+                op: undefined,
+                node: undefined,
+                view: undefined,
+                open: undefined,
+              },
+              'push',
+            )
+          }
+        >
           {programs.map(({ title, label }) => (
             <option key={title} value={title}>
               {label}
@@ -63,12 +101,29 @@ function Toolbar({ payload, chosen, tab, ...props }: { payload: Payload; chosen:
         </select>
       </label>
       <Finder run={run} hosts={hosts} program={chosen.program} onWalk={walk} />
-      <Segments label="Show as" choices={TABS} chosen={tab} onChoose={(name) => setParams({ shown: name === 'graph' ? undefined : name }, 'push')} />
+      <Segments
+        label="Show as"
+        choices={TABS}
+        chosen={tab}
+        onChoose={(name) => setParams({ shown: name === 'graph' ? undefined : name }, 'push')}
+      />
       {tab === 'graph' && (
         <>
           <label>
             Hops{' '}
-            <select class="field" value={radius} onChange={(event) => setParams({ radius: event.currentTarget.value === '2' ? undefined : event.currentTarget.value, view: undefined }, 'push')}>
+            <select
+              class="field"
+              value={radius}
+              onChange={(event) =>
+                setParams(
+                  {
+                    radius: event.currentTarget.value === '2' ? undefined : event.currentTarget.value,
+                    view: undefined,
+                  },
+                  'push',
+                )
+              }
+            >
               {radii.map((value) => (
                 <option key={value} value={value}>
                   {value}
@@ -77,11 +132,26 @@ function Toolbar({ payload, chosen, tab, ...props }: { payload: Payload; chosen:
             </select>
           </label>
           <label class="switch" data-tip="Draw each fusion with the instructions in it">
-            <input type="checkbox" checked={params['fusions'] === 'opened'} onChange={(event) => setParams({ fusions: event.currentTarget.checked ? 'opened' : undefined, view: undefined }, 'push')} />
+            <input
+              type="checkbox"
+              checked={params['fusions'] === 'opened'}
+              onChange={(event) =>
+                setParams(
+                  { fusions: event.currentTarget.checked ? 'opened' : undefined, view: undefined },
+                  'push',
+                )
+              }
+            />
             Open fusions
           </label>
           <label class="switch" data-tip="Framework op and source of each instruction">
-            <input type="checkbox" checked={params['metadata'] !== 'false'} onChange={(event) => setParams({ metadata: event.currentTarget.checked ? undefined : 'false' }, 'push')} />
+            <input
+              type="checkbox"
+              checked={params['metadata'] !== 'false'}
+              onChange={(event) =>
+                setParams({ metadata: event.currentTarget.checked ? undefined : 'false' }, 'push')
+              }
+            />
             Metadata
           </label>
         </>
@@ -93,7 +163,15 @@ function Toolbar({ payload, chosen, tab, ...props }: { payload: Payload; chosen:
   );
 }
 
-function Where({ chosen, graph, onWalk }: { chosen: Chosen; graph: Graph; onWalk: (name: string) => void }): VNode {
+function Where({
+  chosen,
+  graph,
+  onWalk,
+}: {
+  chosen: Chosen;
+  graph: Graph;
+  onWalk: (name: string) => void;
+}): VNode {
   return (
     <div class="gv-foot">
       <ul class="gv-key" aria-label="Colours">
@@ -113,20 +191,47 @@ function Where({ chosen, graph, onWalk }: { chosen: Chosen; graph: Graph; onWalk
             {name}
           </button>
         ))}
-        {graph.nCut > 0 && `. ${plural(graph.nCut, 'instruction')} more within this distance: fewer hops, or walk on.`}
+        {graph.nCut > 0 &&
+          `. ${plural(graph.nCut, 'instruction')} more within this distance: fewer hops, or walk on.`}
       </p>
     </div>
   );
 }
 
-function List({ table, onWalk, title, note }: { table: PayloadTable | undefined; onWalk: (name: string) => void; title: string; note: string }): VNode | null {
+function List({
+  table,
+  onWalk,
+  title,
+  note,
+}: {
+  table: PayloadTable | undefined;
+  onWalk: (name: string) => void;
+  title: string;
+  note: string;
+}): VNode | null {
   const data = useMemo(() => (table ? tableData(table) : null), [table]);
-  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) } : PLAIN_VIEW), [data]);
+  const view = useMemo(
+    () =>
+      data
+        ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) }
+        : PLAIN_VIEW,
+    [data],
+  );
   if (!table?.n_rows || !data) return null;
-  const nameAt = (row: number): string => String(data.columns.find(({ name }) => name === 'name')?.cell(row) ?? '');
+  const nameAt = (row: number): string =>
+    String(data.columns.find(({ name }) => name === 'name')?.cell(row) ?? '');
   return (
     <Section title={title} note={table.note || note}>
-      <Table data={data} label={title} view={view} onRow={(row) => onWalk(nameAt(row))} rowsInFull={12} maxHeight="380px" mono={['name', 'shape', 'op_name', 'computation', 'callers']} barToken="--q-0" />
+      <Table
+        data={data}
+        label={title}
+        view={view}
+        onRow={(row) => onWalk(nameAt(row))}
+        rowsInFull={12}
+        maxHeight="380px"
+        mono={['name', 'shape', 'op_name', 'computation', 'callers']}
+        barToken="--q-0"
+      />
     </Section>
   );
 }
@@ -136,16 +241,22 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
   const graph = useMemo(() => graphOf(payload), [payload]);
   const chosen = useMemo(() => chosenOf(payload), [payload]);
   const tab = TABS.some(({ name }) => name === params['shown']) ? (params['shown'] as string) : 'graph';
-  const walk = (op: string): void => setParams({ program: chosen.program, op, node: undefined, view: undefined, shown: undefined }, 'push');
+  const walk = (op: string): void =>
+    setParams({ program: chosen.program, op, node: undefined, view: undefined, shown: undefined }, 'push');
   const node = graph.nodes.find(({ name }) => name === (params['node'] ?? '')) ?? null;
-  const choose = (id: number | null): void => setParams({ node: graph.nodes.find((candidate) => candidate.id === id)?.name }, 'push');
-  const open = (name: string): void => setParams({ open: toggled(params['open'], name), view: undefined }, 'push');
+  const choose = (id: number | null): void =>
+    setParams({ node: graph.nodes.find((candidate) => candidate.id === id)?.name }, 'push');
+  const open = (name: string): void =>
+    setParams({ open: toggled(params['open'], name), view: undefined }, 'push');
   return (
     <>
       <Toolbar payload={payload} chosen={chosen} tab={tab} {...props} />
       {tab === 'graph' ? (
         <div class={node ? 'gv-body has-drawer' : 'gv-body'}>
-          <Section title={`Around ${chosen.op}`} note={`${plural(graph.nodes.length, 'instruction')}; values flow downwards; click for details, double-click to walk`}>
+          <Section
+            title={`Around ${chosen.op}`}
+            note={`${plural(graph.nodes.length, 'instruction')}; values flow downwards; click for details, double-click to walk`}
+          >
             <Drawing
               key={`${chosen.program}|${chosen.op}|${params['radius'] ?? ''}|${params['fusions'] ?? ''}|${params['open'] ?? ''}`}
               graph={graph}
@@ -171,15 +282,31 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
           )}
         </div>
       ) : (
-        <ProgramText run={run} hosts={hosts} program={chosen.program} op={chosen.op} form={tab === 'long' ? 'long' : 'short'} />
+        <ProgramText
+          run={run}
+          hosts={hosts}
+          program={chosen.program}
+          op={chosen.op}
+          form={tab === 'long' ? 'long' : 'short'}
+        />
       )}
       {!payload.tables['hot'] && (
         <Section title="Hottest instructions">
           <p class="muted">Reading the events for their times …</p>
         </Section>
       )}
-      <List table={payload.tables['hot']} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
-      <List table={payload.tables['computations']} onWalk={walk} title="Computations" note="click one to walk to its result" />
+      <List
+        table={payload.tables['hot']}
+        onWalk={walk}
+        title="Hottest instructions"
+        note="click one to walk there"
+      />
+      <List
+        table={payload.tables['computations']}
+        onWalk={walk}
+        title="Computations"
+        note="click one to walk to its result"
+      />
     </>
   );
 }

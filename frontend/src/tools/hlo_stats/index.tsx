@@ -1,9 +1,18 @@
-/** Operations of compiled programs: where the time goes by category, by what binds them and by source line; and all of them in a table. */
+/**
+ * Operations of compiled programs: where the time goes by category, by what binds them and by source line;
+ * and all of them in a table.
+ */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';
 import type { ToolProps } from '../tool';
 import { HloStatsView } from './view';
 
 export function HloStats(props: ToolProps): VNode {
-  return <PayloadPage {...props} format="columns" content={(payload) => <HloStatsView {...props} payload={payload} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      format="columns"
+      content={(payload) => <HloStatsView {...props} payload={payload} />}
+    />
+  );
 }

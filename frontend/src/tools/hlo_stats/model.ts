@@ -1,9 +1,15 @@
-/** Operations of compiled programs: which pies are shown, what the table begins with, what a slice filters. Pure. */
+/**
+ * Operations of compiled programs: which pies are shown, what the table begins with, what a slice filters.
+ * Pure.
+ */
 import type { Payload } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
 import { donutOf, type Donut } from '../donuts';
 
-/** Tables of shares, and the column of operations that a slice filters (with its text, where that is not the slice's name). */
+/**
+ * Tables of shares, and the column of operations that a slice filters (with its text, where that is not the
+ * slice's name).
+ */
 const DONUTS: Readonly<Record<string, { column: string; value?: Readonly<Record<string, string>> }>> = {
   by_category: { column: 'category' },
   by_op: { column: 'op' },
@@ -16,19 +22,43 @@ const DONUTS: Readonly<Record<string, { column: string; value?: Readonly<Record<
 
 /** Columns that few need at first sight. */
 const HIDDEN_AT_FIRST = [
-  'rank', 'program', 'total_time_ps', 'avg_time_ps', 'cumulative_fraction', 'dma_stall_fraction', 'normalized_flops_per_s', 'hbm_bytes_per_s',
-  'cmem_read_bytes_per_s', 'cmem_write_bytes_per_s', 'vmem_read_bytes_per_s', 'vmem_write_bytes_per_s', 'expression', 'core', 'device_time_fraction', 'all_memories_flops_per_byte', 'nearest_limit',
+  'rank',
+  'program',
+  'total_time_ps',
+  'avg_time_ps',
+  'cumulative_fraction',
+  'dma_stall_fraction',
+  'normalized_flops_per_s',
+  'hbm_bytes_per_s',
+  'cmem_read_bytes_per_s',
+  'cmem_write_bytes_per_s',
+  'vmem_read_bytes_per_s',
+  'vmem_write_bytes_per_s',
+  'expression',
+  'core',
+  'device_time_fraction',
+  'all_memories_flops_per_byte',
+  'nearest_limit',
 ];
 
 /** Pies that tell something: not those of a single slice, but always the first. */
 export function donutsOf(payload: Payload): Donut[] {
-  return Object.keys(DONUTS).flatMap((name, i) => donutOf(name, payload.tables[name], 'self_time_ps').filter((donut) => i === 0 || donut.slices.length > 1));
+  return Object.keys(DONUTS).flatMap((name, i) =>
+    donutOf(name, payload.tables[name], 'self_time_ps').filter((donut) => i === 0 || donut.slices.length > 1),
+  );
 }
 
 export function initialView(data: TableData, idle: readonly string[]): TableView {
   const names = new Set(data.columns.map((column) => column.name));
-  const programs = new Set(Array.from({ length: Math.min(data.nRows, 1000) }, (_, row) => data.columns.find((column) => column.name === 'program')?.cell(row)));
-  const hidden = [...HIDDEN_AT_FIRST.filter((name) => names.has(name) && !(name === 'program' && programs.size > 1)), ...idle];
+  const programs = new Set(
+    Array.from({ length: Math.min(data.nRows, 1000) }, (_, row) =>
+      data.columns.find((column) => column.name === 'program')?.cell(row),
+    ),
+  );
+  const hidden = [
+    ...HIDDEN_AT_FIRST.filter((name) => names.has(name) && !(name === 'program' && programs.size > 1)),
+    ...idle,
+  ];
   return { sort: null, query: '', filters: {}, hidden: new Set(hidden.length < names.size ? hidden : []) };
 }
 

@@ -22,7 +22,12 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & View
   const chosenRow = useMemo(() => (op ? rowOfOp(data, program, op) : -1), [data, op, program]);
   const choose = (row: number): void => {
     const cells = rowOf(table, row);
-    setParams(row === chosenRow ? { program: undefined, op: undefined } : { program: String(cells['program']), op: String(cells['op']) }, 'push');
+    setParams(
+      row === chosenRow
+        ? { program: undefined, op: undefined }
+        : { program: String(cells['program']), op: String(cells['op']) },
+      'push',
+    );
   };
   const render = (column: TableColumn, _row: number, text: string): VNode | undefined => {
     if (column.name === 'provenance' || column.name === 'source') return <Tail text={text} />;
@@ -51,7 +56,13 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & View
   );
 }
 
-export function HloStatsView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
+export function HloStatsView({
+  payload,
+  run,
+  hosts,
+  params,
+  setParams,
+}: { payload: Payload } & ToolProps): VNode {
   const { ops } = payload.tables;
   const { op } = params;
   const donuts = useMemo(() => donutsOf(payload), [payload]);
@@ -75,7 +86,15 @@ export function HloStatsView({ payload, run, hosts, params, setParams }: { paylo
           )}
           {ops && <Operations table={ops} params={params} setParams={setParams} />}
         </div>
-        {op && <OpCard run={run} hosts={hosts} program={params['program'] ?? ''} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
+        {op && (
+          <OpCard
+            run={run}
+            hosts={hosts}
+            program={params['program'] ?? ''}
+            op={op}
+            onClose={() => setParams({ program: undefined, op: undefined }, 'push')}
+          />
+        )}
       </div>
     </>
   );

@@ -5,5 +5,13 @@ import type { ToolProps } from '../tool';
 import { InputPipelineView } from './view';
 
 export function InputPipelineAnalyzer(props: ToolProps): VNode {
-  return <PayloadPage {...props} listsDiagnostics content={(payload) => <InputPipelineView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      listsDiagnostics
+      content={(payload) => (
+        <InputPipelineView payload={payload} params={props.params} setParams={props.setParams} />
+      )}
+    />
+  );
 }

@@ -3,7 +3,12 @@ import type { Scalar } from '../../api/types';
 import { payloadOf, tableOf } from '../testing';
 import { adviceOf, categoryTokens, chartNote, hasInputOps, shareOf, sparseCoreOf, tilesOf } from './model';
 
-const scalar = (value: number | null, unit: Scalar['unit'], title = 't', note = ''): Scalar => ({ value, unit, title, note });
+const scalar = (value: number | null, unit: Scalar['unit'], title = 't', note = ''): Scalar => ({
+  value,
+  unit,
+  title,
+  note,
+});
 const plain = (text: string | undefined): string | undefined => text?.replaceAll('\u00a0', ' ');
 
 const scalars = {
@@ -26,40 +31,69 @@ describe('tiles', () => {
   });
   it('keep what is unknown, with its reason', () => {
     const unknown = { input_fraction: scalar(null, 'fraction', 'Waiting', 'no steps') };
-    expect(tilesOf(payloadOf({ scalars: { ...unknown, host_input_ps: scalar(1, 'ps', 'Host') } }))[0]).toEqual({ title: 'Waiting', value: null, unit: 'fraction', note: 'no steps' });
+    expect(
+      tilesOf(payloadOf({ scalars: { ...unknown, host_input_ps: scalar(1, 'ps', 'Host') } }))[0],
+    ).toEqual({ title: 'Waiting', value: null, unit: 'fraction', note: 'no steps' });
     expect(tilesOf(payloadOf({ scalars: { ...unknown, n_steps: scalar(0, 'count') } }))).toEqual([]);
   });
 });
 
 describe('the share of waiting', () => {
   it('has a band where cores differ, and the core that waits longest', () => {
-    const steps = tableOf({ input_fraction: [0.2, 0.4], input_fraction_min: [0.1, 0.4], input_fraction_max: [0.3, 0.4], input_core: ['h:0', 'h:1'] });
-    expect(shareOf(steps)).toMatchObject({ values: [0.2, 0.4], band: { low: [0.1, 0.4], high: [0.3, 0.4] }, who: { names: ['h:0', 'h:1'] } });
+    const steps = tableOf({
+      input_fraction: [0.2, 0.4],
+      input_fraction_min: [0.1, 0.4],
+      input_fraction_max: [0.3, 0.4],
+      input_core: ['h:0', 'h:1'],
+    });
+    expect(shareOf(steps)).toMatchObject({
+      values: [0.2, 0.4],
+      band: { low: [0.1, 0.4], high: [0.3, 0.4] },
+      who: { names: ['h:0', 'h:1'] },
+    });
   });
   it('has none where they agree or are not known', () => {
-    expect(shareOf(tableOf({ input_fraction: [0.2], input_fraction_min: [0.2], input_fraction_max: [0.2] }))).not.toHaveProperty('band');
+    expect(
+      shareOf(tableOf({ input_fraction: [0.2], input_fraction_min: [0.2], input_fraction_max: [0.2] })),
+    ).not.toHaveProperty('band');
     expect(shareOf(tableOf({ input_fraction: [0.2] }))).not.toHaveProperty('who');
     expect(shareOf(tableOf({ input_fraction: [null] }))).toBeUndefined();
   });
   it('is told beside the chart', () => {
     expect(chartNote(5, undefined)).toBe('5 steps');
     const steps = tableOf({ input_fraction: [0.2], input_fraction_min: [0.1], input_fraction_max: [0.3] });
-    expect(chartNote(1, shareOf(steps))).toBe('1 step · line: share of the step spent waiting for input, the band spans the cores');
+    expect(chartNote(1, shareOf(steps))).toBe(
+      '1 step · line: share of the step spent waiting for input, the band spans the cores',
+    );
   });
 });
 
 describe('host and cores', () => {
-  const tables = { host_categories: tableOf({ category: ['Preprocessing', 'Other'], color: ['host', ''], time_ps: [3, 0] }), breakdown: tableOf({ category: ['Input'], color: ['input'] }) };
+  const tables = {
+    host_categories: tableOf({ category: ['Preprocessing', 'Other'], color: ['host', ''], time_ps: [3, 0] }),
+    breakdown: tableOf({ category: ['Input'], color: ['input'] }),
+  };
   it('know the colours of all categories', () => {
-    expect([...categoryTokens(payloadOf({ tables }))]).toEqual([['Input', '--c-input'], ['Preprocessing', '--c-host'], ['Other', '--c-idle']]);
+    expect([...categoryTokens(payloadOf({ tables }))]).toEqual([
+      ['Input', '--c-input'],
+      ['Preprocessing', '--c-host'],
+      ['Other', '--c-idle'],
+    ]);
   });
   it('tell whether there was any input', () => {
     expect(hasInputOps(payloadOf({ tables }))).toBe(true);
-    expect(hasInputOps(payloadOf({ tables: { host_categories: tableOf({ category: ['Other'], time_ps: [0] }) } }))).toBe(false);
+    expect(
+      hasInputOps(payloadOf({ tables: { host_categories: tableOf({ category: ['Other'], time_ps: [0] }) } })),
+    ).toBe(false);
   });
   it('average the SparseCores where there are some', () => {
-    expect(sparseCoreOf(tableOf({ sc_idle_ps: [1e9, 3e9, null] })).map(({ value }) => plain(value))).toEqual(['2.00 ms per step']);
+    expect(sparseCoreOf(tableOf({ sc_idle_ps: [1e9, 3e9, null] })).map(({ value }) => plain(value))).toEqual([
+      '2.00 ms per step',
+    ]);
     expect(sparseCoreOf(tableOf({ step: [1] }))).toEqual([]);
   });
-  it('list advice', () => expect(adviceOf(tableOf({ category: ['Preprocessing'], text: ['Use `map`'], tool: [null] }))).toEqual([{ category: 'Preprocessing', text: 'Use `map`', tool: '' }]));
+  it('list advice', () =>
+    expect(adviceOf(tableOf({ category: ['Preprocessing'], text: ['Use `map`'], tool: [null] }))).toEqual([
+      { category: 'Preprocessing', text: 'Use `map`', tool: '' },
+    ]));
 });

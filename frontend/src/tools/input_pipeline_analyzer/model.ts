@@ -1,4 +1,7 @@
-/** Input pipeline: the payload's scalars and tables become tiles, the share of waiting of each step, and advice per category. Pure. */
+/**
+ * Input pipeline: the payload's scalars and tables become tiles, the share of waiting of each step, and
+ * advice per category. Pure.
+ */
 import { numberAt, numberColumn, numberOf, rowsOf, scalarNumber } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
 import { categoryToken } from '../../base/color';
@@ -8,13 +11,25 @@ import type { StepShare } from '../../widgets/step_chart';
 import { spreadText, valuesOf } from '../steps';
 
 /** In the order of the tiles; what is spread over steps stands in the note of its average. */
-const TILES = ['input_fraction', 'waiting_avg_ps', 'step_time_avg_ps', 'host_input_ps', 'host_enqueue_fraction', 'output_fraction', 'n_steps'];
+const TILES = [
+  'input_fraction',
+  'waiting_avg_ps',
+  'step_time_avg_ps',
+  'host_input_ps',
+  'host_enqueue_fraction',
+  'output_fraction',
+  'n_steps',
+];
 /** Left out where unknown: most runs have no such thing. */
 const ONLY_WHERE_KNOWN = new Set(['host_enqueue_fraction']);
 const MAX_TILES = 6;
 
 function spreadOf(payload: Payload, names: [string, string, string], unit: string): string {
-  const [sd, min, max] = names.map((name) => scalarNumber(payload, name)) as [number | null, number | null, number | null];
+  const [sd, min, max] = names.map((name) => scalarNumber(payload, name)) as [
+    number | null,
+    number | null,
+    number | null,
+  ];
   return spreadText(sd, min, max, unit);
 }
 
@@ -25,7 +40,8 @@ export function waitingSpread(payload: Payload): string {
 
 function noteOf(payload: Payload, name: string): string {
   if (name === 'input_fraction') return waitingSpread(payload);
-  if (name === 'step_time_avg_ps') return spreadOf(payload, ['step_time_sd_ps', 'step_time_min_ps', 'step_time_max_ps'], 'ps');
+  if (name === 'step_time_avg_ps')
+    return spreadOf(payload, ['step_time_sd_ps', 'step_time_min_ps', 'step_time_max_ps'], 'ps');
   return '';
 }
 
@@ -46,7 +62,9 @@ export function shareOf(steps: Table): StepShare | undefined {
   if (!values.some((value) => value !== null)) return undefined;
   const [low, high] = [valuesOf(steps, 'input_fraction_min'), valuesOf(steps, 'input_fraction_max')];
   const isSpread = low.some((end, i) => end !== null && end !== high[i]);
-  const slowest = rowsOf(steps).map((row) => (typeof row['input_core'] === 'string' ? row['input_core'] : null));
+  const slowest = rowsOf(steps).map((row) =>
+    typeof row['input_core'] === 'string' ? row['input_core'] : null,
+  );
   return {
     title: 'Waiting for input',
     token: categoryToken('input'),
@@ -85,7 +103,11 @@ export interface Advice {
 }
 
 export function adviceOf(table: Table | undefined): Advice[] {
-  return rowsOf(table).map((row) => ({ category: String(row['category'] ?? ''), text: String(row['text'] ?? ''), tool: String(row['tool'] ?? '') }));
+  return rowsOf(table).map((row) => ({
+    category: String(row['category'] ?? ''),
+    text: String(row['text'] ?? ''),
+    tool: String(row['tool'] ?? ''),
+  }));
 }
 
 /** The colour of each category's title, of the host's five and of the step's. */
@@ -100,6 +122,11 @@ export function categoryTokens(payload: Payload): Map<string, string> {
 /** Whether the host did anything that counts as input. */
 export function hasInputOps(payload: Payload): boolean {
   const times = numberColumn(payload.tables['host_categories'], 'time_ps');
-  const total = times ? Array.from({ length: payload.tables['host_categories']?.n_rows ?? 0 }, (_, row) => numberAt(times, row) ?? 0) : [];
+  const total = times
+    ? Array.from(
+        { length: payload.tables['host_categories']?.n_rows ?? 0 },
+        (_, row) => numberAt(times, row) ?? 0,
+      )
+    : [];
   return (payload.tables['input_ops']?.n_rows ?? 0) > 0 || total.some((time) => numberOf(time) !== 0);
 }

@@ -1,4 +1,7 @@
-/** The input pipeline from top to bottom: tiles, steps with their waiting, device and host side, advice, operations, hosts. */
+/**
+ * The input pipeline from top to bottom: tiles, steps with their waiting, device and host side, advice,
+ * operations, hosts.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
@@ -8,14 +11,29 @@ import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
 import { Tail } from '../../widgets/tail';
-import { parseView, PLAIN_VIEW, viewChange, type TableColumn, type TableData } from '../../widgets/table/model';
+import {
+  parseView,
+  PLAIN_VIEW,
+  viewChange,
+  type TableColumn,
+  type TableData,
+} from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { BreakdownSection } from '../breakdown';
 import { HostsSection } from '../hosts_section';
 import { StepSection } from '../step_section';
 import { breakdownOf } from '../steps';
 import { tableData, type ToolProps } from '../tool';
-import { adviceOf, categoryTokens, chartNote, hasInputOps, shareOf, sparseCoreOf, tilesOf, type Advice } from './model';
+import {
+  adviceOf,
+  categoryTokens,
+  chartNote,
+  hasInputOps,
+  shareOf,
+  sparseCoreOf,
+  tilesOf,
+  type Advice,
+} from './model';
 import './style.css';
 
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
@@ -38,7 +56,13 @@ function Dotted({ text, token }: { text: string; token: string | undefined }): V
   );
 }
 
-function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: ReadonlyMap<string, string> }): VNode | null {
+function AdviceList({
+  items,
+  tokens,
+}: {
+  items: readonly Advice[];
+  tokens: ReadonlyMap<string, string>;
+}): VNode | null {
   if (!items.length) return null;
   return (
     <Section title="What to do" note="biggest gain first">
@@ -65,10 +89,20 @@ function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: Reado
 
 /** The categories have a dot of their colour beside them. */
 function withDots(data: TableData): TableData {
-  return { ...data, columns: data.columns.map((column) => (column.name === 'category' ? { ...column, extraPx: DOT_PX } : column)) };
+  return {
+    ...data,
+    columns: data.columns.map((column) =>
+      column.name === 'category' ? { ...column, extraPx: DOT_PX } : column,
+    ),
+  };
 }
 
-function InputOps({ table, tokens, params, setParams }: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
+function InputOps({
+  table,
+  tokens,
+  params,
+  setParams,
+}: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
   const data = useMemo(() => withDots(tableData(table)), [table]);
   const view = useMemo(() => parseView(params, OPS_VIEW), [params]);
   const categories = data.columns.find((column) => column.name === 'category');
@@ -118,9 +152,23 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      {steps && <StepSection steps={steps} breakdown={breakdown} note={chartNote(steps.n_rows, share)} {...(share ? { share } : {})} {...link} />}
+      {steps && (
+        <StepSection
+          steps={steps}
+          breakdown={breakdown}
+          note={chartNote(steps.n_rows, share)}
+          {...(share ? { share } : {})}
+          {...link}
+        />
+      )}
       <div class="two-columns">
-        <BreakdownSection title="Where a step goes" note={breakdown?.note ?? ''} breakdown={parts} timeOf="Average over the steps" shareOf="Share of the step" />
+        <BreakdownSection
+          title="Where a step goes"
+          note={breakdown?.note ?? ''}
+          breakdown={parts}
+          timeOf="Average over the steps"
+          shareOf="Share of the step"
+        />
         <HostSide payload={payload} />
       </div>
       {sparseCore.length > 0 && (
@@ -129,7 +177,13 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         </Section>
       )}
       <AdviceList items={adviceOf(advice)} tokens={tokens} />
-      {hosts && hosts.n_rows > 1 && <HostsSection table={hosts} note="the one that waits most first; click one to see it alone" barToken="--c-input" />}
+      {hosts && hosts.n_rows > 1 && (
+        <HostsSection
+          table={hosts}
+          note="the one that waits most first; click one to see it alone"
+          barToken="--c-input"
+        />
+      )}
       {ops && hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace">

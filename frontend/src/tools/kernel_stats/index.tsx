@@ -5,5 +5,13 @@ import type { ToolProps } from '../tool';
 import { KernelStatsView } from './view';
 
 export function KernelStats(props: ToolProps): VNode {
-  return <PayloadPage {...props} format="columns" content={(payload) => <KernelStatsView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      format="columns"
+      content={(payload) => (
+        <KernelStatsView payload={payload} params={props.params} setParams={props.setParams} />
+      )}
+    />
+  );
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { shortKernel } from './kernel_name';
 
-const map = (type: string): string => `Eigen::TensorMap<Eigen::Tensor<${type}, 1, 1, long>, 16, Eigen::MakePointer>`;
+const map = (type: string): string =>
+  `Eigen::TensorMap<Eigen::Tensor<${type}, 1, 1, long>, 16, Eigen::MakePointer>`;
 const eigen = (value: string): string => {
   const type = `Eigen::TensorEvaluator<Eigen::TensorAssignOp<${map('Eigen::half')}, ${value} const> const, Eigen::GpuDevice>`;
   return `void Eigen::internal::EigenMetaKernel<${type}, long>(${type}, long)`;
@@ -9,14 +10,21 @@ const eigen = (value: string): string => {
 
 describe('a kernel’s short name', () => {
   it('has no namespaces and no parameters', () => {
-    const name = 'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>)';
-    expect(shortKernel(name)).toBe('vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, Array<char*, 3>>');
+    const name =
+      'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>)';
+    expect(shortKernel(name)).toBe(
+      'vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, Array<char*, 3>>',
+    );
     expect(shortKernel('void (anonymous namespace)::softmax<float, 8>(float*)')).toBe('softmax<float, 8>');
-    expect(shortKernel('void at::(anonymous namespace)::softmax<float, (int)8>(float*)')).toBe('softmax<float, (int)8>');
+    expect(shortKernel('void at::(anonymous namespace)::softmax<float, (int)8>(float*)')).toBe(
+      'softmax<float, (int)8>',
+    );
   });
 
   it('tells what a kernel of Eigen computes', () => {
-    expect(shortKernel(eigen(`Eigen::TensorConversionOp<Eigen::half, ${map('float const')} const>`))).toBe('Eigen Conversion<half, float>');
+    expect(shortKernel(eigen(`Eigen::TensorConversionOp<Eigen::half, ${map('float const')} const>`))).toBe(
+      'Eigen Conversion<half, float>',
+    );
     const unary = `Eigen::TensorCwiseUnaryOp<Eigen::internal::scalar_right<bool, Eigen::half, Eigen::internal::greater_equal<Eigen::half>, false>, ${map('Eigen::half const')} const>`;
     expect(shortKernel(eigen(unary))).toBe('Eigen greater_equal<half>');
     const binary = `Eigen::TensorCwiseBinaryOp<Eigen::internal::scalar_sum_op<float const, float const>, ${map('float const')} const, ${map('float const')} const>`;
@@ -24,7 +32,15 @@ describe('a kernel’s short name', () => {
   });
 
   it('is the name where that is no template', () => {
-    for (const name of ['loop_convert_fusion.kd', 'ampere_sgemm_128x64_tn', 'Cijk_Ailk_Bljk_BBS_BH_MT256x128x32', 'triton_poi_fused_add_0', 'Other', 'a < b > c', ''])
+    for (const name of [
+      'loop_convert_fusion.kd',
+      'ampere_sgemm_128x64_tn',
+      'Cijk_Ailk_Bljk_BBS_BH_MT256x128x32',
+      'triton_poi_fused_add_0',
+      'Other',
+      'a < b > c',
+      '',
+    ])
       expect(shortKernel(name)).toBe(name);
   });
 });

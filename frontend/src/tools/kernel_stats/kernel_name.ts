@@ -1,4 +1,7 @@
-/** Names of C++ kernels as people tell them apart: without namespaces, parameters and the wrapping that all of a library's share. Pure. */
+/**
+ * Names of C++ kernels as people tell them apart: without namespaces, parameters and the wrapping that all of
+ * a library's share. Pure.
+ */
 
 const EIGEN_ARRAY = /TensorMap<Tensor<(\w+)(?:, \w+)*>(?:, \w+)*>/g;
 const EIGEN_ASSIGNMENT = /^EigenMetaKernel<TensorEvaluator<TensorAssignOp<\w+, (.*)>, GpuDevice>, \w+>$/;
@@ -19,8 +22,10 @@ function upTo(end: string, text: string): string {
 }
 
 /**
- * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, …)` → `vectorized_elementwise_kernel<4,
- * CUDAFunctor_add<float>>`; one of Eigen's kernels → what it computes. What is no C++ template stays as it is.
+ * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, …)` →
+ * `vectorized_elementwise_kernel<4,
+ * CUDAFunctor_add<float>>`; one of Eigen's kernels → what it computes. What is no C++ template stays as it
+ * is.
  */
 export function shortKernel(name: string): string {
   const whole = name.replaceAll('(anonymous namespace)::', '').replace(/^void /, '');

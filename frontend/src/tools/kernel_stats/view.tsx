@@ -1,4 +1,6 @@
-/** Time by kernel and by library as donuts, then the table: by kernel and operation, or summed by one of them. */
+/**
+ * Time by kernel and by library as donuts, then the table: by kernel and operation, or summed by one of them.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
@@ -13,28 +15,57 @@ import { Donut } from '../donut';
 import { donutOf } from '../donuts';
 import { shortKernel } from './kernel_name';
 import { idleColumns, tableData, type ToolProps } from '../tool';
-import { GROUPINGS, groupingOf, initialView, isComputed, longestLaunch, TOTALS, withoutTable, type Grouping } from './model';
+import {
+  GROUPINGS,
+  groupingOf,
+  initialView,
+  isComputed,
+  longestLaunch,
+  TOTALS,
+  withoutTable,
+  type Grouping,
+} from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
-function KernelTable({ table, grouping, params, setParams }: { table: PayloadTable; grouping: Grouping } & ViewProps): VNode {
+function KernelTable({
+  table,
+  grouping,
+  params,
+  setParams,
+}: { table: PayloadTable; grouping: Grouping } & ViewProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
-  const nameOf = (row: number): string => String(data.columns.find((column) => column.name === grouping.column)?.cell(row) ?? '');
+  const nameOf = (row: number): string =>
+    String(data.columns.find((column) => column.name === grouping.column)?.cell(row) ?? '');
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
     if (column.name === 'kernel') return <>{shortKernel(text)}</>;
-    if (column.name === 'occupancy_fraction' && isComputed(table, row)) return <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability: the trace does not tell it">≈ {text}</span>;
+    if (column.name === 'occupancy_fraction' && isComputed(table, row))
+      return (
+        <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability: the trace does not tell it">
+          ≈ {text}
+        </span>
+      );
     const launch = column.name === 'max_ps' && canOpen('trace_viewer') ? longestLaunch(table, row) : null;
     if (!launch) return undefined;
     return (
-      <button type="button" class="text-link" data-tip={`${text}: see this launch on the timeline`} onClick={() => openTool('trace_viewer', { hosts: launch.host, ...launch.params })}>
+      <button
+        type="button"
+        class="text-link"
+        data-tip={`${text}: see this launch on the timeline`}
+        onClick={() => openTool('trace_viewer', { hosts: launch.host, ...launch.params })}
+      >
         {text}
       </button>
     );
   };
-  const open = (row: number): void => setParams({ ...withoutTable(params), by: undefined, [`f.${grouping.column}`]: `=${nameOf(row)}` }, 'push');
+  const open = (row: number): void =>
+    setParams(
+      { ...withoutTable(params), by: undefined, [`f.${grouping.column}`]: `=${nameOf(row)}` },
+      'push',
+    );
   return (
     <Table
       key={grouping.name}
@@ -54,9 +85,17 @@ function KernelTable({ table, grouping, params, setParams }: { table: PayloadTab
 export function KernelStatsView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
   const grouping = groupingOf(params['by']);
   const table = payload.tables[grouping.table];
-  const donuts = useMemo(() => [...donutOf('kernel', payload.tables['top_kernels'], 'total_ps', shortKernel), ...donutOf('library', payload.tables['top_libraries'], 'total_ps')], [payload]);
-  const pick = (column: string, name: string): void => setParams({ ...withoutTable(params), by: undefined, [`f.${column}`]: `=${name}` }, 'push');
-  const choose = (name: string): void => setParams({ ...withoutTable(params), by: name === GROUPINGS[0]?.name ? undefined : name }, 'push');
+  const donuts = useMemo(
+    () => [
+      ...donutOf('kernel', payload.tables['top_kernels'], 'total_ps', shortKernel),
+      ...donutOf('library', payload.tables['top_libraries'], 'total_ps'),
+    ],
+    [payload],
+  );
+  const pick = (column: string, name: string): void =>
+    setParams({ ...withoutTable(params), by: undefined, [`f.${column}`]: `=${name}` }, 'push');
+  const choose = (name: string): void =>
+    setParams({ ...withoutTable(params), by: name === GROUPINGS[0]?.name ? undefined : name }, 'push');
   if (!table?.n_rows && !payload.tables['kernels']?.n_rows) return <></>;
   return (
     <>
@@ -71,7 +110,11 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
         </Section>
       )}
       {table && (
-        <Section title="Kernels" note={table.note || 'on all chosen hosts'} end={<Segments label="Group by" choices={GROUPINGS} chosen={grouping.name} onChoose={choose} />}>
+        <Section
+          title="Kernels"
+          note={table.note || 'on all chosen hosts'}
+          end={<Segments label="Group by" choices={GROUPINGS} chosen={grouping.name} onChoose={choose} />}
+        >
           <KernelTable table={table} grouping={grouping} params={params} setParams={setParams} />
         </Section>
       )}

@@ -23,31 +23,77 @@ function floorOption(steps: readonly FloorStep[], color: Colors): EChartsCoreOpt
   const axis = stepAxis(steps.map(({ step }) => step));
   const tip = (params: { dataIndex: number }[]): HTMLElement => {
     const step = steps[params[0]?.dataIndex ?? 0] as FloorStep;
-    return tipElement(step.step, [{ color: color('--q-0'), name: step.isWarmUp ? 'Floor (warm-up)' : 'Floor', value: `${format(step.floor, 'bytes')} (${exactText(step.floor, 'bytes')})` }]);
+    return tipElement(step.step, [
+      {
+        color: color('--q-0'),
+        name: step.isWarmUp ? 'Floor (warm-up)' : 'Floor',
+        value: `${format(step.floor, 'bytes')} (${exactText(step.floor, 'bytes')})`,
+      },
+    ]);
   };
   return {
     ...base,
     grid: { left: 64, right: 52, top: 26, bottom: 24 },
-    tooltip: { ...(base['tooltip'] as object), trigger: 'axis', axisPointer: { type: 'shadow' }, formatter: tip },
-    xAxis: { type: 'category', data: axis.labels, name: axis.name, nameLocation: 'end', nameGap: 8, ...axisStyle(color) },
+    tooltip: {
+      ...(base['tooltip'] as object),
+      trigger: 'axis',
+      axisPointer: { type: 'shadow' },
+      formatter: tip,
+    },
+    xAxis: {
+      type: 'category',
+      data: axis.labels,
+      name: axis.name,
+      nameLocation: 'end',
+      nameGap: 8,
+      ...axisStyle(color),
+    },
     yAxis: { type: 'value', name: scale.label, nameGap: 10, ...axisStyle(color), axisLine: { show: false } },
-    series: [{ type: 'bar', barMaxWidth: 40, data: steps.map(({ floor, isWarmUp }) => ({ value: floor / scale.factor, itemStyle: { color: color(isWarmUp ? '--c-idle' : '--q-0') } })) }],
+    series: [
+      {
+        type: 'bar',
+        barMaxWidth: 40,
+        data: steps.map(({ floor, isWarmUp }) => ({
+          value: floor / scale.factor,
+          itemStyle: { color: color(isWarmUp ? '--c-idle' : '--q-0') },
+        })),
+      },
+    ],
   };
 }
 
 export function FloorSection({ table, riseBytes }: { table: Table; riseBytes: number }): VNode | null {
-  const steps = useMemo(() => rowsOf(table).map((row) => ({ step: String(row['step'] ?? ''), floor: numberOf(row['floor_bytes']) ?? 0, isWarmUp: row['is_warm_up'] === true })), [table]);
+  const steps = useMemo(
+    () =>
+      rowsOf(table).map((row) => ({
+        step: String(row['step'] ?? ''),
+        floor: numberOf(row['floor_bytes']) ?? 0,
+        isWarmUp: row['is_warm_up'] === true,
+      })),
+    [table],
+  );
   if (steps.length < 2) return null;
   if (steps.every(({ floor }) => floor === 0))
     return (
       <Section title={table.title} note="0 B">
-        <p class="muted prose">In each of the {steps.length.toLocaleString('en-US')} steps there is a moment at which nothing is in use: no step leaves memory behind.</p>
+        <p class="muted prose">
+          In each of the {steps.length.toLocaleString('en-US')} steps there is a moment at which nothing is in
+          use: no step leaves memory behind.
+        </p>
       </Section>
     );
-  const said = riseBytes > 0 ? `rises by ${format(riseBytes, 'bytes')} per step after the warm-up (grey)` : 'does not rise steadily; the warm-up is grey';
+  const said =
+    riseBytes > 0
+      ? `rises by ${format(riseBytes, 'bytes')} per step after the warm-up (grey)`
+      : 'does not rise steadily; the warm-up is grey';
   return (
     <Section title={table.title} note={said}>
-      <Chart label={`${table.title}: ${said}`} height={HEIGHT_PX} optionKey={`${steps.length}|${steps[0]?.floor}|${steps.at(-1)?.floor}|${riseBytes}`} option={(color) => floorOption(steps, color)} />
+      <Chart
+        label={`${table.title}: ${said}`}
+        height={HEIGHT_PX}
+        optionKey={`${steps.length}|${steps[0]?.floor}|${steps.at(-1)?.floor}|${riseBytes}`}
+        option={(color) => floorOption(steps, color)}
+      />
     </Section>
   );
 }

@@ -1,4 +1,7 @@
-/** The history of the chosen memory: drag to zoom (the server is asked anew), click to see what is in use at that moment. */
+/**
+ * The history of the chosen memory: drag to zoom (the server is asked anew), click to see what is in use at
+ * that moment.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { scalarNumber } from '../../api/table';
@@ -8,9 +11,22 @@ import { Chart } from '../../widgets/chart';
 import { Legend, Section } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { HEIGHT_PX, historyOption, LEFT_PX, RIGHT_PX, seriesOf } from './history_option';
-import { clamped, dragged, hiddenAtFirst, moved, pointsOf, windowOf, windowParams, type MemoryRow, type Window } from './model';
+import {
+  clamped,
+  dragged,
+  hiddenAtFirst,
+  moved,
+  pointsOf,
+  windowOf,
+  windowParams,
+  type MemoryRow,
+  type Window,
+} from './model';
 
-type HistoryProps = { payload: Payload; timeline: Table; memory: MemoryRow | undefined } & Pick<ToolProps, 'setParams'>;
+type HistoryProps = { payload: Payload; timeline: Table; memory: MemoryRow | undefined } & Pick<
+  ToolProps,
+  'setParams'
+>;
 
 interface Drag {
   from: number;
@@ -23,7 +39,10 @@ function shareAt(event: PointerEvent, box: HTMLElement): number {
   return (event.clientX - left - LEFT_PX) / Math.max(1, width - LEFT_PX - RIGHT_PX);
 }
 
-function useDrag(onZoom: (drag: Drag) => void): { drag: Drag | null; handlers: Record<string, (event: PointerEvent) => void> } {
+function useDrag(onZoom: (drag: Drag) => void): {
+  drag: Drag | null;
+  handlers: Record<string, (event: PointerEvent) => void>;
+} {
   const [drag, setDrag] = useState<Drag | null>(null);
   const started = useRef<Drag | null>(null);
   const set = (next: Drag | null): void => {
@@ -39,7 +58,8 @@ function useDrag(onZoom: (drag: Drag) => void): { drag: Drag | null; handlers: R
     onPointerMove: (event: PointerEvent) => {
       if (!started.current) return;
       const share = shareAt(event, event.currentTarget as HTMLElement);
-      if (Math.abs(share - started.current.from) > 0.005) (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+      if (Math.abs(share - started.current.from) > 0.005)
+        (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
       set({ from: started.current.from, to: share });
     },
     onPointerUp: () => {
@@ -55,13 +75,33 @@ function useDrag(onZoom: (drag: Drag) => void): { drag: Drag | null; handlers: R
 function Selection({ drag }: { drag: Drag }): VNode {
   const [low, high] = [Math.max(0, Math.min(drag.from, drag.to)), Math.min(1, Math.max(drag.from, drag.to))];
   const room = `(100% - ${LEFT_PX + RIGHT_PX}px)`;
-  return <div class="mp-selection" style={{ left: `calc(${LEFT_PX}px + ${low} * ${room})`, width: `calc(${high - low} * ${room})` }} />;
+  return (
+    <div
+      class="mp-selection"
+      style={{ left: `calc(${LEFT_PX}px + ${low} * ${room})`, width: `calc(${high - low} * ${room})` }}
+    />
+  );
 }
 
-function ZoomButtons({ window, tracePs, onWindow }: { window: Window; tracePs: number; onWindow: (window: Window | null) => void }): VNode {
+function ZoomButtons({
+  window,
+  tracePs,
+  onWindow,
+}: {
+  window: Window;
+  tracePs: number;
+  onWindow: (window: Window | null) => void;
+}): VNode {
   const isWhole = window.startPs <= 0 && window.endPs >= tracePs;
   const button = (label: string, text: string, next: () => Window | null, disabled = false): VNode => (
-    <button type="button" class="button small" aria-label={label} data-tip={label} disabled={disabled} onClick={() => onWindow(next())}>
+    <button
+      type="button"
+      class="button small"
+      aria-label={label}
+      data-tip={label}
+      disabled={disabled}
+      onClick={() => onWindow(next())}
+    >
       {text}
     </button>
   );
@@ -86,7 +126,11 @@ export function HistorySection({ payload, timeline, memory, setParams }: History
   const { drag, handlers } = useDrag(({ from, to }) => {
     const next = dragged(window, from, to);
     if (next) show(next);
-    else if (Math.abs(to - from) < 0.005) setParams({ at_ps: String(Math.round(window.startPs + from * (window.endPs - window.startPs))) }, 'push');
+    else if (Math.abs(to - from) < 0.005)
+      setParams(
+        { at_ps: String(Math.round(window.startPs + from * (window.endPs - window.startPs))) },
+        'push',
+      );
   });
   const toggle = (name: string): void => {
     const next = new Set(hidden);
@@ -102,7 +146,11 @@ export function HistorySection({ payload, timeline, memory, setParams }: History
   );
   const label = `Memory in use: ${memory?.name ?? ''} from ${format(window.startPs, 'ps')} to ${format(window.endPs, 'ps')}, peak ${format(memory?.peakBytes ?? null, 'bytes')}`;
   return (
-    <Section title="Memory in use" note={`${timeline.note} · drag to zoom, click for what is in use then`} end={controls}>
+    <Section
+      title="Memory in use"
+      note={`${timeline.note} · drag to zoom, click for what is in use then`}
+      end={controls}
+    >
       <div class="mp-history" {...handlers}>
         <Chart
           label={label}

@@ -1,4 +1,7 @@
-/** The history of a memory as an ECharts option: stack, heap and free on top of one another, fragmentation on an axis of its own. */
+/**
+ * The history of a memory as an ECharts option: stack, heap and free on top of one another, fragmentation on
+ * an axis of its own.
+ */
 import type { EChartsCoreOption } from 'echarts/core';
 import { rowOf } from '../../api/table';
 import type { Table } from '../../api/types';
@@ -17,11 +20,22 @@ export const SERIES = [
   { name: 'held', title: 'Held by the allocator', token: '--q-2' },
   { name: 'fragmentation', title: 'Fragmentation', token: '--q-4' },
 ] as const;
-const [AREAS, HELD, FRAGMENTATION] = [SERIES.slice(0, 3) as unknown as readonly { name: 'stack' | 'heap' | 'free'; title: string; token: string }[], SERIES[3], SERIES[4]];
+const [AREAS, HELD, FRAGMENTATION] = [
+  SERIES.slice(0, 3) as unknown as readonly {
+    name: 'stack' | 'heap' | 'free';
+    title: string;
+    token: string;
+  }[],
+  SERIES[3],
+  SERIES[4],
+];
 
 /** The series that a history has: no stack where it is always empty, nothing that the trace does not tell. */
 export function seriesOf(points: readonly Point[]): readonly (typeof SERIES)[number][] {
-  return SERIES.filter(({ name }) => name === 'heap' || points.some((point) => (name === 'stack' ? point.stack > 0 : point[name] !== null)));
+  return SERIES.filter(
+    ({ name }) =>
+      name === 'heap' || points.some((point) => (name === 'stack' ? point.stack > 0 : point[name] !== null)),
+  );
 }
 
 export interface History {
@@ -55,14 +69,27 @@ function tip({ timeline, points }: History, color: Colors): (params: { dataIndex
   return (params) => {
     const at = Math.min(params[0]?.dataIndex ?? 0, timeline.n_rows - 1);
     const [row, point] = [rowOf(timeline, at), points[at]];
-    const text = (value: unknown, unit: string): string => (typeof value === 'number' ? format(value, unit) : typeof value === 'string' ? value : UNKNOWN);
-    const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(([name, title, unit]) => ({ color: 'transparent', name: title, value: tailOf(text(row[name], unit)) }));
-    const levels = seriesOf(points).map(({ name, title, token }) => ({ color: color(token), name: title, value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes') }));
-    return tipElement(`${String(row['activity'] ?? '')} · ${text(row['start_ps'], 'ps')}`, [...facts, ...levels]);
+    const text = (value: unknown, unit: string): string =>
+      typeof value === 'number' ? format(value, unit) : typeof value === 'string' ? value : UNKNOWN;
+    const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(
+      ([name, title, unit]) => ({ color: 'transparent', name: title, value: tailOf(text(row[name], unit)) }),
+    );
+    const levels = seriesOf(points).map(({ name, title, token }) => ({
+      color: color(token),
+      name: title,
+      value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes'),
+    }));
+    return tipElement(`${String(row['activity'] ?? '')} · ${text(row['start_ps'], 'ps')}`, [
+      ...facts,
+      ...levels,
+    ]);
   };
 }
 
-/** Areas from the top one down, each filled to the floor, so that every one hides the lower part of the one before. */
+/**
+ * Areas from the top one down, each filled to the floor, so that every one hides the lower part of the one
+ * before.
+ */
 function areas({ points, hidden }: History, factor: number, timeFactor: number, color: Colors): object[] {
   const shown = AREAS.filter(({ name }) => !hidden.has(name));
   return shown
@@ -75,18 +102,34 @@ function areas({ points, hidden }: History, factor: number, timeFactor: number, 
       areaStyle: { color: color(token), opacity: 1 },
       itemStyle: { color: color(token) },
       emphasis: { disabled: true },
-      data: points.map((point) => [point.ps / timeFactor, shown.slice(0, i + 1).reduce((sum, part) => sum + (point[part.name] ?? 0), 0) / factor]),
+      data: points.map((point) => [
+        point.ps / timeFactor,
+        shown.slice(0, i + 1).reduce((sum, part) => sum + (point[part.name] ?? 0), 0) / factor,
+      ]),
     }))
     .reverse();
 }
 
 function line({ title, token }: { title: string; token: string }, color: Colors): object {
-  return { type: 'line', name: title, step: 'end', symbol: 'none', lineStyle: { color: color(token), width: 1.5 }, itemStyle: { color: color(token) }, emphasis: { disabled: true } };
+  return {
+    type: 'line',
+    name: title,
+    step: 'end',
+    symbol: 'none',
+    lineStyle: { color: color(token), width: 1.5 },
+    itemStyle: { color: color(token) },
+    emphasis: { disabled: true },
+  };
 }
 
 function held({ points, hidden }: History, factor: number, timeFactor: number, color: Colors): object[] {
   if (hidden.has('held') || !points.some((point) => point.held !== null)) return [];
-  return [{ ...line(HELD, color), data: points.map((point) => [point.ps / timeFactor, point.held === null ? null : point.held / factor]) }];
+  return [
+    {
+      ...line(HELD, color),
+      data: points.map((point) => [point.ps / timeFactor, point.held === null ? null : point.held / factor]),
+    },
+  ];
 }
 
 function fragmentation({ points, hidden, atPs }: History, timeFactor: number, color: Colors): object {
@@ -94,8 +137,18 @@ function fragmentation({ points, hidden, atPs }: History, timeFactor: number, co
   return {
     ...line(FRAGMENTATION, color),
     yAxisIndex: 1,
-    data: points.map((point) => [point.ps / timeFactor, isShown && point.fragmentation !== null ? point.fragmentation * 100 : null]),
-    markLine: { silent: true, symbol: 'none', animation: false, label: { show: false }, lineStyle: { color: color('--text'), type: 'dashed', width: 1 }, data: [{ xAxis: atPs / timeFactor }] },
+    data: points.map((point) => [
+      point.ps / timeFactor,
+      isShown && point.fragmentation !== null ? point.fragmentation * 100 : null,
+    ]),
+    markLine: {
+      silent: true,
+      symbol: 'none',
+      animation: false,
+      label: { show: false },
+      lineStyle: { color: color('--text'), type: 'dashed', width: 1 },
+      data: [{ xAxis: atPs / timeFactor }],
+    },
   };
 }
 
@@ -103,25 +156,68 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
   const { points, window, hidden } = history;
   const base = baseOption(color);
   const shown = AREAS.filter(({ name }) => !hidden.has(name));
-  const largest = Math.max(1, ...points.map((point) => Math.max(hidden.has('held') ? 0 : (point.held ?? 0), shown.reduce((sum, { name }) => sum + (point[name] ?? 0), 0))));
+  const largest = Math.max(
+    1,
+    ...points.map((point) =>
+      Math.max(
+        hidden.has('held') ? 0 : (point.held ?? 0),
+        shown.reduce((sum, { name }) => sum + (point[name] ?? 0), 0),
+      ),
+    ),
+  );
   const hasFragmentation = points.some((point) => point.fragmentation !== null);
   const scale = scaleFor(largest, 'bytes');
   const time = scaleFor(window.endPs, 'ps');
   const style = axisStyle(color);
   // The window's ends are no round numbers: ticks between them have the labels.
-  const axisLabel = { ...(style['axisLabel'] as object), showMinLabel: window.startPs === 0, showMaxLabel: false };
+  const axisLabel = {
+    ...(style['axisLabel'] as object),
+    showMinLabel: window.startPs === 0,
+    showMaxLabel: false,
+  };
   const yStyle = { ...style, axisLine: { show: false }, nameGap: 10 };
   // Beside the labels of time, not beside the right axis's 0.
-  const timeName = { name: time.label, nameLocation: 'end', nameGap: 8, nameTextStyle: { ...(style['nameTextStyle'] as object), verticalAlign: 'top', padding: [8, 0, 0, 0] } };
+  const timeName = {
+    name: time.label,
+    nameLocation: 'end',
+    nameGap: 8,
+    nameTextStyle: { ...(style['nameTextStyle'] as object), verticalAlign: 'top', padding: [8, 0, 0, 0] },
+  };
   return {
     ...base,
     grid: { left: LEFT_PX, right: RIGHT_PX, top: 28, bottom: 26 },
-    tooltip: { ...(base['tooltip'] as object), trigger: 'axis', axisPointer: { type: 'line', snap: true }, formatter: tip(history, color) },
-    xAxis: { type: 'value', min: window.startPs / time.factor, max: window.endPs / time.factor, ...style, ...timeName, splitLine: { show: false }, axisLabel },
+    tooltip: {
+      ...(base['tooltip'] as object),
+      trigger: 'axis',
+      axisPointer: { type: 'line', snap: true },
+      formatter: tip(history, color),
+    },
+    xAxis: {
+      type: 'value',
+      min: window.startPs / time.factor,
+      max: window.endPs / time.factor,
+      ...style,
+      ...timeName,
+      splitLine: { show: false },
+      axisLabel,
+    },
     yAxis: [
       { type: 'value', name: scale.label, min: 0, ...yStyle },
-      { type: 'value', show: hasFragmentation, name: 'scattered, %', min: 0, max: 100, splitNumber: 2, ...yStyle, splitLine: { show: false } },
+      {
+        type: 'value',
+        show: hasFragmentation,
+        name: 'scattered, %',
+        min: 0,
+        max: 100,
+        splitNumber: 2,
+        ...yStyle,
+        splitLine: { show: false },
+      },
     ],
-    series: [...areas(history, scale.factor, time.factor, color), ...held(history, scale.factor, time.factor, color), fragmentation(history, time.factor, color)],
+    series: [
+      ...areas(history, scale.factor, time.factor, color),
+      ...held(history, scale.factor, time.factor, color),
+      fragmentation(history, time.factor, color),
+    ],
   };
 }

@@ -1,4 +1,7 @@
-/** Memory: how much of each is in use over time, what fills it at its peak, and whether it grows from step to step. */
+/**
+ * Memory: how much of each is in use over time, what fills it at its peak, and whether it grows from step to
+ * step.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { PayloadPage } from '../payload_page';
@@ -9,5 +12,13 @@ import { MemoryProfileView } from './view';
 export function MemoryProfile(props: ToolProps): VNode {
   const width = useMemo(() => widthFor(window.innerWidth), []);
   const params = { width_px: width, ...props.params };
-  return <PayloadPage {...props} params={params} content={(payload) => <MemoryProfileView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      params={params}
+      content={(payload) => (
+        <MemoryProfileView payload={payload} params={props.params} setParams={props.setParams} />
+      )}
+    />
+  );
 }

@@ -20,11 +20,29 @@ interface MemoriesProps {
   onChoose: (fullName: string) => void;
 }
 
-function SmallHistory({ memory, tracePs, isChosen, hasHosts, onChoose }: { memory: MemoryRow; tracePs: number; isChosen: boolean; hasHosts: boolean; onChoose: () => void }): VNode {
+function SmallHistory({
+  memory,
+  tracePs,
+  isChosen,
+  hasHosts,
+  onChoose,
+}: {
+  memory: MemoryRow;
+  tracePs: number;
+  isChosen: boolean;
+  hasHosts: boolean;
+  onChoose: () => void;
+}): VNode {
   const share = memory.capacityBytes ? format(memory.usedFraction, 'fraction') : '';
   const peak = `Peak ${format(memory.peakBytes, 'bytes')}${share && `, ${share} of ${format(memory.capacityBytes, 'bytes')}`}`;
   return (
-    <button type="button" class="mp-small" aria-pressed={isChosen} onClick={onChoose} data-tip={`${memory.fullName}\n${peak}`}>
+    <button
+      type="button"
+      class="mp-small"
+      aria-pressed={isChosen}
+      onClick={onChoose}
+      data-tip={`${memory.fullName}\n${peak}`}
+    >
       <b>{memory.name}</b>
       <small>{hasHosts ? memory.host : ' '}</small>
       <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
@@ -40,7 +58,13 @@ function SmallHistory({ memory, tracePs, isChosen, hasHosts, onChoose }: { memor
 
 export function MemoriesSection({ memories, table, chosen, tracePs, onChoose }: MemoriesProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data)].filter((name) => name !== 'memory')) }), [data]);
+  const view = useMemo(
+    () => ({
+      ...PLAIN_VIEW,
+      hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data)].filter((name) => name !== 'memory')),
+    }),
+    [data],
+  );
   const hosts = new Set(memories.map(({ host }) => host));
   const drawn = memories.filter(({ points }) => points.length > 0);
   const note = `${memories.length.toLocaleString('en-US')} memories${hosts.size > 1 ? ` on ${hosts.size} hosts` : ''}; each drawn up to its own peak`;
@@ -48,10 +72,28 @@ export function MemoriesSection({ memories, table, chosen, tracePs, onChoose }: 
     <Section title="Memories" note={note}>
       <div class="mp-grid">
         {drawn.map((memory) => (
-          <SmallHistory key={memory.fullName} memory={memory} tracePs={Math.max(tracePs, memory.points.at(-1)?.ps ?? 0)} isChosen={memory.row === chosen} hasHosts={hosts.size > 1} onChoose={() => onChoose(memory.fullName)} />
+          <SmallHistory
+            key={memory.fullName}
+            memory={memory}
+            tracePs={Math.max(tracePs, memory.points.at(-1)?.ps ?? 0)}
+            isChosen={memory.row === chosen}
+            hasHosts={hosts.size > 1}
+            onChoose={() => onChoose(memory.fullName)}
+          />
         ))}
       </div>
-      <Table data={data} view={view} label="Memories" hasToolbar={memories.length > 10} rowsInFull={12} maxHeight="400px" onRow={(row) => onChoose(memories[row]?.fullName ?? '')} chosenRow={chosen} barToken="--q-0" mono={['memory']} />
+      <Table
+        data={data}
+        view={view}
+        label="Memories"
+        hasToolbar={memories.length > 10}
+        rowsInFull={12}
+        maxHeight="400px"
+        onRow={(row) => onChoose(memories[row]?.fullName ?? '')}
+        chosenRow={chosen}
+        barToken="--q-0"
+        mono={['memory']}
+      />
     </Section>
   );
 }

@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
 import { seriesOf } from './history_option';
-import { clamped, dragged, hiddenAtFirst, memoriesOf, moved, pointsOf, sparkPath, widthFor, windowParams, type MemoryRow } from './model';
+import {
+  clamped,
+  dragged,
+  hiddenAtFirst,
+  memoriesOf,
+  moved,
+  pointsOf,
+  sparkPath,
+  widthFor,
+  windowParams,
+  type MemoryRow,
+} from './model';
 
 const window = { startPs: 1_000_000, endPs: 3_000_000 };
 
@@ -32,14 +43,34 @@ describe('the window', () => {
 
 describe('the history', () => {
   it('fills the window: the level before it on the left, the last one on the right', () => {
-    const timeline = tableOf({ start_ps: [500_000, 2_000_000], stack_bytes: [0, 0], heap_bytes: [5, 9], free_bytes: [5, 1], fragmentation_fraction: [0, 0.5] });
+    const timeline = tableOf({
+      start_ps: [500_000, 2_000_000],
+      stack_bytes: [0, 0],
+      heap_bytes: [5, 9],
+      free_bytes: [5, 1],
+      fragmentation_fraction: [0, 0.5],
+    });
     const points = clamped(pointsOf(timeline), window);
-    expect(points.map(({ ps, heap }) => [ps, heap])).toEqual([[1_000_000, 5], [2_000_000, 9], [3_000_000, 9]]);
+    expect(points.map(({ ps, heap }) => [ps, heap])).toEqual([
+      [1_000_000, 5],
+      [2_000_000, 9],
+      [3_000_000, 9],
+    ]);
     expect(clamped([], window)).toEqual([]);
   });
 
   it('hides free memory at first where it would press all else flat', () => {
-    const row = (usedFraction: number): MemoryRow => ({ row: 0, fullName: 'h/m', name: 'm', host: 'h', peakBytes: 1, capacityBytes: 1, usedFraction, floorRise: 0, points: [] });
+    const row = (usedFraction: number): MemoryRow => ({
+      row: 0,
+      fullName: 'h/m',
+      name: 'm',
+      host: 'h',
+      peakBytes: 1,
+      capacityBytes: 1,
+      usedFraction,
+      floorRise: 0,
+      points: [],
+    });
     expect([...hiddenAtFirst(row(0.01))]).toEqual(['free']);
     expect([...hiddenAtFirst(row(0.5))]).toEqual([]);
   });
@@ -47,20 +78,43 @@ describe('the history', () => {
 
 describe('memories', () => {
   it('have their small histories', () => {
-    const memories = tableOf({ host: ['a', 'a'], memory: ['GPU_0_bfc', 'GPU_1_bfc'], peak_bytes: [9, 5], used_fraction: [0.9, 0.5], capacity_bytes: [10, 10], floor_rise_bytes: [0, null] });
+    const memories = tableOf({
+      host: ['a', 'a'],
+      memory: ['GPU_0_bfc', 'GPU_1_bfc'],
+      peak_bytes: [9, 5],
+      used_fraction: [0.9, 0.5],
+      capacity_bytes: [10, 10],
+      floor_rise_bytes: [0, null],
+    });
     const history = tableOf({ row: [0, 0, 1], start_ps: [0, 5, 0], used_bytes: [3, 9, 5] });
     const found = memoriesOf(payloadOf({ tables: { memories, history } }));
-    expect(found.map(({ fullName, floorRise, points }) => [fullName, floorRise, points.length])).toEqual([['a/GPU_0_bfc', 0, 2], ['a/GPU_1_bfc', 0, 1]]);
+    expect(found.map(({ fullName, floorRise, points }) => [fullName, floorRise, points.length])).toEqual([
+      ['a/GPU_0_bfc', 0, 2],
+      ['a/GPU_1_bfc', 0, 1],
+    ]);
   });
 
   it('are drawn up to their own peak', () => {
-    expect(sparkPath([{ ps: 0, used: 5 }, { ps: 50, used: 10 }], 100)).toBe('M0.00 100V50.00H50.00V0.00H100V100Z');
+    expect(
+      sparkPath(
+        [
+          { ps: 0, used: 5 },
+          { ps: 50, used: 10 },
+        ],
+        100,
+      ),
+    ).toBe('M0.00 100V50.00H50.00V0.00H100V100Z');
     expect(sparkPath([], 100)).toBe('');
   });
 
   it('leaves out what the trace does not tell, and a stack that is always empty', () => {
     const point = { ps: 0, stack: 0, heap: 5, free: null, held: null, fragmentation: null };
     expect(seriesOf([point]).map(({ name }) => name)).toEqual(['heap']);
-    expect(seriesOf([point, { ...point, stack: 1, free: 0, held: 9 }]).map(({ name }) => name)).toEqual(['stack', 'heap', 'free', 'held']);
+    expect(seriesOf([point, { ...point, stack: 1, free: 0, held: 9 }]).map(({ name }) => name)).toEqual([
+      'stack',
+      'heap',
+      'free',
+      'held',
+    ]);
   });
 });

@@ -1,4 +1,7 @@
-/** The memory profile's payload as what the page draws: points of the history, small histories, windows to zoom to. Pure. */
+/**
+ * The memory profile's payload as what the page draws: points of the history, small histories, windows to
+ * zoom to. Pure.
+ */
 import { numberOf, rowOf, rowsOf, scalarNumber } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
 
@@ -37,7 +40,8 @@ export function widthFor(innerWidth: number): string {
 }
 
 export function pointsOf(timeline: Table | undefined): Point[] {
-  const told = (row: Record<string, unknown>, name: string): number | null => numberOf(row[name] as number) ?? null;
+  const told = (row: Record<string, unknown>, name: string): number | null =>
+    numberOf(row[name] as number) ?? null;
   const of = (row: Record<string, unknown>, name: string): number => told(row, name) ?? 0;
   return rowsOf(timeline).map((row) => ({
     ps: of(row, 'start_ps'),
@@ -54,19 +58,30 @@ export function windowOf(payload: Payload): Window {
   return { startPs: scalarNumber(payload, 'start_ps') ?? 0, endPs: scalarNumber(payload, 'end_ps') ?? 1 };
 }
 
-/** The points as steps that fill the window: the level before it at its left edge, the last level up to its right one. */
+/**
+ * The points as steps that fill the window: the level before it at its left edge, the last level up to its
+ * right one.
+ */
 export function clamped(points: readonly Point[], window: Window): Point[] {
-  const inside = points.map((point) => (point.ps < window.startPs ? { ...point, ps: window.startPs } : point));
+  const inside = points.map((point) =>
+    point.ps < window.startPs ? { ...point, ps: window.startPs } : point,
+  );
   const last = inside.at(-1);
   return last && last.ps < window.endPs ? [...inside, { ...last, ps: window.endPs }] : inside;
 }
 
-/** The part of a window between two shares of its width, whichever way they were dragged; null: too narrow to mean it. */
+/**
+ * The part of a window between two shares of its width, whichever way they were dragged; null: too narrow to
+ * mean it.
+ */
 export function dragged(window: Window, from: number, to: number): Window | null {
   const [low, high] = [Math.max(0, Math.min(from, to)), Math.min(1, Math.max(from, to))];
   const length = window.endPs - window.startPs;
   if (high - low < 0.005 || (high - low) * length < 1000) return null;
-  return { startPs: Math.round(window.startPs + low * length), endPs: Math.round(window.startPs + high * length) };
+  return {
+    startPs: Math.round(window.startPs + low * length),
+    endPs: Math.round(window.startPs + high * length),
+  };
 }
 
 /** The window scaled about its middle and moved by shares of its length, within the trace. */
@@ -80,7 +95,10 @@ export function moved(window: Window, scale: number, shift: number, tracePs: num
 /** The URL parameters of a window; the whole trace takes none. */
 export function windowParams(window: Window | null, tracePs: number): Record<string, string | undefined> {
   const isWhole = !window || (window.startPs <= 0 && window.endPs >= tracePs);
-  return { start_ps: isWhole ? undefined : String(window.startPs), end_ps: isWhole ? undefined : String(window.endPs) };
+  return {
+    start_ps: isWhole ? undefined : String(window.startPs),
+    end_ps: isWhole ? undefined : String(window.endPs),
+  };
 }
 
 /** Memories in the server's order, with their small histories. */
@@ -98,16 +116,26 @@ export function memoriesOf(payload: Payload): MemoryRow[] {
     const [host, name] = [String(cells['host'] ?? ''), String(cells['memory'] ?? '')];
     return {
       ...{ row, host, name, fullName: `${host}/${name}` },
-      ...{ peakBytes: number('peak_bytes'), capacityBytes: number('capacity_bytes'), usedFraction: number('used_fraction'), floorRise: number('floor_rise_bytes') },
+      ...{
+        peakBytes: number('peak_bytes'),
+        capacityBytes: number('capacity_bytes'),
+        usedFraction: number('used_fraction'),
+        floorRise: number('floor_rise_bytes'),
+      },
       points: points.get(row) ?? [],
     };
   });
 }
 
-/** The outline of a small history as an SVG path in a box of 100 × 100, its highest point touching the top. */
+/**
+ * The outline of a small history as an SVG path in a box of 100 × 100, its highest point touching the top.
+ */
 export function sparkPath(points: readonly { ps: number; used: number }[], endPs: number): string {
   const top = Math.max(1, ...points.map(({ used }) => used));
-  const at = ({ ps, used }: { ps: number; used: number }): [string, string] => [((100 * ps) / Math.max(1, endPs)).toFixed(2), (100 - (100 * used) / top).toFixed(2)];
+  const at = ({ ps, used }: { ps: number; used: number }): [string, string] => [
+    ((100 * ps) / Math.max(1, endPs)).toFixed(2),
+    (100 - (100 * used) / top).toFixed(2),
+  ];
   const parts = points.map((point, i) => {
     const [x, y] = at(point);
     return i === 0 ? `M${x} 100V${y}` : `H${x}V${y}`;

@@ -1,5 +1,6 @@
 /**
- * Two canvases on each other that fill their box and tell where the pointer is. The ground is drawn anew as its size, the theme or its
+ * Two canvases on each other that fill their box and tell where the pointer is. The ground is drawn anew as
+ * its size, the theme or its
  * content change; what follows the pointer lies on it, so that thousands of boxes are not drawn again.
  */
 import type { VNode } from 'preact';
@@ -75,7 +76,12 @@ function opened(canvas: HTMLCanvasElement, width: number, height: number): Pen |
 }
 
 /** Draws whenever something that the picture depends on has changed. */
-function usePicture(canvas: { current: HTMLCanvasElement | null }, size: { width: number; height: number }, draw: (pen: Pen) => void, drag?: Drag | null): void {
+function usePicture(
+  canvas: { current: HTMLCanvasElement | null },
+  size: { width: number; height: number },
+  draw: (pen: Pen) => void,
+  drag?: Drag | null,
+): void {
   const { width, height } = size;
   useLayoutEffect(() => {
     const pen = canvas.current && width ? opened(canvas.current, width, height) : null;
@@ -125,7 +131,13 @@ export function Canvas(props: CanvasProps): VNode {
     if (isDrag && onDrag) onDrag(drag.from, spot);
     else onPick?.(spot);
   };
-  const hands = { onPointerDown: press, onPointerMove: move, onPointerUp: release, onPointerCancel: () => setDrag(null), onPointerLeave: () => onPoint?.(null) };
+  const hands = {
+    onPointerDown: press,
+    onPointerMove: move,
+    onPointerUp: release,
+    onPointerCancel: () => setDrag(null),
+    onPointerLeave: () => onPoint?.(null),
+  };
   return (
     <div class="mv-canvas" style={{ height: `${height}px` }}>
       <canvas ref={below} style={{ opacity: props.groundAlpha ?? 1 }} aria-hidden="true" />

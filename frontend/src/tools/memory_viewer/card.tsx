@@ -1,4 +1,7 @@
-/** The details of one buffer: what it is, what it costs, how long it lives, where it comes from, and the ways to it in other tools. */
+/**
+ * The details of one buffer: what it is, what it costs, how long it lives, where it comes from, and the ways
+ * to it in other tools.
+ */
 import type { VNode } from 'preact';
 import { exactText, format, threeDigits } from '../../base/units';
 import { Fact, Ways } from '../card_parts';
@@ -40,7 +43,17 @@ function Elsewhere({ op, program }: { op: string; program: string }): VNode | nu
   return <Ways ways={ways} />;
 }
 
-export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | null; program: string; isKept: boolean; onClear: () => void }): VNode {
+export function Card({
+  buffer,
+  program,
+  isKept,
+  onClear,
+}: {
+  buffer: Buffer | null;
+  program: string;
+  isKept: boolean;
+  onClear: () => void;
+}): VNode {
   if (!buffer) {
     return (
       <aside class="mv-card" aria-label="Buffer">
@@ -54,7 +67,13 @@ export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | nu
       <header>
         <h3>{buffer.instruction || 'Unknown instruction'}</h3>
         {isKept && (
-          <button type="button" class="button plain small" aria-label="Let go of this buffer" data-tip="Let go" onClick={onClear}>
+          <button
+            type="button"
+            class="button plain small"
+            aria-label="Let go of this buffer"
+            data-tip="Let go"
+            onClick={onClear}
+          >
             ✕
           </button>
         )}
@@ -68,7 +87,14 @@ export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | nu
         {extra > 0 && <Fact name="Padded" value={buffer.padded} />}
         <Fact name="Allocation" value={buffer.category} />
         <Fact name="Opcode" value={buffer.opcode} />
-        <Fact name="Steps" value={buffer.category === 'Temporary' ? `${buffer.first.toLocaleString('en-US')} – ${buffer.last.toLocaleString('en-US')}` : 'throughout'} />
+        <Fact
+          name="Steps"
+          value={
+            buffer.category === 'Temporary'
+              ? `${buffer.first.toLocaleString('en-US')} – ${buffer.last.toLocaleString('en-US')}`
+              : 'throughout'
+          }
+        />
         {buffer.offsetBytes !== null && <Bytes name="Offset" bytes={buffer.offsetBytes} />}
         <Fact name="Buffer" value={String(buffer.id)} />
       </dl>

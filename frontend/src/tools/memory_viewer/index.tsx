@@ -1,9 +1,20 @@
-/** Memory viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower it. */
+/**
+ * Memory viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower
+ * it.
+ */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';
 import type { ToolProps } from '../tool';
 import { MemoryViewerView } from './view';
 
 export function MemoryViewer(props: ToolProps): VNode {
-  return <PayloadPage {...props} format="columns" content={(payload) => <MemoryViewerView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      format="columns"
+      content={(payload) => (
+        <MemoryViewerView payload={payload} params={props.params} setParams={props.setParams} />
+      )}
+    />
+  );
 }

@@ -1,6 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { tableOf } from '../testing';
-import { blockAt, boxAt, buffersOf, colourKey, coloursOf, edgesOf, inOrder, pointAt, programsOf, spacesOf, stepParams, zoomed } from './model';
+import {
+  blockAt,
+  boxAt,
+  buffersOf,
+  colourKey,
+  coloursOf,
+  edgesOf,
+  inOrder,
+  pointAt,
+  programsOf,
+  spacesOf,
+  stepParams,
+  zoomed,
+} from './model';
 
 const table = tableOf({
   buffer_id: [1, 2, 3],
@@ -35,7 +48,11 @@ describe('buffers', () => {
   });
 
   it('are grey beyond the palette, and the legend says so', () => {
-    const many = Array.from({ length: 12 }, (_, i) => ({ ...buffers[1]!, opcode: `op${i}`, sizeBytes: 100 - i }));
+    const many = Array.from({ length: 12 }, (_, i) => ({
+      ...buffers[1]!,
+      opcode: `op${i}`,
+      sizeBytes: 100 - i,
+    }));
     const colours = coloursOf([many]);
     expect(colours.legend.at(-1)).toEqual({ name: 'others', token: '--line-strong' });
     expect(colours.token(many[11]!)).toBe('--line-strong');
@@ -74,10 +91,14 @@ describe('steps', () => {
 
 describe('choices', () => {
   it('list programs by peak and spaces with theirs', () => {
-    expect(programsOf(tableOf({ program: ['a', 'b', 'c'], peak_bytes: [1, null, 5] })).map(({ title }) => title)).toEqual(['c', 'a', 'b']);
-    expect(spacesOf(tableOf({ space: [0, 5], name: ['HBM', 'Host memory'], peak_bytes: [2048, 0] }))).toEqual([
-      { value: '0', title: 'HBM 2.00\u00a0KiB' },
-      { value: '5', title: 'Host memory 0\u00a0B' },
-    ]);
+    expect(
+      programsOf(tableOf({ program: ['a', 'b', 'c'], peak_bytes: [1, null, 5] })).map(({ title }) => title),
+    ).toEqual(['c', 'a', 'b']);
+    expect(spacesOf(tableOf({ space: [0, 5], name: ['HBM', 'Host memory'], peak_bytes: [2048, 0] }))).toEqual(
+      [
+        { value: '0', title: 'HBM 2.00\u00a0KiB' },
+        { value: '5', title: 'Host memory 0\u00a0B' },
+      ],
+    );
   });
 });

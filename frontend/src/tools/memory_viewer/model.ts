@@ -44,14 +44,53 @@ function text(cell: Cell | undefined): string {
 export function buffersOf(table: Table | undefined): Buffer[] {
   if (!table) return [];
   const { number, text: words, flag } = readerOf(table);
-  const [id, sizeBytes, unpaddedBytes, expansion] = [number('buffer_id'), number('size_bytes'), number('unpadded_bytes'), number('expansion')];
-  const [first, last, offsetBytes, allocation] = [number('first_step'), number('last_step'), number('offset_bytes'), number('allocation')];
-  const [instruction, opcode, category, shape] = [words('instruction'), words('opcode'), words('category'), words('shape')];
-  const [padded, opName, source, stack, isAtPeak] = [words('padded_dimensions'), words('op_name'), words('source'), words('stack'), flag('is_at_peak')];
+  const [id, sizeBytes, unpaddedBytes, expansion] = [
+    number('buffer_id'),
+    number('size_bytes'),
+    number('unpadded_bytes'),
+    number('expansion'),
+  ];
+  const [first, last, offsetBytes, allocation] = [
+    number('first_step'),
+    number('last_step'),
+    number('offset_bytes'),
+    number('allocation'),
+  ];
+  const [instruction, opcode, category, shape] = [
+    words('instruction'),
+    words('opcode'),
+    words('category'),
+    words('shape'),
+  ];
+  const [padded, opName, source, stack, isAtPeak] = [
+    words('padded_dimensions'),
+    words('op_name'),
+    words('source'),
+    words('stack'),
+    flag('is_at_peak'),
+  ];
   return Array.from({ length: table.n_rows }, (_, row) => ({
-    ...{ id: id(row) ?? -1, instruction: instruction(row), opcode: opcode(row), category: category(row), sizeBytes: sizeBytes(row) ?? 0 },
-    ...{ unpaddedBytes: unpaddedBytes(row) ?? 0, expansion: expansion(row) ?? 1, shape: shape(row), padded: padded(row), opName: opName(row) },
-    ...{ first: first(row) ?? 0, last: last(row) ?? 0, offsetBytes: offsetBytes(row), allocation: allocation(row), isAtPeak: isAtPeak(row) },
+    ...{
+      id: id(row) ?? -1,
+      instruction: instruction(row),
+      opcode: opcode(row),
+      category: category(row),
+      sizeBytes: sizeBytes(row) ?? 0,
+    },
+    ...{
+      unpaddedBytes: unpaddedBytes(row) ?? 0,
+      expansion: expansion(row) ?? 1,
+      shape: shape(row),
+      padded: padded(row),
+      opName: opName(row),
+    },
+    ...{
+      first: first(row) ?? 0,
+      last: last(row) ?? 0,
+      offsetBytes: offsetBytes(row),
+      allocation: allocation(row),
+      isAtPeak: isAtPeak(row),
+    },
     ...{ source: source(row), stack: stack(row) },
   }));
 }
@@ -59,8 +98,18 @@ export function buffersOf(table: Table | undefined): Buffer[] {
 export function pointsOf(table: Table | undefined): Point[] {
   if (!table) return [];
   const { number, text: words } = readerOf(table);
-  const [step, heldBytes, unpaddedBytes, instruction] = [number('step'), number('held_bytes'), number('unpadded_bytes'), words('instruction')];
-  return Array.from({ length: table.n_rows }, (_, row) => ({ step: step(row) ?? 0, heldBytes: heldBytes(row) ?? 0, unpaddedBytes: unpaddedBytes(row) ?? 0, instruction: instruction(row) }));
+  const [step, heldBytes, unpaddedBytes, instruction] = [
+    number('step'),
+    number('held_bytes'),
+    number('unpadded_bytes'),
+    words('instruction'),
+  ];
+  return Array.from({ length: table.n_rows }, (_, row) => ({
+    step: step(row) ?? 0,
+    heldBytes: heldBytes(row) ?? 0,
+    unpaddedBytes: unpaddedBytes(row) ?? 0,
+    instruction: instruction(row),
+  }));
 }
 
 export function stepsOf(payload: Payload): Steps {
@@ -73,7 +122,10 @@ export interface Program {
 }
 
 export function programsOf(table: Table | undefined): Program[] {
-  const programs = rowsOf(table).map((row) => ({ title: text(row['program']), peakBytes: numberOf(row['peak_bytes']) }));
+  const programs = rowsOf(table).map((row) => ({
+    title: text(row['program']),
+    peakBytes: numberOf(row['peak_bytes']),
+  }));
   return programs.sort((a, b) => (b.peakBytes ?? -1) - (a.peakBytes ?? -1));
 }
 
@@ -83,13 +135,28 @@ export interface Space {
 }
 
 export function spacesOf(table: Table | undefined): Space[] {
-  return rowsOf(table).map((row) => ({ value: String(row['space']), title: `${text(row['name'])} ${format(numberOf(row['peak_bytes']), 'bytes')}` }));
+  return rowsOf(table).map((row) => ({
+    value: String(row['space']),
+    title: `${text(row['name'])} ${format(numberOf(row['peak_bytes']), 'bytes')}`,
+  }));
 }
 
 /** The tiles: what the peak is, and what it is made of. */
-export const TILES = ['peak_bytes', 'padding_bytes', 'temporary_bytes', 'parameter_bytes', 'output_bytes', 'allocated_bytes'];
+export const TILES = [
+  'peak_bytes',
+  'padding_bytes',
+  'temporary_bytes',
+  'parameter_bytes',
+  'output_bytes',
+  'allocated_bytes',
+];
 
-const FIXED: Readonly<Record<string, string>> = { Parameter: categoryToken('input'), Output: categoryToken('output'), Constant: categoryToken('idle'), 'Thread-local': categoryToken('launch') };
+const FIXED: Readonly<Record<string, string>> = {
+  Parameter: categoryToken('input'),
+  Output: categoryToken('output'),
+  Constant: categoryToken('idle'),
+  'Thread-local': categoryToken('launch'),
+};
 const MOST_COLOURS = 8;
 
 /** What a buffer is coloured by: its kind of allocation, a temporary by the opcode that makes it. */
@@ -103,20 +170,33 @@ export interface Colours {
 }
 
 /** The buffer that the link names: by its id, else the largest one of an instruction. */
-export function keptOf(buffers: readonly Buffer[], { buffer, op }: Readonly<Record<string, string>>): Buffer | null {
+export function keptOf(
+  buffers: readonly Buffer[],
+  { buffer, op }: Readonly<Record<string, string>>,
+): Buffer | null {
   if (buffer) return buffers.find(({ id }) => String(id) === buffer) ?? null;
-  return op ? buffers.filter(({ instruction }) => instruction === op).sort((a, b) => b.sizeBytes - a.sizeBytes)[0] ?? null : null;
+  return op
+    ? (buffers.filter(({ instruction }) => instruction === op).sort((a, b) => b.sizeBytes - a.sizeBytes)[0] ??
+        null)
+    : null;
 }
 
-/** Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the others are grey. */
+/**
+ * Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the
+ * others are grey.
+ */
 export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
   const bytes = new Map<string, number>();
-  for (const buffers of groups) for (const buffer of buffers) bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);
+  for (const buffers of groups)
+    for (const buffer of buffers)
+      bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);
   const names = [...bytes.keys()].sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0));
   const opcodes = names.filter((name) => !(name in FIXED));
   const tokens = new Map(opcodes.slice(0, MOST_COLOURS).map((name, i) => [name, paletteToken(i)]));
   const token = (name: string): string => FIXED[name] ?? tokens.get(name) ?? '--line-strong';
-  const legend = names.filter((name) => name in FIXED || tokens.has(name)).map((name) => ({ name, token: token(name) }));
+  const legend = names
+    .filter((name) => name in FIXED || tokens.has(name))
+    .map((name) => ({ name, token: token(name) }));
   if (opcodes.length > MOST_COLOURS) legend.push({ name: 'others', token: '--line-strong' });
   return { token: (buffer) => token(colourKey(buffer)), legend };
 }
@@ -157,7 +237,10 @@ export interface Extent {
 
 /** All offsets that are in use, and the block under a point of the map: of several the last to come. */
 export function offsetsOf(blocks: readonly Buffer[], wholeBytes: number): Extent {
-  const high = blocks.reduce((most, { offsetBytes, sizeBytes }) => Math.max(most, (offsetBytes ?? 0) + sizeBytes), 0);
+  const high = blocks.reduce(
+    (most, { offsetBytes, sizeBytes }) => Math.max(most, (offsetBytes ?? 0) + sizeBytes),
+    0,
+  );
   return { low: 0, high: Math.max(high, wholeBytes, 1) };
 }
 
@@ -165,7 +248,14 @@ export function blockAt(blocks: readonly Buffer[], step: number, offset: number)
   let found: Buffer | null = null;
   for (const block of blocks) {
     const at = block.offsetBytes;
-    if (at === null || step < block.first || step >= block.last + 1 || offset < at || offset >= at + block.sizeBytes) continue;
+    if (
+      at === null ||
+      step < block.first ||
+      step >= block.last + 1 ||
+      offset < at ||
+      offset >= at + block.sizeBytes
+    )
+      continue;
     if (!found || block.first > found.first) found = block;
   }
   return found;
@@ -193,5 +283,8 @@ export function zoomed(steps: Steps, whole: number, factor: number, about: numbe
 
 export function stepParams(steps: Steps, whole: number): Record<string, string | undefined> {
   const isAll = steps.first <= 0 && steps.last >= whole - 1;
-  return { first_step: isAll ? undefined : String(steps.first), last_step: isAll ? undefined : String(steps.last) };
+  return {
+    first_step: isAll ? undefined : String(steps.first),
+    last_step: isAll ? undefined : String(steps.last),
+  };
 }

@@ -36,7 +36,8 @@ function ticks(low: number, high: number, most: number): number[] {
   const power = 10 ** Math.floor(Math.log10(raw || 1));
   const step = Math.max(1e-9, [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw) ?? power);
   const values = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-6; value += step) values.push(value);
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-6; value += step)
+    values.push(value);
   return values;
 }
 
@@ -79,7 +80,12 @@ function drawSpan({ context, width, height, color }: Pen, steps: Steps, buffer: 
 }
 
 /** A line in steps, as far as it is known; each point holds to the next. */
-function trace({ context }: Pen, points: readonly Point[], value: (point: Point) => number, at: { x: (step: number) => number; y: (bytes: number) => number; last: number }): void {
+function trace(
+  { context }: Pen,
+  points: readonly Point[],
+  value: (point: Point) => number,
+  at: { x: (step: number) => number; y: (bytes: number) => number; last: number },
+): void {
   context.beginPath();
   points.forEach((point, i) => {
     const [left, y] = [at.x(point.step), at.y(value(point))];
@@ -100,7 +106,12 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
   const x = xOf(steps, width);
   context.fillStyle = color('--c-input');
   context.globalAlpha = 0.16;
-  context.fillRect(LEFT_PX, y(permanentBytes), width - LEFT_PX - RIGHT_PX, Math.max(0, y(0) - y(permanentBytes)));
+  context.fillRect(
+    LEFT_PX,
+    y(permanentBytes),
+    width - LEFT_PX - RIGHT_PX,
+    Math.max(0, y(0) - y(permanentBytes)),
+  );
   context.globalAlpha = 1;
   const at = { x, y, last: steps.last };
   trace(pen, points, (point) => point.heldBytes, at);
@@ -120,7 +131,8 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
   trace(pen, points, (point) => point.unpaddedBytes, at);
   context.stroke();
   context.setLineDash([]);
-  if (peakStep !== null && peakStep >= steps.first && peakStep <= steps.last) drawPeak(pen, (x(peakStep) + x(peakStep + 1)) / 2, y(peakBytes), peakBytes);
+  if (peakStep !== null && peakStep >= steps.first && peakStep <= steps.last)
+    drawPeak(pen, (x(peakStep) + x(peakStep + 1)) / 2, y(peakBytes), peakBytes);
 }
 
 /** What follows the pointer on the course: the life of the marked buffer, and the step pointed at. */
@@ -165,17 +177,28 @@ function blockBox(pen: Pen, block: Buffer, steps: Steps, extent: Extent): [numbe
   return [left, top, x(block.last + 1) - left, y(block.offsetBytes ?? 0) - top];
 }
 
-function drawBlock(pen: Pen, block: Buffer, [left, top, width, height]: [number, number, number, number], colours: Colours): void {
+function drawBlock(
+  pen: Pen,
+  block: Buffer,
+  [left, top, width, height]: [number, number, number, number],
+  colours: Colours,
+): void {
   const { context, color } = pen;
   context.fillStyle = color(colours.token(block));
   context.globalAlpha = BLOCK_ALPHA;
-  context.fillRect(left, top, Math.max(1, width - (width > 3 ? 1 : 0)), Math.max(1, height - (height > 3 ? 1 : 0)));
+  context.fillRect(
+    left,
+    top,
+    Math.max(1, width - (width > 3 ? 1 : 0)),
+    Math.max(1, height - (height > 3 ? 1 : 0)),
+  );
   if (width > 70 && height > 14) drawName(pen, block.instruction, [left, top, width, height]);
 }
 
 export function drawBlocks(pen: Pen, { blocks, steps, colours }: OrderPicture, extent: Extent): void {
   withinMap(pen, () => {
-    for (const block of blocks) if (block.offsetBytes !== null) drawBlock(pen, block, blockBox(pen, block, steps, extent), colours);
+    for (const block of blocks)
+      if (block.offsetBytes !== null) drawBlock(pen, block, blockBox(pen, block, steps, extent), colours);
   });
 }
 
@@ -194,7 +217,11 @@ export function drawMap(pen: Pen, { steps, marked, colours }: OrderPicture, exte
   });
 }
 
-function drawName({ context, color }: Pen, name: string, [left, top, width, height]: [number, number, number, number]): void {
+function drawName(
+  { context, color }: Pen,
+  name: string,
+  [left, top, width, height]: [number, number, number, number],
+): void {
   context.save();
   context.beginPath();
   context.rect(left, top, width - 4, height);

@@ -1,4 +1,7 @@
-/** The buffers at the peak side by side, each as wide as it is large: in program order or by size. Hover marks a buffer, a click keeps it. */
+/**
+ * The buffers at the peak side by side, each as wide as it is large: in program order or by size. Hover marks
+ * a buffer, a click keeps it.
+ */
 import type { VNode } from 'preact';
 import { useCallback, useMemo } from 'preact/hooks';
 import { format } from '../../base/units';
@@ -28,11 +31,18 @@ type Box = [left: number, right: number];
 let fitter: { font: string; fit: TextFitter } | null = null;
 
 function fitted(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
-  if (fitter?.font !== context.font) fitter = { font: context.font, fit: new TextFitter((part) => context.measureText(part).width) };
+  if (fitter?.font !== context.font)
+    fitter = { font: context.font, fit: new TextFitter((part) => context.measureText(part).width) };
   return fitter.fit.fit(text, widthPx);
 }
 
-function drawBuffer({ context, height, color }: Pen, buffer: Buffer, [left, right]: Box, colours: Colours, leastPx: number): void {
+function drawBuffer(
+  { context, height, color }: Pen,
+  buffer: Buffer,
+  [left, right]: Box,
+  colours: Colours,
+  leastPx: number,
+): void {
   context.globalAlpha = 0.9;
   context.fillStyle = color(colours.token(buffer));
   context.fillRect(left, 2, Math.max(right - left - (right - left > 3 ? 1 : 0), leastPx), height - 4);
@@ -40,10 +50,19 @@ function drawBuffer({ context, height, color }: Pen, buffer: Buffer, [left, righ
   if (right - left <= NAME_FROM_PX) return;
   context.fillStyle = color('--bg');
   context.fillText(fitted(context, buffer.instruction, right - left - 11), left + 6, height / 2 - 8);
-  context.fillText(fitted(context, format(buffer.sizeBytes, 'bytes'), right - left - 11), left + 6, height / 2 + 8);
+  context.fillText(
+    fitted(context, format(buffer.sizeBytes, 'bytes'), right - left - 11),
+    left + 6,
+    height / 2 + 8,
+  );
 }
 
-function drawStrip(pen: Pen, buffers: readonly Buffer[], boxOf: (i: number, width: number) => Box, colours: Colours): void {
+function drawStrip(
+  pen: Pen,
+  buffers: readonly Buffer[],
+  boxOf: (i: number, width: number) => Box,
+  colours: Colours,
+): void {
   pen.context.textBaseline = 'middle';
   buffers.forEach((buffer, i) => {
     const box = boxOf(i, pen.width);
@@ -66,10 +85,13 @@ export function Strip({ title, order, buffers, colours, marked, onHover, onPick 
   const under = (spot: Spot): Buffer | null => shown[boxAt(edges, spot.x / spot.width)] ?? null;
   const boxOf = (i: number, width: number): Box => [(edges[i] ?? 0) * width, (edges[i + 1] ?? 0) * width];
   const ground = useCallback((pen: Pen) => drawStrip(pen, shown, boxOf, colours), [shown, edges, colours]);
-  const draw = useCallback((pen: Pen) => {
-    const at = marked ? shown.findIndex(({ id }) => id === marked.id) : -1;
-    if (at >= 0) drawMarked(pen, shown[at] as Buffer, boxOf(at, pen.width), colours);
-  }, [shown, edges, colours, marked]);
+  const draw = useCallback(
+    (pen: Pen) => {
+      const at = marked ? shown.findIndex(({ id }) => id === marked.id) : -1;
+      if (at >= 0) drawMarked(pen, shown[at] as Buffer, boxOf(at, pen.width), colours);
+    },
+    [shown, edges, colours, marked],
+  );
   return (
     <figure class="mv-strip">
       <figcaption>{title}</figcaption>

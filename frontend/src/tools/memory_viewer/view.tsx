@@ -1,4 +1,7 @@
-/** The memory viewer from top to bottom: program and space, tiles, what fills the peak, its course over the program, advice, tables. */
+/**
+ * The memory viewer from top to bottom: program and space, tiles, what fills the peak, its course over the
+ * program, advice, tables.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { isSameTable, rowsOf, scalarNumber } from '../../api/table';
@@ -11,14 +14,34 @@ import { parseView, PLAIN_VIEW, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { Card } from './card';
-import { buffersOf, coloursOf, keptOf, pointsOf, programsOf, spacesOf, stepsOf, TILES, type Buffer, type Colours } from './model';
+import {
+  buffersOf,
+  coloursOf,
+  keptOf,
+  pointsOf,
+  programsOf,
+  spacesOf,
+  stepsOf,
+  TILES,
+  type Buffer,
+  type Colours,
+} from './model';
 import { OrderCharts } from './order';
 import { Strip } from './strip';
 import './style.css';
 
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
-const HIDDEN_AT_FIRST = ['buffer_id', 'opcode', 'padding_bytes', 'padded_dimensions', 'allocation', 'offset_bytes', 'is_at_peak', 'stack'];
+const HIDDEN_AT_FIRST = [
+  'buffer_id',
+  'opcode',
+  'padding_bytes',
+  'padded_dimensions',
+  'allocation',
+  'offset_bytes',
+  'is_at_peak',
+  'stack',
+];
 /** What belongs to one program and space only. */
 const OF_SPACE = { buffer: undefined, op: undefined, first_step: undefined, last_step: undefined };
 
@@ -30,7 +53,13 @@ function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 
     <div class="mv-chooser">
       <label>
         Program{' '}
-        <select class="field" value={chosen} onChange={(event) => setParams({ program: event.currentTarget.value, space: undefined, ...OF_SPACE }, 'push')}>
+        <select
+          class="field"
+          value={chosen}
+          onChange={(event) =>
+            setParams({ program: event.currentTarget.value, space: undefined, ...OF_SPACE }, 'push')
+          }
+        >
           {programs.map(({ title, peakBytes }) => (
             <option key={title} value={title}>
               {peakBytes === null ? title : `${title} · ${format(peakBytes, 'bytes')}`}
@@ -82,9 +111,22 @@ function Advice({ table }: { table: PayloadTable | undefined }): VNode | null {
   );
 }
 
-function LiveTable({ table, params, setParams, chosen, onPick }: { table: PayloadTable; chosen: number; onPick: (row: number) => void } & LinkProps): VNode {
+function LiveTable({
+  table,
+  params,
+  setParams,
+  chosen,
+  onPick,
+}: { table: PayloadTable; chosen: number; onPick: (row: number) => void } & LinkProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(() => ({ ...PLAIN_VIEW, sort: { column: 'size_bytes', descending: true }, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data)].filter((name) => name !== 'instruction')) }), [data]);
+  const initial = useMemo(
+    () => ({
+      ...PLAIN_VIEW,
+      sort: { column: 'size_bytes', descending: true },
+      hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data)].filter((name) => name !== 'instruction')),
+    }),
+    [data],
+  );
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   return (
     <Table
@@ -105,8 +147,17 @@ function LiveTable({ table, params, setParams, chosen, onPick }: { table: Payloa
 function Allocations({ table }: { table: PayloadTable }): VNode {
   const data = useMemo(() => tableData(table), [table]);
   return (
-    <Section title={table.title} note="what the compiler asks of the device; buffers take turns in temporary ones">
-      <Table data={data} label={table.title} hasToolbar={table.n_rows > 10} rowsInFull={10} maxHeight="300px" />
+    <Section
+      title={table.title}
+      note="what the compiler asks of the device; buffers take turns in temporary ones"
+    >
+      <Table
+        data={data}
+        label={table.title}
+        hasToolbar={table.n_rows > 10}
+        rowsInFull={10}
+        maxHeight="300px"
+      />
     </Section>
   );
 }
@@ -117,7 +168,16 @@ interface Chosen {
   pick: (buffer: Buffer | null) => void;
 }
 
-function Course({ payload, blocks, colours, chosen, setParams }: { payload: Payload; blocks: readonly Buffer[]; colours: Colours; chosen: Chosen } & Pick<LinkProps, 'setParams'>): VNode {
+function Course({
+  payload,
+  blocks,
+  colours,
+  chosen,
+  setParams,
+}: { payload: Payload; blocks: readonly Buffer[]; colours: Colours; chosen: Chosen } & Pick<
+  LinkProps,
+  'setParams'
+>): VNode {
   const points = useMemo(() => pointsOf(payload.tables['timeline']), [payload]);
   const steps = useMemo(() => stepsOf(payload), [payload]);
   const nSteps = scalarNumber(payload, 'n_steps') ?? 0;
@@ -125,12 +185,18 @@ function Course({ payload, blocks, colours, chosen, setParams }: { payload: Payl
   if (!nSteps) {
     return (
       <Section title="Memory over program order">
-        <p class="muted prose">This program keeps no temporaries in this space, or its HLO does not say in which order they come and go: what it holds, it holds throughout.</p>
+        <p class="muted prose">
+          This program keeps no temporaries in this space, or its HLO does not say in which order they come
+          and go: what it holds, it holds throughout.
+        </p>
       </Section>
     );
   }
   return (
-    <Section title="Memory over program order" note={`dashed: without padding${leftOut ? `; ${plural(leftOut, 'small block')} not drawn: zoom in` : ''}`}>
+    <Section
+      title="Memory over program order"
+      note={`dashed: without padding${leftOut ? `; ${plural(leftOut, 'small block')} not drawn: zoom in` : ''}`}
+    >
       <OrderCharts
         points={points}
         blocks={blocks}
@@ -165,45 +231,78 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   const blocks = useMemo(() => buffersOf(payload.tables['blocks']), [payload]);
   const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
   const [hovered, setHovered] = useState<Buffer | null>(null);
-  const kept = useMemo(() => keptOf([...live, ...blocks], params), [live, blocks, params['buffer'], params['op']]);
-  const largest = useMemo(() => live.reduce<Buffer | null>((best, buffer) => (best && best.sizeBytes >= buffer.sizeBytes ? best : buffer), null), [live]);
-  const pick = (buffer: Buffer | null): void => setParams({ op: undefined, buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined }, 'push');
+  const kept = useMemo(
+    () => keptOf([...live, ...blocks], params),
+    [live, blocks, params['buffer'], params['op']],
+  );
+  const largest = useMemo(
+    () =>
+      live.reduce<Buffer | null>(
+        (best, buffer) => (best && best.sizeBytes >= buffer.sizeBytes ? best : buffer),
+        null,
+      ),
+    [live],
+  );
+  const pick = (buffer: Buffer | null): void =>
+    setParams(
+      { op: undefined, buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined },
+      'push',
+    );
   const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
   const program = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
   const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
   const { advice } = payload.tables;
   // What the pointer is on changes none of these.
   const chooser = useMemo(() => <Chooser payload={payload} setParams={setParams} />, [payload]);
-  const tables = useMemo(() => (
-    <>
-      {liveTable && liveTable.n_rows > 0 && (
-        <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
-          <LiveTable table={liveTable} params={params} setParams={setParams} chosen={live.findIndex(({ id }) => id === kept?.id)} onPick={(row) => pick(live[row] ?? null)} />
-        </Section>
-      )}
-      {allocations && allocations.n_rows > 0 && <Allocations table={allocations} />}
-    </>
-  ), [liveTable, allocations, live, kept, params]);
+  const tables = useMemo(
+    () => (
+      <>
+        {liveTable && liveTable.n_rows > 0 && (
+          <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
+            <LiveTable
+              table={liveTable}
+              params={params}
+              setParams={setParams}
+              chosen={live.findIndex(({ id }) => id === kept?.id)}
+              onPick={(row) => pick(live[row] ?? null)}
+            />
+          </Section>
+        )}
+        {allocations && allocations.n_rows > 0 && <Allocations table={allocations} />}
+      </>
+    ),
+    [liveTable, allocations, live, kept, params],
+  );
   return (
     <>
       {chooser}
       {params['op'] && !params['buffer'] && !kept && (
         <p class="muted prose">
-          No buffer at the peak or on the map is of <code>{params['op']}</code>: what it makes is small, lies in another memory space, or shares another's memory.
+          No buffer at the peak or on the map is of <code>{params['op']}</code>: what it makes is small, lies
+          in another memory space, or shares another's memory.
         </p>
       )}
       <Tiles tiles={TILES.flatMap((name) => payload.scalars[name] ?? [])} />
       {live.length > 0 && (
         <div class="mv-body">
           <div class="tool-page">
-            <Section title="What fills the peak" note={plural(live.length, 'buffer')} end={<Key colours={colours} />}>
+            <Section
+              title="What fills the peak"
+              note={plural(live.length, 'buffer')}
+              end={<Key colours={colours} />}
+            >
               <Strip title="In program order, parameters first" order="program" {...strip} />
               <Strip title="By size" order="size" {...strip} />
             </Section>
             <Course {...{ payload, blocks, colours, chosen, setParams }} />
             <Advice table={advice} />
           </div>
-          <Card buffer={chosen.marked ?? largest} program={program} isKept={kept !== null && !hovered} onClear={() => pick(kept)} />
+          <Card
+            buffer={chosen.marked ?? largest}
+            program={program}
+            isKept={kept !== null && !hovered}
+            onClear={() => pick(kept)}
+          />
         </div>
       )}
       {tables}

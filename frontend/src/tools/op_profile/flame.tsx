@@ -1,4 +1,7 @@
-/** The tree as a flame: a box per node, as wide as its time, coloured by how well the device is used; a click zooms in or chooses. */
+/**
+ * The tree as a flame: a box per node, as wide as its time, coloured by how well the device is used; a click
+ * zooms in or chooses.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { boxesOf } from './model';
@@ -21,7 +24,12 @@ export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: Zo
               class={node.isEstimate ? 'op-box estimate' : 'op-box'}
               aria-pressed={chosen(node)}
               data-tip={tipOf(node)}
-              style={{ left: `${left * 100}%`, width: `${width * 100}%`, top: `${level * LEVEL_PX}px`, '--box': `var(${colouring.token(node)})` }}
+              style={{
+                left: `${left * 100}%`,
+                width: `${width * 100}%`,
+                top: `${level * LEVEL_PX}px`,
+                '--box': `var(${colouring.token(node)})`,
+              }}
               onClick={() => (node.kind === 'op' ? onChoose(node) : node.children.length && onZoom(node.row))}
             >
               {node.isEstimate ? `≈ ${node.name}` : node.name}

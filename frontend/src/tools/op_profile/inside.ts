@@ -5,8 +5,15 @@ import type { ToolProps } from '../tool';
 import { insideOf, type Inside, type OpNode } from './model';
 
 /** Contents by row of the tree; a fusion whose contents are not known (yet) is not among them. */
-export function useInside(fusions: readonly OpNode[], tree: unknown, { run, hosts }: Pick<ToolProps, 'run' | 'hosts'>): ReadonlyMap<number, readonly Inside[]> {
-  const [found, setFound] = useState<{ tree: unknown; contents: ReadonlyMap<number, readonly Inside[]> }>({ tree, contents: new Map() });
+export function useInside(
+  fusions: readonly OpNode[],
+  tree: unknown,
+  { run, hosts }: Pick<ToolProps, 'run' | 'hosts'>,
+): ReadonlyMap<number, readonly Inside[]> {
+  const [found, setFound] = useState<{ tree: unknown; contents: ReadonlyMap<number, readonly Inside[]> }>({
+    tree,
+    contents: new Map(),
+  });
   const known = found.tree === tree ? found.contents : new Map<number, readonly Inside[]>();
   const missing = fusions.filter(({ row }) => !known.has(row));
   useEffect(() => {
@@ -15,7 +22,11 @@ export function useInside(fusions: readonly OpNode[], tree: unknown, { run, host
     void Promise.all(
       missing.map(async ({ row, program, name }): Promise<[number, Inside[]]> => {
         try {
-          const payload = await fetchPayload({ tool: 'op_profile', run, hosts, params: { program, op: name } }, 'json', abort.signal);
+          const payload = await fetchPayload(
+            { tool: 'op_profile', run, hosts, params: { program, op: name } },
+            'json',
+            abort.signal,
+          );
           return [row, insideOf(payload.tables['contents'])];
         } catch {
           // The card of the operation says what is wrong; the tree goes on without its contents.
@@ -23,7 +34,11 @@ export function useInside(fusions: readonly OpNode[], tree: unknown, { run, host
         }
       }),
     ).then((answers) => {
-      if (!abort.signal.aborted) setFound((last) => ({ tree, contents: new Map([...(last.tree === tree ? last.contents : []), ...answers]) }));
+      if (!abort.signal.aborted)
+        setFound((last) => ({
+          tree,
+          contents: new Map([...(last.tree === tree ? last.contents : []), ...answers]),
+        }));
     });
     return () => abort.abort();
   }, [tree, missing.map(({ row }) => row).join('.')]);

@@ -1,4 +1,7 @@
-/** The op profile's nodes as a tree: what is open, found and sorted becomes rows; the same tree becomes the boxes of a flame. Pure. */
+/**
+ * The op profile's nodes as a tree: what is open, found and sorted becomes rows; the same tree becomes the
+ * boxes of a flame. Pure.
+ */
 import { numberOf, rowsOf } from '../../api/table';
 import type { Table } from '../../api/types';
 import { paletteToken } from '../../base/color';
@@ -39,11 +42,38 @@ export function nodesOf(table: Table | undefined): OpNode[] {
     const text = (name: string): string => String(cells[name] ?? '');
     const parent = nodes[number('parent') ?? -1];
     const node: OpNode = {
-      ...{ row, name: text('name'), kind: text('kind'), parent: parent?.row ?? -1, depth: parent ? parent.depth + 1 : 0, children: [], nChildren: number('n_children') ?? 0 },
-      ...{ timePs: number('self_time_ps') ?? 0, share: number('time_fraction') ?? 0, occurrences: number('n_occurrences') ?? 0, avgPs: number('avg_time_ps') },
-      ...{ flops: number('flops'), flopRate: number('flop_rate_flops_per_s'), flopsUsed: number('flops_fraction'), hbmRate: number('hbm_bytes_per_s') },
-      ...{ hbmUsed: number('hbm_fraction'), onChipRead: number('on_chip_read_fraction'), onChipWrite: number('on_chip_write_fraction') },
-      ...{ program: text('program'), provenance: text('provenance'), isFusion: cells['is_fusion'] === true, isEstimate: false },
+      ...{
+        row,
+        name: text('name'),
+        kind: text('kind'),
+        parent: parent?.row ?? -1,
+        depth: parent ? parent.depth + 1 : 0,
+        children: [],
+        nChildren: number('n_children') ?? 0,
+      },
+      ...{
+        timePs: number('self_time_ps') ?? 0,
+        share: number('time_fraction') ?? 0,
+        occurrences: number('n_occurrences') ?? 0,
+        avgPs: number('avg_time_ps'),
+      },
+      ...{
+        flops: number('flops'),
+        flopRate: number('flop_rate_flops_per_s'),
+        flopsUsed: number('flops_fraction'),
+        hbmRate: number('hbm_bytes_per_s'),
+      },
+      ...{
+        hbmUsed: number('hbm_fraction'),
+        onChipRead: number('on_chip_read_fraction'),
+        onChipWrite: number('on_chip_write_fraction'),
+      },
+      ...{
+        program: text('program'),
+        provenance: text('provenance'),
+        isFusion: cells['is_fusion'] === true,
+        isEstimate: false,
+      },
     };
     parent?.children.push(node);
     nodes.push(node);
@@ -61,23 +91,61 @@ export interface Inside {
 }
 
 export function insideOf(table: Table | undefined): Inside[] {
-  return rowsOf(table).map((cells) => ({ name: String(cells['name'] ?? ''), flops: numberOf(cells['flops']), share: numberOf(cells['estimated_fraction']), provenance: String(cells['provenance'] ?? '') }));
+  return rowsOf(table).map((cells) => ({
+    name: String(cells['name'] ?? ''),
+    flops: numberOf(cells['flops']),
+    share: numberOf(cells['estimated_fraction']),
+    provenance: String(cells['provenance'] ?? ''),
+  }));
 }
 
-/** The nodes with the contents of some fusions as their children; times of these are the fusion's by estimated share. */
-export function withInside(nodes: readonly OpNode[], inside: ReadonlyMap<number, readonly Inside[]>): OpNode[] {
+/**
+ * The nodes with the contents of some fusions as their children; times of these are the fusion's by estimated
+ * share.
+ */
+export function withInside(
+  nodes: readonly OpNode[],
+  inside: ReadonlyMap<number, readonly Inside[]>,
+): OpNode[] {
   if (!inside.size) return [...nodes];
   const all = nodes.map((node) => ({ ...node, children: [] as OpNode[] }));
   for (const node of all) all[node.parent]?.children.push(node);
   for (const [row, contents] of inside) {
     const fusion = all[row];
     if (!fusion) continue;
-    for (const { name, flops, share, provenance } of [...contents].sort((a, b) => (b.flops ?? 0) - (a.flops ?? 0))) {
-      const unknown = { flopRate: null, flopsUsed: null, hbmRate: null, hbmUsed: null, onChipRead: null, onChipWrite: null, avgPs: null };
+    for (const { name, flops, share, provenance } of [...contents].sort(
+      (a, b) => (b.flops ?? 0) - (a.flops ?? 0),
+    )) {
+      const unknown = {
+        flopRate: null,
+        flopsUsed: null,
+        hbmRate: null,
+        hbmUsed: null,
+        onChipRead: null,
+        onChipWrite: null,
+        avgPs: null,
+      };
       const node: OpNode = {
         ...unknown,
-        ...{ row: all.length, name, kind: 'inside', parent: row, depth: fusion.depth + 1, children: [], nChildren: 0, timePs: fusion.timePs * (share ?? 0), share: fusion.share * (share ?? 0) },
-        ...{ occurrences: fusion.occurrences, flops, program: fusion.program, provenance, isFusion: false, isEstimate: true },
+        ...{
+          row: all.length,
+          name,
+          kind: 'inside',
+          parent: row,
+          depth: fusion.depth + 1,
+          children: [],
+          nChildren: 0,
+          timePs: fusion.timePs * (share ?? 0),
+          share: fusion.share * (share ?? 0),
+        },
+        ...{
+          occurrences: fusion.occurrences,
+          flops,
+          program: fusion.program,
+          provenance,
+          isFusion: false,
+          isEstimate: true,
+        },
       };
       fusion.children.push(node);
       all.push(node);
@@ -87,9 +155,14 @@ export function withInside(nodes: readonly OpNode[], inside: ReadonlyMap<number,
   return all;
 }
 
-/** Fusions whose contents are to be shown: the open ones, the chosen one, and the one that is zoomed into; not more than can be asked for at once. */
+/**
+ * Fusions whose contents are to be shown: the open ones, the chosen one, and the one that is zoomed into; not
+ * more than can be asked for at once.
+ */
 export function fusionsToOpen(nodes: readonly OpNode[], wanted: Iterable<number>): OpNode[] {
-  return [...new Set(wanted)].flatMap((row) => (nodes[row]?.isFusion ? [nodes[row]] : [])).slice(0, MOST_FUSIONS);
+  return [...new Set(wanted)]
+    .flatMap((row) => (nodes[row]?.isFusion ? [nodes[row]] : []))
+    .slice(0, MOST_FUSIONS);
 }
 
 const MOST_FUSIONS = 24;
@@ -146,8 +219,16 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
   const rows: TreeRow[] = [];
   const walk = (parent: OpNode): void => {
     const candidates = kept ? parent.children.filter((node) => kept.has(node.row)) : parent.children;
-    const longest = new Set([...candidates].sort((a, b) => b.timePs - a.timePs).slice(0, kept ? candidates.length : view.top).map((node) => node.row));
-    for (const node of sorted(candidates.filter(({ row }) => longest.has(row)), view)) {
+    const longest = new Set(
+      [...candidates]
+        .sort((a, b) => b.timePs - a.timePs)
+        .slice(0, kept ? candidates.length : view.top)
+        .map((node) => node.row),
+    );
+    for (const node of sorted(
+      candidates.filter(({ row }) => longest.has(row)),
+      view,
+    )) {
       const isOpen = kept ? node.children.some((child) => kept.has(child.row)) : view.open.has(node.row);
       rows.push({ node, isOpen });
       if (isOpen) walk(node);
@@ -155,7 +236,12 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
     const shownPs = candidates.reduce((sum, node) => sum + (longest.has(node.row) ? node.timePs : 0), 0);
     const count = parent.nChildren - longest.size;
     const last = rows.at(-1);
-    if (!kept && count > 0 && last) rows.push({ node: parent, isOpen: false, rest: { count, timePs: Math.max(0, parent.timePs - shownPs) } });
+    if (!kept && count > 0 && last)
+      rows.push({
+        node: parent,
+        isOpen: false,
+        rest: { count, timePs: Math.max(0, parent.timePs - shownPs) },
+      });
   };
   const root = nodes[0];
   if (root) walk(root);
@@ -165,14 +251,25 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
 /** What is open at first: the way to where most time goes, down to its operations. */
 export function openAtFirst(nodes: readonly OpNode[]): Set<number> {
   const open = new Set<number>();
-  const longest = (children: readonly OpNode[]): OpNode | undefined => children.filter(({ kind }) => kind !== 'idle').sort((a, b) => b.timePs - a.timePs)[0];
-  for (let at = longest(nodes[0]?.children ?? []); at && at.kind !== 'op' && at.kind !== 'duplicates'; at = longest(at.children)) open.add(at.row);
+  const longest = (children: readonly OpNode[]): OpNode | undefined =>
+    children.filter(({ kind }) => kind !== 'idle').sort((a, b) => b.timePs - a.timePs)[0];
+  for (
+    let at = longest(nodes[0]?.children ?? []);
+    at && at.kind !== 'op' && at.kind !== 'duplicates';
+    at = longest(at.children)
+  )
+    open.add(at.row);
   return open;
 }
 
 export function parseOpen(text: string | undefined, initial: ReadonlySet<number>): ReadonlySet<number> {
   if (text === undefined) return initial;
-  return new Set(text.split('.').map(Number).filter((row) => Number.isInteger(row) && row > 0));
+  return new Set(
+    text
+      .split('.')
+      .map(Number)
+      .filter((row) => Number.isInteger(row) && row > 0),
+  );
 }
 
 export interface Box {
@@ -185,7 +282,10 @@ export interface Box {
 
 const LEAST_WIDTH = 0.0015;
 
-/** The boxes of a flame below a node: a level below the other, as wide as their time; what is too narrow to see is left out. */
+/**
+ * The boxes of a flame below a node: a level below the other, as wide as their time; what is too narrow to
+ * see is left out.
+ */
 export function boxesOf(nodes: readonly OpNode[], zoomed: number): Box[] {
   const top = nodes[zoomed] ?? nodes[0];
   if (!top) return [];
@@ -228,7 +328,10 @@ interface Area {
   height: number;
 }
 
-/** Areas in proportion to weights (the largest first), as near to squares as rows allow: Bruls, Huizing, van Wijk, Squarified treemaps, 2000. */
+/**
+ * Areas in proportion to weights (the largest first), as near to squares as rows allow: Bruls, Huizing, van
+ * Wijk, Squarified treemaps, 2000.
+ */
 export function squarified(weights: readonly number[], { x, y, width, height }: Area): Area[] {
   const areas: Area[] = [];
   let left = weights.reduce((sum, weight) => sum + weight, 0);
@@ -237,12 +340,20 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
   while (at < weights.length && left > 0 && room.width > 0 && room.height > 0) {
     const side = Math.min(room.width, room.height);
     const scale = (room.width * room.height) / left;
-    const worst = (sum: number, largest: number, smallest: number): number => Math.max((side * side * largest * scale) / (sum * scale) ** 2, (sum * scale) ** 2 / (side * side * smallest * scale));
+    const worst = (sum: number, largest: number, smallest: number): number =>
+      Math.max(
+        (side * side * largest * scale) / (sum * scale) ** 2,
+        (sum * scale) ** 2 / (side * side * smallest * scale),
+      );
     let end = at + 1;
     let sum = weights[at] ?? 0;
     while (end < weights.length) {
       const next = weights[end] ?? 0;
-      if (next <= 0 || worst(sum + next, weights[at] ?? 0, next) > worst(sum, weights[at] ?? 0, weights[end - 1] ?? 0)) break;
+      if (
+        next <= 0 ||
+        worst(sum + next, weights[at] ?? 0, next) > worst(sum, weights[at] ?? 0, weights[end - 1] ?? 0)
+      )
+        break;
       sum += next;
       end++;
     }
@@ -250,33 +361,58 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
     let along = 0;
     for (; at < end; at++) {
       const length = ((weights[at] ?? 0) / sum) * side;
-      areas.push(room.width >= room.height ? { x: room.x, y: room.y + along, width: thick, height: length } : { x: room.x + along, y: room.y, width: length, height: thick });
+      areas.push(
+        room.width >= room.height
+          ? { x: room.x, y: room.y + along, width: thick, height: length }
+          : { x: room.x + along, y: room.y, width: length, height: thick },
+      );
       along += length;
     }
-    room = room.width >= room.height ? { ...room, x: room.x + thick, width: room.width - thick } : { ...room, y: room.y + thick, height: room.height - thick };
+    room =
+      room.width >= room.height
+        ? { ...room, x: room.x + thick, width: room.width - thick }
+        : { ...room, y: room.y + thick, height: room.height - thick };
     left -= sum;
   }
   return areas;
 }
 
-/** The tiles of a treemap below a node: each as large as its time, children on their parent; what is too small to see is left out. */
+/**
+ * The tiles of a treemap below a node: each as large as its time, children on their parent; what is too small
+ * to see is left out.
+ */
 export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number, height: number): Tile[] {
   const top = nodes[zoomed] ?? nodes[0];
   if (!top) return [];
   const tiles: Tile[] = [];
   const place = (node: OpNode, area: Area, level: number): void => {
-    const children = [...node.children].filter(({ timePs }) => timePs > 0).sort((a, b) => b.timePs - a.timePs);
-    const isFrame = children.length > 0 && area.width >= LEAST_FRAME.width && area.height >= LEAST_FRAME.height;
+    const children = [...node.children]
+      .filter(({ timePs }) => timePs > 0)
+      .sort((a, b) => b.timePs - a.timePs);
+    const isFrame =
+      children.length > 0 && area.width >= LEAST_FRAME.width && area.height >= LEAST_FRAME.height;
     tiles.push({ node, ...area, level, isFrame });
     if (!isFrame) return;
-    const inner = { x: area.x + GAP_PX, y: area.y + TITLE_PX, width: area.width - 2 * GAP_PX, height: area.height - TITLE_PX - GAP_PX };
+    const inner = {
+      x: area.x + GAP_PX,
+      y: area.y + TITLE_PX,
+      width: area.width - 2 * GAP_PX,
+      height: area.height - TITLE_PX - GAP_PX,
+    };
     // What the server left out, or no estimate covers, stays empty.
     const rest = Math.max(0, node.timePs - children.reduce((sum, { timePs }) => sum + timePs, 0));
-    const parts: { child: OpNode | null; weight: number }[] = [...children.map((child) => ({ child, weight: child.timePs })), ...(rest > 0 ? [{ child: null, weight: rest }] : [])];
+    const parts: { child: OpNode | null; weight: number }[] = [
+      ...children.map((child) => ({ child, weight: child.timePs })),
+      ...(rest > 0 ? [{ child: null, weight: rest }] : []),
+    ];
     parts.sort((one, other) => other.weight - one.weight);
-    squarified(parts.map(({ weight }) => weight), inner).forEach((found, i) => {
+    squarified(
+      parts.map(({ weight }) => weight),
+      inner,
+    ).forEach((found, i) => {
       const child = parts[i]?.child;
-      if (child && found.width >= LEAST_TILE_PX && found.height >= LEAST_TILE_PX) place(child, found, level + 1);
+      if (child && found.width >= LEAST_TILE_PX && found.height >= LEAST_TILE_PX)
+        place(child, found, level + 1);
     });
   };
   place(top, { x: 0, y: 0, width, height }, 0);
@@ -310,12 +446,19 @@ export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colo
     return { token: (node) => (node.kind === 'idle' ? '--c-idle' : bandToken(used(node))), legend: BANDS };
   }
   const times = new Map<string, number>();
-  for (const { kind, name, timePs } of nodes) if (kind === 'category') times.set(name, (times.get(name) ?? 0) + timePs);
+  for (const { kind, name, timePs } of nodes)
+    if (kind === 'category') times.set(name, (times.get(name) ?? 0) + timePs);
   const names = [...times].sort(([, a], [, b]) => b - a).map(([name]) => name);
   const tokens = new Map(names.map((name, i) => [name, i < MOST_CATEGORIES ? paletteToken(i) : '--c-idle']));
   const token = (node: OpNode): string => {
-    for (let at: OpNode | undefined = node; at; at = nodes[at.parent]) if (at.kind === 'category') return tokens.get(at.name) ?? '--c-idle';
+    for (let at: OpNode | undefined = node; at; at = nodes[at.parent])
+      if (at.kind === 'category') return tokens.get(at.name) ?? '--c-idle';
     return '--c-idle';
   };
-  return { token, legend: names.slice(0, MOST_CATEGORIES).map((name) => ({ title: name, token: tokens.get(name) ?? '--c-idle' })) };
+  return {
+    token,
+    legend: names
+      .slice(0, MOST_CATEGORIES)
+      .map((name) => ({ title: name, token: tokens.get(name) ?? '--c-idle' })),
+  };
 }

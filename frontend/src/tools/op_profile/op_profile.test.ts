@@ -1,6 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { tableOf } from '../testing';
-import { bandToken, boxesOf, colouringOf, fusionsToOpen, insideOf, nodesOf, openAtFirst, parseOpen, rowsOfTree, squarified, tilesOf, withInside, type OpNode, type TreeView } from './model';
+import {
+  bandToken,
+  boxesOf,
+  colouringOf,
+  fusionsToOpen,
+  insideOf,
+  nodesOf,
+  openAtFirst,
+  parseOpen,
+  rowsOfTree,
+  squarified,
+  tilesOf,
+  withInside,
+  type OpNode,
+  type TreeView,
+} from './model';
 
 const TABLE = tableOf({
   name: ['all', 'p1', 'IDLE', 'p2', 'dot', 'add', 'dot.1', 'dot.2'],
@@ -12,7 +27,10 @@ const TABLE = tableOf({
 });
 const NODES = nodesOf(TABLE);
 const VIEW: TreeView = { open: new Set([1, 4]), query: '', sort: 'time', ascending: false, top: 10 };
-const names = (view: Partial<TreeView>): string[] => rowsOfTree(NODES, { ...VIEW, ...view }).map(({ node, rest }) => (rest ? `${rest.count} of ${node.name}: ${rest.timePs}` : node.name));
+const names = (view: Partial<TreeView>): string[] =>
+  rowsOfTree(NODES, { ...VIEW, ...view }).map(({ node, rest }) =>
+    rest ? `${rest.count} of ${node.name}: ${rest.timePs}` : node.name,
+  );
 
 describe('rows of the tree', () => {
   it('are those below what is open, with what the server left out', () => {
@@ -46,13 +64,24 @@ describe('what is open', () => {
 
 describe('the flame', () => {
   it('gives each node the width of its time below its parent', () => {
-    const boxes = boxesOf(NODES, 0).map(({ node, left, width, level }) => [node.name, level, Math.round(left * 100), Math.round(width * 100)]);
+    const boxes = boxesOf(NODES, 0).map(({ node, left, width, level }) => [
+      node.name,
+      level,
+      Math.round(left * 100),
+      Math.round(width * 100),
+    ]);
     expect(boxes).toContainEqual(['all', 0, 0, 100]);
     expect(boxes).toContainEqual(['IDLE', 1, 60, 30]);
     expect(boxes).toContainEqual(['dot.2', 3, 30, 15]);
   });
   it('leaves out what is too narrow to see', () => {
-    const table = tableOf({ name: ['all', 'long', 'short'], kind: ['all', 'op', 'op'], parent: [-1, 0, 0], n_children: [2, 0, 0], self_time_ps: [1e6, 999_999, 1] });
+    const table = tableOf({
+      name: ['all', 'long', 'short'],
+      kind: ['all', 'op', 'op'],
+      parent: [-1, 0, 0],
+      n_children: [2, 0, 0],
+      self_time_ps: [1e6, 999_999, 1],
+    });
     expect(boxesOf(nodesOf(table), 0).map(({ node }) => node.name)).toEqual(['all', 'long']);
   });
 });
@@ -64,17 +93,25 @@ it('colours by how much of the peak is used', () => {
 describe('the treemap', () => {
   it('gives areas in proportion, within the room, nowhere on one another', () => {
     const areas = squarified([6, 6, 4, 3, 2, 2, 1], { x: 10, y: 20, width: 600, height: 400 });
-    expect(areas.map(({ width, height }) => Math.round(width * height))).toEqual([60_000, 60_000, 40_000, 30_000, 20_000, 20_000, 10_000]);
+    expect(areas.map(({ width, height }) => Math.round(width * height))).toEqual([
+      60_000, 60_000, 40_000, 30_000, 20_000, 20_000, 10_000,
+    ]);
     for (const [i, a] of areas.entries()) {
       expect(Math.min(a.x - 10, a.y - 20, 610 - a.x - a.width, 420 - a.y - a.height)).toBeGreaterThan(-1e-6);
-      for (const b of areas.slice(i + 1)) expect(Math.min(a.x + a.width - b.x, b.x + b.width - a.x, a.y + a.height - b.y, b.y + b.height - a.y)).toBeLessThan(1e-6);
+      for (const b of areas.slice(i + 1))
+        expect(
+          Math.min(a.x + a.width - b.x, b.x + b.width - a.x, a.y + a.height - b.y, b.y + b.height - a.y),
+        ).toBeLessThan(1e-6);
       expect(Math.max(a.width / a.height, a.height / a.width)).toBeLessThan(3);
     }
   });
   it('lies on the parent, and what the server left out stays empty', () => {
     const tiles = tilesOf(NODES, 0, 1000, 600);
-    const tile = (name: string): { x: number; y: number; width: number; height: number } => tiles.find(({ node }) => node.name === name) ?? { x: 0, y: 0, width: 0, height: 0 };
-    expect(tiles.map(({ node }) => node.name)).toEqual(expect.arrayContaining(['all', 'p1', 'IDLE', 'p2', 'dot', 'dot.1', 'dot.2', 'add']));
+    const tile = (name: string): { x: number; y: number; width: number; height: number } =>
+      tiles.find(({ node }) => node.name === name) ?? { x: 0, y: 0, width: 0, height: 0 };
+    expect(tiles.map(({ node }) => node.name)).toEqual(
+      expect.arrayContaining(['all', 'p1', 'IDLE', 'p2', 'dot', 'dot.1', 'dot.2', 'add']),
+    );
     const [dot, one, two] = [tile('dot'), tile('dot.1'), tile('dot.2')];
     expect(one.x).toBeGreaterThanOrEqual(dot.x);
     expect(one.y + one.height).toBeLessThanOrEqual(dot.y + dot.height);
@@ -84,20 +121,47 @@ describe('the treemap', () => {
 });
 
 describe('inside of a fusion', () => {
-  const nodes = nodesOf(tableOf({ name: ['all', 'fusion.1', 'dot'], kind: ['all', 'op', 'op'], parent: [-1, 0, 0], n_children: [2, 0, 0], self_time_ps: [100, 80, 20], time_fraction: [1, 0.8, 0.2] })).map((node) => ({ ...node, isFusion: node.name.startsWith('fusion') }));
-  const contents = insideOf(tableOf({ name: ['add.1', 'dot.2', 'copy.3'], flops: [25, 75, 0], estimated_fraction: [0.25, 0.75, 0], provenance: ['', 'f/dot', ''] }));
+  const nodes = nodesOf(
+    tableOf({
+      name: ['all', 'fusion.1', 'dot'],
+      kind: ['all', 'op', 'op'],
+      parent: [-1, 0, 0],
+      n_children: [2, 0, 0],
+      self_time_ps: [100, 80, 20],
+      time_fraction: [1, 0.8, 0.2],
+    }),
+  ).map((node) => ({ ...node, isFusion: node.name.startsWith('fusion') }));
+  const contents = insideOf(
+    tableOf({
+      name: ['add.1', 'dot.2', 'copy.3'],
+      flops: [25, 75, 0],
+      estimated_fraction: [0.25, 0.75, 0],
+      provenance: ['', 'f/dot', ''],
+    }),
+  );
   const all = withInside(nodes, new Map([[1, contents]]));
   it('shares are estimates of its time', () => {
-    expect(all.slice(3).map(({ name, timePs, isEstimate, kind }) => [name, timePs, isEstimate, kind])).toEqual([['dot.2', 60, true, 'inside'], ['add.1', 20, true, 'inside'], ['copy.3', 0, true, 'inside']]);
+    expect(
+      all.slice(3).map(({ name, timePs, isEstimate, kind }) => [name, timePs, isEstimate, kind]),
+    ).toEqual([
+      ['dot.2', 60, true, 'inside'],
+      ['add.1', 20, true, 'inside'],
+      ['copy.3', 0, true, 'inside'],
+    ]);
     expect(all[1]?.nChildren).toBe(3);
     expect(all[4]?.share).toBeCloseTo(0.2);
     expect(nodes[1]?.children).toEqual([]); // the tree itself stays as it was
   });
   it('is in the tree, the flame and the search', () => {
-    const rows = (query: string): string[] => rowsOfTree(all, { ...VIEW, open: new Set([1]), query }).map(({ node }) => node.name);
+    const rows = (query: string): string[] =>
+      rowsOfTree(all, { ...VIEW, open: new Set([1]), query }).map(({ node }) => node.name);
     expect(rows('')).toEqual(['fusion.1', 'dot.2', 'add.1', 'copy.3', 'dot']);
     expect(rows('f/dot')).toEqual(['fusion.1', 'dot.2']);
-    expect(boxesOf(all, 1).map(({ node, width }) => [node.name, width])).toEqual([['fusion.1', 1], ['dot.2', 0.75], ['add.1', 0.25]]);
+    expect(boxesOf(all, 1).map(({ node, width }) => [node.name, width])).toEqual([
+      ['fusion.1', 1],
+      ['dot.2', 0.75],
+      ['add.1', 0.25],
+    ]);
   });
   it('is asked for where a fusion is open', () => {
     expect(fusionsToOpen(nodes, [0, 1, 1, 2, 99]).map(({ name }) => name)).toEqual(['fusion.1']);
@@ -105,7 +169,15 @@ describe('inside of a fusion', () => {
 });
 
 it('colours boxes by category where no peak is known', () => {
-  const nodes = nodesOf(tableOf({ name: ['all', 'dot', 'add', 'dot.1'], kind: ['all', 'category', 'category', 'op'], parent: [-1, 0, 0, 1], n_children: [2, 1, 0, 0], self_time_ps: [3, 2, 1, 2] }));
+  const nodes = nodesOf(
+    tableOf({
+      name: ['all', 'dot', 'add', 'dot.1'],
+      kind: ['all', 'category', 'category', 'op'],
+      parent: [-1, 0, 0, 1],
+      n_children: [2, 1, 0, 0],
+      self_time_ps: [3, 2, 1, 2],
+    }),
+  );
   const { token, legend } = colouringOf(nodes, 'flops');
   expect(legend.map(({ title }) => title)).toEqual(['dot', 'add']);
   expect(token(nodes[3] as OpNode)).toBe(legend[0]?.token);

@@ -1,4 +1,7 @@
-/** The tree as a table: a row per open node, bars of its use of the device, a click opens what is below or chooses an operation. Of many rows those on screen are drawn. */
+/**
+ * The tree as a table: a row per open node, bars of its use of the device, a click opens what is below or
+ * chooses an operation. Of many rows those on screen are drawn.
+ */
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { exactText, format, plural, UNKNOWN } from '../../base/units';
@@ -28,7 +31,8 @@ function barStyle(part: number, token: string): Record<string, string> {
 }
 
 function Bar({ used, rate, unit }: { used: number | null; rate: number | null; unit: string }): VNode {
-  if (used === null) return <span class={rate === null ? 'unknown' : ''}>{rate === null ? UNKNOWN : format(rate, unit)}</span>;
+  if (used === null)
+    return <span class={rate === null ? 'unknown' : ''}>{rate === null ? UNKNOWN : format(rate, unit)}</span>;
   const tip = `${exactText(Number(used.toPrecision(4)), 'fraction')} of the peak${rate === null ? '' : `\n${format(rate, unit)}`}`;
   return (
     <span class="op-bar" data-tip={tip} style={barStyle(used, bandToken(used))}>
@@ -37,22 +41,39 @@ function Bar({ used, rate, unit }: { used: number | null; rate: number | null; u
   );
 }
 
-function Name({ row, onToggle, onChoose }: { row: TreeRow } & Pick<TreeProps, 'onToggle' | 'onChoose'>): VNode {
+function Name({
+  row,
+  onToggle,
+  onChoose,
+}: { row: TreeRow } & Pick<TreeProps, 'onToggle' | 'onChoose'>): VNode {
   const { node, isOpen } = row;
   const tip = [node.name, node.provenance, node.program].filter(Boolean).join('\n');
   return (
     <div class="op-name" style={{ paddingLeft: `${(node.depth - 1) * INDENT_PX}px` }}>
       {node.children.length > 0 || node.isFusion ? (
-        <button type="button" class="op-toggle" aria-expanded={isOpen} aria-label={`${isOpen ? 'Close' : 'Open'} ${node.name}`} onClick={() => onToggle(node)}>
+        <button
+          type="button"
+          class="op-toggle"
+          aria-expanded={isOpen}
+          aria-label={`${isOpen ? 'Close' : 'Open'} ${node.name}`}
+          onClick={() => onToggle(node)}
+        >
           {isOpen ? '▾' : '▸'}
         </button>
       ) : (
         <span class="op-toggle" />
       )}
-      <button type="button" class={node.kind === 'op' ? 'text-link mono' : node.isEstimate ? 'op-label mono' : 'op-label'} data-tip={tip} onClick={() => (node.kind === 'op' ? onChoose(node) : !node.isEstimate && onToggle(node))}>
+      <button
+        type="button"
+        class={node.kind === 'op' ? 'text-link mono' : node.isEstimate ? 'op-label mono' : 'op-label'}
+        data-tip={tip}
+        onClick={() => (node.kind === 'op' ? onChoose(node) : !node.isEstimate && onToggle(node))}
+      >
         {node.name}
       </button>
-      {node.kind !== 'op' && node.nChildren > 0 && <small class="muted">{node.nChildren.toLocaleString('en-US')}</small>}
+      {node.kind !== 'op' && node.nChildren > 0 && (
+        <small class="muted">{node.nChildren.toLocaleString('en-US')}</small>
+      )}
     </div>
   );
 }
@@ -76,7 +97,9 @@ function Rest({ row, nColumns }: { row: TreeRow; nColumns: number }): VNode {
 /** An instruction inside of a fusion: nobody measured it. */
 function Estimate({ node, hasOnChip }: { node: OpNode; hasOnChip: boolean }): VNode {
   const isKnown = node.timePs > 0;
-  const tip = isKnown ? 'Estimated from its share of the FLOPs inside; not measured' : 'No FLOPs: no estimate';
+  const tip = isKnown
+    ? 'Estimated from its share of the FLOPs inside; not measured'
+    : 'No FLOPs: no estimate';
   return (
     <tr class="op-estimate" data-row={node.row} aria-level={node.depth}>
       <td>
@@ -96,11 +119,22 @@ function Estimate({ node, hasOnChip }: { node: OpNode; hasOnChip: boolean }): VN
   );
 }
 
-function Line({ row, chosen, hasOnChip, onToggle, onChoose }: { row: TreeRow } & Pick<TreeProps, 'chosen' | 'hasOnChip' | 'onToggle' | 'onChoose'>): VNode {
+function Line({
+  row,
+  chosen,
+  hasOnChip,
+  onToggle,
+  onChoose,
+}: { row: TreeRow } & Pick<TreeProps, 'chosen' | 'hasOnChip' | 'onToggle' | 'onChoose'>): VNode {
   const { node } = row;
   if (node.isEstimate) return <Estimate node={node} hasOnChip={hasOnChip} />;
   return (
-    <tr data-row={node.row} aria-level={node.depth} aria-expanded={node.children.length || node.isFusion ? row.isOpen : undefined} aria-selected={chosen(node)}>
+    <tr
+      data-row={node.row}
+      aria-level={node.depth}
+      aria-expanded={node.children.length || node.isFusion ? row.isOpen : undefined}
+      aria-selected={chosen(node)}
+    >
       <td>
         <Name row={row} onToggle={onToggle} onChoose={onChoose} />
       </td>
@@ -135,18 +169,42 @@ export function Tree(props: TreeProps): VNode {
     { name: 'name', title: 'Name', tip: 'Program, category or operation' },
     { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 88 },
     { name: 'time', title: 'Share', tip: 'Of the whole', widthPx: BAR_PX },
-    { name: 'flops', title: hasPeaks ? 'FLOPS' : 'FLOP rate', tip: 'FLOP rate by the peak of the device', widthPx: BAR_PX },
-    { name: 'hbm', title: hasPeaks ? 'HBM' : 'Bandwidth', tip: 'Bandwidth by the peak of the main memory', widthPx: BAR_PX },
-    ...(hasOnChip ? [{ name: 'on_chip' as const, title: 'On-chip', tip: 'Bandwidth of on-chip memory by its peak: read, else write', widthPx: BAR_PX }] : []),
+    {
+      name: 'flops',
+      title: hasPeaks ? 'FLOPS' : 'FLOP rate',
+      tip: 'FLOP rate by the peak of the device',
+      widthPx: BAR_PX,
+    },
+    {
+      name: 'hbm',
+      title: hasPeaks ? 'HBM' : 'Bandwidth',
+      tip: 'Bandwidth by the peak of the main memory',
+      widthPx: BAR_PX,
+    },
+    ...(hasOnChip
+      ? [
+          {
+            name: 'on_chip' as const,
+            title: 'On-chip',
+            tip: 'Bandwidth of on-chip memory by its peak: read, else write',
+            widthPx: BAR_PX,
+          },
+        ]
+      : []),
     { name: 'occurrences', title: 'Occurrences', tip: 'On all devices and hosts', widthPx: 100 },
     { name: 'avg', title: 'Average', tip: 'Self time of an occurrence', widthPx: 88 },
   ];
-  const sortState = (name: SortName): 'ascending' | 'descending' | 'none' => (view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending');
+  const sortState = (name: SortName): 'ascending' | 'descending' | 'none' =>
+    view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending';
   const scroll = useRef<HTMLDivElement>(null);
   const range = useRows(scroll, rows.length, ROWS_IN_FULL);
   const line = (at: number): VNode => {
     const row = rows[at] as TreeRow;
-    return row.rest ? <Rest key={at} row={row} nColumns={columns.length} /> : <Line key={at} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />;
+    return row.rest ? (
+      <Rest key={at} row={row} nColumns={columns.length} />
+    ) : (
+      <Line key={at} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />
+    );
   };
   const lines = useKeptLines([props])(range, rows.length, () => '', line);
   return (
@@ -163,7 +221,9 @@ export function Tree(props: TreeProps): VNode {
               <th key={title} class={name === 'name' ? '' : 'n'} aria-sort={sortState(name)}>
                 <button type="button" data-tip={tip} onClick={() => onSort(name)}>
                   {title}
-                  {view.sort === name && title !== 'Share' && <span aria-hidden="true">{view.ascending ? ' ↑' : ' ↓'}</span>}
+                  {view.sort === name && title !== 'Share' && (
+                    <span aria-hidden="true">{view.ascending ? ' ↑' : ' ↓'}</span>
+                  )}
                 </button>
               </th>
             ))}

@@ -1,4 +1,7 @@
-/** The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; coloured by how well the device is used. */
+/**
+ * The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; coloured by how
+ * well the device is used.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { useSize } from '../graph_hands';
@@ -8,12 +11,38 @@ import { tipOf, ZoomPath, type ZoomedTree } from './zoom_path';
 const HEIGHT_PX = 520;
 const NAME_FROM = { width: 34, height: 15 };
 
-function TileBox({ tile, colouring, isChosen, onClick }: { tile: Tile; colouring: Colouring; isChosen: boolean; onClick: () => void }): VNode {
+function TileBox({
+  tile,
+  colouring,
+  isChosen,
+  onClick,
+}: {
+  tile: Tile;
+  colouring: Colouring;
+  isChosen: boolean;
+  onClick: () => void;
+}): VNode {
   const { node, x, y, width, height, isFrame } = tile;
-  const style = { left: `${x}px`, top: `${y}px`, width: `${Math.max(1, width - 1)}px`, height: `${Math.max(1, height - 1)}px`, '--box': `var(${colouring.token(node)})` };
+  const style = {
+    left: `${x}px`,
+    top: `${y}px`,
+    width: `${Math.max(1, width - 1)}px`,
+    height: `${Math.max(1, height - 1)}px`,
+    '--box': `var(${colouring.token(node)})`,
+  };
   return (
-    <button type="button" class={`op-tile${isFrame ? ' frame' : ''}${node.isEstimate ? ' estimate' : ''}`} aria-label={node.name} aria-pressed={isChosen} data-tip={tipOf(node)} style={style} onClick={onClick}>
-      {width >= NAME_FROM.width && height >= NAME_FROM.height && <span>{`${node.isEstimate ? '≈ ' : ''}${node.name}`}</span>}
+    <button
+      type="button"
+      class={`op-tile${isFrame ? ' frame' : ''}${node.isEstimate ? ' estimate' : ''}`}
+      aria-label={node.name}
+      aria-pressed={isChosen}
+      data-tip={tipOf(node)}
+      style={style}
+      onClick={onClick}
+    >
+      {width >= NAME_FROM.width && height >= NAME_FROM.height && (
+        <span>{`${node.isEstimate ? '≈ ' : ''}${node.name}`}</span>
+      )}
     </button>
   );
 }
@@ -29,9 +58,21 @@ export function Treemap({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: 
   return (
     <>
       <ZoomPath nodes={nodes} zoomed={zoomed} onZoom={onZoom} />
-      <div class="op-treemap" ref={box} role="group" aria-label="Treemap" style={{ height: `${HEIGHT_PX}px` }}>
+      <div
+        class="op-treemap"
+        ref={box}
+        role="group"
+        aria-label="Treemap"
+        style={{ height: `${HEIGHT_PX}px` }}
+      >
         {tiles.map((tile) => (
-          <TileBox key={tile.node.row} tile={tile} colouring={colouring} isChosen={chosen(tile.node)} onClick={() => click(tile.node)} />
+          <TileBox
+            key={tile.node.row}
+            tile={tile}
+            colouring={colouring}
+            isChosen={chosen(tile.node)}
+            onClick={() => click(tile.node)}
+          />
         ))}
       </div>
     </>

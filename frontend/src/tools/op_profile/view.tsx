@@ -1,4 +1,7 @@
-/** Controls, then the tree or the flame; beside it the card of the chosen operation. All choices are in the link. */
+/**
+ * Controls, then the tree or the flame; beside it the card of the chosen operation. All choices are in the
+ * link.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload } from '../../api/types';
@@ -7,7 +10,20 @@ import { Section, Tiles } from '../../widgets/summary';
 import { OpCard } from '../op_card';
 import type { ToolProps } from '../tool';
 import { Flame } from './flame';
-import { colouringOf, fusionsToOpen, nodesOf, openAtFirst, parseOpen, rowsOfTree, SORTS, type Colouring, type OpNode, type SortName, type TreeView, withInside } from './model';
+import {
+  colouringOf,
+  fusionsToOpen,
+  nodesOf,
+  openAtFirst,
+  parseOpen,
+  rowsOfTree,
+  SORTS,
+  type Colouring,
+  type OpNode,
+  type SortName,
+  type TreeView,
+  withInside,
+} from './model';
 import { useInside } from './inside';
 import './style.css';
 import { Tree } from './tree';
@@ -42,29 +58,84 @@ function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): Tree
   };
 }
 
-function Controls({ params, setParams, view, shape, canIdle, hasPeaks, legend }: Pick<ToolProps, 'params' | 'setParams'> & { view: TreeView; shape: Shape; canIdle: boolean; hasPeaks: boolean; legend: Colouring['legend'] }): VNode {
+function Controls({
+  params,
+  setParams,
+  view,
+  shape,
+  canIdle,
+  hasPeaks,
+  legend,
+}: Pick<ToolProps, 'params' | 'setParams'> & {
+  view: TreeView;
+  shape: Shape;
+  canIdle: boolean;
+  hasPeaks: boolean;
+  legend: Colouring['legend'];
+}): VNode {
   const without = { open: undefined, zoom: undefined };
   const hasIdle = params['idle'] !== 'false';
   return (
     <div class="op-tools">
-      <Segments label="Group by" choices={GROUPINGS} chosen={params['group_by'] ?? 'program'} onChoose={(name) => setParams({ ...without, group_by: name === 'program' ? undefined : name }, 'push')} />
-      <Segments label="View" choices={VIEWS} chosen={shape} onChoose={(name) => setParams({ view: name === 'tree' ? undefined : name }, 'push')} />
+      <Segments
+        label="Group by"
+        choices={GROUPINGS}
+        chosen={params['group_by'] ?? 'program'}
+        onChoose={(name) =>
+          setParams({ ...without, group_by: name === 'program' ? undefined : name }, 'push')
+        }
+      />
+      <Segments
+        label="View"
+        choices={VIEWS}
+        chosen={shape}
+        onChoose={(name) => setParams({ view: name === 'tree' ? undefined : name }, 'push')}
+      />
       {canIdle && (
         <label class="switch">
-          <input type="checkbox" checked={hasIdle} onChange={() => setParams({ ...without, idle: hasIdle ? 'false' : undefined }, 'push')} />
+          <input
+            type="checkbox"
+            checked={hasIdle}
+            onChange={() => setParams({ ...without, idle: hasIdle ? 'false' : undefined }, 'push')}
+          />
           Include idle
         </label>
       )}
       {shape !== 'tree' && hasPeaks && (
-        <Segments label="Colour by" choices={COLOURS} chosen={params['colour'] ?? 'flops'} onChoose={(name) => setParams({ colour: name === 'flops' ? undefined : name }, 'push')} />
+        <Segments
+          label="Colour by"
+          choices={COLOURS}
+          chosen={params['colour'] ?? 'flops'}
+          onChoose={(name) => setParams({ colour: name === 'flops' ? undefined : name }, 'push')}
+        />
       )}
       {shape === 'tree' && (
         <>
           <label>
             Top {view.top}
-            <input type="range" min={1} max={MOST} value={view.top} aria-label="Children of a node" onInput={(event) => setParams({ top: event.currentTarget.value === String(TOP) ? undefined : event.currentTarget.value }, 'replace')} />
+            <input
+              type="range"
+              min={1}
+              max={MOST}
+              value={view.top}
+              aria-label="Children of a node"
+              onInput={(event) =>
+                setParams(
+                  { top: event.currentTarget.value === String(TOP) ? undefined : event.currentTarget.value },
+                  'replace',
+                )
+              }
+            />
           </label>
-          <input class="field" type="search" data-key="search" aria-label="Search in the op profile" placeholder="Search  /" value={view.query} onInput={(event) => setParams({ q: event.currentTarget.value || undefined }, 'replace')} />
+          <input
+            class="field"
+            type="search"
+            data-key="search"
+            aria-label="Search in the op profile"
+            placeholder="Search  /"
+            value={view.query}
+            onInput={(event) => setParams({ q: event.currentTarget.value || undefined }, 'replace')}
+          />
         </>
       )}
       <span class="op-legend" aria-label="Colours">
@@ -79,17 +150,36 @@ function Controls({ params, setParams, view, shape, canIdle, hasPeaks, legend }:
   );
 }
 
-export function OpProfileView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
+export function OpProfileView({
+  payload,
+  run,
+  hosts,
+  params,
+  setParams,
+}: { payload: Payload } & ToolProps): VNode {
   const own = useMemo(() => nodesOf(payload.tables['nodes']), [payload]);
   const initial = useMemo(() => openAtFirst(own), [own]);
   const view = viewOf(params, initial);
   const shape = params['view'] === 'flame' || params['view'] === 'treemap' ? params['view'] : 'tree';
   const { program = '', op } = params;
-  const isChosen = (node: OpNode): boolean => node.kind === 'op' && node.name === op && (!program || node.program === program);
-  const inside = useInside(fusionsToOpen(own, [...view.open, Number(params['zoom'] ?? 0), ...(op ? own.filter(isChosen).map(({ row }) => row) : [])]), own, { run, hosts });
+  const isChosen = (node: OpNode): boolean =>
+    node.kind === 'op' && node.name === op && (!program || node.program === program);
+  const inside = useInside(
+    fusionsToOpen(own, [
+      ...view.open,
+      Number(params['zoom'] ?? 0),
+      ...(op ? own.filter(isChosen).map(({ row }) => row) : []),
+    ]),
+    own,
+    { run, hosts },
+  );
   const nodes = useMemo(() => withInside(own, inside), [own, inside]);
   const rows = useMemo(() => rowsOfTree(nodes, view), [nodes, params]);
-  const choose = (node: OpNode): void => setParams(isChosen(node) ? { program: undefined, op: undefined } : { program: node.program, op: node.name }, 'push');
+  const choose = (node: OpNode): void =>
+    setParams(
+      isChosen(node) ? { program: undefined, op: undefined } : { program: node.program, op: node.name },
+      'push',
+    );
   const toggle = (node: OpNode): void => {
     const open = new Set(view.open);
     if (!open.delete(node.row)) open.add(node.row);
@@ -100,7 +190,10 @@ export function OpProfileView({ payload, run, hosts, params, setParams }: { payl
     setParams({ sort: name === 'time' && descending ? undefined : (descending ? '-' : '') + name }, 'push');
   };
   const hasPeaks = nodes.some(({ flopsUsed }) => flopsUsed !== null);
-  const colouring = useMemo(() => colouringOf(nodes, params['colour'] === 'hbm' ? 'hbm' : 'flops'), [nodes, params['colour']]);
+  const colouring = useMemo(
+    () => colouringOf(nodes, params['colour'] === 'hbm' ? 'hbm' : 'flops'),
+    [nodes, params['colour']],
+  );
   const boxes = {
     ...{ nodes, chosen: isChosen, onChoose: choose, zoomed: Number(params['zoom'] ?? 0) || 0 },
     ...{ colouring, onZoom: (row: number) => setParams({ zoom: row ? String(row) : undefined }, 'push') },
@@ -112,7 +205,15 @@ export function OpProfileView({ payload, run, hosts, params, setParams }: { payl
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
           <Section title="Where the time goes" note={note || 'self time, summed over devices'}>
-            <Controls params={params} setParams={setParams} view={view} shape={shape} hasPeaks={hasPeaks} legend={hasPeaks || shape !== 'tree' ? colouring.legend : []} canIdle={payload.scalars['idle_fraction']?.value !== null} />
+            <Controls
+              params={params}
+              setParams={setParams}
+              view={view}
+              shape={shape}
+              hasPeaks={hasPeaks}
+              legend={hasPeaks || shape !== 'tree' ? colouring.legend : []}
+              canIdle={payload.scalars['idle_fraction']?.value !== null}
+            />
             {shape === 'flame' ? (
               <Flame {...boxes} />
             ) : shape === 'treemap' ? (
@@ -123,14 +224,24 @@ export function OpProfileView({ payload, run, hosts, params, setParams }: { payl
                 view={view}
                 chosen={isChosen}
                 hasPeaks={hasPeaks}
-                hasOnChip={nodes.some(({ onChipRead, onChipWrite }) => (onChipRead ?? 0) > 0 || (onChipWrite ?? 0) > 0)}
+                hasOnChip={nodes.some(
+                  ({ onChipRead, onChipWrite }) => (onChipRead ?? 0) > 0 || (onChipWrite ?? 0) > 0,
+                )}
                 {...{ onToggle: toggle, onChoose: choose, onSort: sort }}
               />
             )}
             {shape === 'tree' && !rows.length && <p class="muted">No match.</p>}
           </Section>
         </div>
-        {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
+        {op && (
+          <OpCard
+            run={run}
+            hosts={hosts}
+            program={program}
+            op={op}
+            onClose={() => setParams({ program: undefined, op: undefined }, 'push')}
+          />
+        )}
       </div>
     </>
   );

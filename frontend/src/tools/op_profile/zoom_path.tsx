@@ -14,12 +14,32 @@ export interface ZoomedTree {
 }
 
 export function tipOf(node: OpNode): string {
-  if (node.isEstimate) return [node.name, `about ${format(node.timePs, 'ps')}: an estimate from FLOPs, not measured`, node.provenance].filter(Boolean).join('\n');
-  const used = node.kind === 'idle' ? '' : `FLOPS ${format(node.flopsUsed, 'fraction')}, HBM ${format(node.hbmUsed, 'fraction')}`;
-  return [node.name, `${format(node.timePs, 'ps')}, ${format(node.share, 'fraction')}`, used, node.provenance].filter(Boolean).join('\n');
+  if (node.isEstimate)
+    return [
+      node.name,
+      `about ${format(node.timePs, 'ps')}: an estimate from FLOPs, not measured`,
+      node.provenance,
+    ]
+      .filter(Boolean)
+      .join('\n');
+  const used =
+    node.kind === 'idle'
+      ? ''
+      : `FLOPS ${format(node.flopsUsed, 'fraction')}, HBM ${format(node.hbmUsed, 'fraction')}`;
+  return [node.name, `${format(node.timePs, 'ps')}, ${format(node.share, 'fraction')}`, used, node.provenance]
+    .filter(Boolean)
+    .join('\n');
 }
 
-export function ZoomPath({ nodes, zoomed, onZoom }: { nodes: readonly OpNode[]; zoomed: number; onZoom: (row: number) => void }): VNode {
+export function ZoomPath({
+  nodes,
+  zoomed,
+  onZoom,
+}: {
+  nodes: readonly OpNode[];
+  zoomed: number;
+  onZoom: (row: number) => void;
+}): VNode {
   const top = nodes[zoomed] ?? nodes[0];
   const above: OpNode[] = [];
   for (let at = nodes[top?.parent ?? -1]; at; at = nodes[at.parent]) above.unshift(at);

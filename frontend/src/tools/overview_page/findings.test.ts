@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { parseView, rowFinder, toCsv } from '../../widgets/table/model';
 import { tableOf } from '../testing';
-import { calmText, captureText, causesOf, FINDING_COLUMNS, findingsData, findingsOf, gainText, HIDDEN_COLUMNS, openRow } from './findings_model';
+import {
+  calmText,
+  captureText,
+  causesOf,
+  FINDING_COLUMNS,
+  findingsData,
+  findingsOf,
+  gainText,
+  HIDDEN_COLUMNS,
+  openRow,
+} from './findings_model';
 import { stepChoices } from './model';
 
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
@@ -48,12 +58,20 @@ describe('findings', () => {
   ])('tells the gain from %s to %s', (low, high, text) => expect(plain(gainText(low, high))).toBe(text));
 
   it('shows five columns, sorts by the gain, and exports names without backticks', () => {
-    expect(data.columns.filter(({ name }) => !HIDDEN_COLUMNS.has(name)).map(({ name }) => name)).toEqual(FINDING_COLUMNS);
+    expect(data.columns.filter(({ name }) => !HIDDEN_COLUMNS.has(name)).map(({ name }) => name)).toEqual(
+      FINDING_COLUMNS,
+    );
     expect([...rowFinder(data)(parseView({ sort: '-gain_ps' }))]).toEqual([0, 1]);
     expect([...rowFinder(data)(parseView({ q: 'make_batch' }))]).toEqual([0]);
     expect([...rowFinder(data)(parseView({ 'f.gain_ps': '> 1 ms' }))]).toEqual([0]);
-    const exported = toCsv(data.columns.filter(({ name }) => !HIDDEN_COLUMNS.has(name)), [0]).split('\r\n');
-    expect(exported.slice(0, 2)).toEqual(['cause,finding,share,gain_ps,confidence', 'Input,Each step waits 3.00 ms for data in make_batch.,0.37,2700000000,high']);
+    const exported = toCsv(
+      data.columns.filter(({ name }) => !HIDDEN_COLUMNS.has(name)),
+      [0],
+    ).split('\r\n');
+    expect(exported.slice(0, 2)).toEqual([
+      'cause,finding,share,gain_ps,confidence',
+      'Input,Each step waits 3.00 ms for data in make_batch.,0.37,2700000000,high',
+    ]);
   });
 
   it('says what a cause and a confidence mean', () => {
@@ -63,30 +81,55 @@ describe('findings', () => {
   });
 
   it('names the capture option once', () => {
-    expect(findings.map(captureText)).toEqual(['Capture with `with_stack=True` to see which function it is.', '']);
+    expect(findings.map(captureText)).toEqual([
+      'Capture with `with_stack=True` to see which function it is.',
+      '',
+    ]);
   });
 
   it('says where nothing is found what is true', () => {
-    const causes = (share: number) => causesOf(tableOf({ cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] }));
+    const causes = (share: number) =>
+      causesOf(tableOf({ cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] }));
     expect(plain(calmText(causes(0.029)))).toBe('Nothing but computing costs 3 % or more of the step.');
-    expect(plain(calmText(causes(0.05)))).toBe('No function, operation or stage stands out. Beside computing, most time goes into dispatch: 5.00 % of the step.');
+    expect(plain(calmText(causes(0.05)))).toBe(
+      'No function, operation or stage stands out. Beside computing, most time goes into dispatch: 5.00 % of the step.',
+    );
     expect(calmText([])).toContain('Nothing but computing');
   });
 
   it('opens the row of the link, if it is there', () => {
-    expect([undefined, '1', '2', '3', '0', 'x'].map((text) => openRow(text, 2))).toEqual([-1, 0, 1, -1, -1, -1]);
+    expect([undefined, '1', '2', '3', '0', 'x'].map((text) => openRow(text, 2))).toEqual([
+      -1, 0, 1, -1, -1, -1,
+    ]);
   });
 
   it('tells each cause with its time, share and meaning', () => {
-    const causes = causesOf(tableOf({ cause: ['Compute', 'Callbacks'], color: ['compute', 'callback'], meaning: ['', 'Calls back.'], time_ps: [4.86e9, 1e9], share: [0.6, 0.1] }));
-    expect(causes.map(({ title, token, fraction }) => [title, token, fraction])).toEqual([['Compute', '--c-compute', 0.6], ['Callbacks', '--q-6', 0.1]]);
-    expect(causes.map(({ tip }) => plain(tip))).toEqual(['Compute: 4.86 ms per step, 60.0 %', 'Callbacks: 1.00 ms per step, 10.0 %\nCalls back.']);
+    const causes = causesOf(
+      tableOf({
+        cause: ['Compute', 'Callbacks'],
+        color: ['compute', 'callback'],
+        meaning: ['', 'Calls back.'],
+        time_ps: [4.86e9, 1e9],
+        share: [0.6, 0.1],
+      }),
+    );
+    expect(causes.map(({ title, token, fraction }) => [title, token, fraction])).toEqual([
+      ['Compute', '--c-compute', 0.6],
+      ['Callbacks', '--q-6', 0.1],
+    ]);
+    expect(causes.map(({ tip }) => plain(tip))).toEqual([
+      'Compute: 4.86 ms per step, 60.0 %',
+      'Callbacks: 1.00 ms per step, 10.0 %\nCalls back.',
+    ]);
     expect(causesOf(undefined)).toEqual([]);
   });
 });
 
 describe('the list of steps to explain', () => {
-  const steps = tableOf({ step: Array.from({ length: 20 }, (_, i) => `train ${i}`), step_time_ps: Array.from({ length: 20 }, (_, i) => (i === 7 ? 99e9 : (20 + i) * 1e9)) });
+  const steps = tableOf({
+    step: Array.from({ length: 20 }, (_, i) => `train ${i}`),
+    step_time_ps: Array.from({ length: 20 }, (_, i) => (i === 7 ? 99e9 : (20 + i) * 1e9)),
+  });
 
   it('begins with the slowest', () => {
     const choices = stepChoices(steps, -1);

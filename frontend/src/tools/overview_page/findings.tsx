@@ -1,4 +1,7 @@
-/** What makes steps slow: where a step goes by cause, and a table of findings that open into why, what to do, code and evidence. */
+/**
+ * What makes steps slow: where a step goes by cause, and a table of findings that open into why, what to do,
+ * code and evidence.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Table as PayloadTable } from '../../api/types';
@@ -11,7 +14,18 @@ import { Section, StackBar } from '../../widgets/summary';
 import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import type { ToolProps } from '../tool';
-import { calmText, captureText, causesOf, findingsData, findingsOf, gainText, HIDDEN_COLUMNS, openRow, type CauseShare, type Finding } from './findings_model';
+import {
+  calmText,
+  captureText,
+  causesOf,
+  findingsData,
+  findingsOf,
+  gainText,
+  HIDDEN_COLUMNS,
+  openRow,
+  type CauseShare,
+  type Finding,
+} from './findings_model';
 
 const TIMELINE = 'trace_viewer';
 const INITIAL = { ...PLAIN_VIEW, hidden: HIDDEN_COLUMNS };
@@ -20,7 +34,10 @@ function Causes({ causes }: { causes: readonly CauseShare[] }): VNode | null {
   if (!causes.length) return null;
   return (
     <div class="causes">
-      <StackBar parts={causes} label={`Where a step goes, by cause: ${causes.map(({ title, fraction }) => `${title} ${format(fraction, 'fraction')}`).join(', ')}`} />
+      <StackBar
+        parts={causes}
+        label={`Where a step goes, by cause: ${causes.map(({ title, fraction }) => `${title} ${format(fraction, 'fraction')}`).join(', ')}`}
+      />
       <ul aria-label="Causes">
         {causes.map(({ title, token, timePs, fraction, tip }) => (
           <li key={title} data-tip={tip} tabIndex={0}>
@@ -53,7 +70,10 @@ function Evidence({ finding }: { finding: Finding }): VNode {
 function About({ finding }: { finding: Finding }): VNode {
   return (
     <>
-      {finding.meaning} <span class="muted">In the documentation: <code>docs/{finding.docs}.md</code></span>
+      {finding.meaning}{' '}
+      <span class="muted">
+        In the documentation: <code>docs/{finding.docs}.md</code>
+      </span>
     </>
   );
 }
@@ -71,19 +91,27 @@ function Opened({ finding }: { finding: Finding }): VNode {
   return (
     <div class="finding" role="group" aria-label={`${cause}: why and what to do`}>
       <dl>
-        {lines.map(([name, content]) => content && (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{content}</dd>
-          </div>
-        ))}
+        {lines.map(
+          ([name, content]) =>
+            content && (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{content}</dd>
+              </div>
+            ),
+        )}
       </dl>
       {snippet && <CodeBlock code={snippet} label={`Example for ${cause.toLowerCase()}`} />}
     </div>
   );
 }
 
-function cellOf(finding: Finding, column: TableColumn, text: string, isOpen: boolean): VNode | string | undefined {
+function cellOf(
+  finding: Finding,
+  column: TableColumn,
+  text: string,
+  isOpen: boolean,
+): VNode | string | undefined {
   if (column.name === 'finding') return <RichText text={finding.sentence} />;
   if (column.name === 'gain_ps') return gainText(finding.gainLowPs, finding.gainHighPs);
   if (column.name !== 'cause') return undefined;
@@ -96,7 +124,10 @@ function cellOf(finding: Finding, column: TableColumn, text: string, isOpen: boo
   );
 }
 
-type FindingsProps = { table: PayloadTable; causes: PayloadTable | undefined } & Pick<ToolProps, 'params' | 'setParams'>;
+type FindingsProps = { table: PayloadTable; causes: PayloadTable | undefined } & Pick<
+  ToolProps,
+  'params' | 'setParams'
+>;
 
 export function FindingsSection({ table, causes, params, setParams }: FindingsProps): VNode {
   const findings = useMemo(() => findingsOf(table), [table]);
@@ -104,7 +135,8 @@ export function FindingsSection({ table, causes, params, setParams }: FindingsPr
   const parts = useMemo(() => causesOf(causes), [causes]);
   const view = useMemo(() => parseView(params, INITIAL), [params]);
   const open = openRow(params['finding'], findings.length);
-  const toggle = (row: number): void => setParams({ finding: row === open ? undefined : String(row + 1) }, 'replace');
+  const toggle = (row: number): void =>
+    setParams({ finding: row === open ? undefined : String(row + 1) }, 'replace');
   return (
     <Section title="Findings" note={findings.length ? table.note : (causes?.note ?? '')}>
       <Causes causes={parts} />
@@ -115,7 +147,9 @@ export function FindingsSection({ table, causes, params, setParams }: FindingsPr
             label="Findings"
             view={view}
             onView={(next, how) => setParams(viewChange(view, next, INITIAL), how)}
-            render={(column, row, text) => (findings[row] ? cellOf(findings[row], column, text, row === open) : undefined)}
+            render={(column, row, text) =>
+              findings[row] ? cellOf(findings[row], column, text, row === open) : undefined
+            }
             barToken={(row) => findings[row]?.token ?? '--c-idle'}
             onRow={toggle}
             chosenRow={open}

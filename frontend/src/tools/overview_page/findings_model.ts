@@ -37,7 +37,17 @@ export interface CauseShare {
 
 /** Columns that are shown at first, in this order; the others can be chosen. */
 export const FINDING_COLUMNS = ['cause', 'finding', 'share', 'gain_ps', 'confidence'];
-const MORE_COLUMNS = ['culprit', 'host', 'time_ps', 'gain_low_ps', 'gain_high_ps', 'reason', 'fix', 'evidence', 'capture_option'];
+const MORE_COLUMNS = [
+  'culprit',
+  'host',
+  'time_ps',
+  'gain_low_ps',
+  'gain_high_ps',
+  'reason',
+  'fix',
+  'evidence',
+  'capture_option',
+];
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set(MORE_COLUMNS);
 /** Of the mark that says that a row opens, and the dot of the cause. */
 const MARKS_PX = 40;
@@ -57,7 +67,9 @@ function textOf(cell: Cell | undefined): string {
 function placeOf(row: Record<string, Cell>): Finding['place'] {
   const [start, end] = [numberOf(row['evidence_start_ps']), numberOf(row['evidence_end_ps'])];
   const host = textOf(row['evidence_host']);
-  return start === null || end === null || !host ? null : { hosts: host, start_ps: String(start), end_ps: String(end) };
+  return start === null || end === null || !host
+    ? null
+    : { hosts: host, start_ps: String(start), end_ps: String(end) };
 }
 
 export function findingsOf(table: Table): Finding[] {
@@ -121,15 +133,27 @@ export function findingsData(table: Table, findings: readonly Finding[]): TableD
     const { words, ...plain } = column;
     return { ...plain, ...(words && column.name !== 'finding' ? { words } : {}), ...own[column.name] };
   });
-  const ordered = [...FINDING_COLUMNS, ...MORE_COLUMNS].flatMap((name) => all.find((column) => column.name === name) ?? []);
+  const ordered = [...FINDING_COLUMNS, ...MORE_COLUMNS].flatMap(
+    (name) => all.find((column) => column.name === name) ?? [],
+  );
   return { columns: ordered, nRows };
 }
 
 export function causesOf(table: Table | undefined): CauseShare[] {
   return rowsOf(table).map((row) => {
-    const [title, timePs, fraction] = [textOf(row['cause']), numberOf(row['time_ps']), numberOf(row['share']) ?? 0];
+    const [title, timePs, fraction] = [
+      textOf(row['cause']),
+      numberOf(row['time_ps']),
+      numberOf(row['share']) ?? 0,
+    ];
     const meaning = textOf(row['meaning']);
-    return { title, token: categoryToken(textOf(row['color'])), timePs, fraction, tip: `${title}: ${format(timePs, 'ps')} per step, ${format(fraction, 'fraction')}${meaning ? `\n${meaning}` : ''}` };
+    return {
+      title,
+      token: categoryToken(textOf(row['color'])),
+      timePs,
+      fraction,
+      tip: `${title}: ${format(timePs, 'ps')} per step, ${format(fraction, 'fraction')}${meaning ? `\n${meaning}` : ''}`,
+    };
   });
 }
 
@@ -141,7 +165,8 @@ const LEAST_SHARE = 0.03;
 export function calmText(causes: readonly CauseShare[]): string {
   const most = causes.find(({ title }) => title !== COMPUTE);
   const least = format(LEAST_SHARE, 'fraction').replace('.00', '');
-  if (!most || most.fraction < LEAST_SHARE) return `Nothing but computing costs ${least} or more of the step.`;
+  if (!most || most.fraction < LEAST_SHARE)
+    return `Nothing but computing costs ${least} or more of the step.`;
   return `No function, operation or stage stands out. Beside computing, most time goes into ${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`;
 }
 
@@ -153,5 +178,7 @@ export function openRow(text: string | undefined, nRows: number): number {
 
 /** What the capture option is for, unless the advice says it already. */
 export function captureText({ captureOption, fix }: Finding): string {
-  return captureOption && !fix.includes(captureOption) ? `Capture with \`${captureOption}\` to see which function it is.` : '';
+  return captureOption && !fix.includes(captureOption)
+    ? `Capture with \`${captureOption}\` to see which function it is.`
+    : '';
 }

@@ -14,5 +14,12 @@ export function OverviewPage(props: ToolProps): VNode {
     const step = shownStep(payload, params);
     return step ? <StepChip step={step} onAll={() => setParams(ALL_STEPS, 'push')} /> : null;
   };
-  return <PayloadPage {...props} listsDiagnostics beside={chip} content={(payload) => <OverviewView payload={payload} params={params} setParams={setParams} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      listsDiagnostics
+      beside={chip}
+      content={(payload) => <OverviewView payload={payload} params={params} setParams={setParams} />}
+    />
+  );
 }

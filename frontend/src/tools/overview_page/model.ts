@@ -16,11 +16,15 @@ export interface TileModel {
 
 /** "± 0.6 ms · 11.2 ms to 15.8 ms": how far steps are from the average. */
 function spread(payload: Payload): string {
-  const [sd, min, max] = ['sd', 'min', 'max'].map((name) => scalarNumber(payload, `step_time_${name}_ps`)) as [number | null, number | null, number | null];
+  const [sd, min, max] = ['sd', 'min', 'max'].map((name) =>
+    scalarNumber(payload, `step_time_${name}_ps`),
+  ) as [number | null, number | null, number | null];
   return spreadText(sd, min, max, 'ps');
 }
 
-/** At most six: the step time first, then the payload's order. Of tiles without a value one stands for all. */
+/**
+ * At most six: the step time first, then the payload's order. Of tiles without a value one stands for all.
+ */
 export function tilesOf(payload: Payload): TileModel[] {
   const names = Object.keys(payload.scalars).filter((name) => !NOT_TILES.has(name));
   const ordered = ['step_time_avg_ps', ...names.filter((name) => name !== 'step_time_avg_ps')];
@@ -28,7 +32,10 @@ export function tilesOf(payload: Payload): TileModel[] {
     .flatMap((name) => {
       const scalar = payload.scalars[name];
       if (!scalar) return [];
-      const note = name === 'step_time_avg_ps' ? [scalar.note, spread(payload)].filter(Boolean).join(' · ') : scalar.note;
+      const note =
+        name === 'step_time_avg_ps'
+          ? [scalar.note, spread(payload)].filter(Boolean).join(' · ')
+          : scalar.note;
       return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
     })
     .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
@@ -44,7 +51,10 @@ export function factsOf(environment: Table | undefined): Fact[] {
   if (!environment) return [];
   return Array.from({ length: environment.n_rows }, (_, row) => {
     const { name, value } = rowOf(environment, row);
-    return { name: String(name ?? ''), value: value === null || value === undefined || value === '' ? null : String(value) };
+    return {
+      name: String(name ?? ''),
+      value: value === null || value === undefined || value === '' ? null : String(value),
+    };
   });
 }
 

@@ -25,11 +25,24 @@ export function StepChip({ step, onAll }: { step: string; onAll: () => void }): 
   );
 }
 
-export function StepPicker({ choices, step, onStep }: { choices: readonly StepChoice[]; step: string; onStep: (step: string | undefined) => void }): VNode {
+export function StepPicker({
+  choices,
+  step,
+  onStep,
+}: {
+  choices: readonly StepChoice[];
+  step: string;
+  onStep: (step: string | undefined) => void;
+}): VNode {
   return (
     <label class="step-picker">
       Explain
-      <select class="field" aria-label="Explain one step" value={step} onChange={(event) => onStep(event.currentTarget.value || undefined)}>
+      <select
+        class="field"
+        aria-label="Explain one step"
+        value={step}
+        onChange={(event) => onStep(event.currentTarget.value || undefined)}
+      >
         <option value="">all steps</option>
         {choices.map(({ name, timePs }) => (
           <option key={name} value={name}>

@@ -4,11 +4,22 @@ import { payloadOf, tableOf as table } from '../testing';
 import { factsOf, recommendationsOf, tilesOf } from './model';
 
 const payload = (scalars: Payload['scalars']): Payload => payloadOf({ scalars });
-const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][string] => ({ value, unit: 'ps', title, note });
+const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][string] => ({
+  value,
+  unit: 'ps',
+  title,
+  note,
+});
 
 describe('overview', () => {
   it('tells the spread of steps in the first tile, and makes at most six', () => {
-    const scalars = { n_steps: ps(5), step_time_avg_ps: ps(12.4e9, 'Average'), step_time_sd_ps: ps(0.6e9), step_time_min_ps: ps(11.2e9), step_time_max_ps: ps(15.8e9) };
+    const scalars = {
+      n_steps: ps(5),
+      step_time_avg_ps: ps(12.4e9, 'Average'),
+      step_time_sd_ps: ps(0.6e9),
+      step_time_min_ps: ps(11.2e9),
+      step_time_max_ps: ps(15.8e9),
+    };
     const more = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`x${i}`, ps(i)]));
     const tiles = tilesOf(payload({ ...scalars, ...more }));
     expect(tiles).toHaveLength(6);
@@ -17,17 +28,31 @@ describe('overview', () => {
   });
 
   it('keeps unknown numbers as tiles with their reason, and no spread where there is none', () => {
-    expect(tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps') }))).toEqual([{ title: 'Average', value: null, unit: 'ps', note: 'no steps' }]);
+    expect(tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps') }))).toEqual([
+      { title: 'Average', value: null, unit: 'ps', note: 'no steps' },
+    ]);
   });
 
   it('has one tile for all that is unknown', () => {
-    const tiles = tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps'), n_steps: ps(0, 'Steps'), idle: ps(null, 'Idle', 'no device'), busy: ps(7, 'Busy') }));
+    const tiles = tilesOf(
+      payload({
+        step_time_avg_ps: ps(null, 'Average', 'no steps'),
+        n_steps: ps(0, 'Steps'),
+        idle: ps(null, 'Idle', 'no device'),
+        busy: ps(7, 'Busy'),
+      }),
+    );
     expect(tiles.map(({ title }) => title)).toEqual(['Average', 'Steps', 'Busy']);
   });
 
   it('lists facts and recommendations, unknown ones too', () => {
-    expect(factsOf(table({ name: ['Device', 'Task'], value: ['CPU', null] }))).toEqual([{ name: 'Device', value: 'CPU' }, { name: 'Task', value: null }]);
-    expect(recommendationsOf(table({ kind: ['input'], text: ['Do `x`'], tool: ['trace_viewer'] }))).toEqual([{ kind: 'input', text: 'Do `x`', tool: 'trace_viewer' }]);
+    expect(factsOf(table({ name: ['Device', 'Task'], value: ['CPU', null] }))).toEqual([
+      { name: 'Device', value: 'CPU' },
+      { name: 'Task', value: null },
+    ]);
+    expect(recommendationsOf(table({ kind: ['input'], text: ['Do `x`'], tool: ['trace_viewer'] }))).toEqual([
+      { kind: 'input', text: 'Do `x`', tool: 'trace_viewer' },
+    ]);
     expect(recommendationsOf(undefined)).toEqual([]);
   });
 });

@@ -1,4 +1,7 @@
-/** The overview from top to bottom: tiles, findings, steps, where a step goes, top operations, what to do, where it ran, diagnostics. */
+/**
+ * The overview from top to bottom: tiles, findings, steps, where a step goes, top operations, what to do,
+ * where it ran, diagnostics.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
@@ -20,16 +23,30 @@ import { StepPicker } from './one_step';
 import './style.css';
 
 const OPS_TOOL = 'framework_op_stats';
-const TOP_OPS_COLUMNS = ['operation', 'type', 'host_or_device', 'self_time_ps', 'self_fraction', 'flop_rate_flops_per_s'];
+const TOP_OPS_COLUMNS = [
+  'operation',
+  'type',
+  'host_or_device',
+  'self_time_ps',
+  'self_fraction',
+  'flop_rate_flops_per_s',
+];
 const SIDE_COLUMN = 'host_or_device';
 
 function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
   const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
-  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) } : PLAIN_VIEW), [data]);
+  const view = useMemo(
+    () => (data ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) } : PLAIN_VIEW),
+    [data],
+  );
   if (!table || !data?.nRows) return null;
   const open = (column: TableColumn, row: number, text: string): VNode | undefined =>
     column.name === 'operation' ? (
-      <button type="button" class="text-link mono" onClick={() => openTool(OPS_TOOL, { 'f.operation': `=${String(column.cell(row))}` })}>
+      <button
+        type="button"
+        class="text-link mono"
+        onClick={() => openTool(OPS_TOOL, { 'f.operation': `=${String(column.cell(row))}` })}
+      >
         {text}
       </button>
     ) : undefined;
@@ -40,7 +57,15 @@ function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
   );
   return (
     <Section title={table.title || 'Top operations'} note={table.note || 'by self time'} end={all}>
-      <Table data={data} view={view} label={table.title || 'Top operations'} hasToolbar={false} mono={['operation']} render={open} barToken={sideToken(data, SIDE_COLUMN)} />
+      <Table
+        data={data}
+        view={view}
+        label={table.title || 'Top operations'}
+        hasToolbar={false}
+        mono={['operation']}
+        render={open}
+        barToken={sideToken(data, SIDE_COLUMN)}
+      />
     </Section>
   );
 }
@@ -80,20 +105,38 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
   const step = shownStep(payload, params);
   const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
   if (!steps) return null;
-  if (!findings) return <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />;
+  if (!findings)
+    return <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />;
   const row = stepRow(names, step);
   const show = (name: string | undefined): void => {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
   };
   const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took that long' };
   const picker = <StepPicker choices={stepChoices(steps, row)} step={names[row] ?? ''} onStep={show} />;
-  return <StepSection steps={steps} breakdown={breakdown} choice={choice} tools={picker} params={params} setParams={setParams} />;
+  return (
+    <StepSection
+      steps={steps}
+      breakdown={breakdown}
+      choice={choice}
+      tools={picker}
+      params={params}
+      setParams={setParams}
+    />
+  );
 }
 
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
-  const { findings, causes, breakdown, top_ops: topOps, hosts, environment, recommendations } = payload.tables;
+  const {
+    findings,
+    causes,
+    breakdown,
+    top_ops: topOps,
+    hosts,
+    environment,
+    recommendations,
+  } = payload.tables;
   const facts = factsOf(environment);
   const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
   return (
@@ -102,10 +145,18 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
       {findings && <FindingsSection table={findings} causes={causes} params={params} setParams={setParams} />}
       <Steps payload={payload} params={params} setParams={setParams} />
       <div class="overview-columns">
-        <BreakdownSection title="Where a step goes" note={breakdown?.note ?? ''} breakdown={parts} timeOf="Average over the steps" shareOf="Share of the step" />
+        <BreakdownSection
+          title="Where a step goes"
+          note={breakdown?.note ?? ''}
+          breakdown={parts}
+          timeOf="Average over the steps"
+          shareOf="Share of the step"
+        />
         <TopOps table={topOps} />
       </div>
-      {hosts && hosts.n_rows > 1 && <HostsSection table={hosts} note="slowest first; click one to see it alone" barToken="--c-input" />}
+      {hosts && hosts.n_rows > 1 && (
+        <HostsSection table={hosts} note="slowest first; click one to see it alone" barToken="--c-input" />
+      )}
       <Recommendations items={recommendationsOf(recommendations)} />
       {facts.length > 0 && (
         <Section title="Run environment">

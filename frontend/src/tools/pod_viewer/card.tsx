@@ -21,7 +21,15 @@ interface CardProps {
   step: string;
 }
 
-function LinkList({ channels, links, core }: { channels: Table; links: readonly Link[]; core: number }): VNode | null {
+function LinkList({
+  channels,
+  links,
+  core,
+}: {
+  channels: Table;
+  links: readonly Link[];
+  core: number;
+}): VNode | null {
   const mine = links.filter(({ source, target }) => source === core || target === core);
   if (!mine.length) return null;
   return (
@@ -30,14 +38,21 @@ function LinkList({ channels, links, core }: { channels: Table; links: readonly 
       <ul>
         {mine.slice(0, MOST_LINKS).map(({ row, source }) => {
           const link = rowOf(channels, row);
-          const numbers = [format(link['size_bytes'] as number | null, 'bytes'), format(link['latency_ps'] as number | null, 'ps'), format(link['bytes_per_s'] as number | null, 'bytes_per_s')];
+          const numbers = [
+            format(link['size_bytes'] as number | null, 'bytes'),
+            format(link['latency_ps'] as number | null, 'ps'),
+            format(link['bytes_per_s'] as number | null, 'bytes_per_s'),
+          ];
           return (
             <li key={row}>
-              <b>{source === core ? `to ${String(link['target'])}` : `from ${String(link['source'])}`}</b> {numbers.join(' · ')} <code>{String(link['ops'] ?? '')}</code>
+              <b>{source === core ? `to ${String(link['target'])}` : `from ${String(link['source'])}`}</b>{' '}
+              {numbers.join(' · ')} <code>{String(link['ops'] ?? '')}</code>
             </li>
           );
         })}
-        {mine.length > MOST_LINKS && <li>… {plural(mine.length - MOST_LINKS, 'more', 'more')} in the table</li>}
+        {mine.length > MOST_LINKS && (
+          <li>… {plural(mine.length - MOST_LINKS, 'more', 'more')} in the table</li>
+        )}
       </ul>
     </>
   );
@@ -45,20 +60,35 @@ function LinkList({ channels, links, core }: { channels: Table; links: readonly 
 
 export function CoreCard({ cores, table, parts, channels, links, core, step }: CardProps): VNode {
   const found = cores[core];
-  if (!found || core >= table.n_rows) return <p class="pod-hint">Hover over a core for its step, links and group; click to pin it.</p>;
+  if (!found || core >= table.n_rows)
+    return <p class="pod-hint">Hover over a core for its step, links and group; click to pin it.</p>;
   const row = rowOf(table, core);
   const total = (row['total_ps'] as number | null) || 1;
   const stack = rowsOf(parts).map((part) => {
     const spent = (row[String(part['column'])] as number | null) ?? 0;
-    return { title: String(part['category']), fraction: spent / total, token: categoryToken(String(part['color'])), tip: `${String(part['category'])}: ${format(spent, 'ps')}`, spent };
+    return {
+      title: String(part['category']),
+      fraction: spent / total,
+      token: categoryToken(String(part['color'])),
+      tip: `${String(part['category'])}: ${format(spent, 'ps')}`,
+      spent,
+    };
   });
   const facts = [
     { name: 'Host', value: found.host },
-    { name: 'Chip', value: found.chipId === null ? String(found.chip) : `${found.chip} of the host, ${found.chipId} of the pod` },
+    {
+      name: 'Chip',
+      value:
+        found.chipId === null ? String(found.chip) : `${found.chip} of the host, ${found.chipId} of the pod`,
+    },
     { name: numberColumn(table, 'total_ps')?.title ?? 'Step time', value: format(total, 'ps') },
     { name: 'Own time', value: format(row['own_ps'] as number | null, 'ps') },
-    // All parts of the run, also where this core has none: rows that come and go would be laid out anew under the pointer.
-    ...stack.map(({ title, spent, fraction }) => ({ name: title, value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}` })),
+    // All parts of the run, also where this core has none: rows that come and go would be laid out anew under
+    // the pointer.
+    ...stack.map(({ title, spent, fraction }) => ({
+      name: title,
+      value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}`,
+    })),
   ];
   return (
     <>
@@ -68,7 +98,11 @@ export function CoreCard({ cores, table, parts, channels, links, core, step }: C
       <Facts facts={facts} />
       {channels && <LinkList channels={channels} links={links} core={core} />}
       {canOpen('trace_viewer') && (
-        <button type="button" class="button small" onClick={() => openTool('trace_viewer', { hosts: found.host })}>
+        <button
+          type="button"
+          class="button small"
+          onClick={() => openTool('trace_viewer', { hosts: found.host })}
+        >
           Timeline of the host
         </button>
       )}

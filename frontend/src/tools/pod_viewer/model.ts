@@ -22,7 +22,10 @@ export function coresOf(table: Table): Core[] {
   }));
 }
 
-/** Left and top of each core in cells; hosts are blocks with a gap of `GAP` cells, cores of a chip stand side by side. */
+/**
+ * Left and top of each core in cells; hosts are blocks with a gap of `GAP` cells, cores of a chip stand side
+ * by side.
+ */
 export interface Layout {
   x: Float32Array;
   y: Float32Array;
@@ -46,7 +49,10 @@ function blocksOf(cores: readonly Core[]): Block[] {
     const chips = hosts.get(host) ?? new Map<number, number[]>();
     hosts.set(host, chips.set(chip, [...(chips.get(chip) ?? []), row]));
   });
-  return [...hosts].map(([host, chips]) => ({ host, chips: [...chips].sort(([a], [b]) => a - b).map(([, rows]) => rows) }));
+  return [...hosts].map(([host, chips]) => ({
+    host,
+    chips: [...chips].sort(([a], [b]) => a - b).map(([, rows]) => rows),
+  }));
 }
 
 /** Hosts in reading order, as many beside one another as makes cells largest in a box of that shape. */
@@ -61,10 +67,22 @@ export function layoutOf(cores: readonly Core[], width: number, height: number):
   let perRow = 1;
   const cell = (n: number): number => Math.min(width / across(n), height / down(n));
   for (let n = 1; n <= blocks.length; n++) if (cell(n) > cell(perRow)) perRow = n;
-  const layout: Layout = { x: new Float32Array(cores.length), y: new Float32Array(cores.length), columns: across(perRow), rows: down(perRow), blocks: [] };
+  const layout: Layout = {
+    x: new Float32Array(cores.length),
+    y: new Float32Array(cores.length),
+    columns: across(perRow),
+    rows: down(perRow),
+    blocks: [],
+  };
   blocks.forEach(({ host, chips }, i) => {
     const [left, top] = [(i % perRow) * (blockWidth + GAP), Math.floor(i / perRow) * (blockHeight + GAP)];
-    layout.blocks.push({ host, x: left, y: top, width: Math.min(chips.length, chipColumns) * perChip, height: Math.ceil(chips.length / chipColumns) });
+    layout.blocks.push({
+      host,
+      x: left,
+      y: top,
+      width: Math.min(chips.length, chipColumns) * perChip,
+      height: Math.ceil(chips.length / chipColumns),
+    });
     chips.forEach((rows, chip) =>
       rows.forEach((row, core) => {
         layout.x[row] = left + (chip % chipColumns) * perChip + core;
@@ -144,10 +162,17 @@ export interface Link {
 }
 
 export function linksOf(table: Table | undefined): Link[] {
-  return rowsOf(table).map((row, i) => ({ source: numberOf(row['source_row']) ?? -1, target: numberOf(row['target_row']) ?? -1, row: i }));
+  return rowsOf(table).map((row, i) => ({
+    source: numberOf(row['source_row']) ?? -1,
+    target: numberOf(row['target_row']) ?? -1,
+    row: i,
+  }));
 }
 
-/** Rows of the cores that are in a core's group of a collective; groups are written {0,1} {2,3}, `all` is everyone. */
+/**
+ * Rows of the cores that are in a core's group of a collective; groups are written {0,1} {2,3}, `all` is
+ * everyone.
+ */
 export function peersOf(groups: string, cores: readonly Core[], core: number): number[] {
   if (groups === 'all') return cores.map((_, row) => row);
   const device = String(cores[core]?.device);
@@ -161,5 +186,7 @@ export function peersOf(groups: string, cores: readonly Core[], core: number): n
 export function slowestFirst(table: Table, most: number): number[] {
   const own = numberColumn(table, 'own_ps');
   const rows = Array.from({ length: table.n_rows }, (_, row) => row);
-  return table.n_rows <= most ? rows : rows.sort((a, b) => ((own && numberAt(own, b)) ?? 0) - ((own && numberAt(own, a)) ?? 0)).slice(0, most);
+  return table.n_rows <= most
+    ? rows
+    : rows.sort((a, b) => ((own && numberAt(own, b)) ?? 0) - ((own && numberAt(own, a)) ?? 0)).slice(0, most);
 }

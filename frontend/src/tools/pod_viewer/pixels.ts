@@ -1,4 +1,6 @@
-/** Cells of the map as pixels: one picture of all cores, of which a step changes the colours and nothing else. */
+/**
+ * Cells of the map as pixels: one picture of all cores, of which a step changes the colours and nothing else.
+ */
 import { shareOf, type Layout } from './model';
 
 export const N_COLORS = 128;
@@ -12,7 +14,10 @@ export interface Placed extends Layout {
   height: number;
 }
 
-/** Colours from one to the other (channels 0–1) as pixels, whose bytes are red, green, blue, opacity in memory. */
+/**
+ * Colours from one to the other (channels 0–1) as pixels, whose bytes are red, green, blue, opacity in
+ * memory.
+ */
 export function ramp(from: readonly number[], to: readonly number[], n = N_COLORS): Uint32Array {
   const bytes = new Uint8ClampedArray(4 * n);
   for (let i = 0; i < n; i++) {
@@ -30,19 +35,33 @@ export function cellRects(at: Placed, ratio: number): Int32Array {
   const gap = at.cell > 6 ? 1 : 0;
   const rects = new Int32Array(4 * at.x.length);
   for (let core = 0; core < at.x.length; core++) {
-    const [x, y] = [MARGIN_PX + (at.x[core] as number) * at.cell, MARGIN_PX + (at.y[core] as number) * at.cell];
-    rects.set([x, y, x + at.cell - gap, y + at.cell - gap].map((edge) => Math.round(edge * ratio)), 4 * core);
+    const [x, y] = [
+      MARGIN_PX + (at.x[core] as number) * at.cell,
+      MARGIN_PX + (at.y[core] as number) * at.cell,
+    ];
+    rects.set(
+      [x, y, x + at.cell - gap, y + at.cell - gap].map((edge) => Math.round(edge * ratio)),
+      4 * core,
+    );
   }
   return rects;
 }
 
 /** Colour the cells of a picture that is `wide` pixels wide; what lies between them stays. */
-export function paintCells(pixels: Uint32Array, wide: number, rects: Int32Array, values: Float64Array, range: readonly [number, number], colors: Uint32Array): void {
+export function paintCells(
+  pixels: Uint32Array,
+  wide: number,
+  rects: Int32Array,
+  values: Float64Array,
+  range: readonly [number, number],
+  colors: Uint32Array,
+): void {
   const high = wide ? pixels.length / wide : 0;
   for (let core = 0; core < values.length; core++) {
     const color = colors[Math.round(shareOf(values[core] as number, range) * (colors.length - 1))] as number;
     const [left, right] = [rects[4 * core] as number, Math.min(rects[4 * core + 2] as number, wide)];
     const bottom = Math.min(rects[4 * core + 3] as number, high);
-    for (let y = rects[4 * core + 1] as number; y < bottom; y++) pixels.fill(color, y * wide + left, y * wide + right);
+    for (let y = rects[4 * core + 1] as number; y < bottom; y++)
+      pixels.fill(color, y * wide + left, y * wide + right);
   }
 }

@@ -1,10 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { tableOf } from '../testing';
 import { cellRects, paintCells, ramp } from './pixels';
-import { coreAt, coresOf, layoutOf, peersOf, rangeOf, shareOf, sharedBy, shownValues, slowestFirst, stepOf, type Core } from './model';
+import {
+  coreAt,
+  coresOf,
+  layoutOf,
+  peersOf,
+  rangeOf,
+  shareOf,
+  sharedBy,
+  shownValues,
+  slowestFirst,
+  stepOf,
+  type Core,
+} from './model';
 
 function pod(nHosts: number, nChips: number, perChip: number): Core[] {
-  return Array.from({ length: nHosts * nChips * perChip }, (_, i) => ({ name: `c${i}`, host: `h${Math.floor(i / (nChips * perChip))}`, chip: Math.floor(i / perChip) % nChips, chipId: null, device: i }));
+  return Array.from({ length: nHosts * nChips * perChip }, (_, i) => ({
+    name: `c${i}`,
+    host: `h${Math.floor(i / (nChips * perChip))}`,
+    chip: Math.floor(i / perChip) % nChips,
+    chipId: null,
+    device: i,
+  }));
 }
 
 describe('the map', () => {
@@ -83,7 +101,6 @@ it('keeps the slowest of very many cores', () => {
   expect(coresOf(table)[1]).toEqual({ name: 'b', host: 'h', chip: 1, chipId: null, device: 1 });
 });
 
-
 describe('the picture of the map', () => {
   const at = { ...layoutOf(pod(2, 1, 2), 100, 100), cell: 10, width: 60, height: 40 };
 
@@ -97,14 +114,22 @@ describe('the picture of the map', () => {
     expect([...new Uint8Array(colors.buffer)]).toEqual([0, 0, 0, 255, 128, 0, 0, 255, 255, 0, 0, 255]);
     const rects = cellRects(at, 1);
     paintCells(pixels, 60, rects, Float64Array.of(1, 2, 3, 1), [1, 3], colors);
-    const corner = (core: number): number => 60 * (rects[4 * core + 1] as number) + (rects[4 * core] as number);
+    const corner = (core: number): number =>
+      60 * (rects[4 * core + 1] as number) + (rects[4 * core] as number);
     expect([0, 1, 2].map((core) => pixels[corner(core)])).toEqual([...colors]);
     expect([pixels[0], pixels[4 * 60 + 13], pixels[13 * 60 + 4]]).toEqual([7, 7, 7]);
   });
 
   it('stays within its bounds', () => {
     const pixels = new Uint32Array(60 * 5);
-    paintCells(pixels, 60, Int32Array.of(50, 2, 70, 30), Float64Array.of(1), [0, 1], ramp([0, 0, 0], [1, 1, 1], 2));
+    paintCells(
+      pixels,
+      60,
+      Int32Array.of(50, 2, 70, 30),
+      Float64Array.of(1),
+      [0, 1],
+      ramp([0, 0, 0], [1, 1, 1], 2),
+    );
     expect([...pixels].filter(Boolean).length).toBe(3 * 10);
   });
 });

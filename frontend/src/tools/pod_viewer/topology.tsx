@@ -1,4 +1,7 @@
-/** The map of hosts, chips and cores as a heat map, with links and groups of the core under the pointer on a canvas above it. */
+/**
+ * The map of hosts, chips and cores as a heat map, with links and groups of the core under the pointer on a
+ * canvas above it.
+ */
 import type { VNode } from 'preact';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { rgbOf, tokenColor } from '../../base/color';
@@ -27,7 +30,10 @@ export interface MapProps {
 
 function placed(cores: readonly Core[], width: number): Placed {
   const layout = layoutOf(cores, width - 2 * MARGIN_PX, MAX_HEIGHT_PX);
-  const cell = Math.max(2, Math.min(MAX_CELL_PX, (width - 2 * MARGIN_PX) / layout.columns, MAX_HEIGHT_PX / layout.rows));
+  const cell = Math.max(
+    2,
+    Math.min(MAX_CELL_PX, (width - 2 * MARGIN_PX) / layout.columns, MAX_HEIGHT_PX / layout.rows),
+  );
   return { ...layout, cell, width, height: Math.ceil(layout.rows * cell + 2 * MARGIN_PX + NAME_PX) };
 }
 
@@ -56,15 +62,29 @@ function framed(element: HTMLCanvasElement | null, at: Placed): Picture | null {
   if (!context) return null;
   context.strokeStyle = tokenColor('--line-strong');
   context.lineWidth = 1;
-  for (const { x, y, width, height } of at.blocks) context.strokeRect(MARGIN_PX + x * at.cell - 1.5, MARGIN_PX + y * at.cell - 1.5, width * at.cell + 2, height * at.cell + 2);
+  for (const { x, y, width, height } of at.blocks)
+    context.strokeRect(
+      MARGIN_PX + x * at.cell - 1.5,
+      MARGIN_PX + y * at.cell - 1.5,
+      width * at.cell + 2,
+      height * at.cell + 2,
+    );
   const { width, height } = context.canvas;
   if (!width || !height) return null;
   const image = context.getImageData(0, 0, width, height);
-  return { context, image, pixels: new Uint32Array(image.data.buffer), rects: cellRects(at, window.devicePixelRatio || 1) };
+  return {
+    context,
+    image,
+    pixels: new Uint32Array(image.data.buffer),
+    rects: cellRects(at, window.devicePixelRatio || 1),
+  };
 }
 
 function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus }: MapProps): void {
-  const middle = (core: number): [number, number] => [MARGIN_PX + ((at.x[core] as number) + 0.5) * at.cell, MARGIN_PX + ((at.y[core] as number) + 0.5) * at.cell];
+  const middle = (core: number): [number, number] => [
+    MARGIN_PX + ((at.x[core] as number) + 0.5) * at.cell,
+    MARGIN_PX + ((at.y[core] as number) + 0.5) * at.cell,
+  ];
   context.lineWidth = 1.5;
   for (const { source, target } of links) {
     if ((source !== focus && target !== focus) || source < 0 || target < 0) continue;
@@ -77,7 +97,8 @@ function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus
     const angle = Math.atan2(y1 - y0, x1 - x0);
     context.beginPath();
     context.moveTo(x1, y1);
-    for (const turn of [2.7, -2.7]) context.lineTo(x1 + 8 * Math.cos(angle + turn), y1 + 8 * Math.sin(angle + turn));
+    for (const turn of [2.7, -2.7])
+      context.lineTo(x1 + 8 * Math.cos(angle + turn), y1 + 8 * Math.sin(angle + turn));
     context.fill();
   }
 }
@@ -85,7 +106,13 @@ function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus
 function drawMarks(context: CanvasRenderingContext2D, at: Placed, props: MapProps): void {
   const { cores, focus, peers } = props;
   const side = at.cell - (at.cell > 6 ? 1 : 0);
-  const outline = (core: number): void => context.rect(MARGIN_PX + (at.x[core] as number) * at.cell, MARGIN_PX + (at.y[core] as number) * at.cell, side, side);
+  const outline = (core: number): void =>
+    context.rect(
+      MARGIN_PX + (at.x[core] as number) * at.cell,
+      MARGIN_PX + (at.y[core] as number) * at.cell,
+      side,
+      side,
+    );
   context.lineWidth = 2;
   context.strokeStyle = tokenColor('--c-collective');
   context.beginPath();
@@ -113,7 +140,14 @@ export function Topology(props: MapProps): VNode {
   useLayoutEffect(() => {
     const { context, image, pixels, rects } = picture.current ?? {};
     if (!context || !image || !pixels || !rects) return;
-    paintCells(pixels, image.width, rects, values, range, ramp(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))));
+    paintCells(
+      pixels,
+      image.width,
+      rects,
+      values,
+      range,
+      ramp(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))),
+    );
     context.putImageData(image, 0, 0);
   }, [at, values, range, token, isDark.value]);
   useLayoutEffect(() => {
@@ -123,7 +157,11 @@ export function Topology(props: MapProps): VNode {
   const coreOf = (event: MouseEvent): number => {
     if (!at) return -1;
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
-    return coreAt(at, (event.clientX - left - MARGIN_PX) / at.cell, (event.clientY - top - MARGIN_PX) / at.cell);
+    return coreAt(
+      at,
+      (event.clientX - left - MARGIN_PX) / at.cell,
+      (event.clientY - top - MARGIN_PX) / at.cell,
+    );
   };
   /** Between hosts the core that was pointed at last stays: else its card would flicker. */
   const onMove = (event: PointerEvent): void => {

@@ -1,9 +1,20 @@
-/** The roofline as an ECharts option: log-log axes, a line per roof, a point per operation, program and step. */
+/**
+ * The roofline as an ECharts option: log-log axes, a line per roof, a point per operation, program and step.
+ */
 import type { EChartsCoreOption } from 'echarts/core';
 import { paletteToken } from '../../base/color';
 import { format, scaleFor, SPACE } from '../../base/units';
 import { axisStyle, baseOption, tipElement, type Colors } from '../../widgets/chart';
-import { distinctPoints, extentOf, isPlaced, powersOfTen, roofLine, sizeOf, type Point, type Roof } from './model';
+import {
+  distinctPoints,
+  extentOf,
+  isPlaced,
+  powersOfTen,
+  roofLine,
+  sizeOf,
+  type Point,
+  type Roof,
+} from './model';
 
 export interface RooflineChart {
   points: readonly Point[];
@@ -23,10 +34,23 @@ export function tokenOf(point: Point, categories: readonly string[]): string {
 }
 
 function tip(point: Point, color: string): HTMLElement {
-  const title = point.kind === 'op' ? point.name : point.kind === 'step' ? `Step ${point.name}` : `Program: ${point.name.toLowerCase()}`;
-  const line = (name: string, value: string): { color: string; name: string; value: string } => ({ color: 'transparent', name, value });
+  const title =
+    point.kind === 'op'
+      ? point.name
+      : point.kind === 'step'
+        ? `Step ${point.name}`
+        : `Program: ${point.name.toLowerCase()}`;
+  const line = (name: string, value: string): { color: string; name: string; value: string } => ({
+    color: 'transparent',
+    name,
+    value,
+  });
   return tipElement(title, [
-    { color, name: point.category || 'Program', value: point.share === null ? '' : format(point.share, 'fraction') },
+    {
+      color,
+      name: point.category || 'Program',
+      value: point.share === null ? '' : format(point.share, 'fraction'),
+    },
     line('FLOP rate', format(point.flopRate, 'flops_per_s')),
     line('Intensity', format(point.intensity, 'flops_per_byte')),
     line('Limited by', point.boundBy),
@@ -43,14 +67,32 @@ function round(value: number, unit: string): string {
 
 const ROOF_DASHES: ('solid' | 'dashed' | 'dotted')[] = ['solid', 'dashed', 'dotted'];
 
-export function chartOption({ points, roofs, peak, categories, chosen }: RooflineChart, color: Colors): EChartsCoreOption {
+export function chartOption(
+  { points, roofs, peak, categories, chosen }: RooflineChart,
+  color: Colors,
+): EChartsCoreOption {
   const base = baseOption(color);
   const extent = extentOf(points, roofs, peak);
   const placed = distinctPoints(points.filter(isPlaced), extent, chosen);
   const axis = (name: string, ends: [number, number], unit: string): object => {
     const customValues = powersOfTen(ends);
-    const axisLabel = { color: color('--muted'), fontSize: 11, formatter: (value: number) => round(value, unit), hideOverlap: true, customValues };
-    return { ...axisStyle(color), type: 'log', name, nameLocation: 'middle', min: ends[0], max: ends[1], axisTick: { show: false, customValues }, axisLabel };
+    const axisLabel = {
+      color: color('--muted'),
+      fontSize: 11,
+      formatter: (value: number) => round(value, unit),
+      hideOverlap: true,
+      customValues,
+    };
+    return {
+      ...axisStyle(color),
+      type: 'log',
+      name,
+      nameLocation: 'middle',
+      min: ends[0],
+      max: ends[1],
+      axisTick: { show: false, customValues },
+      axisLabel,
+    };
   };
   const lines = roofs.map((roof, i) => ({
     type: 'line',
@@ -65,7 +107,12 @@ export function chartOption({ points, roofs, peak, categories, chosen }: Rooflin
   return {
     ...base,
     grid: { left: 84, right: 24, top: 16, bottom: 52 },
-    tooltip: { ...(base['tooltip'] as object), trigger: 'item', formatter: ({ data }: { data: { point?: Point; itemStyle: { color: string } } }) => (data.point ? tip(data.point, data.itemStyle.color) : '') },
+    tooltip: {
+      ...(base['tooltip'] as object),
+      trigger: 'item',
+      formatter: ({ data }: { data: { point?: Point; itemStyle: { color: string } } }) =>
+        data.point ? tip(data.point, data.itemStyle.color) : '',
+    },
     xAxis: { ...axis('Operational intensity (FLOP/byte)', extent.x, ''), nameGap: 30 },
     yAxis: { ...axis('FLOP rate', extent.y, 'flops_per_s'), nameGap: 68 },
     series: [
@@ -77,7 +124,12 @@ export function chartOption({ points, roofs, peak, categories, chosen }: Rooflin
           value: [point.intensity, point.flopRate],
           symbol: point.kind === 'op' ? 'circle' : point.kind === 'step' ? 'rect' : 'diamond',
           symbolSize: point.kind === 'op' ? sizeOf(point.share) : point.kind === 'step' ? 8 : 16,
-          itemStyle: { color: color(tokenOf(point, categories)), opacity: point.kind === 'op' ? 0.8 : 0.95, borderColor: color(chosen === point ? '--text' : '--bg'), borderWidth: chosen === point ? 3 : 1 },
+          itemStyle: {
+            color: color(tokenOf(point, categories)),
+            opacity: point.kind === 'op' ? 0.8 : 0.95,
+            borderColor: color(chosen === point ? '--text' : '--bg'),
+            borderWidth: chosen === point ? 3 : 1,
+          },
         })),
       },
     ],

@@ -5,5 +5,11 @@ import type { ToolProps } from '../tool';
 import { RooflineView } from './view';
 
 export function RooflineModel(props: ToolProps): VNode {
-  return <PayloadPage {...props} format="columns" content={(payload) => <RooflineView {...props} payload={payload} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      format="columns"
+      content={(payload) => <RooflineView {...props} payload={payload} />}
+    />
+  );
 }

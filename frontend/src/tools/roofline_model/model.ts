@@ -30,23 +30,58 @@ export interface Box {
   y: [number, number];
 }
 
-/** What x is: the intensity of one memory, HBM's at first, as in tiles and tables; or that of the memory nearest to its peak. */
+/**
+ * What x is: the intensity of one memory, HBM's at first, as in tiles and tables; or that of the memory
+ * nearest to its peak.
+ */
 export const BOUND = 'bound';
 export const HBM = 'hbm';
 
 export function roofsOf(payload: Payload): Roof[] {
-  return rowsOf(payload.tables['roofs']).map((row) => ({ name: String(row['name']), title: String(row['title']), bytesPerS: numberOf(row['bytes_per_s']) ?? 0 }));
+  return rowsOf(payload.tables['roofs']).map((row) => ({
+    name: String(row['name']),
+    title: String(row['title']),
+    bytesPerS: numberOf(row['bytes_per_s']) ?? 0,
+  }));
 }
 
-function pointReader(table: Table, intensity: string, kind: (step: string, row: number) => Point['kind']): (row: number) => Point {
+function pointReader(
+  table: Table,
+  intensity: string,
+  kind: (step: string, row: number) => Point['kind'],
+): (row: number) => Point {
   const { number, text } = readerOf(table);
   const positive = (value: number | null): number | null => (value !== null && value > 0 ? value : null);
-  const [op, step, program, category, boundBy] = [text('op'), text('step'), text('program'), text('category'), text('bound_by')];
+  const [op, step, program, category, boundBy] = [
+    text('op'),
+    text('step'),
+    text('program'),
+    text('category'),
+    text('bound_by'),
+  ];
   const [flops, rate] = [number(intensity), number('flop_rate_flops_per_s')];
-  const [selfPs, totalPs, share, efficiency] = [number('total_self_time_ps'), number('total_time_ps'), number('self_fraction'), number('efficiency_fraction')];
+  const [selfPs, totalPs, share, efficiency] = [
+    number('total_self_time_ps'),
+    number('total_time_ps'),
+    number('self_fraction'),
+    number('efficiency_fraction'),
+  ];
   return (row) => ({
-    ...{ kind: kind(step(row), row), row, name: op(row) || step(row), program: program(row), category: category(row), boundBy: boundBy(row) },
-    ...{ intensity: positive(flops(row)), flopRate: positive(rate(row)), timePs: selfPs(row) ?? totalPs(row) ?? 0, share: share(row), efficiency: efficiency(row) },
+    ...{
+      kind: kind(step(row), row),
+      row,
+      name: op(row) || step(row),
+      program: program(row),
+      category: category(row),
+      boundBy: boundBy(row),
+    },
+    ...{
+      intensity: positive(flops(row)),
+      flopRate: positive(rate(row)),
+      timePs: selfPs(row) ?? totalPs(row) ?? 0,
+      share: share(row),
+      efficiency: efficiency(row),
+    },
   });
 }
 
@@ -58,13 +93,24 @@ export function pointsOf(payload: Payload, memory: string): Point[] {
     const read = pointReader(table, column, kind);
     return Array.from({ length: table.n_rows }, (_, row) => read(row));
   };
-  return [...points(payload.tables['ops'], () => 'op'), ...points(payload.tables['programs'], (step, row) => (row < 1 || step === 'Average' ? 'program' : 'step'))];
+  return [
+    ...points(payload.tables['ops'], () => 'op'),
+    ...points(payload.tables['programs'], (step, row) =>
+      row < 1 || step === 'Average' ? 'program' : 'step',
+    ),
+  ];
 }
 
-/** What the select of steps offers: names of the table of program and steps, as they stand in the link, with what they are called. */
+/**
+ * What the select of steps offers: names of the table of program and steps, as they stand in the link, with
+ * what they are called.
+ */
 export function stepChoices(payload: Payload): { name: string; title: string }[] {
   const titles: Record<string, string> = { Total: 'the whole capture', Average: 'average' };
-  return rowsOf(payload.tables['programs']).map(({ step }) => ({ name: String(step), title: titles[String(step)] ?? String(step) }));
+  return rowsOf(payload.tables['programs']).map(({ step }) => ({
+    name: String(step),
+    title: titles[String(step)] ?? String(step),
+  }));
 }
 
 export interface PointFilter {
@@ -79,13 +125,20 @@ export interface PointFilter {
 /** The points that the choices leave. */
 export function pointsShown(points: readonly Point[], { show, step, passes }: PointFilter): Point[] {
   const isStep = points.some(({ kind, name }) => kind !== 'op' && name === step);
-  return points.filter((point) => (point.kind === 'op' ? show !== 'steps' && passes(point.row) : show !== 'ops' && (!isStep || point.name === step)));
+  return points.filter((point) =>
+    point.kind === 'op'
+      ? show !== 'steps' && passes(point.row)
+      : show !== 'ops' && (!isStep || point.name === step),
+  );
 }
 
 /** Operations drawn at first: thousands of points take a moment for each change, and lie on one another. */
 export const MOST_DRAWN = 1000;
 
-/** Of many operations those that took most time, in their order; programs, steps and the operation in row `kept` always. */
+/**
+ * Of many operations those that took most time, in their order; programs, steps and the operation in row
+ * `kept` always.
+ */
 export function mainPoints(points: readonly Point[], most: number, kept: number): readonly Point[] {
   const ops = points.filter(({ kind }) => kind === 'op');
   if (ops.length <= most) return points;
@@ -122,10 +175,14 @@ export function powersOfTen([low, high]: [number, number]): number[] {
   const [first, last] = [Math.log10(low), Math.log10(high)].map(Math.round) as [number, number];
   const step = Math.ceil((last - first) / 6) || 1;
   const start = Math.ceil(first / step) * step;
-  return Array.from({ length: Math.floor((last - start) / step) + 1 }, (_, i) => Number(`1e${start + i * step}`));
+  return Array.from({ length: Math.floor((last - start) / step) + 1 }, (_, i) =>
+    Number(`1e${start + i * step}`),
+  );
 }
 
-/** A roof's corners within the extent: up to the ridge as bandwidth allows, then flat at the peak FLOP rate. */
+/**
+ * A roof's corners within the extent: up to the ridge as bandwidth allows, then flat at the peak FLOP rate.
+ */
 export function roofLine(roof: Roof, peak: number | null, { x, y }: Box): [number, number][] {
   const rate = (intensity: number): number => Math.min(peak ?? Infinity, intensity * roof.bytesPerS);
   const start = Math.max(x[0], y[0] / roof.bytesPerS);
@@ -141,12 +198,26 @@ export function sizeOf(share: number | null): number {
 
 const CELLS = { x: 600, y: 240 };
 
-/** Of points that look like one, in the same place with the same colour and size, the first: an eye cannot tell them apart, drawing each takes its time. */
-export function distinctPoints<P extends Point & { intensity: number; flopRate: number }>(points: readonly P[], { x, y }: Box, kept: Point | undefined): P[] {
-  const cell = (value: number, [low, high]: [number, number], n: number): number => Math.floor((Math.log(value / low) / Math.log(high / low)) * n);
+/**
+ * Of points that look like one, in the same place with the same colour and size, the first: an eye cannot
+ * tell them apart, drawing each takes its time.
+ */
+export function distinctPoints<P extends Point & { intensity: number; flopRate: number }>(
+  points: readonly P[],
+  { x, y }: Box,
+  kept: Point | undefined,
+): P[] {
+  const cell = (value: number, [low, high]: [number, number], n: number): number =>
+    Math.floor((Math.log(value / low) / Math.log(high / low)) * n);
   const seen = new Set<string>();
   return points.filter((point) => {
-    const key = [point.kind, point.category, Math.round(sizeOf(point.share)), cell(point.intensity, x, CELLS.x), cell(point.flopRate, y, CELLS.y)].join();
+    const key = [
+      point.kind,
+      point.category,
+      Math.round(sizeOf(point.share)),
+      cell(point.intensity, x, CELLS.x),
+      cell(point.flopRate, y, CELLS.y),
+    ].join();
     if (seen.has(key) && point !== kept) return false;
     seen.add(key);
     return true;
@@ -154,14 +225,48 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
 }
 
 const HIDDEN_AT_FIRST = [
-  'rank', 'program', 'avg_time_ps', 'total_time_ps', 'avg_self_time_ps', 'cumulative_fraction', 'time_fraction', 'time_per_device_ps', 'model_flops_per_s', 'memory_bandwidth_bytes_per_s',
-  'cmem_read_bytes_per_s', 'cmem_write_bytes_per_s', 'vmem_read_bytes_per_s', 'vmem_write_bytes_per_s', 'all_memories_flops_per_byte', 'bound_flops_per_byte', 'hbm_flops_per_byte', 'flops', 'hbm_bytes', 'nearest_limit', 'device_time_fraction', 'cmem_read_flops_per_byte',
-  'cmem_write_flops_per_byte', 'vmem_read_flops_per_byte', 'vmem_write_flops_per_byte', 'compute_fraction', 'memory_fraction', 'source',
+  'rank',
+  'program',
+  'avg_time_ps',
+  'total_time_ps',
+  'avg_self_time_ps',
+  'cumulative_fraction',
+  'time_fraction',
+  'time_per_device_ps',
+  'model_flops_per_s',
+  'memory_bandwidth_bytes_per_s',
+  'cmem_read_bytes_per_s',
+  'cmem_write_bytes_per_s',
+  'vmem_read_bytes_per_s',
+  'vmem_write_bytes_per_s',
+  'all_memories_flops_per_byte',
+  'bound_flops_per_byte',
+  'hbm_flops_per_byte',
+  'flops',
+  'hbm_bytes',
+  'nearest_limit',
+  'device_time_fraction',
+  'cmem_read_flops_per_byte',
+  'cmem_write_flops_per_byte',
+  'vmem_read_flops_per_byte',
+  'vmem_write_flops_per_byte',
+  'compute_fraction',
+  'memory_fraction',
+  'source',
 ];
 
-export function initialView(data: TableData, idle: readonly string[], kept: readonly string[] = []): TableView {
+export function initialView(
+  data: TableData,
+  idle: readonly string[],
+  kept: readonly string[] = [],
+): TableView {
   const names = new Set(data.columns.map((column) => column.name));
-  return { sort: null, query: '', filters: {}, hidden: new Set([...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !kept.includes(name))) };
+  return {
+    sort: null,
+    query: '',
+    filters: {},
+    hidden: new Set([...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !kept.includes(name))),
+  };
 }
 
 export const TOTALS = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];

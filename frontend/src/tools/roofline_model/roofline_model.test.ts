@@ -1,11 +1,40 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
-import { BOUND, distinctPoints, extentOf, isPlaced, mainPoints, pointsOf, pointsShown, powersOfTen, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
+import {
+  BOUND,
+  distinctPoints,
+  extentOf,
+  isPlaced,
+  mainPoints,
+  pointsOf,
+  pointsShown,
+  powersOfTen,
+  roofLine,
+  roofsOf,
+  sizeOf,
+  stepChoices,
+  type Roof,
+} from './model';
 
 const PAYLOAD = payloadOf({
   tables: {
-    ops: tableOf({ op: ['dot', 'copy'], category: ['dot', 'copy'], program: ['p', 'p'], bound_by: ['HBM', 'HBM'], total_self_time_ps: [8, 2], self_fraction: [0.8, 0.2], flop_rate_flops_per_s: [2e12, 0], bound_flops_per_byte: [4, 0], vmem_read_flops_per_byte: [9, null] }),
-    programs: tableOf({ step: ['Total', 'Average', '7'], total_time_ps: [10, 5, 5], flop_rate_flops_per_s: [1e12, 1e12, 1e12], bound_flops_per_byte: [3, 3, 3] }),
+    ops: tableOf({
+      op: ['dot', 'copy'],
+      category: ['dot', 'copy'],
+      program: ['p', 'p'],
+      bound_by: ['HBM', 'HBM'],
+      total_self_time_ps: [8, 2],
+      self_fraction: [0.8, 0.2],
+      flop_rate_flops_per_s: [2e12, 0],
+      bound_flops_per_byte: [4, 0],
+      vmem_read_flops_per_byte: [9, null],
+    }),
+    programs: tableOf({
+      step: ['Total', 'Average', '7'],
+      total_time_ps: [10, 5, 5],
+      flop_rate_flops_per_s: [1e12, 1e12, 1e12],
+      bound_flops_per_byte: [3, 3, 3],
+    }),
     roofs: tableOf({ name: ['hbm'], title: ['HBM'], bytes_per_s: [1e12] }),
   },
 });
@@ -13,14 +42,25 @@ const HBM: Roof = { name: 'hbm', title: 'HBM', bytesPerS: 1e12 };
 
 describe('points', () => {
   it('are operations, the program and its steps', () => {
-    expect(pointsOf(PAYLOAD, BOUND).map(({ kind, name }) => `${kind} ${name}`)).toEqual(['op dot', 'op copy', 'program Total', 'program Average', 'step 7']);
+    expect(pointsOf(PAYLOAD, BOUND).map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      'op dot',
+      'op copy',
+      'program Total',
+      'program Average',
+      'step 7',
+    ]);
   });
   it('have a place only with FLOPs and bytes', () => {
     expect(pointsOf(PAYLOAD, BOUND).filter(isPlaced)).toHaveLength(4);
-    expect(pointsOf(PAYLOAD, 'vmem_read').filter(isPlaced).map(({ name, intensity }) => [name, intensity])).toEqual([['dot', 9]]);
+    expect(
+      pointsOf(PAYLOAD, 'vmem_read')
+        .filter(isPlaced)
+        .map(({ name, intensity }) => [name, intensity]),
+    ).toEqual([['dot', 9]]);
   });
   it('are all shown, or of program and steps only the chosen one', () => {
-    const names = (show: string, step: string, passes: (row: number) => boolean = () => true): string[] => pointsShown(pointsOf(PAYLOAD, BOUND), { show, step, passes }).map(({ name }) => name);
+    const names = (show: string, step: string, passes: (row: number) => boolean = () => true): string[] =>
+      pointsShown(pointsOf(PAYLOAD, BOUND), { show, step, passes }).map(({ name }) => name);
     expect(names('all', '')).toEqual(['dot', 'copy', 'Total', 'Average', '7']);
     expect(names('all', '7')).toEqual(['dot', 'copy', '7']);
     expect(names('steps', 'Average')).toEqual(['Average']);
@@ -30,7 +70,8 @@ describe('points', () => {
   });
   it('are of many operations those that took most time, and the chosen one', () => {
     const points = pointsOf(PAYLOAD, BOUND);
-    const names = (most: number, kept = -1): string[] => mainPoints(points, most, kept).map(({ name }) => name);
+    const names = (most: number, kept = -1): string[] =>
+      mainPoints(points, most, kept).map(({ name }) => name);
     expect(mainPoints(points, 2, -1)).toBe(points);
     expect(names(1)).toEqual(['dot', 'Total', 'Average', '7']);
     expect(names(1, 1)).toEqual(['dot', 'copy', 'Total', 'Average', '7']);
@@ -38,7 +79,11 @@ describe('points', () => {
   it('are drawn once where they look like one, and the chosen one always', () => {
     const [dot] = pointsOf(PAYLOAD, BOUND).filter(isPlaced);
     if (!dot) throw new Error('no point has a place');
-    const [twin, far, other] = [{ ...dot, row: 7 }, { ...dot, intensity: dot.intensity * 2 }, { ...dot, category: 'other' }];
+    const [twin, far, other] = [
+      { ...dot, row: 7 },
+      { ...dot, intensity: dot.intensity * 2 },
+      { ...dot, category: 'other' },
+    ];
     const extent = extentOf([dot, far], [], null);
     expect(distinctPoints([dot, twin, far, other], extent, undefined)).toEqual([dot, far, other]);
     expect(distinctPoints([dot, twin], extent, twin)).toEqual([dot, twin]);
@@ -54,15 +99,25 @@ describe('roofs', () => {
     expect(roofsOf(PAYLOAD)).toEqual([HBM]);
   });
   it('rise to the ridge and are flat beyond', () => {
-    expect(roofLine(HBM, 1e14, { x: [1, 1000], y: [1e12, 1e15] })).toEqual([[1, 1e12], [100, 1e14], [1000, 1e14]]);
+    expect(roofLine(HBM, 1e14, { x: [1, 1000], y: [1e12, 1e15] })).toEqual([
+      [1, 1e12],
+      [100, 1e14],
+      [1000, 1e14],
+    ]);
   });
   it('begin where they come into sight, and have no flat part without a peak', () => {
-    expect(roofLine(HBM, null, { x: [0.01, 10], y: [1e12, 1e15] })).toEqual([[1, 1e12], [10, 1e13]]);
+    expect(roofLine(HBM, null, { x: [0.01, 10], y: [1e12, 1e15] })).toEqual([
+      [1, 1e12],
+      [10, 1e13],
+    ]);
     expect(roofLine(HBM, 1e14, { x: [0.001, 0.01], y: [1e12, 1e15] })).toEqual([]);
   });
   it('and all points are within whole decades', () => {
     const { x, y } = extentOf(pointsOf(PAYLOAD, BOUND), [HBM], 1e14);
-    expect([x, y]).toEqual([[1, 1000], [1e11, 1e15]]);
+    expect([x, y]).toEqual([
+      [1, 1000],
+      [1e11, 1e15],
+    ]);
   });
   it('have labels at powers of ten, few of them', () => {
     expect(powersOfTen([0.01, 1000])).toEqual([0.01, 0.1, 1, 10, 100, 1000]);

@@ -1,4 +1,7 @@
-/** The chart with its filters, the table of operations, that of program and steps; beside them the card of the chosen operation. */
+/**
+ * The chart with its filters, the table of operations, that of program and steps; beside them the card of the
+ * chosen operation.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
@@ -7,12 +10,33 @@ import { plural } from '../../base/units';
 import { Chart } from '../../widgets/chart';
 import { Segments } from '../../widgets/segments';
 import { Section, Tiles } from '../../widgets/summary';
-import { parseView, rowFinder, viewChange, type TableColumn, type TableData, type TableView } from '../../widgets/table/model';
+import {
+  parseView,
+  rowFinder,
+  viewChange,
+  type TableColumn,
+  type TableData,
+  type TableView,
+} from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
 import { idleColumns, rowOfOp, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
-import { BOUND, HBM, initialView, isPlaced, mainPoints, MOST_DRAWN, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
+import {
+  BOUND,
+  HBM,
+  initialView,
+  isPlaced,
+  mainPoints,
+  MOST_DRAWN,
+  peakOf,
+  pointsOf,
+  pointsShown,
+  roofsOf,
+  stepChoices,
+  TOTALS,
+  type Point,
+} from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
@@ -23,7 +47,17 @@ const SHOWN = [
 ];
 const MOST_NAMED = 10;
 
-function Select({ label, value, choices, onChange }: { label: string; value: string; choices: readonly { name: string; title: string }[]; onChange: (name: string) => void }): VNode {
+function Select({
+  label,
+  value,
+  choices,
+  onChange,
+}: {
+  label: string;
+  value: string;
+  choices: readonly { name: string; title: string }[];
+  onChange: (name: string) => void;
+}): VNode {
   return (
     <label>
       {label}
@@ -41,22 +75,51 @@ function Select({ label, value, choices, onChange }: { label: string; value: str
 /** The text of a column's filter that stands for one of its words. */
 const exactly = (filter: string | undefined): string => (filter?.startsWith('=') ? filter.slice(1) : '');
 
-function Filters({ payload, params, setParams, categories, bounds }: { payload: Payload; categories: readonly string[]; bounds: readonly string[] } & ViewProps): VNode {
-  const words = (names: readonly string[], all: string): { name: string; title: string }[] => [{ name: '', title: all }, ...names.map((name) => ({ name, title: name }))];
+function Filters({
+  payload,
+  params,
+  setParams,
+  categories,
+  bounds,
+}: { payload: Payload; categories: readonly string[]; bounds: readonly string[] } & ViewProps): VNode {
+  const words = (names: readonly string[], all: string): { name: string; title: string }[] => [
+    { name: '', title: all },
+    ...names.map((name) => ({ name, title: name })),
+  ];
   const memories = roofsOf(payload).filter(({ name }) => name !== 'shared');
   const steps = stepChoices(payload);
   const hasTransfers = params['transfers'] !== 'false';
   return (
     <div class="rl-tools">
-      <Segments label="Points" choices={SHOWN} chosen={params['show'] ?? 'all'} onChoose={(name) => setParams({ show: name === 'all' ? undefined : name }, 'push')} />
-      <Select label="Category" value={exactly(params['f.category'])} choices={words(categories, 'all')} onChange={(name) => setParams({ 'f.category': name ? `=${name}` : undefined }, 'push')} />
-      <Select label="Limited by" value={exactly(params['f.bound_by'])} choices={words(bounds, 'any')} onChange={(name) => setParams({ 'f.bound_by': name ? `=${name}` : undefined }, 'push')} />
+      <Segments
+        label="Points"
+        choices={SHOWN}
+        chosen={params['show'] ?? 'all'}
+        onChoose={(name) => setParams({ show: name === 'all' ? undefined : name }, 'push')}
+      />
+      <Select
+        label="Category"
+        value={exactly(params['f.category'])}
+        choices={words(categories, 'all')}
+        onChange={(name) => setParams({ 'f.category': name ? `=${name}` : undefined }, 'push')}
+      />
+      <Select
+        label="Limited by"
+        value={exactly(params['f.bound_by'])}
+        choices={words(bounds, 'any')}
+        onChange={(name) => setParams({ 'f.bound_by': name ? `=${name}` : undefined }, 'push')}
+      />
       {steps.length > 1 && (
         <Select
           label="Step"
           value={params['step'] ?? ''}
           choices={[{ name: '', title: 'all' }, ...steps]}
-          onChange={(name) => setParams({ step: name || undefined, ...(name && params['show'] === 'ops' ? { show: undefined } : {}) }, 'push')}
+          onChange={(name) =>
+            setParams(
+              { step: name || undefined, ...(name && params['show'] === 'ops' ? { show: undefined } : {}) },
+              'push',
+            )
+          }
         />
       )}
       {memories.length > 1 && (
@@ -68,7 +131,11 @@ function Filters({ payload, params, setParams, categories, bounds }: { payload: 
         />
       )}
       <label class="switch">
-        <input type="checkbox" checked={hasTransfers} onChange={() => setParams({ transfers: hasTransfers ? 'false' : undefined }, 'push')} />
+        <input
+          type="checkbox"
+          checked={hasTransfers}
+          onChange={() => setParams({ transfers: hasTransfers ? 'false' : undefined }, 'push')}
+        />
         Include infeed and outfeed
       </label>
     </div>
@@ -81,7 +148,17 @@ interface ChosenProps {
   choose: (point: Point) => void;
 }
 
-function Roofline({ payload, data, view, categories, params, setParams, chosenOp, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[] } & ViewProps & ChosenProps): VNode {
+function Roofline({
+  payload,
+  data,
+  view,
+  categories,
+  params,
+  setParams,
+  chosenOp,
+  choose,
+}: { payload: Payload; data: TableData; view: TableView; categories: readonly string[] } & ViewProps &
+  ChosenProps): VNode {
   const memory = params['memory'] ?? HBM;
   const show = params['show'] ?? 'all';
   const all = useMemo(() => pointsOf(payload, memory), [payload, memory]);
@@ -90,12 +167,27 @@ function Roofline({ payload, data, view, categories, params, setParams, chosenOp
     for (const row of rowFinder(data)({ ...view, sort: null })) passes[row] = 1;
     return passes;
   }, [data, view.query, view.filters]);
-  const found = useMemo(() => pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing[row] === 1 }), [all, show, params['step'], passing]);
-  const points = useMemo(() => (params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosenOp)), [params['drawn'], found, chosenOp]);
+  const found = useMemo(
+    () => pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing[row] === 1 }),
+    [all, show, params['step'], passing],
+  );
+  const points = useMemo(
+    () => (params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosenOp)),
+    [params['drawn'], found, chosenOp],
+  );
   const nFound = useMemo(() => found.reduce((n, { kind }) => n + Number(kind === 'op'), 0), [found]);
-  const roofs = useMemo(() => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory), [payload, memory]);
+  const roofs = useMemo(
+    () => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory),
+    [payload, memory],
+  );
   const nHidden = points.filter((point) => point.kind === 'op' && !isPlaced(point)).length;
-  const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(({ kind, row }) => kind === 'op' && row === chosenOp) };
+  const chart = {
+    points,
+    roofs,
+    peak: peakOf(payload),
+    categories,
+    chosen: points.find(({ kind, row }) => kind === 'op' && row === chosenOp),
+  };
   const drawn = new Set(points.filter(isPlaced).map(({ category }) => category));
   const named = categories.flatMap((name, i) => (drawn.has(name) ? [{ name, i }] : []));
   return (
@@ -113,7 +205,10 @@ function Roofline({ payload, data, view, categories, params, setParams, chosenOp
         }}
       />
       <p class="rl-legend" aria-label="Legend">
-        {show !== 'steps' && named.slice(0, MOST_NAMED).map(({ name, i }) => <Key key={name} title={name} token={paletteToken(i)} />)}
+        {show !== 'steps' &&
+          named
+            .slice(0, MOST_NAMED)
+            .map(({ name, i }) => <Key key={name} title={name} token={paletteToken(i)} />)}
         {show !== 'steps' && named.length > MOST_NAMED && <span>and {named.length - MOST_NAMED} more</span>}
         {points.some(({ kind }) => kind === 'program') && <Key title="Program" token={PROGRAM_TOKEN} />}
         {points.some(({ kind }) => kind === 'step') && <Key title="Step" token={STEP_TOKEN} />}
@@ -125,13 +220,24 @@ function Roofline({ payload, data, view, categories, params, setParams, chosenOp
       </p>
       {nFound > MOST_DRAWN && (
         <p class="muted prose">
-          {points === found ? 'Every operation is drawn. ' : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table holds them all. `}
-          <button type="button" class="text-link" onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}>
+          {points === found
+            ? 'Every operation is drawn. '
+            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table holds them all. `}
+          <button
+            type="button"
+            class="text-link"
+            onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}
+          >
             {points === found ? 'Draw only the main ones' : 'Draw all'}
           </button>
         </p>
       )}
-      {nHidden > 0 && <p class="muted prose">{plural(nHidden, 'operation', 'operations')} cannot be plotted on log axes (zero or unknown FLOPs or bytes); see the table.</p>}
+      {nHidden > 0 && (
+        <p class="muted prose">
+          {plural(nHidden, 'operation', 'operations')} cannot be plotted on log axes (zero or unknown FLOPs or
+          bytes); see the table.
+        </p>
+      )}
     </>
   );
 }
@@ -146,14 +252,31 @@ function Key({ title, token }: { title: string; token: string }): VNode {
 
 function Programs({ table, params, setParams }: { table: PayloadTable } & ViewProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(() => initialView(data, idleColumns(data), ['total_time_ps', 'time_per_device_ps']), [data]);
+  const initial = useMemo(
+    () => initialView(data, idleColumns(data), ['total_time_ps', 'time_per_device_ps']),
+    [data],
+  );
   const steps = useMemo(() => data.columns.find(({ name }) => name === 'step'), [data]);
   const step = (row: number): string => String(steps?.cell(row) ?? '');
-  const chosenRow = params['step'] ? Array.from({ length: data.nRows }, (_, row) => row).find((row) => step(row) === params['step']) : undefined;
-  const choose = (row: number): void => setParams({ step: row === chosenRow ? undefined : step(row) }, 'push');
+  const chosenRow = params['step']
+    ? Array.from({ length: data.nRows }, (_, row) => row).find((row) => step(row) === params['step'])
+    : undefined;
+  const choose = (row: number): void =>
+    setParams({ step: row === chosenRow ? undefined : step(row) }, 'push');
   return (
-    <Section title={table.title} note="all operations over the devices' time, idle included; click to show only one">
-      <Table data={data} label={table.title} view={initial} barToken="--c-compute" rowsInFull={15} onRow={choose} chosenRow={chosenRow} />
+    <Section
+      title={table.title}
+      note="all operations over the devices' time, idle included; click to show only one"
+    >
+      <Table
+        data={data}
+        label={table.title}
+        view={initial}
+        barToken="--c-compute"
+        rowsInFull={15}
+        onRow={choose}
+        chosenRow={chosenRow}
+      />
     </Section>
   );
 }
@@ -161,10 +284,18 @@ function Programs({ table, params, setParams }: { table: PayloadTable } & ViewPr
 /** The different words of a column, the first ones first. */
 function wordsOfColumn(data: TableData, name: string): string[] {
   const column = data.columns.find((candidate) => candidate.name === name);
-  return [...new Set(Array.from({ length: data.nRows }, (_, row) => String(column?.cell(row) ?? '')))].filter(Boolean);
+  return [...new Set(Array.from({ length: data.nRows }, (_, row) => String(column?.cell(row) ?? '')))].filter(
+    Boolean,
+  );
 }
 
-export function RooflineView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
+export function RooflineView({
+  payload,
+  run,
+  hosts,
+  params,
+  setParams,
+}: { payload: Payload } & ToolProps): VNode {
   const { ops, programs } = payload.tables;
   const data = useMemo(() => (ops ? tableData(ops) : { columns: [], nRows: 0 }), [ops]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
@@ -173,20 +304,40 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
   const bounds = useMemo(() => wordsOfColumn(data, 'bound_by'), [data]);
   const { program = '', op } = params;
   const chosenRow = useMemo(() => (op ? rowOfOp(data, program, op) : -1), [data, program, op]);
-  const cell = (row: number, name: string): string => String(data.columns.find((column) => column.name === name)?.cell(row) ?? '');
-  const choose = (row: number): void => setParams(row === chosenRow ? { program: undefined, op: undefined } : { program: cell(row, 'program'), op: cell(row, 'op') }, 'push');
-  const render = (column: TableColumn, row: number, text: string): VNode | undefined => (column.name === 'op' ? <span data-tip={`${text}\n${cell(row, 'program')}`}>{text}</span> : undefined);
+  const cell = (row: number, name: string): string =>
+    String(data.columns.find((column) => column.name === name)?.cell(row) ?? '');
+  const choose = (row: number): void =>
+    setParams(
+      row === chosenRow
+        ? { program: undefined, op: undefined }
+        : { program: cell(row, 'program'), op: cell(row, 'op') },
+      'push',
+    );
+  const render = (column: TableColumn, row: number, text: string): VNode | undefined =>
+    column.name === 'op' ? <span data-tip={`${text}\n${cell(row, 'program')}`}>{text}</span> : undefined;
   return (
     <>
       <Tiles tiles={Object.values(payload.scalars)} />
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
-          <Section title="Roofline" note={payload.tables['roofs']?.note || 'of one device; larger points take more time'}>
+          <Section
+            title="Roofline"
+            note={payload.tables['roofs']?.note || 'of one device; larger points take more time'}
+          >
             <Filters {...{ payload, params, setParams, categories }} bounds={bounds} />
-            <Roofline {...{ payload, data, view, categories, params, setParams }} chosenOp={chosenRow} choose={(point) => choose(point.row)} />
+            <Roofline
+              {...{ payload, data, view, categories, params, setParams }}
+              chosenOp={chosenRow}
+              choose={(point) => choose(point.row)}
+            />
           </Section>
           {ops && (
-            <Section title={ops.title} note={ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'}>
+            <Section
+              title={ops.title}
+              note={
+                ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'
+              }
+            >
               <Table
                 data={data}
                 label={ops.title}
@@ -203,7 +354,15 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
           )}
           {programs && <Programs table={programs} {...{ params, setParams }} />}
         </div>
-        {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
+        {op && (
+          <OpCard
+            run={run}
+            hosts={hosts}
+            program={program}
+            op={op}
+            onClose={() => setParams({ program: undefined, op: undefined }, 'push')}
+          />
+        )}
       </div>
     </>
   );

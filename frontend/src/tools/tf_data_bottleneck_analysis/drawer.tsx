@@ -1,4 +1,6 @@
-/** The drawer at the right: one stage's times, calls and parameters, and the way to it in the trace viewer. */
+/**
+ * The drawer at the right: one stage's times, calls and parameters, and the way to it in the trace viewer.
+ */
 import type { VNode } from 'preact';
 import { exactText, format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
@@ -8,7 +10,17 @@ import { stretchOf, type Chosen, type Stage } from './model';
 
 const TRACE_VIEWER = 'trace_viewer';
 
-function Amount({ name, value, unit, note }: { name: string; value: number | null; unit: string; note?: string }): VNode {
+function Amount({
+  name,
+  value,
+  unit,
+  note,
+}: {
+  name: string;
+  value: number | null;
+  unit: string;
+  note?: string;
+}): VNode {
   return (
     <div>
       <dt>{name}</dt>
@@ -23,8 +35,16 @@ function Amount({ name, value, unit, note }: { name: string; value: number | nul
 function Words({ stage, ahead, badge }: { stage: Stage; ahead: string; badge: string }): VNode {
   return (
     <p class="stage-words">
-      {stage.isBottleneck && <b class={badge === 'bottleneck' ? 'is-bottleneck' : undefined}>{badge === 'bottleneck' ? 'Bottleneck' : 'Largest stage'}</b>}
-      <span>{stage.isCritical ? 'On the critical path: the call waits for it.' : 'Not on the critical path: the call does not wait for it.'}</span>
+      {stage.isBottleneck && (
+        <b class={badge === 'bottleneck' ? 'is-bottleneck' : undefined}>
+          {badge === 'bottleneck' ? 'Bottleneck' : 'Largest stage'}
+        </b>
+      )}
+      <span>
+        {stage.isCritical
+          ? 'On the critical path: the call waits for it.'
+          : 'Not on the critical path: the call does not wait for it.'}
+      </span>
       {stage.isAsync && <span>Works ahead on threads of its own.</span>}
       {ahead && <span>{ahead}</span>}
     </p>
@@ -71,14 +91,25 @@ export function Drawer({ stage, ahead, badge, call, onClose }: DrawerProps): VNo
     <aside class="drawer" aria-label={`Stage ${stage.name}`}>
       <header>
         <h2>{stage.name}</h2>
-        <button type="button" class="button plain small" aria-label="Close the details" data-tip="Close  Esc" onClick={onClose}>
+        <button
+          type="button"
+          class="button plain small"
+          aria-label="Close the details"
+          data-tip="Close  Esc"
+          onClick={onClose}
+        >
           ✕
         </button>
       </header>
       {stage.longName && <code>{stage.longName}</code>}
       <Words {...{ stage, ahead, badge }} />
       <dl>
-        <Amount name="Self time" value={stage.selfPs} unit="ps" {...(share && stage.isCritical ? { note: `${share} of the call` } : {})} />
+        <Amount
+          name="Self time"
+          value={stage.selfPs}
+          unit="ps"
+          {...(share && stage.isCritical ? { note: `${share} of the call` } : {})}
+        />
         <Amount name="Total, all calls" value={stage.totalPs} unit="ps" />
         <Amount name="Start" value={stage.startPs} unit="ps" />
         <Amount name="Calls" value={stage.nCalls} unit="count" />
@@ -86,7 +117,11 @@ export function Drawer({ stage, ahead, badge, call, onClose }: DrawerProps): VNo
       </dl>
       <Parameters items={stage.parameters} />
       {stretch && canOpen(TRACE_VIEWER) && (
-        <button type="button" class="text-link" onClick={() => openTool(TRACE_VIEWER, { ...stretch, ...(call.host ? { hosts: call.host } : {}) })}>
+        <button
+          type="button"
+          class="text-link"
+          onClick={() => openTool(TRACE_VIEWER, { ...stretch, ...(call.host ? { hosts: call.host } : {}) })}
+        >
           Show this stretch in the trace viewer
         </button>
       )}

@@ -1,4 +1,7 @@
-/** The stages of one call as a graph: bold on the critical path, red and named the bottleneck, grey and dashed elsewhere. */
+/**
+ * The stages of one call as a graph: bold on the critical path, red and named the bottleneck, grey and dashed
+ * elsewhere.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { useToolKeys } from '../../state/keys';
@@ -51,7 +54,10 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
     setView(firstView(placed, roomIn(box), all).scale === all.scale ? null : all);
   };
   useHands(frame, { box, view, setView, fit });
-  const tabStop = [focus, chosen, mainStage(graph)?.id].find((id) => id !== null && id !== undefined && placed.at.has(id)) ?? null;
+  const tabStop =
+    [focus, chosen, mainStage(graph)?.id].find(
+      (id) => id !== null && id !== undefined && placed.at.has(id),
+    ) ?? null;
   const onKey = (event: KeyboardEvent): void => {
     const id = Number((event.target as Element).getAttribute('data-stage') ?? Number.NaN);
     if (!Number.isInteger(id) || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -67,16 +73,38 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
     event.preventDefault();
   };
   const shapes = useMemo(() => <Links graph={graph} placed={placed} />, [graph, placed]);
-  const stages = useMemo(() => <Stages graph={graph} placed={placed} badge={badge} chosen={chosen} tabStop={tabStop} onChoose={onChoose} onFocus={setFocus} />, [graph, placed, badge, chosen, tabStop]);
+  const stages = useMemo(
+    () => (
+      <Stages
+        graph={graph}
+        placed={placed}
+        badge={badge}
+        chosen={chosen}
+        tabStop={tabStop}
+        onChoose={onChoose}
+        onFocus={setFocus}
+      />
+    ),
+    [graph, placed, badge, chosen, tabStop],
+  );
   return (
     <div class="graph-frame" ref={frame} tabIndex={-1} style={{ height: `${height}px` }} onKeyDown={onKey}>
-      <svg width="100%" height="100%" role="group" aria-label={`Pipeline graph, ${graph.stages.length} stages: arrow keys move between them, Enter shows details`}>
+      <svg
+        width="100%"
+        height="100%"
+        role="group"
+        aria-label={`Pipeline graph, ${graph.stages.length} stages: arrow keys move between them, Enter shows details`}
+      >
         <g class="graph-content" transform={transformOf(view, box)}>
           {shapes}
           {stages}
         </g>
       </svg>
-      <GraphButtons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'pipeline_graph.png')} />
+      <GraphButtons
+        zoom={(factor) => setView(zoomView(view, factor, box))}
+        fit={fit}
+        save={() => void saveImage(frame.current, placed, 'pipeline_graph.png')}
+      />
     </div>
   );
 }
@@ -85,7 +113,9 @@ export function Graph(props: GraphProps): VNode {
   const state = usePlaced(props.graph, () => import('./layout'));
   const placed = state?.graph === props.graph ? state.placed : null;
   useToolKeys(KEYS);
-  const height = placed ? Math.round(Math.min(MAX_HEIGHT_PX, Math.max(MIN_HEIGHT_PX, placed.height + 2 * PADDING_PX))) : 320;
+  const height = placed
+    ? Math.round(Math.min(MAX_HEIGHT_PX, Math.max(MIN_HEIGHT_PX, placed.height + 2 * PADDING_PX)))
+    : 320;
   if (!placed) return <Loading what="Drawing the graph" bones={[height]} />;
   return <Drawing {...props} placed={placed} height={height} />;
 }

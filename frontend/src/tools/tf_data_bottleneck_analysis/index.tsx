@@ -5,5 +5,13 @@ import type { ToolProps } from '../tool';
 import { TfDataView } from './view';
 
 export function TfDataBottleneckAnalysis(props: ToolProps): VNode {
-  return <PayloadPage {...props} listsDiagnostics content={(payload) => <TfDataView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return (
+    <PayloadPage
+      {...props}
+      listsDiagnostics
+      content={(payload) => (
+        <TfDataView payload={payload} params={props.params} setParams={props.setParams} />
+      )}
+    />
+  );
 }

@@ -1,4 +1,7 @@
-/** tf.data: the payload's tables become pipelines to choose from, the stages of one call, and what changes would gain. Pure. */
+/**
+ * tf.data: the payload's tables become pipelines to choose from, the stages of one call, and what changes
+ * would gain. Pure.
+ */
 import { numberOf, rowsOf, type Cell } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
 import { format, formatRange } from '../../base/units';
@@ -6,7 +9,14 @@ import type { TileProps } from '../../widgets/summary';
 
 type Row = Record<string, Cell>;
 
-const TILES = ['max_latency_ps', 'avg_latency_ps', 'bottleneck_self_ps', 'wait_fraction', 'host_step_time_avg_ps', 'host_input_fraction'];
+const TILES = [
+  'max_latency_ps',
+  'avg_latency_ps',
+  'bottleneck_self_ps',
+  'wait_fraction',
+  'host_step_time_avg_ps',
+  'host_input_fraction',
+];
 
 export function tilesOf(payload: Payload): TileProps[] {
   return TILES.flatMap((name) => {
@@ -24,7 +34,9 @@ export function pipelinesOf(table: Table | undefined): PipelineName[] {
   return rowsOf(table).map((row) => ({ host: text(row, 'host'), pipeline: text(row, 'pipeline') }));
 }
 
-/** The value of the parameter `pipeline` for a row: with its host where several hosts have one of that name. */
+/**
+ * The value of the parameter `pipeline` for a row: with its host where several hosts have one of that name.
+ */
 export function pipelineParam(all: readonly PipelineName[], row: number): string | undefined {
   const one = all[row];
   if (!one) return undefined;
@@ -42,7 +54,13 @@ export interface Chosen extends PipelineName {
 export function chosenOf(payload: Payload): Chosen | null {
   const row = rowsOf(payload.tables['chosen'])[0];
   if (!row) return null;
-  return { host: text(row, 'host'), pipeline: text(row, 'pipeline'), rank: numberOf(row['rank']) ?? 1, startPs: numberOf(row['start_ps']), durationPs: numberOf(row['duration_ps']) };
+  return {
+    host: text(row, 'host'),
+    pipeline: text(row, 'pipeline'),
+    rank: numberOf(row['rank']) ?? 1,
+    startPs: numberOf(row['start_ps']),
+    durationPs: numberOf(row['duration_ps']),
+  };
 }
 
 export interface Execution {
@@ -53,16 +71,27 @@ export interface Execution {
 }
 
 export function executionsOf(table: Table | undefined): Execution[] {
-  return rowsOf(table).map((row, i) => ({ rank: numberOf(row['rank']) ?? i + 1, durationPs: numberOf(row['duration_ps']), isComplete: row['is_complete'] !== false }));
+  return rowsOf(table).map((row, i) => ({
+    rank: numberOf(row['rank']) ?? i + 1,
+    durationPs: numberOf(row['duration_ps']),
+    isComplete: row['is_complete'] !== false,
+  }));
 }
 
 /** How a call is called in the list: its rank, its length, and what is special about it. */
-export function executionLabel({ rank, durationPs, isComplete }: Execution, n: number, typicalRank: number | null): string {
+export function executionLabel(
+  { rank, durationPs, isComplete }: Execution,
+  n: number,
+  typicalRank: number | null,
+): string {
   const special = isComplete ? (rank === typicalRank ? ' · typical' : '') : ' · cut by the capture';
   return `${rank} of ${n} · ${format(durationPs, 'ps')}${special}`;
 }
 
-/** The word on the bottleneck's box: where the job does not wait for the pipeline, its largest stage holds nothing up. */
+/**
+ * The word on the bottleneck's box: where the job does not wait for the pipeline, its largest stage holds
+ * nothing up.
+ */
 export function badgeOf(level: string | undefined): string {
   return level === 'warn' || level === 'bad' ? 'bottleneck' : 'largest';
 }
@@ -140,7 +169,11 @@ function stageOf(row: Row, i: number): Stage {
 export function graphOf(payload: Payload): Graph {
   const stages = rowsOf(payload.tables['nodes']).map(stageOf);
   const known = new Set(stages.map(({ id }) => id));
-  const links = rowsOf(payload.tables['edges']).map((row) => ({ from: numberOf(row['from']) ?? -1, to: numberOf(row['to']) ?? -1, isCritical: row['is_critical'] === true }));
+  const links = rowsOf(payload.tables['edges']).map((row) => ({
+    from: numberOf(row['from']) ?? -1,
+    to: numberOf(row['to']) ?? -1,
+    isCritical: row['is_critical'] === true,
+  }));
   return { stages, links: links.filter(({ from, to }) => known.has(from) && known.has(to)) };
 }
 
@@ -159,10 +192,19 @@ export function mainStage({ stages }: Graph): Stage | undefined {
   return stages.find(({ isBottleneck }) => isBottleneck) ?? stages[0];
 }
 
-/** The window of the trace viewer that shows a stage: the call, from the stage's own start where it began before. */
-export function stretchOf({ startPs, durationPs }: Chosen, stage: Stage): { start_ps: string; end_ps: string } | null {
+/**
+ * The window of the trace viewer that shows a stage: the call, from the stage's own start where it began
+ * before.
+ */
+export function stretchOf(
+  { startPs, durationPs }: Chosen,
+  stage: Stage,
+): { start_ps: string; end_ps: string } | null {
   if (startPs === null || durationPs === null) return null;
-  return { start_ps: String(Math.round(Math.min(startPs, stage.startPs ?? startPs))), end_ps: String(Math.round(startPs + durationPs)) };
+  return {
+    start_ps: String(Math.round(Math.min(startPs, stage.startPs ?? startPs))),
+    end_ps: String(Math.round(startPs + durationPs)),
+  };
 }
 
 export interface Estimate {
@@ -205,11 +247,22 @@ export function whatIfOf(table: Table | undefined): WhatIf | null {
     limitedBy: text(row, 'limited_by'),
     note: text(row, 'note'),
   }));
-  const estimates = changes.flatMap(({ latency, step }) => [latency, step]).filter((estimate) => estimate !== null);
-  const reason = estimates.length ? '' : changes.map(({ note }) => note).find(Boolean) || 'the trace lacks what is needed';
-  return { reason, changes, hasSteps: changes.some(({ step }) => step !== null), longestPs: Math.max(0, ...estimates.map(({ highPs }) => highPs)) };
+  const estimates = changes
+    .flatMap(({ latency, step }) => [latency, step])
+    .filter((estimate) => estimate !== null);
+  const reason = estimates.length
+    ? ''
+    : changes.map(({ note }) => note).find(Boolean) || 'the trace lacks what is needed';
+  return {
+    reason,
+    changes,
+    hasSteps: changes.some(({ step }) => step !== null),
+    longestPs: Math.max(0, ...estimates.map(({ highPs }) => highPs)),
+  };
 }
 
 export function adviceOf(table: Table | undefined): string[] {
-  return rowsOf(table).map((row) => text(row, 'text')).filter(Boolean);
+  return rowsOf(table)
+    .map((row) => text(row, 'text'))
+    .filter(Boolean);
 }

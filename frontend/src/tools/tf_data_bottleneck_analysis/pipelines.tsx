@@ -17,12 +17,27 @@ const HIDDEN_AT_FIRST = ['kind', 'bottleneck'];
 /** Shown even where all rows are alike. */
 const ALWAYS = new Set(['host', 'pipeline', 'bottleneck_long_name']);
 
-export function Pipelines({ table, chosen, params, setParams }: { table: PayloadTable; chosen: Chosen | null } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
+export function Pipelines({
+  table,
+  chosen,
+  params,
+  setParams,
+}: { table: PayloadTable; chosen: Chosen | null } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const names = useMemo(() => pipelinesOf(table), [table]);
-  const initial = useMemo(() => ({ sort: null, query: '', filters: {}, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data).filter((name) => !ALWAYS.has(name))]) }), [data]);
+  const initial = useMemo(
+    () => ({
+      sort: null,
+      query: '',
+      filters: {},
+      hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data).filter((name) => !ALWAYS.has(name))]),
+    }),
+    [data],
+  );
   const view = useMemo(() => parseView(params, initial), [params, initial]);
-  const chosenRow = names.findIndex(({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline);
+  const chosenRow = names.findIndex(
+    ({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline,
+  );
   const own = (column: TableColumn, _row: number, text: string): VNode | undefined => {
     if (column.name === 'bottleneck_long_name') return <Tail text={text} />;
     if (column.name !== 'pipeline') return undefined;
@@ -46,7 +61,12 @@ export function Pipelines({ table, chosen, params, setParams }: { table: Payload
         rowsInFull={ROWS_IN_FULL}
         maxHeight="330px"
         chosenRow={chosenRow}
-        onRow={(row) => setParams({ pipeline: pipelineParam(names, row), rank: undefined, stage: undefined, view: undefined }, 'push')}
+        onRow={(row) =>
+          setParams(
+            { pipeline: pipelineParam(names, row), rank: undefined, stage: undefined, view: undefined },
+            'push',
+          )
+        }
       />
     </Section>
   );

@@ -50,7 +50,12 @@ function Badge({ word }: { word: string }): VNode {
 }
 
 function StageBox({ stage, at, badge, isChosen, isTabStop, onChoose, onFocus }: StageProps): VNode {
-  const kinds = ['stage', stage.isCritical ? 'critical' : 'aside', stage.isBottleneck ? badge : '', isChosen ? 'chosen' : ''];
+  const kinds = [
+    'stage',
+    stage.isCritical ? 'critical' : 'aside',
+    stage.isBottleneck ? badge : '',
+    isChosen ? 'chosen' : '',
+  ];
   const many = stage.nIterators > 1 ? ` ×${stage.nIterators}` : '';
   return (
     <g
@@ -97,7 +102,19 @@ export function Stages({ graph, placed, badge, chosen, tabStop, ...hands }: Stag
     <g>
       {graph.stages.map((stage) => {
         const at = placed.at.get(stage.id);
-        return at && <StageBox key={stage.id} stage={stage} at={at} badge={badge} isChosen={stage.id === chosen} isTabStop={stage.id === tabStop} {...hands} />;
+        return (
+          at && (
+            <StageBox
+              key={stage.id}
+              stage={stage}
+              at={at}
+              badge={badge}
+              isChosen={stage.id === chosen}
+              isTabStop={stage.id === tabStop}
+              {...hands}
+            />
+          )
+        );
       })}
     </g>
   );

@@ -1,12 +1,41 @@
 import { describe, expect, it } from 'vitest';
 import type { Table } from '../../api/types';
 import { payloadOf, tableOf } from '../testing';
-import { adviceOf, aheadText, badgeOf, chosenOf, executionLabel, executionsOf, graphOf, mainStage, parametersOf, pipelineParam, pipelinesOf, stageLabel, stretchOf, tilesOf, whatIfOf, type Stage } from './model';
+import {
+  adviceOf,
+  aheadText,
+  badgeOf,
+  chosenOf,
+  executionLabel,
+  executionsOf,
+  graphOf,
+  mainStage,
+  parametersOf,
+  pipelineParam,
+  pipelinesOf,
+  stageLabel,
+  stretchOf,
+  tilesOf,
+  whatIfOf,
+  type Stage,
+} from './model';
 
 const plain = (text: string | undefined): string | undefined => text?.replaceAll('\u00a0', ' ');
 
 function withFlags(table: Table, flags: Record<string, boolean[]>): Table {
-  return { ...table, columns: [...table.columns, ...Object.entries(flags).map(([name, values]) => ({ name, title: name, unit: '' as const, kind: 'bool' as const, values }))] };
+  return {
+    ...table,
+    columns: [
+      ...table.columns,
+      ...Object.entries(flags).map(([name, values]) => ({
+        name,
+        title: name,
+        unit: '' as const,
+        kind: 'bool' as const,
+        values,
+      })),
+    ],
+  };
 }
 
 const nodes = withFlags(
@@ -29,12 +58,22 @@ const graph = graphOf(payloadOf({ tables: { nodes, edges } }));
 
 describe('the graph of a call', () => {
   it('has stages and the links between those that exist', () => {
-    expect(graph.stages.map(({ name, isCritical, isBottleneck, isAsync }) => [name, isCritical, isBottleneck, isAsync])).toEqual([
+    expect(
+      graph.stages.map(({ name, isCritical, isBottleneck, isAsync }) => [
+        name,
+        isCritical,
+        isBottleneck,
+        isAsync,
+      ]),
+    ).toEqual([
       ['Prefetch', true, false, true],
       ['Map', true, true, false],
       ['TFRecord', false, false, false],
     ]);
-    expect(graph.links).toEqual([{ from: 0, to: 1, isCritical: true }, { from: 1, to: 2, isCritical: false }]);
+    expect(graph.links).toEqual([
+      { from: 0, to: 1, isCritical: true },
+      { from: 1, to: 2, isCritical: false },
+    ]);
     expect(graphOf(payloadOf())).toEqual({ stages: [], links: [] });
   });
   it('begins with the bottleneck, else with the root', () => {
@@ -50,15 +89,32 @@ describe('the graph of a call', () => {
     ]);
   });
   it('says why a stage can take longer than the one that takes its elements', () => {
-    const ahead = graph.stages.map((stage) => ({ ...stage, totalPs: stage.name === 'Map' ? 9e9 : stage.totalPs }));
-    expect(ahead.map((stage) => aheadText({ ...graph, stages: ahead }, stage))).toEqual(['', 'Its total exceeds that of Prefetch, which takes its elements: it ran ahead of it or on several threads.', '']);
+    const ahead = graph.stages.map((stage) => ({
+      ...stage,
+      totalPs: stage.name === 'Map' ? 9e9 : stage.totalPs,
+    }));
+    expect(ahead.map((stage) => aheadText({ ...graph, stages: ahead }, stage))).toEqual([
+      '',
+      'Its total exceeds that of Prefetch, which takes its elements: it ran ahead of it or on several threads.',
+      '',
+    ]);
   });
   it('calls the largest stage a bottleneck only where the job waits', () => {
-    expect(['good', 'unknown', undefined, 'warn', 'bad'].map(badgeOf)).toEqual(['largest', 'largest', 'largest', 'bottleneck', 'bottleneck']);
+    expect(['good', 'unknown', undefined, 'warn', 'bad'].map(badgeOf)).toEqual([
+      'largest',
+      'largest',
+      'largest',
+      'bottleneck',
+      'bottleneck',
+    ]);
     expect(stageLabel(graph.stages[1] as Stage, badgeOf('good'))).toMatch(/largest$/);
   });
   it('reads parameters', () => {
-    expect(graph.stages[1]?.parameters).toEqual([['parallelism', '1'], ['autotune', 'true'], ['deterministic', 'yes']]);
+    expect(graph.stages[1]?.parameters).toEqual([
+      ['parallelism', '1'],
+      ['autotune', 'true'],
+      ['deterministic', 'yes'],
+    ]);
     expect(parametersOf('')).toEqual([]);
   });
   it('leads to its stretch in the trace viewer, from where the stage began', () => {
@@ -71,37 +127,102 @@ describe('the graph of a call', () => {
 
 describe('pipelines and calls', () => {
   const all = pipelinesOf(tableOf({ host: ['w0', 'w1', 'w0'], pipeline: ['Host:0', 'Host:0', 'Device:0'] }));
-  it('are named with their host where several have one of that name', () => expect([0, 1, 2, 3].map((row) => pipelineParam(all, row))).toEqual(['w0/Host:0', 'w1/Host:0', 'Device:0', undefined]));
+  it('are named with their host where several have one of that name', () =>
+    expect([0, 1, 2, 3].map((row) => pipelineParam(all, row))).toEqual([
+      'w0/Host:0',
+      'w1/Host:0',
+      'Device:0',
+      undefined,
+    ]));
   it('say which is shown', () => {
-    expect(chosenOf(payloadOf({ tables: { chosen: tableOf({ host: ['w1'], pipeline: ['Host:0'], rank: [3], start_ps: [5], duration_ps: [7] }) } }))).toEqual({ host: 'w1', pipeline: 'Host:0', rank: 3, startPs: 5, durationPs: 7 });
+    expect(
+      chosenOf(
+        payloadOf({
+          tables: {
+            chosen: tableOf({
+              host: ['w1'],
+              pipeline: ['Host:0'],
+              rank: [3],
+              start_ps: [5],
+              duration_ps: [7],
+            }),
+          },
+        }),
+      ),
+    ).toEqual({ host: 'w1', pipeline: 'Host:0', rank: 3, startPs: 5, durationPs: 7 });
     expect(chosenOf(payloadOf())).toBeNull();
-    expect(executionsOf(tableOf({ rank: [1, 2], duration_ps: [9, null] }))).toEqual([{ rank: 1, durationPs: 9, isComplete: true }, { rank: 2, durationPs: null, isComplete: true }]);
+    expect(executionsOf(tableOf({ rank: [1, 2], duration_ps: [9, null] }))).toEqual([
+      { rank: 1, durationPs: 9, isComplete: true },
+      { rank: 2, durationPs: null, isComplete: true },
+    ]);
   });
   it('are listed with what is special about them', () => {
-    const calls = executionsOf(withFlags(tableOf({ rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9] }), { is_complete: [true, true, false] }));
-    expect(calls.map((call) => plain(executionLabel(call, 3, 2)))).toEqual(['1 of 3 · 9.00 ms', '2 of 3 · 7.00 ms · typical', '3 of 3 · 8.00 ms · cut by the capture']);
+    const calls = executionsOf(
+      withFlags(tableOf({ rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9] }), {
+        is_complete: [true, true, false],
+      }),
+    );
+    expect(calls.map((call) => plain(executionLabel(call, 3, 2)))).toEqual([
+      '1 of 3 · 9.00 ms',
+      '2 of 3 · 7.00 ms · typical',
+      '3 of 3 · 8.00 ms · cut by the capture',
+    ]);
   });
   it('have tiles for what the payload knows', () => {
-    expect(tilesOf(payloadOf({ scalars: { n_executions: { value: 3, unit: 'count', title: 'n', note: '' }, max_latency_ps: { value: 1, unit: 'ps', title: 'Slowest', note: '' } } })).map(({ title }) => title)).toEqual(['Slowest']);
+    expect(
+      tilesOf(
+        payloadOf({
+          scalars: {
+            n_executions: { value: 3, unit: 'count', title: 'n', note: '' },
+            max_latency_ps: { value: 1, unit: 'ps', title: 'Slowest', note: '' },
+          },
+        }),
+      ).map(({ title }) => title),
+    ).toEqual(['Slowest']);
   });
 });
 
 describe('what a change would gain', () => {
-  const columns = { change: ['now', '8 in parallel', 'cache'], latency_low_ps: [7.7e9, 1.3e9, null], latency_high_ps: [7.7e9, 1.6e9, null], step_low_ps: [12.4e9, 5.1e9, null], step_high_ps: [12.4e9, 5.4e9, null], limited_by: [null, 'Batch', null], note: [null, null, 'the host was saturated'] };
+  const columns = {
+    change: ['now', '8 in parallel', 'cache'],
+    latency_low_ps: [7.7e9, 1.3e9, null],
+    latency_high_ps: [7.7e9, 1.6e9, null],
+    step_low_ps: [12.4e9, 5.1e9, null],
+    step_high_ps: [12.4e9, 5.4e9, null],
+    limited_by: [null, 'Batch', null],
+    note: [null, null, 'the host was saturated'],
+  };
   it('is an interval of the call and of the step', () => {
     const data = whatIfOf(tableOf(columns));
     expect(data).toMatchObject({ reason: '', hasSteps: true, longestPs: 12.4e9 });
-    expect(data?.changes.map(({ latency, step, isNow }) => [plain(latency?.text), plain(step?.text), isNow])).toEqual([
+    expect(
+      data?.changes.map(({ latency, step, isNow }) => [plain(latency?.text), plain(step?.text), isNow]),
+    ).toEqual([
       ['7.70 ms', '12.4 ms', true],
       ['1.30–1.60 ms', '5.10–5.40 ms', false],
       [undefined, undefined, false],
     ]);
     expect(data?.changes[2]?.note).toBe('the host was saturated');
   });
-  it('has no step where there are none', () => expect(whatIfOf(tableOf({ ...columns, step_low_ps: [null, null, null], step_high_ps: [null, null, null] }))?.hasSteps).toBe(false));
+  it('has no step where there are none', () =>
+    expect(
+      whatIfOf(tableOf({ ...columns, step_low_ps: [null, null, null], step_high_ps: [null, null, null] }))
+        ?.hasSteps,
+    ).toBe(false));
   it('is a reason where nothing can be estimated', () => {
-    expect(whatIfOf(tableOf({ change: ['now'], latency_low_ps: [null], latency_high_ps: [null], note: ['the trace is cut'] }))?.reason).toBe('the trace is cut');
-    expect(whatIfOf(tableOf({ change: ['now'], latency_low_ps: [null], latency_high_ps: [null] }))?.reason).toBe('the trace lacks what is needed');
+    expect(
+      whatIfOf(
+        tableOf({
+          change: ['now'],
+          latency_low_ps: [null],
+          latency_high_ps: [null],
+          note: ['the trace is cut'],
+        }),
+      )?.reason,
+    ).toBe('the trace is cut');
+    expect(
+      whatIfOf(tableOf({ change: ['now'], latency_low_ps: [null], latency_high_ps: [null] }))?.reason,
+    ).toBe('the trace lacks what is needed');
     expect(whatIfOf(undefined)).toBeNull();
   });
   it('comes with advice', () => expect(adviceOf(tableOf({ text: ['Do `x`', null] }))).toEqual(['Do `x`']));

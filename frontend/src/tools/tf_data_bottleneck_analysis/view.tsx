@@ -1,4 +1,7 @@
-/** tf.data from top to bottom: tiles, pipelines, the graph of one call, what changes would gain, advice; a stage's details at the right. */
+/**
+ * tf.data from top to bottom: tiles, pipelines, the graph of one call, what changes would gain, advice; a
+ * stage's details at the right.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload } from '../../api/types';
@@ -9,7 +12,20 @@ import { Section, Tiles } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { Drawer } from './drawer';
 import { Graph } from './graph';
-import { adviceOf, aheadText, badgeOf, chosenOf, executionLabel, executionsOf, graphOf, tilesOf, whatIfOf, type Chosen, type Execution, type Graph as GraphData } from './model';
+import {
+  adviceOf,
+  aheadText,
+  badgeOf,
+  chosenOf,
+  executionLabel,
+  executionsOf,
+  graphOf,
+  tilesOf,
+  whatIfOf,
+  type Chosen,
+  type Execution,
+  type Graph as GraphData,
+} from './model';
 import { Pipelines } from './pipelines';
 import './style.css';
 import { WhatIf } from './what_if';
@@ -17,14 +33,29 @@ import { WhatIf } from './what_if';
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
 /** The calls of the pipeline by time: one is shown. */
-function RankChooser({ calls, rank, typicalRank, setParams }: { calls: readonly Execution[]; rank: number; typicalRank: number | null } & Pick<LinkProps, 'setParams'>): VNode | null {
+function RankChooser({
+  calls,
+  rank,
+  typicalRank,
+  setParams,
+}: { calls: readonly Execution[]; rank: number; typicalRank: number | null } & Pick<
+  LinkProps,
+  'setParams'
+>): VNode | null {
   if (calls.length < 2) return null;
   const at = calls.findIndex((call) => call.rank === rank);
   const go = (to: number): void => setParams({ rank: to === typicalRank ? undefined : String(to) }, 'push');
   const step = (by: number, label: string, sign: string): VNode => {
     const to = calls[at + by];
     return (
-      <button type="button" class="button small" aria-label={label} data-tip={label} disabled={!to} onClick={() => to && go(to.rank)}>
+      <button
+        type="button"
+        class="button small"
+        aria-label={label}
+        data-tip={label}
+        disabled={!to}
+        onClick={() => to && go(to.rank)}
+      >
         {sign}
       </button>
     );
@@ -33,7 +64,12 @@ function RankChooser({ calls, rank, typicalRank, setParams }: { calls: readonly 
     <span class="rank-chooser">
       <label>
         Call{' '}
-        <select class="field" aria-label="Call, slowest first" value={String(rank)} onChange={(event) => go(Number(event.currentTarget.value))}>
+        <select
+          class="field"
+          aria-label="Call, slowest first"
+          value={String(rank)}
+          onChange={(event) => go(Number(event.currentTarget.value))}
+        >
           {calls.map((call) => (
             <option key={call.rank} value={String(call.rank)}>
               {executionLabel(call, calls.length, typicalRank)}
@@ -65,13 +101,32 @@ function Key({ badge }: { badge: string | null }): VNode {
   );
 }
 
-function GraphSection({ payload, graph, chosen, params, setParams }: { payload: Payload; graph: GraphData; chosen: Chosen } & LinkProps): VNode {
+function GraphSection({
+  payload,
+  graph,
+  chosen,
+  params,
+  setParams,
+}: { payload: Payload; graph: GraphData; chosen: Chosen } & LinkProps): VNode {
   const calls = useMemo(() => executionsOf(payload.tables['executions']), [payload]);
   const stage = params['stage'] === undefined ? null : Number(params['stage']);
-  const where = [payload.hosts.length > 1 || chosen.host ? chosen.host : '', chosen.pipeline, format(chosen.durationPs, 'ps')].filter(Boolean).join(' · ');
+  const where = [
+    payload.hosts.length > 1 || chosen.host ? chosen.host : '',
+    chosen.pipeline,
+    format(chosen.durationPs, 'ps'),
+  ]
+    .filter(Boolean)
+    .join(' · ');
   const badge = badgeOf(payload.verdict?.level);
   const typical = payload.scalars['typical_rank']?.value;
-  const end = <RankChooser calls={calls} rank={chosen.rank} typicalRank={typeof typical === 'number' ? typical : null} setParams={setParams} />;
+  const end = (
+    <RankChooser
+      calls={calls}
+      rank={chosen.rank}
+      typicalRank={typeof typical === 'number' ? typical : null}
+      setParams={setParams}
+    />
+  );
   return (
     <Section title="Pipeline graph" note={where} end={end}>
       {graph.stages.length ? (
@@ -87,11 +142,15 @@ function GraphSection({ payload, graph, chosen, params, setParams }: { payload: 
           />
           <div class="graph-foot">
             <Key badge={graph.stages.some(({ isBottleneck }) => isBottleneck) ? badge : null} />
-            <p class="muted">Data flows upwards; the top stage is what the training loop calls. Click a stage for details.</p>
+            <p class="muted">
+              Data flows upwards; the top stage is what the training loop calls. Click a stage for details.
+            </p>
           </div>
         </>
       ) : (
-        <p class="muted prose">No iterator of this call was traced. Capture with host_tracer_level ≥ 2 to see the stages.</p>
+        <p class="muted prose">
+          No iterator of this call was traced. Capture with host_tracer_level ≥ 2 to see the stages.
+        </p>
       )}
     </Section>
   );
@@ -115,7 +174,10 @@ function Advice({ items }: { items: readonly string[] }): VNode | null {
 function Nothing(): VNode {
   return (
     <Message title="This trace has no tf.data iterators.">
-      <p>Either the job reads its data without tf.data, or the profile was captured without the host's events, or no batch was asked for while it ran.</p>
+      <p>
+        Either the job reads its data without tf.data, or the profile was captured without the host's events,
+        or no batch was asked for while it ran.
+      </p>
       <p>
         <RichText text="Capture again while steps run, with `host_tracer_level=2`, for at least a few steps." />
       </p>
@@ -138,10 +200,24 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
       <div class={stage ? 'tf-data has-drawer' : 'tf-data'}>
         <div class="tool-page">
           {chosen && <GraphSection {...{ payload, graph, chosen, params, setParams }} />}
-          {whatIf && <WhatIf data={whatIf} title={whatIfTable?.title || 'What would it gain'} note={whatIfTable?.note ?? ''} />}
+          {whatIf && (
+            <WhatIf
+              data={whatIf}
+              title={whatIfTable?.title || 'What would it gain'}
+              note={whatIfTable?.note ?? ''}
+            />
+          )}
           <Advice items={adviceOf(advice)} />
         </div>
-        {stage && chosen && <Drawer stage={stage} ahead={aheadText(graph, stage)} badge={badgeOf(payload.verdict?.level)} call={chosen} onClose={close} />}
+        {stage && chosen && (
+          <Drawer
+            stage={stage}
+            ahead={aheadText(graph, stage)}
+            badge={badgeOf(payload.verdict?.level)}
+            call={chosen}
+            onClose={close}
+          />
+        )}
       </div>
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>

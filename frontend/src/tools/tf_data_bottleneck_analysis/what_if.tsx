@@ -1,4 +1,7 @@
-/** What a change would gain: the interval of one call and of the step, and what is the limit then; or why nothing can be estimated. */
+/**
+ * What a change would gain: the interval of one call and of the step, and what is the limit then; or why
+ * nothing can be estimated.
+ */
 import type { VNode } from 'preact';
 import { exactText, UNKNOWN } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
@@ -6,7 +9,13 @@ import { Section } from '../../widgets/summary';
 import type { Change, Estimate, WhatIf as WhatIfData } from './model';
 
 /** The certain part of the interval is full, the uncertain one hatched. */
-function IntervalBar({ estimate, longestPs }: { estimate: Estimate | null; longestPs: number }): VNode | null {
+function IntervalBar({
+  estimate,
+  longestPs,
+}: {
+  estimate: Estimate | null;
+  longestPs: number;
+}): VNode | null {
   if (!estimate || !longestPs) return null;
   const percent = (ps: number): string => `${(ps / longestPs) * 100}%`;
   return (
@@ -21,7 +30,12 @@ function Interval({ estimate }: { estimate: Estimate | null }): VNode {
   if (!estimate) return <td class="n unknown">{UNKNOWN}</td>;
   const { lowPs, highPs, text } = estimate;
   return (
-    <td class="n" data-tip={lowPs === highPs ? exactText(lowPs, 'ps') : `${exactText(lowPs, 'ps')} to ${exactText(highPs, 'ps')}`}>
+    <td
+      class="n"
+      data-tip={
+        lowPs === highPs ? exactText(lowPs, 'ps') : `${exactText(lowPs, 'ps')} to ${exactText(highPs, 'ps')}`
+      }
+    >
       {text}
     </td>
   );
@@ -40,7 +54,11 @@ function ChangeRow({ change, data }: { change: Change; data: WhatIfData }): VNod
         <IntervalBar estimate={data.hasSteps ? step : latency} longestPs={data.longestPs} />
       </td>
       <td class="words">
-        {!latency && !step ? `cannot estimate: ${note || 'the trace lacks what is needed'}` : <RichText text={[note, limitedBy && `limited by ${limitedBy}`].filter(Boolean).join('; ')} />}
+        {!latency && !step ? (
+          `cannot estimate: ${note || 'the trace lacks what is needed'}`
+        ) : (
+          <RichText text={[note, limitedBy && `limited by ${limitedBy}`].filter(Boolean).join('; ')} />
+        )}
       </td>
     </tr>
   );

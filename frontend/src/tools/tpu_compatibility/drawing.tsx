@@ -1,4 +1,7 @@
-/** The graph drawn: scopes as boxes that a click opens and closes, operations in green and red, edges between them; pan, zoom, keys. */
+/**
+ * The graph drawn: scopes as boxes that a click opens and closes, operations in green and red, edges between
+ * them; pan, zoom, keys.
+ */
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useToolKeys } from '../../state/keys';
@@ -6,7 +9,16 @@ import { Loading } from '../../widgets/states';
 import { GraphButtons, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
-import { firstView, fitView, revealView, transformOf, viewAround, zoomView, type Size, type View } from '../graph_viewport';
+import {
+  firstView,
+  fitView,
+  revealView,
+  transformOf,
+  viewAround,
+  zoomView,
+  type Size,
+  type View,
+} from '../graph_viewport';
 import { isWithin, nextItem, type Drawn, type Item } from './drawn';
 import type { Box, Placed } from './placed';
 import { Arrow, Shapes } from './shapes';
@@ -38,14 +50,21 @@ interface Hold {
   act: (item: Item) => void;
 }
 
-function useHold({ drawn, placed, scope, ...props }: DrawingProps & { placed: Placed }, box: Size, first: View): Hold {
+function useHold(
+  { drawn, placed, scope, ...props }: DrawingProps & { placed: Placed },
+  box: Size,
+  first: View,
+): Hold {
   const [own, setOwn] = useState<View | null>(null);
   const view = own ?? first;
   const latest = useRef({ ...props, view, placed });
   latest.current = { ...props, view, placed };
   const held = useRef<{ scope: number; x: number; top: number } | null>(null);
   const placeOf = (row: number | null): Box | undefined => {
-    const item = row === null ? undefined : drawn.items.find((candidate) => candidate.kind === 'scope' && candidate.scope === row);
+    const item =
+      row === null
+        ? undefined
+        : drawn.items.find((candidate) => candidate.kind === 'scope' && candidate.scope === row);
     return item && placed.at.get(item.id);
   };
   /** Into the middle with what is around it, unless all of it is in view. */
@@ -66,7 +85,10 @@ function useHold({ drawn, placed, scope, ...props }: DrawingProps & { placed: Pl
     held.current = null;
     if (!from) return reveal();
     const at = placeOf(from.scope);
-    if (at) setOwn((last) => last && { ...last, x: last.x + at.x - from.x, y: last.y + at.y - at.height / 2 - from.top });
+    if (at)
+      setOwn(
+        (last) => last && { ...last, x: last.x + at.x - from.x, y: last.y + at.y - at.height / 2 - from.top },
+      );
   }, [placed]);
   const act = (item: Item): void => {
     const now = latest.current;
@@ -95,7 +117,9 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
     if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Enter' || event.key === ' ') act(item);
     else {
-      const others = new Map([...placed.at].filter(([id]) => !isWithin(drawn.items, id, item.id) && id !== item.frame));
+      const others = new Map(
+        [...placed.at].filter(([id]) => !isWithin(drawn.items, id, item.id) && id !== item.frame),
+      );
       const next = nextItem(others, item.id, event.key);
       const at = next === null ? undefined : placed.at.get(next);
       if (!at) return;
@@ -105,16 +129,34 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
     }
     event.preventDefault();
   };
-  const shapes = useMemo(() => <Shapes {...{ drawn, placed, chosen, scope, focus, act }} />, [drawn, placed, chosen, scope, focus]);
+  const shapes = useMemo(
+    () => <Shapes {...{ drawn, placed, chosen, scope, focus, act }} />,
+    [drawn, placed, chosen, scope, focus],
+  );
   return (
-    <div class="td-box" ref={frame} tabIndex={-1} style={{ height: `${Math.round(Math.min(HEIGHT_PX, Math.max(LEAST_PX, placed.height + 24)))}px` }} onKeyDown={onKey}>
-      <svg width="100%" height="100%" role="group" aria-label={`Graph of ${drawn.items.length} boxes and operations: arrow keys move between them, Enter opens a scope`}>
+    <div
+      class="td-box"
+      ref={frame}
+      tabIndex={-1}
+      style={{ height: `${Math.round(Math.min(HEIGHT_PX, Math.max(LEAST_PX, placed.height + 24)))}px` }}
+      onKeyDown={onKey}
+    >
+      <svg
+        width="100%"
+        height="100%"
+        role="group"
+        aria-label={`Graph of ${drawn.items.length} boxes and operations: arrow keys move between them, Enter opens a scope`}
+      >
         <Arrow />
         <g class="graph-content" transform={transformOf(view, box)}>
           {shapes}
         </g>
       </svg>
-      <GraphButtons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'tpu_compatibility.png')} />
+      <GraphButtons
+        zoom={(factor) => setView(zoomView(view, factor, box))}
+        fit={fit}
+        save={() => void saveImage(frame.current, placed, 'tpu_compatibility.png')}
+      />
     </div>
   );
 }

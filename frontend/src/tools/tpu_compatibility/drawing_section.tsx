@@ -1,4 +1,7 @@
-/** The drawn graph with its panel: what is known of the operation that was clicked, else of the scope, else of the whole graph. */
+/**
+ * The drawn graph with its panel: what is known of the operation that was clicked, else of the scope, else of
+ * the whole graph.
+ */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { dataUrl, fetchPayload, type DataQuery } from '../../api/client';
@@ -14,9 +17,22 @@ import { Drawing } from './drawing';
 import { drawnOf, type Drawn, type Item } from './drawn';
 import { boxesWith, keyOf, validFraction, type Scope } from './model';
 
-type SectionProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'> & { graph: string; scopes: readonly Scope[]; chosen: Scope | undefined; summary: Payload };
+type SectionProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'> & {
+  graph: string;
+  scopes: readonly Scope[];
+  chosen: Scope | undefined;
+  summary: Payload;
+};
 
-function countFacts({ nValid, nInvalid, nNotChecked }: { nValid: number; nInvalid: number; nNotChecked: number }): { name: string; value: string }[] {
+function countFacts({
+  nValid,
+  nInvalid,
+  nNotChecked,
+}: {
+  nValid: number;
+  nInvalid: number;
+  nNotChecked: number;
+}): { name: string; value: string }[] {
   return [
     { name: 'Incompatible', value: nInvalid.toLocaleString('en-US') },
     { name: 'Valid', value: nValid.toLocaleString('en-US') },
@@ -29,7 +45,13 @@ function Operation({ item }: { item: Item }): VNode {
   return (
     <>
       <h3 class="mono">{item.name}</h3>
-      <Facts facts={[{ name: 'Operation', value: item.op }, { name: 'Status', value: status }, { name: 'Why', value: item.reason }]} />
+      <Facts
+        facts={[
+          { name: 'Operation', value: item.op },
+          { name: 'Status', value: status },
+          { name: 'Why', value: item.reason },
+        ]}
+      />
       {item.fix && (
         <p>
           <RichText text={item.fix} />
@@ -48,14 +70,16 @@ function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payloa
     <>
       <h3 class={whole ? '' : 'mono'}>{whole ? 'The whole graph' : scope.path}</h3>
       <p class="td-share">
-        <b>{share === null ? '—' : format(share, 'fraction')}</b> {share === null ? 'nothing is checked' : 'of what is checked is compatible'}
+        <b>{share === null ? '—' : format(share, 'fraction')}</b>{' '}
+        {share === null ? 'nothing is checked' : 'of what is checked is compatible'}
       </p>
       {scope && <Facts facts={countFacts(scope)} />}
       {fixes.length > 0 && (
         <ul class="td-kinds" aria-label="What stands in the way">
           {fixes.map((row) => (
             <li key={String(row['kind'])}>
-              <b>{Number(row['n_ops']).toLocaleString('en-US')}</b> {String(row['kind'])} <code>{String(row['ops'])}</code>
+              <b>{Number(row['n_ops']).toLocaleString('en-US')}</b> {String(row['kind'])}{' '}
+              <code>{String(row['ops'])}</code>
             </li>
           ))}
         </ul>
@@ -65,22 +89,48 @@ function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payloa
   );
 }
 
-function Content({ payload, scopes, chosen, summary, params, setParams }: Omit<SectionProps, 'run' | 'hosts' | 'graph'> & { payload: Payload }): VNode {
+function Content({
+  payload,
+  scopes,
+  chosen,
+  summary,
+  params,
+  setParams,
+}: Omit<SectionProps, 'run' | 'hosts' | 'graph'> & { payload: Payload }): VNode {
   const drawn: Drawn = useMemo(() => drawnOf(payload), [payload]);
   const item = drawn.items.find(({ kind, name }) => kind === 'operation' && name === params['node']);
   const rest = scalarNumber(payload, 'n_rest') ?? 0;
   const cut = scalarNumber(payload, 'n_cut') ?? 0;
   const toggle = ({ scope, isOpen }: Item): void => {
     const now = scopes[isOpen ? (scopes[scope]?.parent ?? 0) : scope];
-    setParams({ boxes: boxesWith(params['boxes'], [scope], !isOpen), scope: (now && keyOf(now)) || undefined, node: undefined }, 'push');
+    setParams(
+      {
+        boxes: boxesWith(params['boxes'], [scope], !isOpen),
+        scope: (now && keyOf(now)) || undefined,
+        node: undefined,
+      },
+      'push',
+    );
   };
   return (
     <div class="td-body">
       <div>
-        <Drawing drawn={drawn} chosen={item?.id ?? null} scope={chosen?.row ?? null} onToggle={toggle} onChoose={(next) => setParams({ node: next?.name }, 'push')} />
+        <Drawing
+          drawn={drawn}
+          chosen={item?.id ?? null}
+          scope={chosen?.row ?? null}
+          onToggle={toggle}
+          onChoose={(next) => setParams({ node: next?.name }, 'push')}
+        />
         {rest + cut > 0 && (
           <p class="muted td-note">
-            {[rest && `${plural(rest, 'operation')} of large scopes stand together as “more”`, cut && `${plural(cut, 'edge')} are not drawn`].filter(Boolean).join('; ')}.
+            {[
+              rest && `${plural(rest, 'operation')} of large scopes stand together as “more”`,
+              cut && `${plural(cut, 'edge')} are not drawn`,
+            ]
+              .filter(Boolean)
+              .join('; ')}
+            .
           </p>
         )}
       </div>
@@ -95,10 +145,24 @@ export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): V
   const asked: Record<string, string> = { drawing: 'true', graph };
   if (props.params['boxes']) asked['boxes'] = props.params['boxes'];
   const query: DataQuery = { tool: 'tpu_compatibility', run, hosts, params: asked };
-  const { data, error, retry } = useLoaded(dataUrl(query), `${run}\n${graph}`, (abort) => fetchPayload(query, 'json', abort));
+  const { data, error, retry } = useLoaded(dataUrl(query), `${run}\n${graph}`, (abort) =>
+    fetchPayload(query, 'json', abort),
+  );
   return (
     <Section title="Graph" note="a click opens a scope or closes it; dashed: calls a function">
-      {error ? <Failed what="The drawing" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} /> : data ? <Content {...props} payload={data} /> : <Loading what="Drawing the graph" bones={[520]} />}
+      {error ? (
+        <Failed
+          what="The drawing"
+          kind={error.kind}
+          message={error.message}
+          remedy={error.remedy}
+          onRetry={retry}
+        />
+      ) : data ? (
+        <Content {...props} payload={data} />
+      ) : (
+        <Loading what="Drawing the graph" bones={[520]} />
+      )}
     </Section>
   );
 }

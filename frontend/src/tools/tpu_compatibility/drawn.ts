@@ -1,4 +1,6 @@
-/** The drawing's tables as boxes, operations and edges; what a click on one of them changes in the link. Pure. */
+/**
+ * The drawing's tables as boxes, operations and edges; what a click on one of them changes in the link. Pure.
+ */
 import { numberOf, rowsOf } from '../../api/table';
 import type { Payload } from '../../api/types';
 
@@ -36,11 +38,30 @@ export function drawnOf(payload: Payload): Drawn {
     const count = (name: string): number => numberOf(row[name]) ?? 0;
     const text = (name: string): string => String(row[name] ?? '');
     return {
-      ...{ id, kind: text('kind') as Item['kind'], name: text('name'), op: text('op'), frame: numberOf(row['frame']) ?? -1, scope: count('scope'), isOpen: row['is_open'] === true },
-      ...{ nValid: count('n_valid'), nInvalid: count('n_invalid'), nNotChecked: count('n_not_checked'), reason: text('reason'), fix: text('fix') },
+      ...{
+        id,
+        kind: text('kind') as Item['kind'],
+        name: text('name'),
+        op: text('op'),
+        frame: numberOf(row['frame']) ?? -1,
+        scope: count('scope'),
+        isOpen: row['is_open'] === true,
+      },
+      ...{
+        nValid: count('n_valid'),
+        nInvalid: count('n_invalid'),
+        nNotChecked: count('n_not_checked'),
+        reason: text('reason'),
+        fix: text('fix'),
+      },
     };
   });
-  const edges = rowsOf(payload.tables['edges']).map((row) => ({ from: numberOf(row['from']) ?? 0, to: numberOf(row['to']) ?? 0, n: numberOf(row['n']) ?? 1, isCall: row['is_call'] === true }));
+  const edges = rowsOf(payload.tables['edges']).map((row) => ({
+    from: numberOf(row['from']) ?? 0,
+    to: numberOf(row['to']) ?? 0,
+    n: numberOf(row['n']) ?? 1,
+    isCall: row['is_call'] === true,
+  }));
   return { items, edges };
 }
 
@@ -63,7 +84,9 @@ export function noteOf(item: Item): string {
 /** Of a name with its scope what tells it from others: the last part. */
 export function shortName(item: Item, most: number): string {
   const last = item.kind === 'operation' ? item.name.slice(item.name.lastIndexOf('/') + 1) : item.name;
-  return last.length > most ? `${last.slice(0, Math.ceil(most / 2) - 1)}…${last.slice(last.length - Math.floor(most / 2))}` : last;
+  return last.length > most
+    ? `${last.slice(0, Math.ceil(most / 2) - 1)}…${last.slice(last.length - Math.floor(most / 2))}`
+    : last;
 }
 
 /** How many open scopes lie in one another in each, itself counted. Frames stand before what is in them. */
@@ -85,7 +108,11 @@ export function isWithin(items: readonly Item[], id: number, frame: number): boo
 }
 
 /** The next item an arrow key leads to: the nearest one that way. */
-export function nextItem(at: ReadonlyMap<number, { x: number; y: number }>, from: number, key: string): number | null {
+export function nextItem(
+  at: ReadonlyMap<number, { x: number; y: number }>,
+  from: number,
+  key: string,
+): number | null {
   const start = at.get(from);
   const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[key];
   if (!start || !way) return null;

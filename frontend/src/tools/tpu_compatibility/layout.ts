@@ -1,4 +1,7 @@
-/** Places boxes and operations with dagre: who makes a value above who reads it, an open scope as a frame. A chunk of its own. */
+/**
+ * Places boxes and operations with dagre: who makes a value above who reads it, an open scope as a frame. A
+ * chunk of its own.
+ */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';
 import type { Drawn } from './drawn';
@@ -22,9 +25,15 @@ export function layoutOf({ items, edges }: Drawn): Placed {
   });
   layout(dagre);
   const links: Link[] = edges.flatMap((edge, i) => {
-    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as { points?: Point[] } | undefined;
+    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
+      { points?: Point[] } | undefined;
     return found?.points ? [{ edge, path: smoothPath(found.points) }] : [];
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
-  return { width, height, at: new Map(items.map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const)), links };
+  return {
+    width,
+    height,
+    at: new Map(items.map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const)),
+    links,
+  };
 }

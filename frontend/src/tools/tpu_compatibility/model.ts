@@ -1,4 +1,7 @@
-/** The tree of scopes: which rows are open and shown, what a scope's link is, which operations lie in it. Pure. */
+/**
+ * The tree of scopes: which rows are open and shown, what a scope's link is, which operations lie in it.
+ * Pure.
+ */
 import { numberColumn, textColumn, numberAt, textAt } from '../../api/table';
 import type { Table } from '../../api/types';
 import type { TableData } from '../../widgets/table/model';
@@ -68,7 +71,11 @@ export function openAtFirst(scopes: readonly Scope[]): Set<number> {
   while (level.length) {
     const next: Scope[] = [];
     for (const scope of level) {
-      if (!scope.children.length || (scope.row > 0 && (!scope.nInvalid || shown + scope.children.length > ROWS_AT_FIRST))) continue;
+      if (
+        !scope.children.length ||
+        (scope.row > 0 && (!scope.nInvalid || shown + scope.children.length > ROWS_AT_FIRST))
+      )
+        continue;
       open.add(scope.row);
       shown += scope.children.length;
       next.push(...scope.children.flatMap((child) => scopes[child] ?? []));
@@ -95,25 +102,44 @@ export function toggled(text: string | undefined, row: number): string | undefin
   return [...rows].join('.') || undefined;
 }
 
-/** The link's `boxes` with scopes of the drawing opened or closed, as `3o` and `17c`; what was said of them before is gone. */
-export function boxesWith(text: string | undefined, rows: readonly number[], isOpen: boolean): string | undefined {
+/**
+ * The link's `boxes` with scopes of the drawing opened or closed, as `3o` and `17c`; what was said of them
+ * before is gone.
+ */
+export function boxesWith(
+  text: string | undefined,
+  rows: readonly number[],
+  isOpen: boolean,
+): string | undefined {
   const own = new Set(rows);
   const others = (text ?? '').split('.').filter((part) => part && !own.has(Number.parseInt(part, 10)));
   return [...others, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
 }
 
-/** A scope and what it is in, from the top, without the whole graph: to be open, so that what is in it is drawn. */
+/**
+ * A scope and what it is in, from the top, without the whole graph: to be open, so that what is in it is
+ * drawn.
+ */
 export function wayTo(scopes: readonly Scope[], scope: Scope): number[] {
   const way: number[] = [];
   for (let at: Scope | undefined = scope; at && at.row > 0; at = scopes[at.parent]) way.unshift(at.row);
   return way;
 }
 
-/** Rows of the tree in order: those whose ancestors are all open. `isInvalidOnly` leaves out scopes without incompatible operations. */
-export function visible(scopes: readonly Scope[], open: ReadonlySet<number>, isInvalidOnly: boolean): Scope[] {
+/**
+ * Rows of the tree in order: those whose ancestors are all open. `isInvalidOnly` leaves out scopes without
+ * incompatible operations.
+ */
+export function visible(
+  scopes: readonly Scope[],
+  open: ReadonlySet<number>,
+  isInvalidOnly: boolean,
+): Scope[] {
   const shown = new Set<number>();
   return scopes.filter((scope) => {
-    const isShown = scope.row === 0 || (shown.has(scope.parent) && open.has(scope.parent) && (!isInvalidOnly || scope.nInvalid > 0));
+    const isShown =
+      scope.row === 0 ||
+      (shown.has(scope.parent) && open.has(scope.parent) && (!isInvalidOnly || scope.nInvalid > 0));
     if (isShown) shown.add(scope.row);
     return isShown;
   });
@@ -128,14 +154,23 @@ export function validFraction(scope: Scope): number | null {
 export function within(table: Table, data: TableData, scope: Scope | undefined): TableData {
   const [scopes, functions] = [textColumn(table, 'scope'), textColumn(table, 'function')];
   if (!scope || scope.row === 0 || !scopes || !functions) return data;
-  const isAnyFunction = scope.parent === 0 && scope.children.length > 0 && !scope.fn && scope.name === '(functions)';
+  const isAnyFunction =
+    scope.parent === 0 && scope.children.length > 0 && !scope.fn && scope.name === '(functions)';
   const prefix = scope.path === scope.fn || isAnyFunction ? '' : scope.path;
   const rows: number[] = [];
   for (let row = 0; row < data.nRows; row++) {
     const fn = textAt(functions, row) ?? '';
     const path = textAt(scopes, row) ?? '';
-    const isInside = isAnyFunction ? fn !== '' : fn === scope.fn && (!prefix || path === prefix || path.startsWith(`${prefix}/`));
+    const isInside = isAnyFunction
+      ? fn !== ''
+      : fn === scope.fn && (!prefix || path === prefix || path.startsWith(`${prefix}/`));
     if (isInside) rows.push(row);
   }
-  return { nRows: rows.length, columns: data.columns.map((column) => ({ ...column, cell: (row: number) => column.cell(rows[row] ?? -1) })) };
+  return {
+    nRows: rows.length,
+    columns: data.columns.map((column) => ({
+      ...column,
+      cell: (row: number) => column.cell(rows[row] ?? -1),
+    })),
+  };
 }

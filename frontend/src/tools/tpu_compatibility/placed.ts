@@ -30,5 +30,10 @@ const SMALL_PX = 6.2;
 
 export function sizeOf(item: Item): { width: number; height: number } {
   const longest = Math.max(shortName(item, MOST_NAME).length * CHARACTER_PX, noteOf(item).length * SMALL_PX);
-  return { width: Math.round(Math.max(item.kind === 'scope' ? 110 : 70, longest + (item.kind === 'scope' ? 40 : 20))), height: item.kind === 'scope' ? 46 : 38 };
+  return {
+    width: Math.round(
+      Math.max(item.kind === 'scope' ? 110 : 70, longest + (item.kind === 'scope' ? 40 : 20)),
+    ),
+    height: item.kind === 'scope' ? 46 : 38,
+  };
 }

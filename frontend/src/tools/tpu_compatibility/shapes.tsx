@@ -20,7 +20,16 @@ function Shares({ item, left, top, width }: { item: Item; left: number; top: num
         const x = at;
         const length = Math.max(2, (n / all) * width);
         at += length;
-        return <rect key={name} class={`share ${name}`} x={x} y={top} width={Math.min(length, left + width - x)} height={5} />;
+        return (
+          <rect
+            key={name}
+            class={`share ${name}`}
+            x={x}
+            y={top}
+            width={Math.min(length, left + width - x)}
+            height={5}
+          />
+        );
       })}
     </>
   );
@@ -39,7 +48,9 @@ interface ShapeProps {
 function titleOf(item: Item): string {
   const counts = `${item.nInvalid.toLocaleString('en-US')} incompatible, ${item.nValid.toLocaleString('en-US')} valid, ${item.nNotChecked.toLocaleString('en-US')} not checked`;
   if (item.kind === 'operation') return `${item.name}\n${item.op}: ${item.reason}`;
-  return item.kind === 'scope' ? `${item.name}\n${counts}\nClick to ${item.isOpen ? 'close' : 'open'}` : `${item.name}, drawn together\n${counts}`;
+  return item.kind === 'scope'
+    ? `${item.name}\n${counts}\nClick to ${item.isOpen ? 'close' : 'open'}`
+    : `${item.name}, drawn together\n${counts}`;
 }
 
 function Shape({ item, levels, box, isChosen, isTabStop, act }: ShapeProps): VNode {
@@ -57,7 +68,14 @@ function Shape({ item, levels, box, isChosen, isTabStop, act }: ShapeProps): VNo
     return (
       <g class={`td-frame ${level}${isChosen ? ' chosen' : ''}`} {...common}>
         <title>{titleOf(item)}</title>
-        <rect class="box" x={left} y={top - FRAME_TITLE_PX * levels} width={box.width} height={box.height + FRAME_TITLE_PX * levels} rx={8} />
+        <rect
+          class="box"
+          x={left}
+          y={top - FRAME_TITLE_PX * levels}
+          width={box.width}
+          height={box.height + FRAME_TITLE_PX * levels}
+          rx={8}
+        />
         <text x={left + 8} y={top - FRAME_TITLE_PX * (levels - 1) + 2}>
           {`▾ ${shortName(item, Math.max(6, Math.floor((box.width - 30) / 7)))}`}
         </text>
@@ -67,14 +85,33 @@ function Shape({ item, levels, box, isChosen, isTabStop, act }: ShapeProps): VNo
   return (
     <g class={`td-item ${item.kind} ${level}${isChosen ? ' chosen' : ''}`} {...common}>
       <title>{titleOf(item)}</title>
-      <rect class="box" x={left} y={top} width={box.width} height={box.height} rx={item.kind === 'operation' ? box.height / 2 : 6} />
-      <text class="name" x={item.kind === 'operation' ? box.x : left + 10} y={top + 16} text-anchor={item.kind === 'operation' ? 'middle' : 'start'}>
+      <rect
+        class="box"
+        x={left}
+        y={top}
+        width={box.width}
+        height={box.height}
+        rx={item.kind === 'operation' ? box.height / 2 : 6}
+      />
+      <text
+        class="name"
+        x={item.kind === 'operation' ? box.x : left + 10}
+        y={top + 16}
+        text-anchor={item.kind === 'operation' ? 'middle' : 'start'}
+      >
         {`${item.kind === 'scope' ? '▸ ' : ''}${shortName(item, MOST_NAME)}`}
       </text>
-      <text class="note" x={item.kind === 'operation' ? box.x : left + 10} y={top + 30} text-anchor={item.kind === 'operation' ? 'middle' : 'start'}>
+      <text
+        class="note"
+        x={item.kind === 'operation' ? box.x : left + 10}
+        y={top + 30}
+        text-anchor={item.kind === 'operation' ? 'middle' : 'start'}
+      >
         {noteOf(item)}
       </text>
-      {item.kind === 'scope' && <Shares item={item} left={left + 6} top={top + box.height - 8} width={box.width - 12} />}
+      {item.kind === 'scope' && (
+        <Shares item={item} left={left + 6} top={top + box.height - 8} width={box.width - 12} />
+      )}
     </g>
   );
 }
@@ -82,7 +119,16 @@ function Shape({ item, levels, box, isChosen, isTabStop, act }: ShapeProps): VNo
 export function Arrow(): VNode {
   return (
     <defs class="td-arrow">
-      <marker id="td-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8" orient="auto-start-reverse">
+      <marker
+        id="td-arrow"
+        viewBox="0 0 8 8"
+        refX="7"
+        refY="4"
+        markerUnits="userSpaceOnUse"
+        markerWidth="8"
+        markerHeight="8"
+        orient="auto-start-reverse"
+      >
         <path d="M0 0L8 4L0 8z" />
       </marker>
     </defs>
@@ -106,7 +152,13 @@ function Edges({ drawn, placed, chosen }: ShapesProps): VNode {
         const isMarked = edge.from === chosen || edge.to === chosen;
         const title = `${drawn.items[edge.from]?.name} → ${drawn.items[edge.to]?.name}${edge.isCall ? ' (calls)' : ''}${edge.n > 1 ? `: ${edge.n.toLocaleString('en-US')} edges` : ''}`;
         return (
-          <path key={i} class={`td-edge${edge.isCall ? ' call' : ''}${isMarked ? ' marked' : ''}`} d={path} marker-end="url(#td-arrow)" style={{ strokeWidth: Math.min(4, 1 + Math.log2(edge.n) / 2) }}>
+          <path
+            key={i}
+            class={`td-edge${edge.isCall ? ' call' : ''}${isMarked ? ' marked' : ''}`}
+            d={path}
+            marker-end="url(#td-arrow)"
+            style={{ strokeWidth: Math.min(4, 1 + Math.log2(edge.n) / 2) }}
+          >
             <title>{title}</title>
           </path>
         );
@@ -122,7 +174,17 @@ export function Shapes(props: ShapesProps): VNode {
   const of = (isOpen: boolean): (VNode | null)[] =>
     drawn.items.map((item) => {
       const box = placed.at.get(item.id);
-      return item.isOpen === isOpen && box ? <Shape key={item.id} item={item} levels={levels.get(item.id) ?? 1} box={box} isChosen={item.kind === 'scope' ? item.scope === scope : item.id === chosen} isTabStop={item.id === focus} act={act} /> : null;
+      return item.isOpen === isOpen && box ? (
+        <Shape
+          key={item.id}
+          item={item}
+          levels={levels.get(item.id) ?? 1}
+          box={box}
+          isChosen={item.kind === 'scope' ? item.scope === scope : item.id === chosen}
+          isTabStop={item.id === focus}
+          act={act}
+        />
+      ) : null;
     });
   return (
     <>

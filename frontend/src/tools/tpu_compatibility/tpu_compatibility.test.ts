@@ -2,7 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
 import { tableData } from '../tool';
 import { drawnOf, isWithin, levelOf, levelsOf, nextItem, noteOf, shortName } from './drawn';
-import { boxesWith, keyOf, openAtFirst, openRows, scopeOfKey, scopesOf, toggled, validFraction, visible, wayTo, within } from './model';
+import {
+  boxesWith,
+  keyOf,
+  openAtFirst,
+  openRows,
+  scopeOfKey,
+  scopesOf,
+  toggled,
+  validFraction,
+  visible,
+  wayTo,
+  within,
+} from './model';
 import type { Box } from './placed';
 
 /** A column of booleans, as the server sends them. */
@@ -29,7 +41,14 @@ describe('the tree of scopes', () => {
 
   it('opens the way to what is incompatible', () => {
     expect([...openAtFirst(SCOPES)]).toEqual([0, 1, 4, 5]);
-    expect(visible(SCOPES, openAtFirst(SCOPES), true).map((scope) => scope.name)).toEqual(['(graph)', 'a', 'b', '(functions)', 'f', 'g']);
+    expect(visible(SCOPES, openAtFirst(SCOPES), true).map((scope) => scope.name)).toEqual([
+      '(graph)',
+      'a',
+      'b',
+      '(functions)',
+      'f',
+      'g',
+    ]);
   });
 
   it('does not open more than a screen by itself', () => {
@@ -67,7 +86,11 @@ describe('the tree of scopes', () => {
     expect(SCOPES.map(keyOf)).toEqual(['', 'a', 'a/b', 'a/c', '(functions)', 'f:', 'f:g', 'd']);
     expect(scopeOfKey(SCOPES, 'f:g')?.row).toBe(6);
     expect(scopeOfKey(SCOPES, 'gone')).toBeUndefined();
-    const ops = tableOf({ op: ['X', 'Y', 'Z', 'W'], scope: ['a/b', 'ab', 'g', ''], function: ['', '', 'f', 'f'] });
+    const ops = tableOf({
+      op: ['X', 'Y', 'Z', 'W'],
+      scope: ['a/b', 'ab', 'g', ''],
+      function: ['', '', 'f', 'f'],
+    });
     const found = (key: string): unknown[] => {
       const data = within(ops, tableData(ops), scopeOfKey(SCOPES, key));
       return Array.from({ length: data.nRows }, (_, row) => data.columns[0]?.cell(row));
@@ -97,13 +120,22 @@ describe('the drawing', () => {
 
   it('says in words what the colours say', () => {
     expect(drawn.items.map(levelOf)).toEqual(['bad', 'none', 'bad', 'bad', 'good']);
-    expect(drawn.items.map(noteOf)).toEqual(['✗ 1 of 8 operations', '· Relu', '✗ 1 of 8 operations', '✗ PyFunc', '✓ 7 operations']);
+    expect(drawn.items.map(noteOf)).toEqual([
+      '✗ 1 of 8 operations',
+      '· Relu',
+      '✗ 1 of 8 operations',
+      '✗ PyFunc',
+      '✓ 7 operations',
+    ]);
     expect(drawn.edges[1]).toEqual({ from: 1, to: 4, n: 1, isCall: true });
   });
 
   it('knows what lies in an open scope', () => {
     expect([0, 1, 2, 3].map((id) => isWithin(drawn.items, id, 0))).toEqual([false, false, true, true]);
-    expect([...levelsOf(drawn.items)].sort()).toEqual([[0, 2], [2, 1]]);
+    expect([...levelsOf(drawn.items)].sort()).toEqual([
+      [0, 2],
+      [2, 1],
+    ]);
   });
 
   it('shortens names in the middle', () => {
@@ -113,7 +145,12 @@ describe('the drawing', () => {
   });
 
   it('leads arrow keys to the nearest box that way', () => {
-    const at = new Map([[0, { x: 0, y: 0 }], [1, { x: 5, y: 50 }], [2, { x: 200, y: 40 }], [3, { x: 0, y: 100 }]]);
+    const at = new Map([
+      [0, { x: 0, y: 0 }],
+      [1, { x: 5, y: 50 }],
+      [2, { x: 200, y: 40 }],
+      [3, { x: 0, y: 100 }],
+    ]);
     expect(nextItem(at, 0, 'ArrowDown')).toBe(1);
     expect(nextItem(at, 0, 'ArrowRight')).toBe(2);
     expect(nextItem(at, 0, 'ArrowUp')).toBeNull();
@@ -123,12 +160,30 @@ describe('the drawing', () => {
 describe('the layout', () => {
   it('puts what is in an open scope into its frame, and who makes a value above who reads it', async () => {
     const { layoutOf } = await import('./layout');
-    const drawn = drawnOf(payloadOf({ tables: {
-      items: tableOf({ kind: ['scope', 'operation', 'operation'], name: ['a', 'x', 'a/y'], op: ['', 'Relu', 'Relu'], frame: [-1, -1, 0], scope: [1, 0, 1], is_open: bools([1, 0, 0]), n_valid: [1, 1, 1], n_invalid: [0, 0, 0], n_not_checked: [0, 0, 0] }),
-      edges: tableOf({ from: [1], to: [2], n: [1], is_call: bools([0]) }),
-    } }));
+    const drawn = drawnOf(
+      payloadOf({
+        tables: {
+          items: tableOf({
+            kind: ['scope', 'operation', 'operation'],
+            name: ['a', 'x', 'a/y'],
+            op: ['', 'Relu', 'Relu'],
+            frame: [-1, -1, 0],
+            scope: [1, 0, 1],
+            is_open: bools([1, 0, 0]),
+            n_valid: [1, 1, 1],
+            n_invalid: [0, 0, 0],
+            n_not_checked: [0, 0, 0],
+          }),
+          edges: tableOf({ from: [1], to: [2], n: [1], is_call: bools([0]) }),
+        },
+      }),
+    );
     const { at, links } = layoutOf(drawn);
-    const [frame, x, y] = [0, 1, 2].map((id) => at.get(id) ?? { x: 0, y: 0, width: 0, height: 0 }) as [Box, Box, Box];
+    const [frame, x, y] = [0, 1, 2].map((id) => at.get(id) ?? { x: 0, y: 0, width: 0, height: 0 }) as [
+      Box,
+      Box,
+      Box,
+    ];
     expect(Math.abs(frame.x - y.x) + y.width / 2).toBeLessThanOrEqual(frame.width / 2);
     expect(Math.abs(frame.y - y.y) + y.height / 2).toBeLessThanOrEqual(frame.height / 2);
     expect(x.y + x.height / 2).toBeLessThan(y.y - y.height / 2);

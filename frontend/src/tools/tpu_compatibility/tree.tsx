@@ -1,4 +1,7 @@
-/** The graph as a tree of scopes: each with a bar of valid (green), incompatible (red) and unchecked (grey) operations. */
+/**
+ * The graph as a tree of scopes: each with a bar of valid (green), incompatible (red) and unchecked (grey)
+ * operations.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { format } from '../../base/units';
@@ -47,19 +50,42 @@ function Row({ scope, isOpen, isChosen, onToggle, onChoose }: RowProps): VNode {
     }
   };
   return (
-    <div class="tc-row" role="treeitem" aria-level={scope.depth + 1} aria-expanded={has ? isOpen : undefined} aria-selected={isChosen} data-level={level}>
+    <div
+      class="tc-row"
+      role="treeitem"
+      aria-level={scope.depth + 1}
+      aria-expanded={has ? isOpen : undefined}
+      aria-selected={isChosen}
+      data-level={level}
+    >
       <span class="tc-scope" style={{ paddingLeft: `${Math.min(scope.depth, 24) * 16}px` }}>
-        <button type="button" class="tc-caret" tabIndex={-1} aria-label={isOpen ? 'Close' : 'Open'} disabled={!has} onClick={onToggle}>
+        <button
+          type="button"
+          class="tc-caret"
+          tabIndex={-1}
+          aria-label={isOpen ? 'Close' : 'Open'}
+          disabled={!has}
+          onClick={onToggle}
+        >
           {has ? (isOpen ? '▾' : '▸') : ''}
         </button>
-        <button type="button" class="tc-name" onClick={onChoose} onDblClick={has ? onToggle : undefined} onKeyDown={onKey} data-tip={scope.path || undefined}>
+        <button
+          type="button"
+          class="tc-name"
+          onClick={onChoose}
+          onDblClick={has ? onToggle : undefined}
+          onKeyDown={onKey}
+          data-tip={scope.path || undefined}
+        >
           {scope.name}
         </button>
       </span>
       <Bar scope={scope} />
       <span class="tc-share">{fraction === null ? 'not checked' : format(fraction, 'fraction')}</span>
       <span class="tc-count">{scope.nInvalid ? scope.nInvalid.toLocaleString('en') : ''}</span>
-      <span class="tc-count muted">{(scope.nValid + scope.nInvalid + scope.nNotChecked).toLocaleString('en')}</span>
+      <span class="tc-count muted">
+        {(scope.nValid + scope.nInvalid + scope.nNotChecked).toLocaleString('en')}
+      </span>
     </div>
   );
 }
@@ -98,7 +124,8 @@ export function Tree({ scopes, chosen, open, isInvalidOnly, onOpen, onChoose }: 
       ))}
       {rows.length > nRows && (
         <button type="button" class="button small" onClick={() => setRows(nRows + ROWS_AT_ONCE)}>
-          Show {Math.min(ROWS_AT_ONCE, rows.length - nRows)} of {(rows.length - nRows).toLocaleString('en')} more
+          Show {Math.min(ROWS_AT_ONCE, rows.length - nRows)} of {(rows.length - nRows).toLocaleString('en')}{' '}
+          more
         </button>
       )}
     </div>

@@ -1,6 +1,8 @@
 /**
- * The question for the first picture, asked as soon as run and tool are known: while the server still reads the file for the
- * list of tools, before this tool's code and layout are there. It is small, for it is loaded with the page itself.
+ * The question for the first picture, asked as soon as run and tool are known: while the server still reads
+ * the file for the
+ * list of tools, before this tool's code and layout are there. It is small, for it is loaded with the page
+ * itself.
  */
 
 import { fetchPayload } from '../../api/client';
@@ -13,7 +15,10 @@ export const FIRST_HOSTS = 4;
 const MIN_WIDTH_PX = 500;
 const MAX_WIDTH_PX = 4000;
 
-/** What stands beside the timeline, in CSS pixels: as it was last time; at first the side bar, the margin, the names. */
+/**
+ * What stands beside the timeline, in CSS pixels: as it was last time; at first the side bar, the margin, the
+ * names.
+ */
 const BESIDE_KEY = 'tpuprof.trace_viewer.beside';
 const FIRST_BESIDE_PX = 486;
 
@@ -42,5 +47,7 @@ export function askAhead(run: string, hosts: readonly string[], nHosts: number):
   if (nHosts === 0 || (hosts.length === 0 && nHosts > FIRST_HOSTS)) return;
   const besidePx = Number(window.localStorage.getItem(BESIDE_KEY) ?? FIRST_BESIDE_PX);
   askedPx = firstWidth((window.innerWidth - besidePx) * (window.devicePixelRatio || 1));
-  void fetchPayload({ tool: TOOL, run, hosts, params: { width_px: String(askedPx) } }, 'columns').catch(() => undefined);
+  void fetchPayload({ tool: TOOL, run, hosts, params: { width_px: String(askedPx) } }, 'columns').catch(
+    () => undefined,
+  );
 }

@@ -1,8 +1,19 @@
-/** Where the timeline looks: moved by hand in steps, by held keys at an even speed; says when it has come to rest. */
+/**
+ * Where the timeline looks: moved by hand in steps, by held keys at an even speed; says when it has come to
+ * rest.
+ */
 
 import { signal } from '@preact/signals';
 import { Rest } from '../../base/rest';
-import { clampViewport, isSameViewport, panBy, pxToTime, spanPs, zoomAt, type Viewport } from '../../canvas/viewport';
+import {
+  clampViewport,
+  isSameViewport,
+  panBy,
+  pxToTime,
+  spanPs,
+  zoomAt,
+  type Viewport,
+} from '../../canvas/viewport';
 
 export type HeldKey = 'w' | 'a' | 's' | 'd';
 
@@ -24,7 +35,9 @@ export class Camera {
   private current: Viewport = { startPs: 0, endPs: 1 };
   private hasLeapt = false;
   private readonly held = new Map<HeldKey, number>();
-  private readonly rest = new Rest(SETTLE_DELAY_MS, () => { this.settle(); });
+  private readonly rest = new Rest(SETTLE_DELAY_MS, () => {
+    this.settle();
+  });
 
   constructor(
     private readonly durationPs: () => number,
@@ -76,7 +89,9 @@ export class Camera {
 
   /** The time under the pointer, else the window's middle. */
   get focusPs(): number {
-    return this.pointerX === null ? (this.current.startPs + this.current.endPs) / 2 : this.timeAt(this.pointerX);
+    return this.pointerX === null
+      ? (this.current.startPs + this.current.endPs) / 2
+      : this.timeAt(this.pointerX);
   }
 
   zoomBy(factor: number, atPx: number | null = this.pointerX): void {

@@ -12,6 +12,12 @@ export function counterText(value: number, unit: string): string {
 }
 
 /** What the top and the bottom of a counter's chart stand for: zero is always in it. */
-export function scaleOf({ minValue, maxValue, unit }: Track): { readonly top: string; readonly bottom: string } {
-  return { top: counterText(Math.max(0, maxValue), unit), bottom: minValue < 0 ? counterText(minValue, unit) : '0' };
+export function scaleOf({ minValue, maxValue, unit }: Track): {
+  readonly top: string;
+  readonly bottom: string;
+} {
+  return {
+    top: counterText(Math.max(0, maxValue), unit),
+    bottom: minValue < 0 ? counterText(minValue, unit) : '0',
+  };
 }

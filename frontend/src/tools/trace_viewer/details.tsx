@@ -8,14 +8,25 @@ import { Failed, Loading } from '../../widgets/states';
 import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
-import { decodeDetails, type EventDetails, type EventRef, type FlowNeighbour, type SameName } from './details_model';
+import {
+  decodeDetails,
+  type EventDetails,
+  type EventRef,
+  type FlowNeighbour,
+  type SameName,
+} from './details_model';
 import type { Picked } from './picking';
 import type { Timeline } from './timeline';
 
 const NS = 1000;
 
 function Row({ name, tip, children }: { name: string; tip?: string; children: ComponentChildren }): VNode {
-  return <><dt>{name}</dt><dd title={tip}>{children}</dd></>;
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd title={tip}>{children}</dd>
+    </>
+  );
 }
 
 /** "hlo_module" is "HLO module". */
@@ -24,19 +35,41 @@ function sentence(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-function Facts({ picked, details, timeline }: { picked: Picked; details: EventDetails | null; timeline: Timeline }): VNode {
+function Facts({
+  picked,
+  details,
+  timeline,
+}: {
+  picked: Picked;
+  details: EventDetails | null;
+  timeline: Timeline;
+}): VNode {
   const { startPs, durationPs } = details ?? picked;
   const track = timeline.facts.value?.tracks.find(({ id }) => id === (details?.track ?? picked.track));
   const selfPs = details?.selfTimePs ?? null;
   return (
     <dl>
-      <Row name="Start" tip={exactText(startPs, 'ps')}>{timeLabel(startPs, NS)}</Row>
-      <Row name="Duration" tip={exactText(durationPs, 'ps')}>{format(durationPs, 'ps')}</Row>
-      {selfPs !== null && <Row name="Self time" tip={exactText(selfPs, 'ps')}>{format(selfPs, 'ps')}</Row>}
+      <Row name="Start" tip={exactText(startPs, 'ps')}>
+        {timeLabel(startPs, NS)}
+      </Row>
+      <Row name="Duration" tip={exactText(durationPs, 'ps')}>
+        {format(durationPs, 'ps')}
+      </Row>
+      {selfPs !== null && (
+        <Row name="Self time" tip={exactText(selfPs, 'ps')}>
+          {format(selfPs, 'ps')}
+        </Row>
+      )}
       {details && details.step !== null && <Row name="Step">{details.step}</Row>}
-      {track && <Row name="Track">{`${track.host ? `${track.host} · ` : ''}${track.section} · ${track.name}`}</Row>}
+      {track && (
+        <Row name="Track">{`${track.host ? `${track.host} · ` : ''}${track.section} · ${track.name}`}</Row>
+      )}
       {details?.arguments.length === 0 && <Row name="Arguments">none were recorded</Row>}
-      {details?.about.map(([name, value]) => <Row key={name} name={sentence(name)}>{value}</Row>)}
+      {details?.about.map(([name, value]) => (
+        <Row key={name} name={sentence(name)}>
+          {value}
+        </Row>
+      ))}
     </dl>
   );
 }
@@ -47,29 +80,60 @@ function Histogram({ same, durationPs }: { same: SameName; durationPs: number })
   const most = Math.max(...same.histogram.map(({ n }) => n));
   const last = same.histogram.length - 1;
   return (
-    <div class="tv-histogram" role="img" aria-label={`Durations from ${format(same.minPs, 'ps')} to ${format(same.maxPs, 'ps')}`}>
+    <div
+      class="tv-histogram"
+      role="img"
+      aria-label={`Durations from ${format(same.minPs, 'ps')} to ${format(same.maxPs, 'ps')}`}
+    >
       <div>
         {same.histogram.map(({ fromPs, toPs, n }, i) => {
           const isOwn = durationPs >= fromPs && (durationPs < toPs || i === last);
-          return <span key={fromPs} class={isOwn ? 'is-own' : ''} data-tip={`${format(fromPs, 'ps')} to ${format(toPs, 'ps')}: ${plural(n, 'event')}`}><i style={{ height: `${String(n > 0 ? Math.max(4, (100 * n) / most) : 0)}%` }} /></span>;
+          return (
+            <span
+              key={fromPs}
+              class={isOwn ? 'is-own' : ''}
+              data-tip={`${format(fromPs, 'ps')} to ${format(toPs, 'ps')}: ${plural(n, 'event')}`}
+            >
+              <i style={{ height: `${String(n > 0 ? Math.max(4, (100 * n) / most) : 0)}%` }} />
+            </span>
+          );
         })}
       </div>
-      <small><span>{format(same.histogram[0]?.fromPs, 'ps')}</span><span>{format(same.histogram[last]?.toPs, 'ps')}</span></small>
+      <small>
+        <span>{format(same.histogram[0]?.fromPs, 'ps')}</span>
+        <span>{format(same.histogram[last]?.toPs, 'ps')}</span>
+      </small>
     </div>
   );
 }
 
-function SameNamePart({ same, durationPs, onSearch }: { same: SameName; durationPs: number; onSearch(): void }): VNode {
+function SameNamePart({
+  same,
+  durationPs,
+  onSearch,
+}: {
+  same: SameName;
+  durationPs: number;
+  onSearch(): void;
+}): VNode {
   return (
     <div>
       <h3>All {plural(same.n, 'event')} of this name</h3>
       <dl>
-        <Row name="Total" tip={exactText(same.totalPs, 'ps')}>{format(same.totalPs, 'ps')}</Row>
-        <Row name="Average" tip={exactText(same.averagePs, 'ps')}>{format(same.averagePs, 'ps')}</Row>
-        <Row name="Min to max" tip={`${exactText(same.minPs, 'ps')} to ${exactText(same.maxPs, 'ps')}`}>{format(same.minPs, 'ps')} to {format(same.maxPs, 'ps')}</Row>
+        <Row name="Total" tip={exactText(same.totalPs, 'ps')}>
+          {format(same.totalPs, 'ps')}
+        </Row>
+        <Row name="Average" tip={exactText(same.averagePs, 'ps')}>
+          {format(same.averagePs, 'ps')}
+        </Row>
+        <Row name="Min to max" tip={`${exactText(same.minPs, 'ps')} to ${exactText(same.maxPs, 'ps')}`}>
+          {format(same.minPs, 'ps')} to {format(same.maxPs, 'ps')}
+        </Row>
       </dl>
       <Histogram same={same} durationPs={durationPs} />
-      <button type="button" class="text-link" onClick={onSearch}>Find them all</button>
+      <button type="button" class="text-link" onClick={onSearch}>
+        Find them all
+      </button>
     </div>
   );
 }
@@ -79,12 +143,31 @@ function distance(from: EventRef, to: EventRef): string {
   return `${format(Math.abs(gapPs), 'ps')} ${gapPs < 0 ? 'before' : 'after'}`;
 }
 
-function FlowLink({ flow, details, timeline }: { flow: FlowNeighbour; details: EventDetails; timeline: Timeline }): VNode {
+function FlowLink({
+  flow,
+  details,
+  timeline,
+}: {
+  flow: FlowNeighbour;
+  details: EventDetails;
+  timeline: Timeline;
+}): VNode {
   const track = timeline.facts.value?.tracks.find(({ id }) => id === flow.track);
   return (
     <li class="tv-flow">
-      <button type="button" class="text-link" title={flow.name} onClick={() => { timeline.follow(flow); }}>{flow.direction === 'in' ? '←' : '→'} {flow.name}</button>
-      <span class="muted">{[flow.kind, track?.name, distance(details, flow)].filter(Boolean).join(' · ')}</span>
+      <button
+        type="button"
+        class="text-link"
+        title={flow.name}
+        onClick={() => {
+          timeline.follow(flow);
+        }}
+      >
+        {flow.direction === 'in' ? '←' : '→'} {flow.name}
+      </button>
+      <span class="muted">
+        {[flow.kind, track?.name, distance(details, flow)].filter(Boolean).join(' · ')}
+      </span>
     </li>
   );
 }
@@ -99,15 +182,60 @@ function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline
   const within = outermostFirst(details.ancestors);
   return (
     <div class="tv-goto">
-      {links.length > 0 && <><h3>Go to</h3><ul>{links.map((link) => <li key={link.text}><button type="button" class="text-link" title={link.text} onClick={() => { openTool(link.tool, link.params); }}>{link.text}</button></li>)}</ul></>}
-      {details.flows.length > 0 && <><h3>Caused by and causing</h3><ul>{details.flows.map((flow) => <FlowLink key={`${flow.direction}${String(flow.event)}${flow.kind}`} flow={flow} details={details} timeline={timeline} />)}</ul></>}
+      {links.length > 0 && (
+        <>
+          <h3>Go to</h3>
+          <ul>
+            {links.map((link) => (
+              <li key={link.text}>
+                <button
+                  type="button"
+                  class="text-link"
+                  title={link.text}
+                  onClick={() => {
+                    openTool(link.tool, link.params);
+                  }}
+                >
+                  {link.text}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {details.flows.length > 0 && (
+        <>
+          <h3>Caused by and causing</h3>
+          <ul>
+            {details.flows.map((flow) => (
+              <FlowLink
+                key={`${flow.direction}${String(flow.event)}${flow.kind}`}
+                flow={flow}
+                details={details}
+                timeline={timeline}
+              />
+            ))}
+          </ul>
+        </>
+      )}
       <h3>Within</h3>
       {within.length === 0 && <p class="muted">Nothing: it is at the top of its track.</p>}
       <ul>
         {within.map((ancestor) => (
           <li key={ancestor.event}>
-            <button type="button" class="text-link" title={ancestor.name} onClick={() => { timeline.follow(ancestor); }}>{ancestor.name}</button>
-            <span class="muted" title={exactText(ancestor.durationPs, 'ps')}>{format(ancestor.durationPs, 'ps')}</span>
+            <button
+              type="button"
+              class="text-link"
+              title={ancestor.name}
+              onClick={() => {
+                timeline.follow(ancestor);
+              }}
+            >
+              {ancestor.name}
+            </button>
+            <span class="muted" title={exactText(ancestor.durationPs, 'ps')}>
+              {format(ancestor.durationPs, 'ps')}
+            </span>
           </li>
         ))}
       </ul>
@@ -119,7 +247,13 @@ function Arguments({ items }: { items: EventDetails['arguments'] }): VNode {
   return (
     <div>
       <h3>Arguments</h3>
-      <dl>{items.map(([name, value], index) => <Row key={index} name={name}>{value}</Row>)}</dl>
+      <dl>
+        {items.map(([name, value], index) => (
+          <Row key={index} name={name}>
+            {value}
+          </Row>
+        ))}
+      </dl>
     </div>
   );
 }
@@ -127,12 +261,26 @@ function Arguments({ items }: { items: EventDetails['arguments'] }): VNode {
 /** What the details know better than the box that was clicked: the event's own times and row. */
 function placed(picked: Picked, details: EventDetails): Picked | null {
   const { track, depth, startPs, durationPs, name } = details;
-  const isSame = picked.track === track && picked.depth === depth && picked.startPs === startPs && picked.durationPs === durationPs;
+  const isSame =
+    picked.track === track &&
+    picked.depth === depth &&
+    picked.startPs === startPs &&
+    picked.durationPs === durationPs;
   return isSame ? null : { ...picked, track, depth, startPs, durationPs, name };
 }
 
-export function Details({ picked, timeline, scope }: { picked: Picked; timeline: Timeline; scope: string }): VNode {
-  const loaded = useLoaded(`${scope}\n${String(picked.event)}`, '', async (signal) => decodeDetails(await timeline.ask({ event: String(picked.event) }, signal)));
+export function Details({
+  picked,
+  timeline,
+  scope,
+}: {
+  picked: Picked;
+  timeline: Timeline;
+  scope: string;
+}): VNode {
+  const loaded = useLoaded(`${scope}\n${String(picked.event)}`, '', async (signal) =>
+    decodeDetails(await timeline.ask({ event: String(picked.event) }, signal)),
+  );
   const details = loaded.data && loaded.data.event === picked.event ? loaded.data : null;
   useEffect(() => {
     const better = details && placed(picked, details);
@@ -145,15 +293,44 @@ export function Details({ picked, timeline, scope }: { picked: Picked; timeline:
     <aside class="tv-drawer-body tv-details" aria-label="Selected event">
       <header>
         <h2 title={name}>{name}</h2>
-        {picked.nMerged > 1 && <span class="muted">the longest of {plural(picked.nMerged, 'event')} in one box; zoom in to tell them apart</span>}
-        <button type="button" class="button small" onClick={() => { timeline.zoomToSelected(); }} data-tip="Zoom to the event  f">Zoom to it</button>
+        {picked.nMerged > 1 && (
+          <span class="muted">
+            the longest of {plural(picked.nMerged, 'event')} in one box; zoom in to tell them apart
+          </span>
+        )}
+        <button
+          type="button"
+          class="button small"
+          onClick={() => {
+            timeline.zoomToSelected();
+          }}
+          data-tip="Zoom to the event  f"
+        >
+          Zoom to it
+        </button>
       </header>
       <div class={`tv-details-body${details?.arguments.length === 0 ? ' is-short' : ''}`}>
         <Facts picked={picked} details={details} timeline={timeline} />
         {loaded.isLoading && <Loading what="Reading the event’s arguments" bones={[14, 14, 14]} />}
-        {loaded.error && <Failed what="Details of the event" kind={loaded.error.kind} message={loaded.error.message} remedy={loaded.error.remedy} onRetry={loaded.retry} />}
+        {loaded.error && (
+          <Failed
+            what="Details of the event"
+            kind={loaded.error.kind}
+            message={loaded.error.message}
+            remedy={loaded.error.remedy}
+            onRetry={loaded.retry}
+          />
+        )}
         {details && details.arguments.length > 0 && <Arguments items={details.arguments} />}
-        {details?.sameName && <SameNamePart same={details.sameName} durationPs={details.durationPs} onSearch={() => { timeline.search.set({ text: details.name, hasArguments: false }); }} />}
+        {details?.sameName && (
+          <SameNamePart
+            same={details.sameName}
+            durationPs={details.durationPs}
+            onSearch={() => {
+              timeline.search.set({ text: details.name, hasArguments: false });
+            }}
+          />
+        )}
         {details && <GoTo details={details} timeline={timeline} />}
       </div>
     </aside>

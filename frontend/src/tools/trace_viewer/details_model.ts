@@ -52,7 +52,10 @@ function pairs(table: Table | undefined): [string, string][] {
   const name = findColumn(table, 'name');
   const value = findColumn(table, 'value');
   if (!table || !name || !value) return [];
-  return Array.from({ length: table.n_rows }, (_, row) => [String(cellAt(name, row) ?? ''), String(cellAt(value, row) ?? '—')]);
+  return Array.from({ length: table.n_rows }, (_, row) => [
+    String(cellAt(name, row) ?? ''),
+    String(cellAt(value, row) ?? '—'),
+  ]);
 }
 
 export function decodeEvents(table: Table | undefined, track = -1): EventRef[] {
@@ -71,7 +74,11 @@ function decodeSameName(payload: Payload): SameName | null {
   if (n === null) return null;
   const ps = (name: string): number => scalarNumber(payload, `same_${name}_ps`) ?? 0;
   const bins = reader(payload.tables.histogram);
-  const histogram = Array.from({ length: bins.n }, (_, row) => ({ fromPs: bins.number('from_ps', row), toPs: bins.number('to_ps', row), n: bins.number('n', row) }));
+  const histogram = Array.from({ length: bins.n }, (_, row) => ({
+    fromPs: bins.number('from_ps', row),
+    toPs: bins.number('to_ps', row),
+    n: bins.number('n', row),
+  }));
   return { n, totalPs: ps('total'), averagePs: ps('avg'), minPs: ps('min'), maxPs: ps('max'), histogram };
 }
 
@@ -87,12 +94,20 @@ function textRecord(json: string): Record<string, string> {
 
 function decodeLinks(table: Table | undefined): DetailLink[] {
   const { n, text } = reader(table);
-  return Array.from({ length: n }, (_, row) => ({ text: text('text', row), tool: text('tool', row), params: textRecord(text('params', row)) }));
+  return Array.from({ length: n }, (_, row) => ({
+    text: text('text', row),
+    tool: text('tool', row),
+    params: textRecord(text('params', row)),
+  }));
 }
 
 function decodeFlowNeighbours(table: Table | undefined): FlowNeighbour[] {
   const { text } = reader(table);
-  return decodeEvents(table).map((event, row) => ({ ...event, direction: text('direction', row) === 'in' ? 'in' : 'out', kind: text('kind', row) }));
+  return decodeEvents(table).map((event, row) => ({
+    ...event,
+    direction: text('direction', row) === 'in' ? 'in' : 'out',
+    kind: text('kind', row),
+  }));
 }
 
 /** Rows that the panel shows elsewhere. */
@@ -148,7 +163,11 @@ export interface Totals {
 }
 
 export function decodeTotals(payload: Payload): Totals {
-  return { nEvents: scalarNumber(payload, 'n_events') ?? 0, rangePs: scalarNumber(payload, 'range_ps') ?? 0, table: payload.tables.totals ?? null };
+  return {
+    nEvents: scalarNumber(payload, 'n_events') ?? 0,
+    rangePs: scalarNumber(payload, 'range_ps') ?? 0,
+    table: payload.tables.totals ?? null,
+  };
 }
 
 /** How busy each host and section is over the whole trace, a share for each pixel. */

@@ -1,4 +1,7 @@
-/** The drawer below the timeline: the selected event, the marked interval, what the search found; one at a time, as tabs. */
+/**
+ * The drawer below the timeline: the selected event, the marked interval, what the search found; one at a
+ * time, as tabs.
+ */
 
 import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
@@ -36,8 +39,12 @@ function Handle({ height }: { height: Signal<number> }): VNode {
       aria-orientation="horizontal"
       aria-valuenow={height.value}
       aria-valuemin={MIN_PX}
-      onPointerDown={(event) => { event.currentTarget.setPointerCapture(event.pointerId); }}
-      onPointerMove={(event) => { if (event.buttons & 1) change(height.value - event.movementY); }}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+      }}
+      onPointerMove={(event) => {
+        if (event.buttons & 1) change(height.value - event.movementY);
+      }}
       onKeyDown={(event) => {
         const step = event.key === 'ArrowUp' ? KEY_STEP_PX : event.key === 'ArrowDown' ? -KEY_STEP_PX : 0;
         if (step === 0) return;
@@ -57,21 +64,56 @@ interface Shown {
 function tabsOf(timeline: Timeline, isListed: Signal<boolean>): Shown[] {
   const { selected, marked, search } = timeline;
   const tabs: Shown[] = [];
-  if (selected.value) tabs.push({ tab: 'event', title: 'Event', close: () => { timeline.select(null); } });
-  if (marked.value) tabs.push({ tab: 'interval', title: `Interval · ${format(marked.value.endPs - marked.value.startPs, 'ps')}`, close: () => { timeline.mark(null); } });
-  if (isListed.value && search.query.value.text.trim()) tabs.push({ tab: 'results', title: 'Search results', close: () => { isListed.value = false; } });
+  if (selected.value)
+    tabs.push({
+      tab: 'event',
+      title: 'Event',
+      close: () => {
+        timeline.select(null);
+      },
+    });
+  if (marked.value)
+    tabs.push({
+      tab: 'interval',
+      title: `Interval · ${format(marked.value.endPs - marked.value.startPs, 'ps')}`,
+      close: () => {
+        timeline.mark(null);
+      },
+    });
+  if (isListed.value && search.query.value.text.trim())
+    tabs.push({
+      tab: 'results',
+      title: 'Search results',
+      close: () => {
+        isListed.value = false;
+      },
+    });
   return tabs;
 }
 
-export function Drawer({ timeline, scope, isListed }: { timeline: Timeline; scope: string; isListed: Signal<boolean> }): VNode | null {
+export function Drawer({
+  timeline,
+  scope,
+  isListed,
+}: {
+  timeline: Timeline;
+  scope: string;
+  isListed: Signal<boolean>;
+}): VNode | null {
   const height = useSignal(rememberedHeight());
   const wanted = useSignal<Tab>('event');
   const selected = timeline.selected.value;
   const marked = timeline.marked.value;
   // What came last is what the user looks for; a match gone to from the list leaves the list open.
-  useEffect(() => { if (selected && wanted.value !== 'results') wanted.value = 'event'; }, [selected?.event]);
-  useEffect(() => { if (marked) wanted.value = 'interval'; }, [marked]);
-  useEffect(() => { if (isListed.value) wanted.value = 'results'; }, [isListed.value]);
+  useEffect(() => {
+    if (selected && wanted.value !== 'results') wanted.value = 'event';
+  }, [selected?.event]);
+  useEffect(() => {
+    if (marked) wanted.value = 'interval';
+  }, [marked]);
+  useEffect(() => {
+    if (isListed.value) wanted.value = 'results';
+  }, [isListed.value]);
   const tabs = tabsOf(timeline, isListed);
   const shown = tabs.find(({ tab }) => tab === wanted.value) ?? tabs[0];
   if (!shown) return null;
@@ -81,13 +123,32 @@ export function Drawer({ timeline, scope, isListed }: { timeline: Timeline; scop
       <div class="tv-tabs" role="tablist" aria-label="Below the timeline">
         {tabs.map((each) => (
           <span key={each.tab} class={each === shown ? 'is-on' : ''}>
-            <button type="button" role="tab" aria-selected={each === shown} onClick={() => { wanted.value = each.tab; }}>{each.title}</button>
-            <button type="button" class="tv-close" aria-label={`Close ${each.title}`} data-tip="Close  Esc" onClick={each.close}><Icon name="hide" /></button>
+            <button
+              type="button"
+              role="tab"
+              aria-selected={each === shown}
+              onClick={() => {
+                wanted.value = each.tab;
+              }}
+            >
+              {each.title}
+            </button>
+            <button
+              type="button"
+              class="tv-close"
+              aria-label={`Close ${each.title}`}
+              data-tip="Close  Esc"
+              onClick={each.close}
+            >
+              <Icon name="hide" />
+            </button>
           </span>
         ))}
       </div>
       {shown.tab === 'event' && selected && <Details picked={selected} timeline={timeline} scope={scope} />}
-      {shown.tab === 'interval' && marked && <TotalsPanel timeline={timeline} marked={marked} scope={scope} />}
+      {shown.tab === 'interval' && marked && (
+        <TotalsPanel timeline={timeline} marked={marked} scope={scope} />
+      )}
       {shown.tab === 'results' && <Results timeline={timeline} />}
     </div>
   );

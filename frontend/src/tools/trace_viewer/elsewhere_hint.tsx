@@ -37,9 +37,13 @@ const WORDS: Readonly<Record<Elsewhere['side'], { arrow: string; where: string }
 export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | null {
   const found = useSignal<Elsewhere | null>(null);
   useEffect(() => {
-    const rest = new Rest(REST_MS, () => { found.value = find(timeline); });
+    const rest = new Rest(REST_MS, () => {
+      found.value = find(timeline);
+    });
     rest.note();
-    const stop = timeline.onFrame(() => { rest.note(); });
+    const stop = timeline.onFrame(() => {
+      rest.note();
+    });
     return () => {
       rest.cancel();
       stop();
@@ -58,10 +62,18 @@ export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | nul
         onClick={() => {
           const to = found.value;
           found.value = null;
-          if (to) void goThere(timeline, to).catch((error: unknown) => { timeline.loader.refusal.value = error; });
+          if (to)
+            void goThere(timeline, to).catch((error: unknown) => {
+              timeline.loader.refusal.value = error;
+            });
         }}
       >
-        <b aria-hidden="true">{arrow}</b> Nothing here; the nearest events are {gapPs > 0 ? `${format(gapPs, 'ps')} ${where}` : side === 'up' || side === 'down' ? where : 'close by'}
+        <b aria-hidden="true">{arrow}</b> Nothing here; the nearest events are{' '}
+        {gapPs > 0
+          ? `${format(gapPs, 'ps')} ${where}`
+          : side === 'up' || side === 'down'
+            ? where
+            : 'close by'}
       </button>
     </div>
   );

@@ -1,4 +1,7 @@
-/** What the timeline looks at becomes frames: the loop that draws them, the window they are drawn from, marks above the boxes. */
+/**
+ * What the timeline looks at becomes frames: the loop that draws them, the window they are drawn from, marks
+ * above the boxes.
+ */
 
 import type { Signal } from '@preact/signals';
 import type { Arrow, Marks, Outline, Stretch } from '../../canvas/overlay';
@@ -29,7 +32,13 @@ export interface Subject {
   best(): TraceWindow | null;
 }
 
-const NO_SCENE: Scene = { places: { y: new Float32Array(0), height: new Uint8Array(0) }, isDim: null, areas: [], hits: [], stepsPs: new Float64Array(0) };
+const NO_SCENE: Scene = {
+  places: { y: new Float32Array(0), height: new Uint8Array(0) },
+  isDim: null,
+  areas: [],
+  hits: [],
+  stepsPs: new Float64Array(0),
+};
 
 export class Frames {
   readonly frame: Frame = { widthPx: 1, heightPx: 1, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 0 };
@@ -52,7 +61,13 @@ export class Frames {
     host: HTMLElement,
     renderer?: 'webgl' | 'canvas2d',
   ) {
-    this.stage = new Stage(host, () => { this.request(); }, renderer);
+    this.stage = new Stage(
+      host,
+      () => {
+        this.request();
+      },
+      renderer,
+    );
   }
 
   get renderer(): string {
@@ -80,17 +95,26 @@ export class Frames {
   }
 
   resize(widthPx: number, heightPx: number): void {
-    Object.assign(this.frame, { widthPx: Math.max(widthPx, 1), heightPx: Math.max(heightPx, 1), pixelRatio: window.devicePixelRatio || 1 });
+    Object.assign(this.frame, {
+      widthPx: Math.max(widthPx, 1),
+      heightPx: Math.max(heightPx, 1),
+      pixelRatio: window.devicePixelRatio || 1,
+    });
   }
 
   request(): void {
-    if (this.frameId === 0 && !this.isDisposed) this.frameId = requestAnimationFrame((now) => { this.step(now); });
+    if (this.frameId === 0 && !this.isDisposed)
+      this.frameId = requestAnimationFrame((now) => {
+        this.step(now);
+      });
   }
 
   /** Calls back with each frame that is drawn; returns how to stop. */
   onFrame(listener: () => void): () => void {
     this.listeners.add(listener);
-    return () => { this.listeners.delete(listener); };
+    return () => {
+      this.listeners.delete(listener);
+    };
   }
 
   private step(now: number): void {
@@ -120,7 +144,12 @@ export class Frames {
     this.areArrowsStale = true;
     subject.nFlows.value = subject.hasAllFlows.value ? next.nFlows : 0;
     this.scene = sceneOf(next, subject.layout.value, subject.search.highlight);
-    this.stage.setPicture({ boxes: next.boxes, places: this.scene.places, isDim: this.scene.isDim, window: next });
+    this.stage.setPicture({
+      boxes: next.boxes,
+      places: this.scene.places,
+      isDim: this.scene.isDim,
+      window: next,
+    });
   }
 
   private marks(): Marks {
@@ -130,7 +159,12 @@ export class Frames {
     const hovered = subject.hovered.value?.picked;
     const marked = subject.marked.value;
     if (this.areArrowsStale && window) {
-      this.arrows = arrowsOf(subject.hasAllFlows.value ? window : { ...window, flows: null }, layout, selected, subject.flows);
+      this.arrows = arrowsOf(
+        subject.hasAllFlows.value ? window : { ...window, flows: null },
+        layout,
+        selected,
+        subject.flows,
+      );
       this.areArrowsStale = false;
     }
     return {
@@ -149,7 +183,12 @@ export class Frames {
   outlineOf(picked: Picked): Outline | null {
     const place = this.subject.layout.value.placeOfTrack.get(picked.track);
     if (!place || picked.depth >= place.nRows) return null;
-    return { startPs: picked.startPs, durationPs: picked.durationPs, y: rowTop(place, picked.depth), height: place.boxHeight };
+    return {
+      startPs: picked.startPs,
+      durationPs: picked.durationPs,
+      y: rowTop(place, picked.depth),
+      height: place.boxHeight,
+    };
   }
 
   /** What is on screen, drawn onto another canvas at (x, y). */

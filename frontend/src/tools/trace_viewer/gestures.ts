@@ -29,7 +29,12 @@ function panning(timeline: Timeline): Drag {
 }
 
 /** A stretch of time that grows with the drag and then is used. */
-function spanning(timeline: Timeline, from: Point, use: (marked: Marked) => void, spanOf: (to: Point) => Marked): Drag {
+function spanning(
+  timeline: Timeline,
+  from: Point,
+  use: (marked: Marked) => void,
+  spanOf: (to: Point) => Marked,
+): Drag {
   let marked: Marked | null = null;
   return {
     move: (to) => {
@@ -50,19 +55,46 @@ function ordered(a: number, b: number): { startPs: number; endPs: number } {
 
 function measuring(timeline: Timeline, from: Point): Drag {
   const fromPs = timeline.snapped(from.x, from.y);
-  return spanning(timeline, from, (marked) => { timeline.mark(marked); }, (to) => ({ ...ordered(fromPs, timeline.snapped(to.x, to.y)), trackIds: null, depths: null }));
+  return spanning(
+    timeline,
+    from,
+    (marked) => {
+      timeline.mark(marked);
+    },
+    (to) => ({ ...ordered(fromPs, timeline.snapped(to.x, to.y)), trackIds: null, depths: null }),
+  );
 }
 
 function zooming(timeline: Timeline, from: Point): Drag {
   const fromPs = timeline.camera.timeAt(from.x);
-  return spanning(timeline, from, (marked) => { timeline.camera.leap(marked); }, (to) => ({ ...ordered(fromPs, timeline.camera.timeAt(to.x)), trackIds: null, depths: null }));
+  return spanning(
+    timeline,
+    from,
+    (marked) => {
+      timeline.camera.leap(marked);
+    },
+    (to) => ({ ...ordered(fromPs, timeline.camera.timeAt(to.x)), trackIds: null, depths: null }),
+  );
 }
 
 function boxing(timeline: Timeline, from: Point): Drag {
   const fromPs = Math.round(timeline.camera.timeAt(from.x));
   const fromY = timeline.contentAt(from.y);
-  return spanning(timeline, from, (marked) => { timeline.mark(marked); }, (to) =>
-    boxOf(timeline.layout.value, fromPs, Math.round(timeline.camera.timeAt(to.x)), fromY, timeline.contentAt(Math.max(to.y, RULER_PX))));
+  return spanning(
+    timeline,
+    from,
+    (marked) => {
+      timeline.mark(marked);
+    },
+    (to) =>
+      boxOf(
+        timeline.layout.value,
+        fromPs,
+        Math.round(timeline.camera.timeAt(to.x)),
+        fromY,
+        timeline.contentAt(Math.max(to.y, RULER_PX)),
+      ),
+  );
 }
 
 function dragOf(timeline: Timeline, from: Point, isShifted: boolean): Drag {
@@ -100,7 +132,9 @@ class Pinch {
 
   private spread(): { middle: number; widthPx: number } | null {
     const [a, b] = [...this.fingers.values()];
-    return a && b ? { middle: (a.x + b.x) / 2, widthPx: Math.max(20, Math.hypot(a.x - b.x, a.y - b.y)) } : null;
+    return a && b
+      ? { middle: (a.x + b.x) / 2, widthPx: Math.max(20, Math.hypot(a.x - b.x, a.y - b.y)) }
+      : null;
   }
 }
 
@@ -148,12 +182,25 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
     start = null;
     stage.classList.remove('is-dragging');
   };
-  const leave = (): void => { timeline.point(null); };
-  const double = (event: MouseEvent): void => { timeline.zoomToBoxAt(at(event).x, at(event).y); };
-  const handlers = { pointerdown: down, pointermove: move, pointerup: up, pointercancel: up, pointerleave: leave, dblclick: double };
-  for (const [type, handler] of Object.entries(handlers)) stage.addEventListener(type, handler as EventListener);
+  const leave = (): void => {
+    timeline.point(null);
+  };
+  const double = (event: MouseEvent): void => {
+    timeline.zoomToBoxAt(at(event).x, at(event).y);
+  };
+  const handlers = {
+    pointerdown: down,
+    pointermove: move,
+    pointerup: up,
+    pointercancel: up,
+    pointerleave: leave,
+    dblclick: double,
+  };
+  for (const [type, handler] of Object.entries(handlers))
+    stage.addEventListener(type, handler as EventListener);
   return () => {
-    for (const [type, handler] of Object.entries(handlers)) stage.removeEventListener(type, handler as EventListener);
+    for (const [type, handler] of Object.entries(handlers))
+      stage.removeEventListener(type, handler as EventListener);
   };
 }
 
@@ -173,12 +220,16 @@ function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLEleme
     }
   };
   scroller.addEventListener('wheel', onWheel, { passive: false });
-  return () => { scroller.removeEventListener('wheel', onWheel); };
+  return () => {
+    scroller.removeEventListener('wheel', onWheel);
+  };
 }
 
 /** Connects everything; returns what disconnects it. */
 export function attachGestures(timeline: Timeline, scroller: HTMLElement, stage: HTMLElement): () => void {
-  const scroll = (): void => { timeline.requestFrame(); };
+  const scroll = (): void => {
+    timeline.requestFrame();
+  };
   scroller.addEventListener('scroll', scroll, { passive: true });
   const undo = [followPointer(timeline, stage), followWheel(timeline, scroller, stage)];
   return () => {

@@ -13,7 +13,14 @@ const PATHS = {
 export function Icon({ name }: { name: keyof typeof PATHS }): VNode {
   return (
     <svg class="tv-icon" viewBox="0 0 16 16" width="12" height="12" aria-hidden="true">
-      <path d={PATHS[name]} fill="none" stroke="currentColor" stroke-width={name === 'grip' ? 2 : 1.5} stroke-linecap="round" stroke-linejoin="round" />
+      <path
+        d={PATHS[name]}
+        fill="none"
+        stroke="currentColor"
+        stroke-width={name === 'grip' ? 2 : 1.5}
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
     </svg>
   );
 }

@@ -42,26 +42,41 @@ function useSource({ run, hosts: chosen, info }: ToolProps): Source {
   const all = useTools(run).data?.hosts ?? [];
   const isMany = info.hosts === 'many' && chosen.length === 0 && all.length > FIRST_HOSTS;
   const hosts = isMany ? all.slice(0, FIRST_HOSTS).map(({ host }) => host) : chosen;
-  const note = isMany ? `${String(FIRST_HOSTS)} of ${String(all.length)} hosts; choose others in the side bar` : '';
+  const note = isMany
+    ? `${String(FIRST_HOSTS)} of ${String(all.length)} hosts; choose others in the side bar`
+    : '';
   const scope = `${run}\n${hosts.join(',')}`;
-  useEffect(() => () => {
-    shown.value = null;
-  }, [scope]);
-  return useMemo(() => ({
-    run,
-    hosts,
-    scope,
-    note,
-    fetch: async (params, signal) => {
-      const query = { tool: TOOL, run, hosts, params };
-      const payload = await fetchPayload(query, 'columns', signal);
-      if (payload.tables.boxes && !signal.aborted) shown.value = { query, payload };
-      return payload;
+  useEffect(
+    () => () => {
+      shown.value = null;
     },
-  }), [scope]);
+    [scope],
+  );
+  return useMemo(
+    () => ({
+      run,
+      hosts,
+      scope,
+      note,
+      fetch: async (params, signal) => {
+        const query = { tool: TOOL, run, hosts, params };
+        const payload = await fetchPayload(query, 'columns', signal);
+        if (payload.tables.boxes && !signal.aborted) shown.value = { query, payload };
+        return payload;
+      },
+    }),
+    [scope],
+  );
 }
 
-function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | null; scroller: { current: HTMLDivElement | null }; host: { current: HTMLDivElement | null } } {
+function useTimeline(
+  props: ToolProps,
+  source: Source,
+): {
+  timeline: Timeline | null;
+  scroller: { current: HTMLDivElement | null };
+  host: { current: HTMLDivElement | null };
+} {
   const scroller = useRef<HTMLDivElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const [timeline, setTimeline] = useState<Timeline | null>(null);
@@ -77,7 +92,9 @@ function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | n
     });
     resized.observe(stage);
     fresh.resize(stage.clientWidth, stage.clientHeight);
-    const rethemed = new MutationObserver(() => { fresh.retheme(); });
+    const rethemed = new MutationObserver(() => {
+      fresh.retheme();
+    });
     rethemed.observe(document.documentElement, { attributes: true, attributeFilter: ['class'] });
     setTimeline(fresh);
     opened.current = source.scope;
@@ -102,19 +119,50 @@ function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | n
 }
 
 /** What is in the timeline's place while there is nothing to draw. */
-function Instead({ timeline, run, info, onRetry }: { timeline: Timeline | null; run: string; info: ToolProps['info']; onRetry(): void }): VNode | null {
+function Instead({
+  timeline,
+  run,
+  info,
+  onRetry,
+}: {
+  timeline: Timeline | null;
+  run: string;
+  info: ToolProps['info'];
+  onRetry(): void;
+}): VNode | null {
   const status = timeline?.status.value ?? { kind: 'loading' as const };
-  if (status.kind === 'loading') return <div class="tv-instead"><Reading run={run} what="Reading the trace" bones={[20, 120, 200]} /></div>;
+  if (status.kind === 'loading')
+    return (
+      <div class="tv-instead">
+        <Reading run={run} what="Reading the trace" bones={[20, 120, 200]} />
+      </div>
+    );
   if (status.kind === 'failed') {
     const error = asApiError(status.error);
-    return <div class="tv-instead"><Failed what="Trace viewer" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={onRetry} /></div>;
+    return (
+      <div class="tv-instead">
+        <Failed
+          what="Trace viewer"
+          kind={error.kind}
+          message={error.message}
+          remedy={error.remedy}
+          onRetry={onRetry}
+        />
+      </div>
+    );
   }
   if ((timeline?.facts.value?.nEvents ?? 0) > 0) return null;
   return (
     <div class="tv-instead">
       <Message title="This trace has no events.">
-        <p>{info.reason || 'The profiler was started and stopped, but nothing ran in between, or tracing was off on this host.'}</p>
-        <p>{info.remedy || 'Choose another host, or capture again for longer, while steps are running and with the host tracer on (host_tracer_level ≥ 1).'}</p>
+        <p>
+          {info.reason ||
+            'The profiler was started and stopped, but nothing ran in between, or tracing was off on this host.'}
+        </p>
+        <p>
+          {info.remedy ||
+            'Choose another host, or capture again for longer, while steps are running and with the host tracer on (host_tracer_level ≥ 1).'}
+        </p>
       </Message>
     </div>
   );
@@ -126,7 +174,11 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
   const text = selected
     ? `Selected ${selected.name}, ${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}${track ? `, on ${track.name}` : ''}`
     : '';
-  return <div class="hidden-text" role="status" aria-live="polite">{text}</div>;
+  return (
+    <div class="hidden-text" role="status" aria-live="polite">
+      {text}
+    </div>
+  );
 }
 
 /** Reads the signal itself, so that the pointer's moves render nothing else. */
@@ -138,11 +190,24 @@ function HoverTip({ timeline }: { timeline: Timeline | null }): VNode | null {
 /** All tracks are hidden or filtered away: the way back. */
 function NoTracks({ timeline }: { timeline: Timeline }): VNode | null {
   const view = timeline.trackView.value;
-  if (timeline.layout.value.placeOfTrack.size > 0 || timeline.layout.value.sections.length > 0 || timeline.layout.value.nHidden === 0) return null;
+  if (
+    timeline.layout.value.placeOfTrack.size > 0 ||
+    timeline.layout.value.sections.length > 0 ||
+    timeline.layout.value.nHidden === 0
+  )
+    return null;
   return (
     <div class="tv-none">
       <p>{view.filter ? `No track has “${view.filter}” in its name.` : 'All tracks are hidden.'}</p>
-      <button type="button" class="button" onClick={() => { timeline.changeTracks({ ...view, filter: '', hidden: new Set() }); }}>Show all tracks</button>
+      <button
+        type="button"
+        class="button"
+        onClick={() => {
+          timeline.changeTracks({ ...view, filter: '', hidden: new Set() });
+        }}
+      >
+        Show all tracks
+      </button>
     </div>
   );
 }
@@ -159,26 +224,57 @@ interface FrameProps {
 function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: FrameProps): VNode {
   const layout = timeline?.layout.value;
   const stageHeight = scroller.current?.clientHeight ?? 800;
-  const baseLabel = timeline?.facts.value ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel : '';
+  const baseLabel = timeline?.facts.value
+    ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel
+    : '';
   const style = { '--tv-top': `${String(layout?.pinnedBottomPx ?? RULER_PX)}px` };
   return (
     <div class="tv-frame" style={style}>
-      <div class="tv-scroller" ref={scroller} onScroll={(event) => { scrollStep.value = Math.floor(event.currentTarget.scrollTop / NAMES_STEP_PX); }}>
+      <div
+        class="tv-scroller"
+        ref={scroller}
+        onScroll={(event) => {
+          scrollStep.value = Math.floor(event.currentTarget.scrollTop / NAMES_STEP_PX);
+        }}
+      >
         <div class="tv-content" style={{ height: `${String(layout?.height ?? 0)}px` }}>
           <div class="tv-sticky tv-top">
-            <div class="tv-corner" style={{ height: `${String(RULER_PX)}px` }}>{baseLabel && `from ${baseLabel}`}</div>
+            <div class="tv-corner" style={{ height: `${String(RULER_PX)}px` }}>
+              {baseLabel && `from ${baseLabel}`}
+            </div>
             {timeline && <PinnedNames timeline={timeline} />}
           </div>
           <div class="tv-sticky">
-            <div class="tv-stage" data-tool={timeline?.tool.value} data-renderer={timeline?.renderer} ref={host} role="application" tabIndex={0} aria-label="Timeline: w and s zoom, a and d move, arrow keys select events, f zooms to the selected one; ? lists all keys" />
+            <div
+              class="tv-stage"
+              data-tool={timeline?.tool.value}
+              data-renderer={timeline?.renderer}
+              ref={host}
+              role="application"
+              tabIndex={0}
+              aria-label="Timeline: w and s zoom, a and d move, arrow keys select events, f zooms to the selected one; ? lists all keys"
+            />
           </div>
-          {timeline && <NamesColumn timeline={timeline} fromPx={(scrollStep.value - 1) * NAMES_STEP_PX} toPx={(scrollStep.value + 2) * NAMES_STEP_PX + stageHeight} />}
+          {timeline && (
+            <NamesColumn
+              timeline={timeline}
+              fromPx={(scrollStep.value - 1) * NAMES_STEP_PX}
+              toPx={(scrollStep.value + 2) * NAMES_STEP_PX + stageHeight}
+            />
+          )}
         </div>
       </div>
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
       {timeline && timeline.status.value.kind === 'ready' && <ElsewhereHint timeline={timeline} />}
-      <Instead timeline={timeline} run={run} info={info} onRetry={() => { void timeline?.start(null); }} />
+      <Instead
+        timeline={timeline}
+        run={run}
+        info={info}
+        onRetry={() => {
+          void timeline?.start(null);
+        }}
+      />
     </div>
   );
 }
@@ -193,10 +289,29 @@ export function TraceViewer(props: ToolProps): VNode {
   const facts = timeline?.facts.value ?? null;
   return (
     <div class="tv" aria-busy={timeline?.status.value.kind === 'loading'}>
-      {timeline ? <ToolBar timeline={timeline} run={source.run} hosts={source.hosts} note={source.note} isListed={isListed} /> : <div class="tv-bar" />}
+      {timeline ? (
+        <ToolBar
+          timeline={timeline}
+          run={source.run}
+          hosts={source.hosts}
+          note={source.note}
+          isListed={isListed}
+        />
+      ) : (
+        <div class="tv-bar" />
+      )}
       <DiagnosticsBanner items={facts?.diagnostics ?? []} withNotes />
-      {timeline && facts && facts.nEvents > 0 && <Minimap key={source.scope} timeline={timeline} scope={source.scope} />}
-      <TimelineFrame timeline={timeline} scroller={scroller} host={host} run={source.run} info={props.info} scrollStep={scrollStep} />
+      {timeline && facts && facts.nEvents > 0 && (
+        <Minimap key={source.scope} timeline={timeline} scope={source.scope} />
+      )}
+      <TimelineFrame
+        timeline={timeline}
+        scroller={scroller}
+        host={host}
+        run={source.run}
+        info={props.info}
+        scrollStep={scrollStep}
+      />
       {timeline && facts && <Drawer timeline={timeline} scope={source.scope} isListed={isListed} />}
       <Announcer timeline={timeline} />
     </div>

@@ -1,6 +1,8 @@
 /**
- * Keys become the timeline's methods. They work at once, without a click into the timeline, unless a field has the focus or a
- * dialog is open: those of our own window and of TensorBoard's around it, where the focus is right after the page opens.
+ * Keys become the timeline's methods. They work at once, without a click into the timeline, unless a field
+ * has the focus or a
+ * dialog is open: those of our own window and of TensorBoard's around it, where the focus is right after the
+ * page opens.
  */
 
 import { hostWindow } from '../../base/frame';
@@ -28,14 +30,17 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'Names', does: 'Click folds, drag or Alt + ↑ ↓ moves; beside them: pin to the top, hide' },
   { keys: '+ − 0', does: 'Zoom in, zoom out, the whole trace' },
   { keys: 'Esc', does: 'One step back: interval, selection, search, tool' },
-  { keys: 'Back', does: 'The browser’s: to before the last leap (f, 0, a link, the minimap, a zoom by drag)' },
+  {
+    keys: 'Back',
+    does: 'The browser’s: to before the last leap (f, 0, a link, the minimap, a zoom by drag)',
+  },
 ];
 
 const TEXT_INPUTS = /^(text|search|number|email|url|tel|password|date|time|datetime-local|month|week)$/;
 
 /** Letters typed here are meant for the element, not for the timeline. */
 export function isTyping(target: EventTarget | null): boolean {
-  const element = target as Partial<HTMLElement> & { type?: string } | null;
+  const element = target as (Partial<HTMLElement> & { type?: string }) | null;
   const tag = element?.tagName?.toLowerCase();
   if (tag === 'textarea' || tag === 'select' || element?.isContentEditable) return true;
   return tag === 'input' && TEXT_INPUTS.test(element?.type ?? 'text');
@@ -43,11 +48,26 @@ export function isTyping(target: EventTarget | null): boolean {
 
 const HELD: Readonly<Record<string, HeldKey>> = { w: 'w', a: 'a', s: 's', d: 'd' };
 
-export const TOOLS: readonly { readonly tool: Tool; readonly title: string; readonly key: string; readonly does: string }[] = [
+export const TOOLS: readonly {
+  readonly tool: Tool;
+  readonly title: string;
+  readonly key: string;
+  readonly does: string;
+}[] = [
   { tool: 'select', title: 'Select', key: '1', does: 'Drag a box: totals of what is in it' },
   { tool: 'pan', title: 'Pan', key: '2', does: 'Drag to move' },
-  { tool: 'zoom', title: 'Zoom', key: '3', does: 'Drag a stretch to zoom to it; a click zooms in, Alt + click out' },
-  { tool: 'measure', title: 'Measure', key: '4', does: 'Drag to mark an interval and see its length and totals' },
+  {
+    tool: 'zoom',
+    title: 'Zoom',
+    key: '3',
+    does: 'Drag a stretch to zoom to it; a click zooms in, Alt + click out',
+  },
+  {
+    tool: 'measure',
+    title: 'Measure',
+    key: '4',
+    does: 'Drag to mark an interval and see its length and totals',
+  },
 ];
 
 /** Does what the key means; false: the key means nothing here. */
@@ -64,19 +84,40 @@ export function pressKey(timeline: Timeline, key: string): boolean {
     return true;
   }
   switch (key) {
-    case 'f': timeline.zoomToSelected(); return true;
-    case 'm': timeline.markSelected(); return true;
-    case 'n': void search.go(1, camera.view.startPs); return true;
-    case 'N': void search.go(-1, camera.view.startPs); return true;
-    case '0': camera.showAll(); return true;
-    case '+': case '=': camera.zoomBy(1 / 1.5); return true;
-    case '-': camera.zoomBy(1.5); return true;
-    case 'ArrowLeft': return walk(timeline, 'left');
-    case 'ArrowRight': return walk(timeline, 'right');
-    case 'ArrowUp': return walk(timeline, 'up');
-    case 'ArrowDown': return walk(timeline, 'down');
-    case 'Escape': return timeline.stepBack();
-    default: return false;
+    case 'f':
+      timeline.zoomToSelected();
+      return true;
+    case 'm':
+      timeline.markSelected();
+      return true;
+    case 'n':
+      void search.go(1, camera.view.startPs);
+      return true;
+    case 'N':
+      void search.go(-1, camera.view.startPs);
+      return true;
+    case '0':
+      camera.showAll();
+      return true;
+    case '+':
+    case '=':
+      camera.zoomBy(1 / 1.5);
+      return true;
+    case '-':
+      camera.zoomBy(1.5);
+      return true;
+    case 'ArrowLeft':
+      return walk(timeline, 'left');
+    case 'ArrowRight':
+      return walk(timeline, 'right');
+    case 'ArrowUp':
+      return walk(timeline, 'up');
+    case 'ArrowDown':
+      return walk(timeline, 'down');
+    case 'Escape':
+      return timeline.stepBack();
+    default:
+      return false;
   }
 }
 
@@ -91,20 +132,26 @@ function ownsArrows(target: EventTarget | null): boolean {
 /** Returns what stops it. */
 export function followKeys(timeline: Timeline): () => void {
   const down = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
-    if (document.querySelector('dialog[open]') || (event.key.startsWith('Arrow') && ownsArrows(event.target))) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target))
+      return;
+    if (document.querySelector('dialog[open]') || (event.key.startsWith('Arrow') && ownsArrows(event.target)))
+      return;
     if (pressKey(timeline, event.key)) event.preventDefault();
     else if (event.view !== window && PAGE_KEYS.has(event.key)) {
       event.preventDefault();
       window.focus();
-      document.dispatchEvent(new KeyboardEvent('keydown', { key: event.key, bubbles: true, cancelable: true }));
+      document.dispatchEvent(
+        new KeyboardEvent('keydown', { key: event.key, bubbles: true, cancelable: true }),
+      );
     }
   };
   const up = (event: KeyboardEvent): void => {
     const held = HELD[event.key.toLowerCase()];
     if (held) timeline.camera.release(held);
   };
-  const blur = (): void => { timeline.camera.release(); };
+  const blur = (): void => {
+    timeline.camera.release();
+  };
   const windows = new Set([window, hostWindow()]);
   for (const each of windows) {
     each.addEventListener('keydown', down);

@@ -1,5 +1,6 @@
 /**
- * Tracks become places on the page, in CSS pixels of the content. What is pinned lies PIN_PX above everything else.
+ * Tracks become places on the page, in CSS pixels of the content. What is pinned lies PIN_PX above everything
+ * else.
  *
  *   0    ruler (sticky)
  *   26   pinned tracks (sticky)
@@ -60,12 +61,31 @@ export function isCounter(track: Track): boolean {
 }
 
 function placeTrack(track: Track, y: number, view: TrackView, isPinned: boolean): TrackPlace {
-  if (isCounter(track)) return { track, y, height: COUNTER_PX + 2 * PAD_PX, pitch: COUNTER_PX, boxHeight: COUNTER_PX, nRows: 1, isFolded: false, isPinned };
+  if (isCounter(track))
+    return {
+      track,
+      y,
+      height: COUNTER_PX + 2 * PAD_PX,
+      pitch: COUNTER_PX,
+      boxHeight: COUNTER_PX,
+      nRows: 1,
+      isFolded: false,
+      isPinned,
+    };
   const nRows = rowsShown(track, view);
   const isThin = view.folded.has(trackKey(track.id)) && nRows > 1;
   const pitch = isThin ? THIN_PX / nRows : PITCH_PX;
   const boxHeight = isThin ? Math.max(1, Math.floor(pitch * 0.85)) : BOX_PX;
-  return { track, y, height: (isThin ? THIN_PX : nRows * PITCH_PX) + 2 * PAD_PX, pitch, boxHeight, nRows, isFolded: isThin, isPinned };
+  return {
+    track,
+    y,
+    height: (isThin ? THIN_PX : nRows * PITCH_PX) + 2 * PAD_PX,
+    pitch,
+    boxHeight,
+    nRows,
+    isFolded: isThin,
+    isPinned,
+  };
 }
 
 function sizeOf({ tracks }: Section, ofCounters: boolean): number {
@@ -97,9 +117,25 @@ export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number)
     const isFolded = view.folded.has(section.key);
     const places = isFolded ? [] : stack(section.tracks, top + SECTION_PX, false);
     y = bottomOf(places, top + SECTION_PX);
-    return { section, y: top, height: y - top, isFolded, nEvents: sizeOf(section, false), nSamples: sizeOf(section, true), tracks: places };
+    return {
+      section,
+      y: top,
+      height: y - top,
+      isFolded,
+      nEvents: sizeOf(section, false),
+      nSamples: sizeOf(section, true),
+      tracks: places,
+    };
   });
-  return { height: y, pinnedBottomPx, pinned, sections, placeOfTrack, separators: Float32Array.from(separators), nHidden: arranged.nHidden };
+  return {
+    height: y,
+    pinnedBottomPx,
+    pinned,
+    sections,
+    placeOfTrack,
+    separators: Float32Array.from(separators),
+    nHidden: arranged.nHidden,
+  };
 }
 
 export function rowTop(place: TrackPlace, depth: number): number {
@@ -126,7 +162,8 @@ export function tracksWithin(layout: Layout, fromPx: number, toPx: number): numb
   const ids = layout.pinned.map(({ track }) => track.id);
   for (const section of layout.sections) {
     if (section.y > toPx || section.y + section.height < fromPx) continue;
-    for (const { track, y, height } of section.tracks) if (y <= toPx && y + height >= fromPx) ids.push(track.id);
+    for (const { track, y, height } of section.tracks)
+      if (y <= toPx && y + height >= fromPx) ids.push(track.id);
   }
   return ids;
 }
@@ -138,6 +175,7 @@ export function contentY(layout: Layout, screenY: number, scrollPx: number): num
 
 /** The track at a height of the content. */
 export function trackAt(layout: Layout, y: number): TrackPlace | null {
-  for (const place of layout.placeOfTrack.values()) if (y >= place.y && y < place.y + place.height) return place;
+  for (const place of layout.placeOfTrack.values())
+    if (y >= place.y && y < place.y + place.height) return place;
   return null;
 }

@@ -22,7 +22,10 @@ export function eventOf(params: Params): number | null {
   return Number.isSafeInteger(event) && event >= 0 ? event : null;
 }
 
-/** `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or where the choice made here is wrong. */
+/**
+ * `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or where the choice made here is
+ * wrong.
+ */
 export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefined {
   return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
 }
@@ -44,7 +47,21 @@ export function paramsOf(timeline: Timeline): Change {
   };
 }
 
-const NAMES = ['start_ps', 'end_ps', 'event', 'mark', 'q', 'qargs', 'flows', 'pin', 'hide', 'fold', 'move', 'only', 'depths'] as const;
+const NAMES = [
+  'start_ps',
+  'end_ps',
+  'event',
+  'mark',
+  'q',
+  'qargs',
+  'flows',
+  'pin',
+  'hide',
+  'fold',
+  'move',
+  'only',
+  'depths',
+] as const;
 
 function keyOf(params: Readonly<Record<string, string | undefined>>): string {
   return NAMES.map((name) => params[name] ?? '').join('\n');
@@ -55,7 +72,8 @@ export function applyParams(timeline: Timeline, params: Params): void {
   batch(() => {
     const tracks = parseTrackView(params);
     if (trackViewKey(tracks) !== trackViewKey(timeline.trackView.value)) timeline.changeTracks(tracks);
-    if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : '')) timeline.mark(parseMark(params.mark));
+    if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : ''))
+      timeline.mark(parseMark(params.mark));
     timeline.search.set({ text: params.q ?? '', hasArguments: params.qargs === '1' });
     if ((params.flows === '1') !== timeline.hasAllFlows.value) timeline.showFlows(params.flows === '1');
   });
@@ -96,7 +114,8 @@ export function useLink(timeline: Timeline | null, props: ToolProps): void {
   }, [key]);
   useEffect(() => {
     if (!timeline || !isReady || written.current === null) return;
-    // What was written comes back through the URL a moment later, when the view may have moved on: that is nobody else's change.
+    // What was written comes back through the URL a moment later, when the view may have moved on: that is
+    // nobody else's change.
     if (given !== written.current && onTheWay.current.includes(given)) return;
     onTheWay.current = [];
     if (given === written.current) return;

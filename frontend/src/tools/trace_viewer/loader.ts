@@ -1,5 +1,6 @@
 /**
- * Asks for the window that is looked at, gives up what no longer helps, and once all is sharp asks for where the user may go
+ * Asks for the window that is looked at, gives up what no longer helps, and once all is sharp asks for where
+ * the user may go
  * next. What has come stays until better comes: there is always something to draw.
  */
 
@@ -28,7 +29,9 @@ export class Loader {
   readonly refusal = signal<unknown>(null);
   private readonly windows = new Windows();
   private timer = 0;
-  private readonly idle = new Rest(PREFETCH_DELAY_MS, () => { void this.loadAhead(); });
+  private readonly idle = new Rest(PREFETCH_DELAY_MS, () => {
+    void this.loadAhead();
+  });
   private inFlight: UnderWay | null = null;
   private ahead: UnderWay | null = null;
   private lastMs = 0;

@@ -1,4 +1,7 @@
-/** A marked stretch of time, of all tracks or of some: as the stage draws it, as the server is asked about it, as the URL keeps it. */
+/**
+ * A marked stretch of time, of all tracks or of some: as the stage draws it, as the server is asked about it,
+ * as the URL keeps it.
+ */
 
 import { format } from '../../base/units';
 import type { Stretch } from '../../canvas/overlay';
@@ -20,13 +23,21 @@ export function labelOf({ startPs, endPs }: Marked): string {
 function rowsOf({ trackIds, depths }: Marked, layout: Layout): Stretch['rows'] {
   const places = (trackIds ?? []).flatMap((id) => layout.placeOfTrack.get(id) ?? []);
   const only = places.length === 1 ? places[0] : undefined;
-  if (only && depths) return { topPx: rowTop(only, depths[0]) - 1, bottomPx: rowTop(only, depths[1]) + only.boxHeight + 1 };
+  if (only && depths)
+    return { topPx: rowTop(only, depths[0]) - 1, bottomPx: rowTop(only, depths[1]) + only.boxHeight + 1 };
   if (places.length === 0) return null;
-  return { topPx: Math.min(...places.map(({ y }) => y)), bottomPx: Math.max(...places.map(({ y, height }) => y + height)) };
+  return {
+    topPx: Math.min(...places.map(({ y }) => y)),
+    bottomPx: Math.max(...places.map(({ y, height }) => y + height)),
+  };
 }
 
 export function stretchOf(marked: Marked, layout: Layout): Omit<Stretch, 'label'> {
-  return { startPs: marked.startPs, endPs: marked.endPs, rows: marked.trackIds ? rowsOf(marked, layout) : null };
+  return {
+    startPs: marked.startPs,
+    endPs: marked.endPs,
+    rows: marked.trackIds ? rowsOf(marked, layout) : null,
+  };
 }
 
 /** The tracks between two heights of the content, and within a single one the rows. */
@@ -34,21 +45,32 @@ export function boxOf(layout: Layout, startPs: number, endPs: number, fromY: num
   const [top, bottom] = fromY < toY ? [fromY, toY] : [toY, fromY];
   const places = [...layout.placeOfTrack.values()].filter(({ y, height }) => y <= bottom && y + height > top);
   const only = places.length === 1 ? places[0] : undefined;
-  return { startPs: Math.min(startPs, endPs), endPs: Math.max(startPs, endPs), trackIds: places.map(({ track }) => track.id), depths: only ? depthsWithin(only, top, bottom) : null };
+  return {
+    startPs: Math.min(startPs, endPs),
+    endPs: Math.max(startPs, endPs),
+    trackIds: places.map(({ track }) => track.id),
+    depths: only ? depthsWithin(only, top, bottom) : null,
+  };
 }
 
 function depthsWithin(place: TrackPlace, top: number, bottom: number): readonly [number, number] | null {
   if (place.nRows < 2) return null;
-  const rowAt = (y: number): number => Math.max(0, Math.min(place.nRows - 1, Math.floor((y - place.y - PAD_PX) / place.pitch)));
+  const rowAt = (y: number): number =>
+    Math.max(0, Math.min(place.nRows - 1, Math.floor((y - place.y - PAD_PX) / place.pitch)));
   const rows: readonly [number, number] = [rowAt(top), rowAt(bottom)];
   return rows[0] === 0 && rows[1] === place.nRows - 1 ? null : rows;
 }
 
 /** The question for its totals. `shownIds`: the tracks on the page, null where they are all. */
-export function totalsParams({ startPs, endPs, trackIds, depths }: Marked, shownIds: readonly number[] | null): Record<string, string> {
+export function totalsParams(
+  { startPs, endPs, trackIds, depths }: Marked,
+  shownIds: readonly number[] | null,
+): Record<string, string> {
   const ids = trackIds ?? shownIds;
   return {
-    totals: '1', start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)),
+    totals: '1',
+    start_ps: String(Math.floor(startPs)),
+    end_ps: String(Math.ceil(endPs)),
     ...(ids ? { tracks: ids.join(',') } : {}),
     ...(depths ? { depth_from: String(depths[0]), depth_to: String(depths[1]) } : {}),
   };
@@ -66,5 +88,10 @@ export function parseMark(text: string | undefined): Marked | null {
   const [startPs, endPs] = [Number(match[1]), Number(match[2])];
   if (!(endPs > startPs) || !Number.isSafeInteger(endPs)) return null;
   const trackIds = match[3] === undefined ? null : match[3].split('.').filter(Boolean).map(Number);
-  return { startPs, endPs, trackIds, depths: match[4] === undefined ? null : [Number(match[4]), Number(match[5])] };
+  return {
+    startPs,
+    endPs,
+    trackIds,
+    depths: match[4] === undefined ? null : [Number(match[4]), Number(match[5])],
+  };
 }

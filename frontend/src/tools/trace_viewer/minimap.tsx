@@ -1,10 +1,21 @@
-/** The strip above the timeline: the whole trace and the window in it; drag the window, its edges, or click elsewhere. */
+/**
+ * The strip above the timeline: the whole trace and the window in it; drag the window, its edges, or click
+ * elsewhere.
+ */
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactText, format, plural } from '../../base/units';
-import { densityOf, drawMinimap, grabAt, grabbed, layersOf, type Grab, type Layer } from '../../canvas/minimap';
+import {
+  densityOf,
+  drawMinimap,
+  grabAt,
+  grabbed,
+  layersOf,
+  type Grab,
+  type Layer,
+} from '../../canvas/minimap';
 import { spanPs } from '../../canvas/viewport';
 import { decodeDensity, type Density } from './details_model';
 import { readTheme } from './theme';
@@ -24,7 +35,9 @@ function ownDensity(timeline: Timeline, nColumns: number): Float32Array {
 
 function layers(density: Density | null, own: Float32Array): Layer[] {
   if (!density || density.parts.length === 0) return [{ isDevice: false, share: own }];
-  return layersOf(density.parts.map(({ section, busy }) => ({ isDevice: !/^Host/i.test(section), share: busy })));
+  return layersOf(
+    density.parts.map(({ section, busy }) => ({ isDevice: !/^Host/i.test(section), share: busy })),
+  );
 }
 
 /** Draws whenever the view, the theme or the size changes; the density only with trace and width. */
@@ -37,7 +50,11 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
     let nColumns = 0;
     let theme = readTheme();
     const paint = (): void => {
-      const size = { widthPx: Math.max(element.clientWidth, 1), heightPx: MINIMAP_PX, pixelRatio: window.devicePixelRatio || 1 };
+      const size = {
+        widthPx: Math.max(element.clientWidth, 1),
+        heightPx: MINIMAP_PX,
+        pixelRatio: window.devicePixelRatio || 1,
+      };
       const wanted = Math.ceil(size.widthPx / COLUMN_PX);
       if (wanted !== nColumns && timeline.overview) {
         nColumns = wanted;
@@ -50,7 +67,12 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
           () => undefined, // The boxes' own density stays.
         );
       }
-      const look = { device: theme.families[3] ?? theme.text, host: theme.families[1] ?? theme.text, background: theme.background, accent: theme.accent };
+      const look = {
+        device: theme.families[3] ?? theme.text,
+        host: theme.families[1] ?? theme.text,
+        background: theme.background,
+        accent: theme.accent,
+      };
       drawMinimap(element, size, shown, timeline.camera.view, timeline.durationPs, look);
     };
     const resized = new ResizeObserver(paint);
@@ -70,7 +92,12 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
   }, [timeline, scope]);
 }
 
-const CURSORS: Readonly<Record<Grab['part'], string>> = { start: 'ew-resize', end: 'ew-resize', window: 'grab', outside: 'pointer' };
+const CURSORS: Readonly<Record<Grab['part'], string>> = {
+  start: 'ew-resize',
+  end: 'ew-resize',
+  window: 'grab',
+  outside: 'pointer',
+};
 
 export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string }): VNode {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -85,7 +112,9 @@ export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string
   return (
     <div class="tv-minimap" style={{ height: `${String(MINIMAP_PX)}px` }}>
       <div class="tv-whole">
-        <span title={exactText(spanPs(view), 'ps')}><b>{format(spanPs(view), 'ps')}</b> of {format(durationPs, 'ps')}</span>
+        <span title={exactText(spanPs(view), 'ps')}>
+          <b>{format(spanPs(view), 'ps')}</b> of {format(durationPs, 'ps')}
+        </span>
         <span class="muted">{plural(timeline.facts.value?.nEvents ?? 0, 'event')}</span>
       </div>
       <canvas
@@ -103,7 +132,9 @@ export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string
           if (grab.value && event.buttons & 1) camera.set(grabbed(grab.value, durationPs, x, widthPx));
           else event.currentTarget.style.cursor = CURSORS[grabAt(camera.view, durationPs, x, widthPx).part];
         }}
-        onPointerUp={() => { grab.value = null; }}
+        onPointerUp={() => {
+          grab.value = null;
+        }}
       />
     </div>
   );

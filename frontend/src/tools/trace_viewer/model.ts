@@ -1,6 +1,16 @@
-/** The server's window of the trace as the timeline uses it: tracks, boxes in rows, counters, steps, flows. */
+/**
+ * The server's window of the trace as the timeline uses it: tracks, boxes in rows, counters, steps, flows.
+ */
 
-import { findColumn, cellAt, numberAt, numberColumn, scalarNumber, textAt, textColumn } from '../../api/table';
+import {
+  findColumn,
+  cellAt,
+  numberAt,
+  numberColumn,
+  scalarNumber,
+  textAt,
+  textColumn,
+} from '../../api/table';
 import type { Diagnostic, NumberColumn, Payload, Table, TextColumn } from '../../api/types';
 import type { Series } from '../../canvas/areas';
 import type { Boxes } from '../../canvas/boxes';
@@ -100,7 +110,11 @@ function numbersOf(column: NumberColumn | undefined, n: number, missing: number)
 }
 
 /** A reader of a table's rows by column name, with something in place of what is missing. */
-export function reader(table: Table | undefined): { n: number; number(name: string, row: number, missing?: number): number; text(name: string, row: number): string } {
+export function reader(table: Table | undefined): {
+  n: number;
+  number(name: string, row: number, missing?: number): number;
+  text(name: string, row: number): string;
+} {
   const numbers = new Map<string, NumberColumn | undefined>();
   const texts = new Map<string, TextColumn | undefined>();
   return {
@@ -142,7 +156,9 @@ export function decodeFacts(payload: Payload): TraceFacts {
     durationPs: scalarNumber(payload, 'trace_duration_ps') ?? 0,
     nEvents: scalarNumber(payload, 'n_events') ?? 0,
     tracks: decodeTracks(payload.tables.tracks),
-    offsetPs: new Map(Array.from({ length: hosts.n }, (_, row) => [hosts.text('host', row), hosts.number('offset_ps', row)])),
+    offsetPs: new Map(
+      Array.from({ length: hosts.n }, (_, row) => [hosts.text('host', row), hosts.number('offset_ps', row)]),
+    ),
     diagnostics: payload.diagnostics,
   };
 }
@@ -181,24 +197,39 @@ function decodeCounters(table: Table | undefined): Map<number, Series> {
 
 function decodeSteps(table: Table | undefined): StepMark[] {
   const { n, number, text } = reader(table);
-  return Array.from({ length: n }, (_, row) => ({ host: text('host', row), name: text('name', row), startPs: number('start_ps', row), durationPs: number('duration_ps', row) }));
+  return Array.from({ length: n }, (_, row) => ({
+    host: text('host', row),
+    name: text('name', row),
+    startPs: number('start_ps', row),
+    durationPs: number('duration_ps', row),
+  }));
 }
 
 function decodeFlows(table: Table | undefined): Flow[] {
   const { n, number } = reader(table);
   return Array.from({ length: n }, (_, row) => ({
-    fromEvent: number('from_event', row, -1), fromTrack: number('from_track', row, -1), fromPs: number('from_ps', row),
-    toEvent: number('to_event', row, -1), toTrack: number('to_track', row, -1), toPs: number('to_ps', row),
+    fromEvent: number('from_event', row, -1),
+    fromTrack: number('from_track', row, -1),
+    fromPs: number('from_ps', row),
+    toEvent: number('to_event', row, -1),
+    toTrack: number('to_track', row, -1),
+    toPs: number('to_ps', row),
   }));
 }
 
 /** By the server's families and keys; by the names where it sends none. */
-function stylesOf(table: Table | undefined, colors: Table | undefined, names: readonly string[], nameId: Int32Array): Uint8Array {
+function stylesOf(
+  table: Table | undefined,
+  colors: Table | undefined,
+  names: readonly string[],
+  nameId: Int32Array,
+): Uint8Array {
   const n = nameId.length;
   const [family, key] = [numberColumn(table, 'family'), numberColumn(colors, 'color_key')];
   const style = new Uint8Array(n);
   if (family && key) {
-    for (let i = 0; i < n; i++) style[i] = styleOf(family.values[i] ?? 0, key.values[nameId[i] as number] ?? 0);
+    for (let i = 0; i < n; i++)
+      style[i] = styleOf(family.values[i] ?? 0, key.values[nameId[i] as number] ?? 0);
     return style;
   }
   const styles = stylesOfNames(names);
@@ -208,7 +239,8 @@ function stylesOf(table: Table | undefined, colors: Table | undefined, names: re
 
 function decodeBoxes(table: Table | undefined, colors: Table | undefined, rowFirst: Int32Array): Boxes {
   const n = table?.n_rows ?? 0;
-  const column = (name: string, missing: number): Float64Array => numbersOf(numberColumn(table, name), n, missing);
+  const column = (name: string, missing: number): Float64Array =>
+    numbersOf(numberColumn(table, name), n, missing);
   const name = textColumn(table, 'name');
   const names = [...(name?.strings ?? []), '(no name)'];
   // Loops, not from(…): this runs with every answer, some 50,000 boxes between two frames.
@@ -234,10 +266,14 @@ function decodeBoxes(table: Table | undefined, colors: Table | undefined, rowFir
 export function decodeWindow(payload: Payload, request: WindowRequest): TraceWindow {
   const { boxes: table, colors, counters, steps, flows } = payload.tables;
   const n = table?.n_rows ?? 0;
-  const rows = rowsOf(numbersOf(numberColumn(table, 'track'), n, 0), numbersOf(numberColumn(table, 'depth'), n, 0));
+  const rows = rowsOf(
+    numbersOf(numberColumn(table, 'track'), n, 0),
+    numbersOf(numberColumn(table, 'depth'), n, 0),
+  );
   const boxes = decodeBoxes(table, colors, rows.first);
   const startPs = scalarNumber(payload, 'start_ps') ?? request.startPs ?? 0;
-  const endPs = scalarNumber(payload, 'end_ps') ?? request.endPs ?? scalarNumber(payload, 'trace_duration_ps') ?? 0;
+  const endPs =
+    scalarNumber(payload, 'end_ps') ?? request.endPs ?? scalarNumber(payload, 'trace_duration_ps') ?? 0;
   return {
     startPs,
     endPs,
@@ -252,7 +288,8 @@ export function decodeWindow(payload: Payload, request: WindowRequest): TraceWin
     nFlows: scalarNumber(payload, 'n_flows') ?? flows?.n_rows ?? 0,
     nEvents: scalarNumber(payload, 'n_events_in_window') ?? 0,
     // Counters are thinned to pixels too, and steps left out where they are dense.
-    isExact: boxes.nMerged.every((count) => count <= 1) && !counters?.n_rows && Boolean(!steps || steps.n_rows),
+    isExact:
+      boxes.nMerged.every((count) => count <= 1) && !counters?.n_rows && Boolean(!steps || steps.n_rows),
   };
 }
 
@@ -261,7 +298,10 @@ function codeOf(code: number | undefined, nNames: number): number {
   return code === undefined || code < 0 || code >= nNames ? nNames - 1 : code;
 }
 
-/** How far times of hosts in both views moved from one to the other: adding a host that began earlier moves all. */
+/**
+ * How far times of hosts in both views moved from one to the other: adding a host that began earlier moves
+ * all.
+ */
 export function movedPs(before: TraceFacts, after: TraceFacts): number {
   for (const [host, offsetPs] of after.offsetPs) {
     const was = before.offsetPs.get(host);

@@ -1,6 +1,8 @@
 /**
- * The left column: sections (they stick while their tracks scroll by) and the names of the tracks in sight. A name folds its
- * track; beside it, on hover or focus, what pins and hides it. A track is dragged to its place, or moved with Alt + ↑ ↓.
+ * The left column: sections (they stick while their tracks scroll by) and the names of the tracks in sight. A
+ * name folds its
+ * track; beside it, on hover or focus, what pins and hides it. A track is dragged to its place, or moved with
+ * Alt + ↑ ↓.
  */
 
 import { useSignal, type Signal } from '@preact/signals';
@@ -70,13 +72,23 @@ const TAIL = 5;
 /** Cut in its middle where it is too long and ends with a number. */
 function MiddleCut({ text }: { text: string }): VNode {
   if (!/\d{5}\)?$/.test(text)) return <span>{text}</span>;
-  return <span class="tv-cut"><span>{text.slice(0, -TAIL)}</span><span>{text.slice(-TAIL)}</span></span>;
+  return (
+    <span class="tv-cut">
+      <span>{text.slice(0, -TAIL)}</span>
+      <span>{text.slice(-TAIL)}</span>
+    </span>
+  );
 }
 
 /** What the height of a counter's chart stands for, beside it. */
 function Scale({ track }: { track: TrackPlace['track'] }): VNode {
   const { top, bottom } = scaleOf(track);
-  return <span class="tv-scale" role="img" aria-label={`From ${bottom} to ${top}`}><small>{top}</small><small>{bottom}</small></span>;
+  return (
+    <span class="tv-scale" role="img" aria-label={`From ${bottom} to ${top}`}>
+      <small>{top}</small>
+      <small>{bottom}</small>
+    </span>
+  );
 }
 
 function TrackName(props: NameProps): VNode {
@@ -87,46 +99,122 @@ function TrackName(props: NameProps): VNode {
   const tip = `${track.name} · ${plural(track.nEvents, isCounter(track) ? 'sample' : 'event')}${track.isDerived ? ' · derived by the viewer' : ''}`;
   const isFoldable = track.nDepths > 1 && !isCounter(track);
   const isDropTarget = carried.value && carried.value.id !== track.id && carried.value.before === track.id;
-  const state = [carried.value?.id === track.id ? 'is-carried' : '', isDropTarget ? 'is-target' : ''].join(' ');
+  const state = [carried.value?.id === track.id ? 'is-carried' : '', isDropTarget ? 'is-target' : ''].join(
+    ' ',
+  );
   return (
-    <div class={`tv-track ${state}`} style={style} onPointerDown={(event) => { carry(props, event); }}>
+    <div
+      class={`tv-track ${state}`}
+      style={style}
+      onPointerDown={(event) => {
+        carry(props, event);
+      }}
+    >
       <button
         type="button"
         class="tv-name"
         title={tip}
         aria-expanded={isFoldable ? !place.isFolded : undefined}
-        onClick={() => { if (isFoldable) timeline.toggle(trackKey(track.id)); }}
-        onKeyDown={(event) => { shift(props, event); }}
+        onClick={() => {
+          if (isFoldable) timeline.toggle(trackKey(track.id));
+        }}
+        onKeyDown={(event) => {
+          shift(props, event);
+        }}
       >
         <i aria-hidden="true">{isFoldable ? (place.isFolded ? '▸' : '▾') : ''}</i>
         <MiddleCut text={place.isPinned && track.host ? `${track.section} · ${track.name}` : track.name} />
       </button>
       {isCounter(track) && <Scale track={track} />}
       <span class="tv-track-acts">
-        <button type="button" aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`} aria-pressed={place.isPinned} data-tip={place.isPinned ? 'Unpin' : 'Pin to the top'} onClick={() => { timeline.changeTracks(pin(view, track.id)); }}><Icon name="pin" /></button>
-        <button type="button" aria-label={`Hide ${track.name}`} data-tip="Hide" onClick={() => { timeline.changeTracks(hide(view, [track.id], true)); }}><Icon name="hide" /></button>
+        <button
+          type="button"
+          aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`}
+          aria-pressed={place.isPinned}
+          data-tip={place.isPinned ? 'Unpin' : 'Pin to the top'}
+          onClick={() => {
+            timeline.changeTracks(pin(view, track.id));
+          }}
+        >
+          <Icon name="pin" />
+        </button>
+        <button
+          type="button"
+          aria-label={`Hide ${track.name}`}
+          data-tip="Hide"
+          onClick={() => {
+            timeline.changeTracks(hide(view, [track.id], true));
+          }}
+        >
+          <Icon name="hide" />
+        </button>
       </span>
     </div>
   );
 }
 
-function Section(props: { place: SectionPlace; from: number; to: number; carried: Signal<Carried | null>; timeline: Timeline }): VNode {
+function Section(props: {
+  place: SectionPlace;
+  from: number;
+  to: number;
+  carried: Signal<Carried | null>;
+  timeline: Timeline;
+}): VNode {
   const { place, from, to, timeline, carried } = props;
   const { section } = place;
   const shown = place.tracks.filter(({ y, height }) => y <= to && y + height >= from);
   const name = section.title || 'Other';
   return (
-    <section class="tv-section" style={{ top: `${String(place.y)}px`, height: `${String(place.height)}px` }} aria-label={name}>
+    <section
+      class="tv-section"
+      style={{ top: `${String(place.y)}px`, height: `${String(place.height)}px` }}
+      aria-label={name}
+    >
       <div class="tv-section-head">
-        <button type="button" class="tv-name" aria-expanded={!place.isFolded} onClick={() => { timeline.toggle(section.key); }}>
+        <button
+          type="button"
+          class="tv-name"
+          aria-expanded={!place.isFolded}
+          onClick={() => {
+            timeline.toggle(section.key);
+          }}
+        >
           <i aria-hidden="true">{place.isFolded ? '▸' : '▾'}</i> {name}
-          <small>{plural(section.tracks.length, 'track')}{place.nEvents > 0 && ` · ${plural(place.nEvents, 'event')}`}{place.nSamples > 0 && ` · ${plural(place.nSamples, 'sample')}`}</small>
+          <small>
+            {plural(section.tracks.length, 'track')}
+            {place.nEvents > 0 && ` · ${plural(place.nEvents, 'event')}`}
+            {place.nSamples > 0 && ` · ${plural(place.nSamples, 'sample')}`}
+          </small>
         </button>
         <span class="tv-track-acts">
-          <button type="button" aria-label={`Hide all tracks of ${name}`} data-tip="Hide these tracks" onClick={() => { timeline.changeTracks(hide(timeline.trackView.value, section.tracks.map(({ id }) => id), true)); }}><Icon name="hide" /></button>
+          <button
+            type="button"
+            aria-label={`Hide all tracks of ${name}`}
+            data-tip="Hide these tracks"
+            onClick={() => {
+              timeline.changeTracks(
+                hide(
+                  timeline.trackView.value,
+                  section.tracks.map(({ id }) => id),
+                  true,
+                ),
+              );
+            }}
+          >
+            <Icon name="hide" />
+          </button>
         </span>
       </div>
-      {shown.map((each) => <TrackName key={each.track.id} place={each} top={place.y} siblings={place.tracks} carried={carried} timeline={timeline} />)}
+      {shown.map((each) => (
+        <TrackName
+          key={each.track.id}
+          place={each}
+          top={place.y}
+          siblings={place.tracks}
+          carried={carried}
+          timeline={timeline}
+        />
+      ))}
     </section>
   );
 }
@@ -136,15 +224,43 @@ export function PinnedNames({ timeline }: { timeline: Timeline }): VNode | null 
   const carried = useSignal<Carried | null>(null);
   const { pinned } = timeline.layout.value;
   if (pinned.length === 0) return null;
-  return <div class="tv-pinned" role="group" aria-label="Pinned tracks">{pinned.map((place) => <TrackName key={place.track.id} place={place} top={-PIN_PX} siblings={pinned} carried={carried} timeline={timeline} />)}</div>;
+  return (
+    <div class="tv-pinned" role="group" aria-label="Pinned tracks">
+      {pinned.map((place) => (
+        <TrackName
+          key={place.track.id}
+          place={place}
+          top={-PIN_PX}
+          siblings={pinned}
+          carried={carried}
+          timeline={timeline}
+        />
+      ))}
+    </div>
+  );
 }
 
-export function NamesColumn({ timeline, fromPx, toPx }: { timeline: Timeline; fromPx: number; toPx: number }): VNode {
+export function NamesColumn({
+  timeline,
+  fromPx,
+  toPx,
+}: {
+  timeline: Timeline;
+  fromPx: number;
+  toPx: number;
+}): VNode {
   const carried = useSignal<Carried | null>(null);
   return (
     <>
       {timeline.layout.value.sections.map((place) => (
-        <Section key={place.section.key} place={place} from={fromPx} to={toPx} carried={carried} timeline={timeline} />
+        <Section
+          key={place.section.key}
+          place={place}
+          from={fromPx}
+          to={toPx}
+          carried={carried}
+          timeline={timeline}
+        />
       ))}
     </>
   );

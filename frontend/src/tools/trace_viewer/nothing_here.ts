@@ -24,7 +24,8 @@ function rowsOf(window: TraceWindow, layout: Layout): RowSpan[] {
   for (let row = 0; row < window.rowTrack.length; row++) {
     const place = layout.placeOfTrack.get(window.rowTrack[row] as number);
     const [first, end] = [window.boxes.rowFirst[row] as number, window.boxes.rowFirst[row + 1] as number];
-    if (place && end > first && (window.rowDepth[row] as number) < place.nRows) spans.push({ row, first, end });
+    if (place && end > first && (window.rowDepth[row] as number) < place.nRows)
+      spans.push({ row, first, end });
   }
   return spans;
 }
@@ -36,7 +37,10 @@ function endOf({ boxes }: TraceWindow, index: number): number {
 /** The last box of the row that begins before the view's end, if it reaches into the view; −1: none does. */
 function boxWithin(window: TraceWindow, { first, end }: RowSpan, view: Viewport): number {
   const index = firstAfter(window.boxes.startPs, first, end, view.endPs) - 1;
-  return index >= first && (endOf(window, index) > view.startPs || (window.boxes.startPs[index] as number) >= view.startPs) ? index : -1;
+  return index >= first &&
+    (endOf(window, index) > view.startPs || (window.boxes.startPs[index] as number) >= view.startPs)
+    ? index
+    : -1;
 }
 
 /** Nearest in time, of the whole trace's boxes: before the view and after it. */
@@ -44,9 +48,15 @@ function beside(whole: TraceWindow, layout: Layout, view: Viewport): Elsewhere |
   let best: { gap: number; row: number; index: number; side: 'left' | 'right' } | null = null;
   for (const { row, first, end } of rowsOf(whole, layout)) {
     const after = firstAfter(whole.boxes.startPs, first, end, view.startPs);
-    for (const [index, side] of [[after - 1, 'left'], [after, 'right']] as const) {
+    for (const [index, side] of [
+      [after - 1, 'left'],
+      [after, 'right'],
+    ] as const) {
       if (index < first || index >= end) continue;
-      const gap = side === 'left' ? view.startPs - endOf(whole, index) : (whole.boxes.startPs[index] as number) - view.endPs;
+      const gap =
+        side === 'left'
+          ? view.startPs - endOf(whole, index)
+          : (whole.boxes.startPs[index] as number) - view.endPs;
       if (!best || gap < best.gap) best = { gap, row, index, side };
     }
   }
@@ -54,10 +64,21 @@ function beside(whole: TraceWindow, layout: Layout, view: Viewport): Elsewhere |
 }
 
 /** null: something is in sight, or there is nothing anywhere. `inSight`: ids of tracks. */
-export function elsewhere(window: TraceWindow, whole: TraceWindow, layout: Layout, view: Viewport, inSight: ReadonlySet<number>): Elsewhere | null {
+export function elsewhere(
+  window: TraceWindow,
+  whole: TraceWindow,
+  layout: Layout,
+  view: Viewport,
+  inSight: ReadonlySet<number>,
+): Elsewhere | null {
   let best: { gap: number; elsewhere: Elsewhere } | null = null;
-  const seen = [...inSight].flatMap((id) => layout.placeOfTrack.get(id) ?? []).filter(({ isPinned }) => !isPinned);
-  const [topPx, bottomPx] = [Math.min(...seen.map(({ y }) => y)), Math.max(...seen.map(({ y, height }) => y + height))];
+  const seen = [...inSight]
+    .flatMap((id) => layout.placeOfTrack.get(id) ?? [])
+    .filter(({ isPinned }) => !isPinned);
+  const [topPx, bottomPx] = [
+    Math.min(...seen.map(({ y }) => y)),
+    Math.max(...seen.map(({ y, height }) => y + height)),
+  ];
   for (const span of rowsOf(window, layout)) {
     const index = boxWithin(window, span, view);
     if (index < 0) continue;
@@ -67,7 +88,8 @@ export function elsewhere(window: TraceWindow, whole: TraceWindow, layout: Layou
     if (!place) continue;
     const side = place.y < topPx ? 'up' : 'down';
     const gap = side === 'up' ? topPx - place.y : place.y - bottomPx;
-    if (!best || gap < best.gap) best = { gap, elsewhere: { side, picked: pickedAt(window, span.row, index), gapPs: 0 } };
+    if (!best || gap < best.gap)
+      best = { gap, elsewhere: { side, picked: pickedAt(window, span.row, index), gapPs: 0 } };
   }
   return best ? best.elsewhere : beside(whole, layout, view);
 }

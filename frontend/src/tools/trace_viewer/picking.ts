@@ -33,7 +33,13 @@ export function pickedAt(window: TraceWindow, row: number, index: number): Picke
   };
 }
 
-export function pick(window: TraceWindow, places: RowPlaces, timePs: number, contentY: number, slackPs: number): Picked | null {
+export function pick(
+  window: TraceWindow,
+  places: RowPlaces,
+  timePs: number,
+  contentY: number,
+  slackPs: number,
+): Picked | null {
   const row = rowAt(places, contentY);
   const index = row < 0 ? -1 : boxAt(window.boxes, row, timePs, slackPs);
   return index < 0 ? null : pickedAt(window, row, index);
@@ -47,9 +53,16 @@ export function rowOf(window: TraceWindow, track: number, depth: number): number
 }
 
 /** The first box that begins in the view, of the topmost row that has one; null: there is none. */
-export function firstIn(window: TraceWindow, startPs: number, endPs: number, places: ReadonlyMap<number, { readonly y: number }>): Picked | null {
+export function firstIn(
+  window: TraceWindow,
+  startPs: number,
+  endPs: number,
+  places: ReadonlyMap<number, { readonly y: number }>,
+): Picked | null {
   const yOf = (row: number): number => places.get(window.rowTrack[row] as number)?.y ?? Infinity;
-  const rows = [...window.rowTrack.keys()].filter((row) => yOf(row) < Infinity).sort((a, b) => yOf(a) - yOf(b) || a - b);
+  const rows = [...window.rowTrack.keys()]
+    .filter((row) => yOf(row) < Infinity)
+    .sort((a, b) => yOf(a) - yOf(b) || a - b);
   for (const row of rows) {
     const lo = window.boxes.rowFirst[row] as number;
     const hi = window.boxes.rowFirst[row + 1] as number;
@@ -60,7 +73,9 @@ export function firstIn(window: TraceWindow, startPs: number, endPs: number, pla
   return null;
 }
 
-/** The previous or next box of the row, the box around it, or the first box within it; null: there is none. */
+/**
+ * The previous or next box of the row, the box around it, or the first box within it; null: there is none.
+ */
 export function neighbour(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
   const step = direction === 'up' ? -1 : direction === 'down' ? 1 : 0;
   const row = rowOf(window, from.track, from.depth + step);
@@ -71,7 +86,8 @@ export function neighbour(window: TraceWindow, from: Picked, direction: Directio
   const after = firstAfter(startPs, lo, hi, from.startPs);
   let index = after;
   if (direction === 'up') index = after - 1;
-  if (direction === 'left') for (index = after - 1; index >= lo && (startPs[index] as number) >= from.startPs; ) index--;
+  if (direction === 'left')
+    for (index = after - 1; index >= lo && (startPs[index] as number) >= from.startPs;) index--;
   if (direction === 'down') {
     if (after > lo && startPs[after - 1] === from.startPs) index = after - 1;
     if (index < hi && (startPs[index] as number) >= from.startPs + from.durationPs) return null;

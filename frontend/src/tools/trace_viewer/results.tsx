@@ -13,8 +13,12 @@ const LARGEST_FIRST = { ...PLAIN_VIEW, sort: { column: 'total_ps', descending: t
 function matchData(page: Page, timeline: Timeline): TableData {
   const tracks = new Map(timeline.facts.value?.tracks.map((track) => [track.id, track]));
   const isMany = new Set([...tracks.values()].map(({ host }) => host)).size > 1;
-  const column = (name: string, title: string, unit: string, cell: (row: number) => string | number | null): TableColumn =>
-    ({ name, title, unit, kind: unit === '' ? 'text' : 'number', cell });
+  const column = (
+    name: string,
+    title: string,
+    unit: string,
+    cell: (row: number) => string | number | null,
+  ): TableColumn => ({ name, title, unit, kind: unit === '' ? 'text' : 'number', cell });
   const columns = [
     column('name', 'Name', '', (row) => page.matches[row]?.name ?? null),
     column('start_ps', 'Start', 'ps', (row) => page.matches[row]?.startPs ?? null),
@@ -31,7 +35,13 @@ export function Results({ timeline }: { timeline: Timeline }): VNode {
   const { search } = timeline;
   const page = search.page.value;
   if (!page) return <p class="muted tv-drawer-body">Searching…</p>;
-  if (page.nMatches === 0) return <p class="muted tv-drawer-body">No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. Upper and lower case are alike.</p>;
+  if (page.nMatches === 0)
+    return (
+      <p class="muted tv-drawer-body">
+        No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. Upper
+        and lower case are alike.
+      </p>
+    );
   const chosen = search.at.value === null ? undefined : search.at.value - page.first;
   const isPart = page.matches.length < page.nMatches;
   return (
@@ -46,13 +56,40 @@ export function Results({ timeline }: { timeline: Timeline }): VNode {
             mono={['name']}
             rowsInFull={5}
             maxHeight="100%"
-            onRow={(row) => { search.set({ ...search.query.value, text: String(tableData(page.names as NonNullable<typeof page.names>).columns.find(({ name }) => name === 'name')?.cell(row) ?? '') }); }}
+            onRow={(row) => {
+              search.set({
+                ...search.query.value,
+                text: String(
+                  tableData(page.names as NonNullable<typeof page.names>)
+                    .columns.find(({ name }) => name === 'name')
+                    ?.cell(row) ?? '',
+                ),
+              });
+            }}
           />
         </section>
       )}
       <section aria-label="Matches">
-        <h3>{plural(page.nMatches, 'match', 'matches')}{isPart && <small> · {page.first + 1} to {page.first + page.matches.length} listed; next and previous reach all</small>}</h3>
-        <Table data={matchData(page, timeline)} label="Matches" mono={['name']} rowsInFull={5} maxHeight="100%" chosenRow={chosen} onRow={(row) => { void search.goTo(page.first + row); }} />
+        <h3>
+          {plural(page.nMatches, 'match', 'matches')}
+          {isPart && (
+            <small>
+              {' '}
+              · {page.first + 1} to {page.first + page.matches.length} listed; next and previous reach all
+            </small>
+          )}
+        </h3>
+        <Table
+          data={matchData(page, timeline)}
+          label="Matches"
+          mono={['name']}
+          rowsInFull={5}
+          maxHeight="100%"
+          chosenRow={chosen}
+          onRow={(row) => {
+            void search.goTo(page.first + row);
+          }}
+        />
       </section>
     </div>
   );

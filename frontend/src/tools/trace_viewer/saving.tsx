@@ -1,4 +1,7 @@
-/** Taking the view elsewhere: a picture, a Chrome trace of the window, the run for Perfetto. Nothing is sent anywhere. */
+/**
+ * Taking the view elsewhere: a picture, a Chrome trace of the window, the run for Perfetto. Nothing is sent
+ * anywhere.
+ */
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
@@ -29,7 +32,12 @@ function clipText(context: CanvasRenderingContext2D, text: string, x: number, y:
   context.restore();
 }
 
-function drawNames(context: CanvasRenderingContext2D, timeline: Timeline, frame: Frame, widthPx: number): void {
+function drawNames(
+  context: CanvasRenderingContext2D,
+  timeline: Timeline,
+  frame: Frame,
+  widthPx: number,
+): void {
   const layout = timeline.layout.value;
   const theme = readTheme();
   const write = (text: string, y: number, x: number, color: Rgb, isBold: boolean): void => {
@@ -47,7 +55,8 @@ function drawNames(context: CanvasRenderingContext2D, timeline: Timeline, frame:
   }
   for (const place of layout.placeOfTrack.values()) {
     const top = toScreen(place.y, frame);
-    if (within(top, place.isPinned ? 0 : layout.pinnedBottomPx)) write(place.track.name, TITLE_PX + top + 12, 20, theme.muted, false);
+    if (within(top, place.isPinned ? 0 : layout.pinnedBottomPx))
+      write(place.track.name, TITLE_PX + top + 12, 20, theme.muted, false);
   }
 }
 
@@ -70,8 +79,14 @@ export async function savePicture(timeline: Timeline, run: string): Promise<void
   context.fillStyle = cssOf(theme.text);
   context.font = theme.font;
   const { startPs, endPs } = timeline.camera.view;
-  context.fillText(`${run} · ${format(endPs - startPs, 'ps')} from ${format(startPs, 'ps')}`, 8, TITLE_PX / 2);
-  const blob = await new Promise<Blob | null>((resolve) => { canvas.toBlob(resolve, 'image/png'); });
+  context.fillText(
+    `${run} · ${format(endPs - startPs, 'ps')} from ${format(startPs, 'ps')}`,
+    8,
+    TITLE_PX / 2,
+  );
+  const blob = await new Promise<Blob | null>((resolve) => {
+    canvas.toBlob(resolve, 'image/png');
+  });
   if (blob) saveBlob(blob, `${fileName(run, 'trace')}.png`);
 }
 
@@ -84,7 +99,15 @@ export interface SavingProps {
 function windowParams(timeline: Timeline): ToolParams {
   const { startPs, endPs } = timeline.camera.view;
   const { nHidden, placeOfTrack } = timeline.layout.value;
-  const tracks: ToolParams = nHidden > 0 ? { tracks: [...placeOfTrack.values()].filter(({ track }) => !track.isDerived).map(({ track }) => track.id).join(',') } : {};
+  const tracks: ToolParams =
+    nHidden > 0
+      ? {
+          tracks: [...placeOfTrack.values()]
+            .filter(({ track }) => !track.isDerived)
+            .map(({ track }) => track.id)
+            .join(','),
+        }
+      : {};
   return { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)), ...tracks };
 }
 
@@ -105,23 +128,67 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
   };
   const items = [
     { label: 'This view as PNG', act: () => void savePicture(timeline, run) },
-    { label: 'This window as Chrome trace JSON', note: 'tracks shown', act: () => void saveTrace(windowParams(timeline), 'window') },
-    { label: 'Open the run in Perfetto…', act: () => { isPerfetto.value = true; } },
+    {
+      label: 'This window as Chrome trace JSON',
+      note: 'tracks shown',
+      act: () => void saveTrace(windowParams(timeline), 'window'),
+    },
+    {
+      label: 'Open the run in Perfetto…',
+      act: () => {
+        isPerfetto.value = true;
+      },
+    },
   ];
   return (
     <>
-      {state.value && <span class={state.value.isError ? 'tv-refusal' : 'muted'} role={state.value.isError ? 'alert' : 'status'}>{state.value.text}</span>}
+      {state.value && (
+        <span
+          class={state.value.isError ? 'tv-refusal' : 'muted'}
+          role={state.value.isError ? 'alert' : 'status'}
+        >
+          {state.value.text}
+        </span>
+      )}
       <Menu label="Save" title="Save the view" items={items} />
       {isPerfetto.value && (
-        <Dialog title="Open the run in Perfetto" onClose={() => { isPerfetto.value = false; }}>
+        <Dialog
+          title="Open the run in Perfetto"
+          onClose={() => {
+            isPerfetto.value = false;
+          }}
+        >
           <ol class="tv-steps">
             <li>Save the trace: a file on your disk, in the Chrome trace format that Perfetto reads.</li>
-            <li>Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop the file on its page.</li>
+            <li>
+              Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop
+              the file on its page.
+            </li>
           </ol>
-          <p class="muted">This page sends nothing anywhere; Perfetto, too, reads the file in your browser.</p>
+          <p class="muted">
+            This page sends nothing anywhere; Perfetto, too, reads the file in your browser.
+          </p>
           <p class="tv-dialog-acts">
-            <button type="button" class="button" onClick={() => { void saveTrace({}, 'run'); isPerfetto.value = false; }}>Save the whole run</button>
-            <button type="button" class="button" onClick={() => { void saveTrace(windowParams(timeline), 'window'); isPerfetto.value = false; }}>Save this window</button>
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                void saveTrace({}, 'run');
+                isPerfetto.value = false;
+              }}
+            >
+              Save the whole run
+            </button>
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                void saveTrace(windowParams(timeline), 'window');
+                isPerfetto.value = false;
+              }}
+            >
+              Save this window
+            </button>
           </p>
         </Dialog>
       )}

@@ -1,4 +1,7 @@
-/** A window, a layout, a search and a selection become what the stage draws: rows' places, dimmed boxes, areas, arrows, hits. */
+/**
+ * A window, a layout, a search and a selection become what the stage draws: rows' places, dimmed boxes,
+ * areas, arrows, hits.
+ */
 
 import { areaOf, type Area } from '../../canvas/areas';
 import type { RowPlaces } from '../../canvas/boxes';
@@ -27,25 +30,43 @@ export interface Scene {
 
 function dimOf({ boxes }: TraceWindow, highlight: Highlight | null): Uint8Array | null {
   if (!highlight) return null;
-  const isNameDim = Uint8Array.from(boxes.names, (name) => Number(!name.toLowerCase().includes(highlight.text)));
+  const isNameDim = Uint8Array.from(boxes.names, (name) =>
+    Number(!name.toLowerCase().includes(highlight.text)),
+  );
   const isDim = new Uint8Array(boxes.n);
-  for (let i = 0; i < boxes.n; i++) isDim[i] = (isNameDim[boxes.nameId[i] as number] as number) && !highlight.events.has(boxes.eventId[i] as number) ? 1 : 0;
+  for (let i = 0; i < boxes.n; i++)
+    isDim[i] =
+      (isNameDim[boxes.nameId[i] as number] as number) && !highlight.events.has(boxes.eventId[i] as number)
+        ? 1
+        : 0;
   return isDim;
 }
 
 const HIT_PX = 4;
 
 function hitsOf(layout: Layout, highlight: Highlight | null): Hit[] {
-  return (highlight?.matches ?? []).flatMap(({ track, startPs }): Hit[] => {
-    const place = layout.placeOfTrack.get(track);
-    return place ? [{ timePs: startPs, y: place.y + place.height - HIT_PX - 1, height: HIT_PX }] : [];
-  }).sort((a, b) => a.y - b.y || a.timePs - b.timePs);
+  return (highlight?.matches ?? [])
+    .flatMap(({ track, startPs }): Hit[] => {
+      const place = layout.placeOfTrack.get(track);
+      return place ? [{ timePs: startPs, y: place.y + place.height - HIT_PX - 1, height: HIT_PX }] : [];
+    })
+    .sort((a, b) => a.y - b.y || a.timePs - b.timePs);
 }
 
 function areasOf(window: TraceWindow, layout: Layout): Area[] {
   return [...layout.placeOfTrack.values()].flatMap((place): Area[] => {
     const series = window.counters.get(place.track.id);
-    return series && isCounter(place.track) ? [areaOf(series, { y: place.y + PAD_PX, height: place.boxHeight }, window, place.track.minValue, place.track.maxValue)] : [];
+    return series && isCounter(place.track)
+      ? [
+          areaOf(
+            series,
+            { y: place.y + PAD_PX, height: place.boxHeight },
+            window,
+            place.track.minValue,
+            place.track.maxValue,
+          ),
+        ]
+      : [];
   });
 }
 
@@ -55,30 +76,57 @@ function stepsOf({ steps }: TraceWindow): Float64Array {
 }
 
 export function sceneOf(window: TraceWindow, layout: Layout, highlight: Highlight | null): Scene {
-  return { places: placeRows(window, layout), isDim: dimOf(window, highlight), areas: areasOf(window, layout), hits: hitsOf(layout, highlight), stepsPs: stepsOf(window) };
+  return {
+    places: placeRows(window, layout),
+    isDim: dimOf(window, highlight),
+    areas: areasOf(window, layout),
+    hits: hitsOf(layout, highlight),
+    stepsPs: stepsOf(window),
+  };
 }
 
-/** The middle of an event's box; of one that the window does not show, its track's first row; null: its track is not shown. */
-function middleOf(event: number, track: number, timePs: number, window: TraceWindow, layout: Layout): number | null {
+/**
+ * The middle of an event's box; of one that the window does not show, its track's first row; null: its track
+ * is not shown.
+ */
+function middleOf(
+  event: number,
+  track: number,
+  timePs: number,
+  window: TraceWindow,
+  layout: Layout,
+): number | null {
   const place = layout.placeOfTrack.get(track);
   if (!place) return null;
   const depth = Math.min(depthOf(window, event, track, timePs) ?? 0, place.nRows - 1);
   return rowTop(place, depth) + place.boxHeight / 2;
 }
 
-export function arrowsOf(window: TraceWindow, layout: Layout, selected: Picked | null, flows: readonly FlowNeighbour[]): Arrow[] {
+export function arrowsOf(
+  window: TraceWindow,
+  layout: Layout,
+  selected: Picked | null,
+  flows: readonly FlowNeighbour[],
+): Arrow[] {
   const arrows: Arrow[] = [];
-  const add = (from: readonly [number, number, number], to: readonly [number, number, number], isOwn: boolean): void => {
+  const add = (
+    from: readonly [number, number, number],
+    to: readonly [number, number, number],
+    isOwn: boolean,
+  ): void => {
     const fromY = middleOf(...from, window, layout);
     const toY = middleOf(...to, window, layout);
     if (fromY !== null && toY !== null) arrows.push({ fromPs: from[2], fromY, toPs: to[2], toY, isOwn });
   };
-  for (const flow of window.flows ?? []) add([flow.fromEvent, flow.fromTrack, flow.fromPs], [flow.toEvent, flow.toTrack, flow.toPs], false);
+  for (const flow of window.flows ?? [])
+    add([flow.fromEvent, flow.fromTrack, flow.fromPs], [flow.toEvent, flow.toTrack, flow.toPs], false);
   for (const flow of selected ? flows : []) {
     const me = selected as Picked;
     // An arrow leaves where the cause ends, unless what it causes has begun by then.
-    const leave = (cause: EventRef, effect: EventRef): number => Math.min(cause.startPs + cause.durationPs, Math.max(cause.startPs, effect.startPs));
-    if (flow.direction === 'in') add([flow.event, flow.track, leave(flow, me)], [me.event, me.track, me.startPs], true);
+    const leave = (cause: EventRef, effect: EventRef): number =>
+      Math.min(cause.startPs + cause.durationPs, Math.max(cause.startPs, effect.startPs));
+    if (flow.direction === 'in')
+      add([flow.event, flow.track, leave(flow, me)], [me.event, me.track, me.startPs], true);
     else add([me.event, me.track, leave(me, flow)], [flow.event, flow.track, flow.startPs], true);
   }
   return arrows;

@@ -1,5 +1,6 @@
 /**
- * Search over all events of the shown hosts: the server counts and lists them, some thousand at a time; next and previous walk
+ * Search over all events of the shown hosts: the server counts and lists them, some thousand at a time; next
+ * and previous walk
  * the list and beyond it.
  */
 
@@ -9,7 +10,10 @@ import type { Fetch } from './loader';
 import type { Highlight } from './scene';
 
 const PAGE = 5000;
-/** From the first match back to the last: up to so many, all are listed; of more, the walk back ends at the first. */
+/**
+ * From the first match back to the last: up to so many, all are listed; of more, the walk back ends at the
+ * first.
+ */
 const MAX_LISTED = 100_000;
 const TYPING_MS = 140;
 
@@ -65,7 +69,12 @@ export class Search {
       return;
     }
     this.isBusy.value = true;
-    this.timer = window.setTimeout(() => { this.loading = this.load({}, () => 0); }, isTyping ? TYPING_MS : 0);
+    this.timer = window.setTimeout(
+      () => {
+        this.loading = this.load({}, () => 0);
+      },
+      isTyping ? TYPING_MS : 0,
+    );
   }
 
   private async load(more: Record<string, string>, firstOf: (found: Found) => number): Promise<void> {
@@ -74,7 +83,12 @@ export class Search {
     this.abort = abort;
     this.isBusy.value = true;
     try {
-      const params = { search: query.text, limit: String(PAGE), ...(query.hasArguments ? { search_args: '1' } : {}), ...more };
+      const params = {
+        search: query.text,
+        limit: String(PAGE),
+        ...(query.hasArguments ? { search_args: '1' } : {}),
+        ...more,
+      };
       const found = decodeFound(await this.fetch(params, abort.signal));
       if (abort.signal.aborted) return;
       this.page.value = { ...found, query, first: firstOf(found) };
@@ -88,7 +102,10 @@ export class Search {
     this.onFound();
   }
 
-  /** Goes to the next or previous match; at first to the first at or after `fromPs` (the last before it). Wraps around. */
+  /**
+   * Goes to the next or previous match; at first to the first at or after `fromPs` (the last before it).
+   * Wraps around.
+   */
   async go(step: 1 | -1, fromPs: number): Promise<void> {
     if (this.page.value?.query !== this.query.value) {
       // Enter came before the answer: ask at once, then go.
@@ -120,8 +137,10 @@ export class Search {
     const last = matches.at(-1);
     const head = matches[0];
     if (place === 0) await this.load({}, () => 0);
-    else if (place === first + matches.length && last) await this.load({ after_event: String(last.event) }, () => first + matches.length);
-    else if (head && place === first - 1) await this.load({ before_event: String(head.event) }, (found) => first - found.matches.length);
+    else if (place === first + matches.length && last)
+      await this.load({ after_event: String(last.event) }, () => first + matches.length);
+    else if (head && place === first - 1)
+      await this.load({ before_event: String(head.event) }, (found) => first - found.matches.length);
     else if (nMatches <= MAX_LISTED) await this.load({ limit: String(nMatches) }, () => 0);
   }
 

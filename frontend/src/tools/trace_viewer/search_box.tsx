@@ -15,7 +15,9 @@ function statusOf(search: Search): string {
   if (!page || page.query !== search.query.value) return '…';
   if (page.nMatches === 0) return 'No match';
   const at = search.at.value;
-  return at === null ? COUNT.format(page.nMatches) : `${COUNT.format(at + 1)} of ${COUNT.format(page.nMatches)}`;
+  return at === null
+    ? COUNT.format(page.nMatches)
+    : `${COUNT.format(at + 1)} of ${COUNT.format(page.nMatches)}`;
 }
 
 export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): void }): VNode {
@@ -23,7 +25,9 @@ export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): 
   const query = search.query.value;
   const status = statusOf(search);
   const hasMatches = (search.page.value?.nMatches ?? 0) > 0;
-  const go = (step: 1 | -1): void => { void search.go(step, timeline.camera.view.startPs); };
+  const go = (step: 1 | -1): void => {
+    void search.go(step, timeline.camera.view.startPs);
+  };
   return (
     <div class="tv-search" role="search">
       <input
@@ -34,7 +38,9 @@ export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): 
         aria-label="Search event names"
         spellcheck={false}
         value={query.text}
-        onInput={(event) => { search.set({ ...query, text: event.currentTarget.value }, true); }}
+        onInput={(event) => {
+          search.set({ ...query, text: event.currentTarget.value }, true);
+        }}
         onKeyDown={(event) => {
           if (event.key === 'Enter') go(event.shiftKey ? -1 : 1);
           if (event.key === 'Escape') {
@@ -46,10 +52,49 @@ export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): 
       />
       {query.text.trim() !== '' && (
         <>
-          <button type="button" class="tv-status text-link" role="status" data-tip={search.error.value ? status : 'List the names and matches'} onClick={onList}>{status}</button>
-          <button type="button" class="button small" aria-label="Previous match" data-tip="Previous match  N" disabled={!hasMatches} onClick={() => { go(-1); }}><Icon name="up" /></button>
-          <button type="button" class="button small" aria-label="Next match" data-tip="Next match  n" disabled={!hasMatches} onClick={() => { go(1); }}><Icon name="down" /></button>
-          <label class="tv-check" data-tip="Also search what was recorded with the events: slower"><input type="checkbox" checked={query.hasArguments} onChange={(event) => { search.set({ ...query, hasArguments: event.currentTarget.checked }); }} />arguments</label>
+          <button
+            type="button"
+            class="tv-status text-link"
+            role="status"
+            data-tip={search.error.value ? status : 'List the names and matches'}
+            onClick={onList}
+          >
+            {status}
+          </button>
+          <button
+            type="button"
+            class="button small"
+            aria-label="Previous match"
+            data-tip="Previous match  N"
+            disabled={!hasMatches}
+            onClick={() => {
+              go(-1);
+            }}
+          >
+            <Icon name="up" />
+          </button>
+          <button
+            type="button"
+            class="button small"
+            aria-label="Next match"
+            data-tip="Next match  n"
+            disabled={!hasMatches}
+            onClick={() => {
+              go(1);
+            }}
+          >
+            <Icon name="down" />
+          </button>
+          <label class="tv-check" data-tip="Also search what was recorded with the events: slower">
+            <input
+              type="checkbox"
+              checked={query.hasArguments}
+              onChange={(event) => {
+                search.set({ ...query, hasArguments: event.currentTarget.checked });
+              }}
+            />
+            arguments
+          </label>
         </>
       )}
     </div>

@@ -1,5 +1,6 @@
 /**
- * The timeline at work: tracks, selection, marks and frames of the shown hosts' trace. It listens to nobody (gestures.ts and
+ * The timeline at work: tracks, selection, marks and frames of the shown hosts' trace. It listens to nobody
+ * (gestures.ts and
  * keys.ts turn hands into its methods) and renders no HTML (the views read its signals).
  */
 
@@ -22,7 +23,8 @@ import { Search } from './search';
 import { arrange, fold, PLAIN, type TrackView } from './track_view';
 import { ALL_TRACKS_MAX, type Wanted } from './windows';
 
-export type Status = { readonly kind: 'loading' | 'ready' } | { readonly kind: 'failed'; readonly error: unknown };
+export type Status =
+  { readonly kind: 'loading' | 'ready' } | { readonly kind: 'failed'; readonly error: unknown };
 
 export type Tool = 'select' | 'pan' | 'zoom' | 'measure';
 
@@ -51,7 +53,12 @@ export class Timeline {
   readonly hasAllFlows = signal(false);
   /** Of all flows in the window, where they are shown. */
   readonly nFlows = signal(0);
-  readonly camera = new Camera(() => this.durationPs, () => { this.requestFrame(); });
+  readonly camera = new Camera(
+    () => this.durationPs,
+    () => {
+      this.requestFrame();
+    },
+  );
   readonly search: Search;
   loader: Loader;
 
@@ -61,7 +68,9 @@ export class Timeline {
   private isDisposed = false;
   private pointerAt: { readonly x: number; readonly y: number } | null = null;
   /** After a zoom or a scroll something else may lie under the pointer that has not moved. */
-  private readonly atRest = new Rest(POINT_AGAIN_MS, () => { if (this.pointerAt) this.point(this.pointerAt); });
+  private readonly atRest = new Rest(POINT_AGAIN_MS, () => {
+    if (this.pointerAt) this.point(this.pointerAt);
+  });
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -71,13 +80,30 @@ export class Timeline {
   ) {
     this.frames = new Frames(this, scroller, host, renderer);
     this.loader = this.newLoader(fetch);
-    this.search = new Search((params, abort) => this.fetch(params, abort), () => { this.refresh(); }, (match) => { this.revealEvent(match); });
+    this.search = new Search(
+      (params, abort) => this.fetch(params, abort),
+      () => {
+        this.refresh();
+      },
+      (match) => {
+        this.revealEvent(match);
+      },
+    );
     this.retheme();
-    this.frames.onFrame(() => { if (this.pointerAt) this.atRest.note(); });
+    this.frames.onFrame(() => {
+      if (this.pointerAt) this.atRest.note();
+    });
   }
 
   private newLoader(fetch: Fetch): Loader {
-    return new Loader(fetch, (near) => this.wanted(near), () => this.camera.focusPs, () => { this.requestFrame(); });
+    return new Loader(
+      fetch,
+      (near) => this.wanted(near),
+      () => this.camera.focusPs,
+      () => {
+        this.requestFrame();
+      },
+    );
   }
 
   get renderer(): string {
@@ -89,7 +115,10 @@ export class Timeline {
     return this.fetch(params, abort);
   }
 
-  /** Asks for the whole trace, then shows `view` of it (null: all); `then` comes before the page is called ready. */
+  /**
+   * Asks for the whole trace, then shows `view` of it (null: all); `then` comes before the page is called
+   * ready.
+   */
   async start(view: Viewport | null, then?: () => Promise<void>): Promise<void> {
     if (!this.facts.value) this.status.value = { kind: 'loading' };
     const { loader } = this;
@@ -187,7 +216,8 @@ export class Timeline {
     this.camera.widthPx = Math.max(widthPx, 1);
     const outline = this.selected.value && this.frames.outlineOf(this.selected.value);
     // The drawer that opens for the selected event must not cover it.
-    if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before) this.scrollTo(this.selected.value);
+    if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before)
+      this.scrollTo(this.selected.value);
     this.frames.drawNow();
   }
 
@@ -197,7 +227,13 @@ export class Timeline {
     const { window, scene } = this.frames;
     if (!window || y < RULER_PX) return null;
     const slackPs = (SLACK_PX / this.camera.widthPx) * spanPs(this.camera.view);
-    return pick(window, scene.places, this.camera.timeAt(x), contentY(this.layout.value, y, this.scroller.scrollTop), slackPs);
+    return pick(
+      window,
+      scene.places,
+      this.camera.timeAt(x),
+      contentY(this.layout.value, y, this.scroller.scrollTop),
+      slackPs,
+    );
   }
 
   /** The height of the content at a height of the stage. */
@@ -220,7 +256,8 @@ export class Timeline {
     const counter = at && !picked ? this.counterAt(at.x, at.y) : null;
     const before = this.hovered.value?.picked;
     const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
-    if (isSame && counter === null && at?.x === this.hovered.value?.x && at?.y === this.hovered.value?.y) return;
+    if (isSame && counter === null && at?.x === this.hovered.value?.x && at?.y === this.hovered.value?.y)
+      return;
     this.hovered.value = at && (picked ?? counter) ? { ...at, picked, counter } : null;
     if (!isSame) this.requestFrame();
   }
@@ -270,19 +307,25 @@ export class Timeline {
     if (!place || place.isPinned) return;
     const y = rowTop(place, picked.depth);
     const { scrollTop, clientHeight } = this.scroller;
-    if (y < scrollTop + layout.pinnedBottomPx + RULER_PX) this.scroller.scrollTop = y - layout.pinnedBottomPx - 2 * RULER_PX;
-    else if (y + place.boxHeight > scrollTop + clientHeight) this.scroller.scrollTop = y - clientHeight + 3 * RULER_PX;
+    if (y < scrollTop + layout.pinnedBottomPx + RULER_PX)
+      this.scroller.scrollTop = y - layout.pinnedBottomPx - 2 * RULER_PX;
+    else if (y + place.boxHeight > scrollTop + clientHeight)
+      this.scroller.scrollTop = y - clientHeight + 3 * RULER_PX;
   }
 
   /**
-   * An event known by its times only; its track is unfolded if need be, its row found or taken from the details later.
+   * An event known by its times only; its track is unfolded if need be, its row found or taken from the
+   * details later.
    * `isWindowKept`: what is looked at was chosen with it.
    */
   revealEvent(event: EventRef, depth?: number, isWindowKept = false): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
     if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
     const { window } = this;
-    const picked = pickedEvent(event, depth ?? (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0);
+    const picked = pickedEvent(
+      event,
+      depth ?? (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0,
+    );
     if (!isWindowKept) {
       this.reveal(picked);
       return;
@@ -297,7 +340,9 @@ export class Timeline {
     const hidden = new Set(view.hidden);
     hidden.delete(id);
     const shown = { ...view, hidden, filter: '' };
-    const section = arrange(this.facts.value?.tracks ?? [], shown).sections.find(({ tracks }) => tracks.some((track) => track.id === id));
+    const section = arrange(this.facts.value?.tracks ?? [], shown).sections.find(({ tracks }) =>
+      tracks.some((track) => track.id === id),
+    );
     this.changeTracks({ ...shown, folded: new Set([...view.folded].filter((key) => key !== section?.key)) });
   }
 
@@ -308,7 +353,8 @@ export class Timeline {
       this.select(picked);
       this.scrollTo(picked);
       this.camera.leap(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
-    } else if (marked) this.camera.leap(zoomTo(marked.startPs, marked.endPs - marked.startPs, this.durationPs, 0.05));
+    } else if (marked)
+      this.camera.leap(zoomTo(marked.startPs, marked.endPs - marked.startPs, this.durationPs, 0.05));
   }
 
   mark(marked: Marked | null): void {
@@ -320,7 +366,9 @@ export class Timeline {
   /** The selected event's extent, else that of what is pointed at, else the window. */
   markSelected(): void {
     const picked = this.selected.value ?? this.hovered.value?.picked;
-    const { startPs, endPs } = picked ? { startPs: picked.startPs, endPs: picked.startPs + Math.max(picked.durationPs, 1) } : this.camera.view;
+    const { startPs, endPs } = picked
+      ? { startPs: picked.startPs, endPs: picked.startPs + Math.max(picked.durationPs, 1) }
+      : this.camera.view;
     this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: null, depths: null });
   }
 
@@ -336,7 +384,10 @@ export class Timeline {
     const picked = this.find(x, y);
     if (!picked) return Math.round(at);
     const reachPs = (reachPx / this.camera.widthPx) * spanPs(this.camera.view);
-    const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({ edge, gap: Math.abs(edge - at) }));
+    const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({
+      edge,
+      gap: Math.abs(edge - at),
+    }));
     const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
     return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(at);
   }
@@ -369,13 +420,23 @@ export class Timeline {
   /** Ids of the tracks in sight, and `beyondPx` above and below. */
   tracksInSight(beyondPx = 0): number[] {
     const { scrollTop, clientHeight } = this.scroller;
-    return tracksWithin(this.layout.value, scrollTop + this.layout.value.pinnedBottomPx - beyondPx, scrollTop + clientHeight + beyondPx);
+    return tracksWithin(
+      this.layout.value,
+      scrollTop + this.layout.value.pinnedBottomPx - beyondPx,
+      scrollTop + clientHeight + beyondPx,
+    );
   }
 
   private wanted(near: boolean): Wanted {
     const isMany = (this.facts.value?.tracks.length ?? 0) > ALL_TRACKS_MAX;
     const trackIds = isMany ? this.tracksInSight(near ? this.scroller.clientHeight / 2 : 0) : null;
-    return { view: this.camera.view, widthPx: this.frames.devicePx, durationPs: this.durationPs, trackIds, hasFlows: this.hasAllFlows.value };
+    return {
+      view: this.camera.view,
+      widthPx: this.frames.devicePx,
+      durationPs: this.durationPs,
+      trackIds,
+      hasFlows: this.hasAllFlows.value,
+    };
   }
 
   get size(): { readonly widthPx: number; readonly heightPx: number } {

@@ -14,7 +14,17 @@ function ToolChoice({ timeline }: { timeline: Timeline }): VNode {
   return (
     <div class="tv-tools" role="radiogroup" aria-label="What a drag does">
       {TOOLS.map(({ tool, title, key, does }) => (
-        <button key={tool} type="button" role="radio" aria-checked={timeline.tool.value === tool} aria-label={title} data-tip={`${does}  ${key}`} onClick={() => { timeline.tool.value = tool; }}>
+        <button
+          key={tool}
+          type="button"
+          role="radio"
+          aria-checked={timeline.tool.value === tool}
+          aria-label={title}
+          data-tip={`${does}  ${key}`}
+          onClick={() => {
+            timeline.tool.value = tool;
+          }}
+        >
           {title} <kbd>{key}</kbd>
         </button>
       ))}
@@ -26,9 +36,36 @@ function ZoomButtons({ timeline }: { timeline: Timeline }): VNode {
   const { camera } = timeline;
   return (
     <div class="tv-tools">
-      <button type="button" aria-label="Zoom out" data-tip="Zoom out  s" onClick={() => { camera.zoomBy(1.5, null); }}>−</button>
-      <button type="button" aria-label="Zoom in" data-tip="Zoom in  w" onClick={() => { camera.zoomBy(1 / 1.5, null); }}>+</button>
-      <button type="button" aria-label="Whole trace" data-tip="The whole trace  0" onClick={() => { camera.showAll(); }}>All</button>
+      <button
+        type="button"
+        aria-label="Zoom out"
+        data-tip="Zoom out  s"
+        onClick={() => {
+          camera.zoomBy(1.5, null);
+        }}
+      >
+        −
+      </button>
+      <button
+        type="button"
+        aria-label="Zoom in"
+        data-tip="Zoom in  w"
+        onClick={() => {
+          camera.zoomBy(1 / 1.5, null);
+        }}
+      >
+        +
+      </button>
+      <button
+        type="button"
+        aria-label="Whole trace"
+        data-tip="The whole trace  0"
+        onClick={() => {
+          camera.showAll();
+        }}
+      >
+        All
+      </button>
     </div>
   );
 }
@@ -37,8 +74,17 @@ function ZoomButtons({ timeline }: { timeline: Timeline }): VNode {
 function News({ timeline }: { timeline: Timeline }): VNode | null {
   const error = timeline.loader.refusal.value;
   const refusal = error === null ? null : asApiError(error);
-  if (refusal) return <span class="tv-refusal" role="alert" title={`${refusal.message} ${refusal.remedy}`}>{refusal.message} {refusal.remedy}</span>;
-  return timeline.loader.isBusy.value ? <span class="muted tv-busy" role="status">loading detail…</span> : null;
+  if (refusal)
+    return (
+      <span class="tv-refusal" role="alert" title={`${refusal.message} ${refusal.remedy}`}>
+        {refusal.message} {refusal.remedy}
+      </span>
+    );
+  return timeline.loader.isBusy.value ? (
+    <span class="muted tv-busy" role="status">
+      loading detail…
+    </span>
+  ) : null;
 }
 
 export interface ToolBarProps {
@@ -55,7 +101,12 @@ export function ToolBar({ timeline, run, hosts, note, isListed }: ToolBarProps):
   return (
     <div class="tv-bar" role="toolbar" aria-label="Timeline">
       <ToolChoice timeline={timeline} />
-      <SearchBox timeline={timeline} onList={() => { isListed.value = !isListed.value; }} />
+      <SearchBox
+        timeline={timeline}
+        onList={() => {
+          isListed.value = !isListed.value;
+        }}
+      />
       <News timeline={timeline} />
       {note && <span class="muted">{note}</span>}
       <div class="tv-bar-end">

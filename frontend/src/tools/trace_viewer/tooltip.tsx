@@ -9,15 +9,31 @@ function Lines({ hover }: { hover: Hover }): VNode | null {
   const { picked, counter } = hover;
   if (counter) {
     const { name, unit, minValue, maxValue } = counter.track;
-    return <><b>{name}</b><span>{counterText(counter.value, unit)}</span><small>{counterText(minValue, unit)} to {counterText(maxValue, unit)} in the whole trace</small></>;
+    return (
+      <>
+        <b>{name}</b>
+        <span>{counterText(counter.value, unit)}</span>
+        <small>
+          {counterText(minValue, unit)} to {counterText(maxValue, unit)} in the whole trace
+        </small>
+      </>
+    );
   }
   if (!picked) return null;
-  if (picked.nMerged <= 1) return <><b>{picked.name}</b><span>{format(picked.durationPs, 'ps')}</span></>;
+  if (picked.nMerged <= 1)
+    return (
+      <>
+        <b>{picked.name}</b>
+        <span>{format(picked.durationPs, 'ps')}</span>
+      </>
+    );
   const isKnown = picked.longestPs !== picked.durationPs;
   return (
     <>
       <b>{plural(picked.nMerged, 'event')} in this box</b>
-      <span>longest{isKnown ? `, ${format(picked.longestPs, 'ps')}` : ''}: {picked.name}</span>
+      <span>
+        longest{isKnown ? `, ${format(picked.longestPs, 'ps')}` : ''}: {picked.name}
+      </span>
       <small>{format(picked.durationPs, 'ps')} wide; zoom in to see them</small>
     </>
   );
@@ -25,5 +41,9 @@ function Lines({ hover }: { hover: Hover }): VNode | null {
 
 export function Tooltip({ hover }: { hover: Hover }): VNode {
   const style = { '--x': `${String(Math.round(hover.x))}px`, '--y': `${String(Math.round(hover.y))}px` };
-  return <div class="tv-tip" style={style} role="presentation"><Lines hover={hover} /></div>;
+  return (
+    <div class="tv-tip" style={style} role="presentation">
+      <Lines hover={hover} />
+    </div>
+  );
 }

@@ -1,6 +1,8 @@
 /**
- * How the user wants the tracks: which are hidden, folded, pinned, moved and how deep they go. Tracks and this become sections in
- * order; this becomes a piece of the URL and back. Tracks are named by their ids, sections by their first track's.
+ * How the user wants the tracks: which are hidden, folded, pinned, moved and how deep they go. Tracks and
+ * this become sections in
+ * order; this becomes a piece of the URL and back. Tracks are named by their ids, sections by their first
+ * track's.
  */
 
 import { matches, wordsOf } from '../../base/search';
@@ -11,14 +13,23 @@ export interface TrackView {
   readonly hidden: ReadonlySet<number>;
   /** Keys of folded sections and tracks. */
   readonly folded: ReadonlySet<string>;
-  /** Tracks moved, one after the other: [track, the track it now stands before; −1: the end of its section]. */
+  /**
+   * Tracks moved, one after the other: [track, the track it now stands before; −1: the end of its section].
+   */
   readonly moves: readonly (readonly [number, number])[];
   readonly filter: string;
   /** Rows shown of each track; 0: all. */
   readonly maxDepths: number;
 }
 
-export const PLAIN: TrackView = { pinned: [], hidden: new Set(), folded: new Set(), moves: [], filter: '', maxDepths: 0 };
+export const PLAIN: TrackView = {
+  pinned: [],
+  hidden: new Set(),
+  folded: new Set(),
+  moves: [],
+  filter: '',
+  maxDepths: 0,
+};
 
 export interface Section {
   readonly key: string;
@@ -47,7 +58,12 @@ export function sectionsOf(tracks: readonly Track[]): Section[] {
   const nHosts = new Set(tracks.map(({ host }) => host)).size;
   return [...sections.values()].map((members) => {
     const { id, host, section } = members[0] as Track;
-    return { key: sectionKey(id), host, title: nHosts > 1 ? `${host} · ${section}` : section, tracks: members };
+    return {
+      key: sectionKey(id),
+      host,
+      title: nHosts > 1 ? `${host} · ${section}` : section,
+      tracks: members,
+    };
   });
 }
 
@@ -69,13 +85,18 @@ export interface Arranged {
   readonly nHidden: number;
 }
 
-/** What is shown, in order. Pinned tracks stand on top instead of in their sections; the filter does not touch them. */
+/**
+ * What is shown, in order. Pinned tracks stand on top instead of in their sections; the filter does not touch
+ * them.
+ */
 export function arrange(tracks: readonly Track[], view: TrackView): Arranged {
   const byId = new Map(tracks.map((track) => [track.id, track]));
   const pinned = view.pinned.flatMap((id) => byId.get(id) ?? []);
   const words = wordsOf(view.filter);
   const isShown = (track: Track): boolean =>
-    !view.hidden.has(track.id) && !view.pinned.includes(track.id) && matches(`${track.host} ${track.section} ${track.name}`, words);
+    !view.hidden.has(track.id) &&
+    !view.pinned.includes(track.id) &&
+    matches(`${track.host} ${track.section} ${track.name}`, words);
   const sections = sectionsOf(tracks).flatMap((section): Section[] => {
     const shown = moved(section.tracks, view.moves).filter(isShown);
     return shown.length > 0 ? [{ ...section, tracks: shown }] : [];
@@ -108,7 +129,9 @@ export function hide(view: TrackView, ids: readonly number[], isHidden: boolean)
 }
 
 export function pin(view: TrackView, id: number): TrackView {
-  const pinned = view.pinned.includes(id) ? view.pinned.filter((other) => other !== id) : [...view.pinned, id];
+  const pinned = view.pinned.includes(id)
+    ? view.pinned.filter((other) => other !== id)
+    : [...view.pinned, id];
   return { ...view, pinned };
 }
 
@@ -149,7 +172,9 @@ export function parseTrackView(params: Readonly<TrackParams>): TrackView {
     pinned: numbers(params.pin),
     hidden: new Set(numbers(params.hide)),
     folded: new Set((params.fold ?? '').split(',').filter((key) => /^[st]\d+$/.test(key))),
-    moves: moves.filter((pair): pair is [number, number] => pair.length === 2 && pair.every(Number.isSafeInteger)),
+    moves: moves.filter(
+      (pair): pair is [number, number] => pair.length === 2 && pair.every(Number.isSafeInteger),
+    ),
     filter: params.only ?? '',
     maxDepths: Math.max(0, numbers(params.depths)[0] ?? 0),
   };

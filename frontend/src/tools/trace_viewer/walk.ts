@@ -1,5 +1,6 @@
 /**
- * From an event to the next, the previous, the one around it and the first within. What the picture shows exactly is taken from
+ * From an event to the next, the previous, the one around it and the first within. What the picture shows
+ * exactly is taken from
  * it; where boxes are merged the server is asked, so that the walk misses no event.
  */
 
@@ -8,7 +9,10 @@ import { decodeWindow, reader, requestParams, type TraceWindow, type WindowReque
 import { firstIn, neighbour, pickedEvent, rowOf, pickedAt, type Direction, type Picked } from './picking';
 import type { Timeline } from './timeline';
 
-/** A merged box comes apart when it fills this many pixels; 4000³ pixels are more than any trace has picoseconds. */
+/**
+ * A merged box comes apart when it fills this many pixels; 4000³ pixels are more than any trace has
+ * picoseconds.
+ */
 const APART_PX = 4000;
 const MAX_ROUNDS = 4;
 
@@ -17,20 +21,37 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
   let found = picked;
   for (let round = 0; round < MAX_ROUNDS && found.nMerged > 1; round++) {
     const endPs = Math.ceil(found.startPs + Math.max(found.durationPs, 1));
-    const request: WindowRequest = { startPs: Math.floor(found.startPs), endPs, widthPx: APART_PX, trackIds: [picked.track], hasFlows: false };
+    const request: WindowRequest = {
+      startPs: Math.floor(found.startPs),
+      endPs,
+      widthPx: APART_PX,
+      trackIds: [picked.track],
+      hasFlows: false,
+    };
     const window = decodeWindow(await timeline.ask(requestParams(request)), request);
     const row = rowOf(window, picked.track, picked.depth);
     if (row < 0) break;
     let index = window.boxes.rowFirst[row] as number;
     // The first box may be a longer event that began before.
-    while (index + 1 < (window.boxes.rowFirst[row + 1] as number) && (window.boxes.startPs[index] as number) < (request.startPs as number)) index++;
+    while (
+      index + 1 < (window.boxes.rowFirst[row + 1] as number) &&
+      (window.boxes.startPs[index] as number) < (request.startPs as number)
+    )
+      index++;
     found = pickedAt(window, row, index);
   }
   return found;
 }
 
-async function besideOnServer(timeline: Timeline, from: Picked, direction: Direction): Promise<Picked | null> {
-  const payload = await timeline.ask({ neighbour: direction === 'left' ? 'previous' : 'next', event: String(from.event) });
+async function besideOnServer(
+  timeline: Timeline,
+  from: Picked,
+  direction: Direction,
+): Promise<Picked | null> {
+  const payload = await timeline.ask({
+    neighbour: direction === 'left' ? 'previous' : 'next',
+    event: String(from.event),
+  });
   const { neighbour: table } = payload.tables;
   if (!table) throw new Error('the server does not know neighbours');
   const event = decodeEvents(table, from.track)[0];
@@ -42,7 +63,8 @@ function isExactIn(window: TraceWindow, from: Picked, found: Picked | null): boo
   const row = rowOf(window, from.track, from.depth);
   if (row < 0 || !found || found.nMerged > 1 || from.nMerged > 1) return false;
   const { rowFirst, eventId, nMerged } = window.boxes;
-  for (let i = rowFirst[row] as number; i < (rowFirst[row + 1] as number); i++) if (eventId[i] === from.event) return nMerged[i] === 1;
+  for (let i = rowFirst[row] as number; i < (rowFirst[row + 1] as number); i++)
+    if (eventId[i] === from.event) return nMerged[i] === 1;
   return false;
 }
 
@@ -66,7 +88,12 @@ async function beside(timeline: Timeline, from: Picked, direction: 'left' | 'rig
 
 async function around(timeline: Timeline, from: Picked): Promise<void> {
   const near = timeline.window && neighbour(timeline.window, from, 'up');
-  if (near && near.nMerged === 1 && near.startPs <= from.startPs && near.startPs + near.durationPs >= from.startPs + from.durationPs) {
+  if (
+    near &&
+    near.nMerged === 1 &&
+    near.startPs <= from.startPs &&
+    near.startPs + near.durationPs >= from.startPs + from.durationPs
+  ) {
     timeline.reveal(near);
     return;
   }
@@ -80,16 +107,30 @@ async function within(timeline: Timeline, from: Picked): Promise<void> {
   if (near) timeline.reveal(await firstOf(timeline, near));
 }
 
-/** Selects the neighbour in that direction, or with nothing selected the first event in view; false: there is nothing to select. */
+/**
+ * Selects the neighbour in that direction, or with nothing selected the first event in view; false: there is
+ * nothing to select.
+ */
 export function walk(timeline: Timeline, direction: Direction): boolean {
   const from = timeline.selected.value;
   if (!from) {
     const { startPs, endPs } = timeline.camera.view;
-    const first = timeline.window && firstIn(timeline.window, startPs, endPs, timeline.layout.value.placeOfTrack);
-    if (first) void firstOf(timeline, first).then((event) => { timeline.reveal(event); });
+    const first =
+      timeline.window && firstIn(timeline.window, startPs, endPs, timeline.layout.value.placeOfTrack);
+    if (first)
+      void firstOf(timeline, first).then((event) => {
+        timeline.reveal(event);
+      });
     return first !== null;
   }
-  const go = direction === 'up' ? around : direction === 'down' ? within : (t: Timeline, p: Picked) => beside(t, p, direction);
-  void go(timeline, from).catch((error: unknown) => { timeline.loader.refusal.value = error; });
+  const go =
+    direction === 'up'
+      ? around
+      : direction === 'down'
+        ? within
+        : (t: Timeline, p: Picked) => beside(t, p, direction);
+  void go(timeline, from).catch((error: unknown) => {
+    timeline.loader.refusal.value = error;
+  });
   return true;
 }

@@ -1,6 +1,8 @@
 /**
- * What a turn of the wheel means. A mouse's wheel comes in notches (multiples of 120) and zooms at the pointer; two fingers on a
- * touchpad come in small uneven steps and move the page: up and down through the tracks, left and right through time. A pinch
+ * What a turn of the wheel means. A mouse's wheel comes in notches (multiples of 120) and zooms at the
+ * pointer; two fingers on a
+ * touchpad come in small uneven steps and move the page: up and down through the tracks, left and right
+ * through time. A pinch
  * arrives as a wheel with Ctrl and zooms. A stream of events keeps the meaning of its first.
  */
 
@@ -36,7 +38,13 @@ function pxOf(delta: number, mode: number): number {
 
 function isNotched({ deltaX, deltaY, deltaMode, wheelDeltaY }: Turn): boolean {
   if (deltaMode !== 0) return true;
-  return deltaX === 0 && Math.abs(deltaY) >= LEAST_NOTCH_PX && wheelDeltaY !== undefined && wheelDeltaY !== 0 && wheelDeltaY % NOTCH === 0;
+  return (
+    deltaX === 0 &&
+    Math.abs(deltaY) >= LEAST_NOTCH_PX &&
+    wheelDeltaY !== undefined &&
+    wheelDeltaY !== 0 &&
+    wheelDeltaY % NOTCH === 0
+  );
 }
 
 export class Wheel {
@@ -49,10 +57,12 @@ export class Wheel {
     const x = pxOf(turn.deltaX, turn.deltaMode);
     const y = pxOf(turn.deltaY, turn.deltaMode);
     const notch = Math.max(-MAX_NOTCH_PX, Math.min(MAX_NOTCH_PX, y));
-    if (turn.ctrlKey || turn.metaKey) return { act: 'zoom', factor: Math.exp(this.isMouse ? notch * ZOOM_PER_PX : notch * PINCH_PER_PX) };
+    if (turn.ctrlKey || turn.metaKey)
+      return { act: 'zoom', factor: Math.exp(this.isMouse ? notch * ZOOM_PER_PX : notch * PINCH_PER_PX) };
     if (turn.shiftKey) return { act: 'move', x: x || y, y: 0 };
     if (turn.altKey) return { act: 'move', x: 0, y };
-    if (this.isMouse && Math.abs(y) >= Math.abs(x)) return { act: 'zoom', factor: Math.exp(notch * ZOOM_PER_PX) };
+    if (this.isMouse && Math.abs(y) >= Math.abs(x))
+      return { act: 'zoom', factor: Math.exp(notch * ZOOM_PER_PX) };
     // Two fingers rarely go quite straight: the lesser part is dropped.
     return Math.abs(x) > Math.abs(y) ? { act: 'move', x, y: 0 } : { act: 'move', x: 0, y };
   }

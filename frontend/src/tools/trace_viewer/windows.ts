@@ -39,7 +39,13 @@ export function planRequest({ view, widthPx, durationPs, trackIds, hasFlows }: W
   const startPs = Math.max(0, Math.floor(view.startPs - margin));
   const endPs = Math.min(durationPs, Math.ceil(view.endPs + margin));
   const perPs = Math.min(widthPx, SHARP_WIDTH_PX) / spanPs(view);
-  return { startPs, endPs, widthPx: Math.max(1, Math.min(MAX_WIDTH_PX, Math.round((endPs - startPs) * perPs))), trackIds, hasFlows };
+  return {
+    startPs,
+    endPs,
+    widthPx: Math.max(1, Math.min(MAX_WIDTH_PX, Math.round((endPs - startPs) * perPs))),
+    trackIds,
+    hasFlows,
+  };
 }
 
 function covers(window: TraceWindow, from: number, to: number, trackIds: readonly number[] | null): boolean {
@@ -61,13 +67,18 @@ export function isComfortable(window: TraceWindow, wanted: Wanted): boolean {
   const room = 0.3 * marginFor(wanted.widthPx) * spanPs(wanted.view);
   const from = Math.max(0, wanted.view.startPs - room);
   const to = Math.min(wanted.durationPs, wanted.view.endPs + room);
-  return isSharp(window, wanted) && covers(window, from, to, wanted.trackIds) && (!wanted.hasFlows || window.flows !== null);
+  return (
+    isSharp(window, wanted) &&
+    covers(window, from, to, wanted.trackIds) &&
+    (!wanted.hasFlows || window.flows !== null)
+  );
 }
 
 /** Whether the answer under way will show this view sharply. */
 export function willServe(request: WindowRequest, wanted: Wanted): boolean {
   const { startPs, endPs, trackIds, widthPx } = request;
-  if (startPs === null || endPs === null || startPs > wanted.view.startPs || endPs < wanted.view.endPs) return false;
+  if (startPs === null || endPs === null || startPs > wanted.view.startPs || endPs < wanted.view.endPs)
+    return false;
   if (wanted.hasFlows && !request.hasFlows) return false;
   if (trackIds && !wanted.trackIds?.every((id) => trackIds.includes(id))) return false;
   return (endPs - startPs) / widthPx <= coarsestPsPerPx(wanted);
@@ -77,7 +88,12 @@ export function willServe(request: WindowRequest, wanted: Wanted): boolean {
 export function neighboursOf(wanted: Wanted, atPs: number): Wanted[] {
   const { view, durationPs } = wanted;
   const span = spanPs(view);
-  const views = [zoomAt(view, 0.3, atPs, durationPs), panBy(view, span, durationPs), panBy(view, -span, durationPs), zoomAt(view, 3.3, atPs, durationPs)];
+  const views = [
+    zoomAt(view, 0.3, atPs, durationPs),
+    panBy(view, span, durationPs),
+    panBy(view, -span, durationPs),
+    zoomAt(view, 3.3, atPs, durationPs),
+  ];
   return views.map((next) => ({ ...wanted, view: next }));
 }
 
@@ -90,22 +106,29 @@ export class Windows {
     if (isWhole) this.whole = window;
     else this.recent.unshift(window);
     let nBoxes = this.recent.reduce((sum, { boxes }) => sum + boxes.n, 0);
-    while (this.recent.length > 1 && (this.recent.length > MAX_WINDOWS || nBoxes > MAX_BOXES)) nBoxes -= this.recent.pop()?.boxes.n ?? 0;
+    while (this.recent.length > 1 && (this.recent.length > MAX_WINDOWS || nBoxes > MAX_BOXES))
+      nBoxes -= this.recent.pop()?.boxes.n ?? 0;
   }
 
   get overview(): TraceWindow | null {
     return this.whole;
   }
 
-  /** The window to draw: of the sharp ones that cover the view the one with the fewest boxes; else the finest; else any. */
+  /**
+   * The window to draw: of the sharp ones that cover the view the one with the fewest boxes; else the finest;
+   * else any.
+   */
   best(wanted: Wanted, isUse = true): TraceWindow | null {
     const all = this.whole ? [...this.recent, this.whole] : this.recent;
-    const covering = all.filter((window) => covers(window, wanted.view.startPs, wanted.view.endPs, wanted.trackIds));
+    const covering = all.filter((window) =>
+      covers(window, wanted.view.startPs, wanted.view.endPs, wanted.trackIds),
+    );
     const comfortable = covering.filter((window) => isComfortable(window, wanted));
     const sharp = comfortable.length > 0 ? comfortable : covering.filter((window) => isSharp(window, wanted));
-    const chosen = sharp.length > 0
-      ? sharp.reduce((a, b) => (b.boxes.n < a.boxes.n ? b : a))
-      : covering.reduce<TraceWindow | null>((a, b) => (a && a.psPerPx <= b.psPerPx ? a : b), null);
+    const chosen =
+      sharp.length > 0
+        ? sharp.reduce((a, b) => (b.boxes.n < a.boxes.n ? b : a))
+        : covering.reduce<TraceWindow | null>((a, b) => (a && a.psPerPx <= b.psPerPx ? a : b), null);
     const found = chosen ?? this.whole;
     if (isUse) this.touch(found);
     return found;

@@ -11,7 +11,17 @@ export type Test = (cell: Cell) => boolean;
 
 const UNIT_FACTORS: Record<string, Record<string, number>> = {
   ps: { ps: 1, ns: 1e3, us: 1e6, µs: 1e6, μs: 1e6, ms: 1e9, s: 1e12, min: 60e12, h: 3600e12 },
-  bytes: { b: 1, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3, tib: 1024 ** 4 },
+  bytes: {
+    b: 1,
+    kb: 1e3,
+    mb: 1e6,
+    gb: 1e9,
+    tb: 1e12,
+    kib: 1024,
+    mib: 1024 ** 2,
+    gib: 1024 ** 3,
+    tib: 1024 ** 4,
+  },
   fraction: { '%': 0.01 },
 };
 const PREFIXES: Record<string, number> = { k: 1e3, m: 1e6, g: 1e9, t: 1e12, p: 1e15 };

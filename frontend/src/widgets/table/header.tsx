@@ -16,18 +16,34 @@ export interface HeaderProps {
 function nextSort(view: TableView, column: TableColumn): TableView['sort'] {
   const firstDescending = column.kind !== 'text';
   if (view.sort?.column !== column.name) return { column: column.name, descending: firstDescending };
-  return view.sort.descending === firstDescending ? { column: column.name, descending: !firstDescending } : null;
+  return view.sort.descending === firstDescending
+    ? { column: column.name, descending: !firstDescending }
+    : null;
 }
 
-function FilterField({ column, view, nRows, onView }: { column: TableColumn; nRows: number } & Pick<HeaderProps, 'view' | 'onView'>): VNode {
+function FilterField({
+  column,
+  view,
+  nRows,
+  onView,
+}: { column: TableColumn; nRows: number } & Pick<HeaderProps, 'view' | 'onView'>): VNode {
   const text = view.filters[column.name] ?? '';
-  const set = (value: string, how: 'push' | 'replace'): void => onView({ ...view, filters: { ...view.filters, [column.name]: value } }, how);
-  const choices = useMemo(() => (column.kind === 'bool' ? ['yes', 'no'] : column.kind === 'text' ? choicesOf(column, nRows) : null), [column, nRows]);
+  const set = (value: string, how: 'push' | 'replace'): void =>
+    onView({ ...view, filters: { ...view.filters, [column.name]: value } }, how);
+  const choices = useMemo(
+    () => (column.kind === 'bool' ? ['yes', 'no'] : column.kind === 'text' ? choicesOf(column, nRows) : null),
+    [column, nRows],
+  );
   const label = `Filter ${column.title}`;
   if (choices) {
     const values = column.kind === 'bool' ? choices : choices.map((choice) => `=${choice}`);
     return (
-      <select class="field" aria-label={label} value={text} onChange={(event) => set(event.currentTarget.value, 'push')}>
+      <select
+        class="field"
+        aria-label={label}
+        value={text}
+        onChange={(event) => set(event.currentTarget.value, 'push')}
+      >
         <option value="">all</option>
         {!values.includes(text) && text && <option value={text}>{text}</option>}
         {choices.map((choice, i) => (
@@ -60,7 +76,11 @@ export function Header({ data, columns, view, hasFilters, onView }: HeaderProps)
           const order = isSorted ? (view.sort?.descending ? 'descending' : 'ascending') : 'none';
           return (
             <th key={column.name} scope="col" aria-sort={order} class={column.kind === 'number' ? 'n' : ''}>
-              <button type="button" data-tip={column.description || column.title} onClick={() => onView({ ...view, sort: nextSort(view, column) }, 'push')}>
+              <button
+                type="button"
+                data-tip={column.description || column.title}
+                onClick={() => onView({ ...view, sort: nextSort(view, column) }, 'push')}
+              >
                 {column.title}
                 {isSorted && (view.sort?.descending ? ' ▾' : ' ▴')}
               </button>

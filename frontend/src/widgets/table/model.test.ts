@@ -1,6 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { parseFilter, parseQuantity } from './filter';
-import { cellText, choicesOf, parseView, PLAIN_VIEW, preparations, rowFinder, toCsv, totalOf, viewChange, type Cell, type TableColumn, type TableData } from './model';
+import {
+  cellText,
+  choicesOf,
+  parseView,
+  PLAIN_VIEW,
+  preparations,
+  rowFinder,
+  toCsv,
+  totalOf,
+  viewChange,
+  type Cell,
+  type TableColumn,
+  type TableData,
+} from './model';
 
 function column(name: string, kind: TableColumn['kind'], unit: string, cells: Cell[]): TableColumn {
   return { name, title: name, kind, unit, cell: (row) => cells[row] ?? null };
@@ -20,9 +33,11 @@ describe('rows of a view', () => {
     expect(rows({ sort: { column: 'time', descending: false } })).toEqual([2, 4, 0, 3, 1]);
   });
 
-  it('sorts names as people count', () => expect(rows({ sort: { column: 'name', descending: false } })).toEqual([4, 1, 0, 2, 3]));
+  it('sorts names as people count', () =>
+    expect(rows({ sort: { column: 'name', descending: false } })).toEqual([4, 1, 0, 2, 3]));
 
-  it('ignores a sort by a column that is not there', () => expect(rows({ sort: { column: 'gone', descending: true } })).toHaveLength(5));
+  it('ignores a sort by a column that is not there', () =>
+    expect(rows({ sort: { column: 'gone', descending: true } })).toHaveLength(5));
 
   it('searches texts, all words, any case', () => {
     expect(rows({ query: 'FUSION 10' })).toEqual([0]);
@@ -59,7 +74,18 @@ describe('rows of a view', () => {
 
   it('does 100,000 rows in a moment', () => {
     const many = Array.from({ length: 100_000 }, (_, i) => (i * 7919) % 100_003);
-    const big: TableData = { columns: [column('n', 'number', 'count', many), column('s', 'text', '', many.map((n) => `op.${n % 500}`))], nRows: many.length };
+    const big: TableData = {
+      columns: [
+        column('n', 'number', 'count', many),
+        column(
+          's',
+          'text',
+          '',
+          many.map((n) => `op.${n % 500}`),
+        ),
+      ],
+      nRows: many.length,
+    };
     const start = performance.now();
     const found = rowFinder(big)({ ...PLAIN_VIEW, query: 'op.4', sort: { column: 'n', descending: true } });
     expect(found.length).toBeGreaterThan(10_000);
@@ -82,7 +108,13 @@ describe('filters', () => {
 
   it('knows ranges, bounds and exact names', () => {
     const within = parseFilter('1 ms .. 5 ms', 'number', 'ps');
-    expect([0.5e9, 1e9, 5e9, 6e9, null].map((cell) => within?.(cell))).toEqual([false, true, true, false, false]);
+    expect([0.5e9, 1e9, 5e9, 6e9, null].map((cell) => within?.(cell))).toEqual([
+      false,
+      true,
+      true,
+      false,
+      false,
+    ]);
     expect(parseFilter('<10', 'number', 'count')?.(9)).toBe(true);
     expect(parseFilter('=Mat', 'text', '')?.('MatMul')).toBe(false);
     expect(parseFilter('perhaps', 'bool', '')).toBeNull();
@@ -92,7 +124,12 @@ describe('filters', () => {
 describe('a view in the URL', () => {
   const initial = { ...PLAIN_VIEW, sort: { column: 'time', descending: true } };
   it('comes back as it was', () => {
-    const view = { sort: { column: 'name', descending: false }, query: 'x y', filters: { time: '> 1 ms' }, hidden: new Set(['eager']) };
+    const view = {
+      sort: { column: 'name', descending: false },
+      query: 'x y',
+      filters: { time: '> 1 ms' },
+      hidden: new Set(['eager']),
+    };
     const change = viewChange(initial, view, initial);
     expect(change).toEqual({ sort: 'name', q: 'x y', hide: 'eager', 'f.time': '> 1 ms' });
     expect(parseView(change as Record<string, string>, initial)).toEqual(view);
@@ -100,7 +137,10 @@ describe('a view in the URL', () => {
   it('takes no place where it is the initial one, and says "none" where that differs', () => {
     expect(viewChange(initial, initial, initial)).toEqual({ sort: undefined, q: undefined, hide: undefined });
     expect(parseView({ sort: 'none' }, initial).sort).toBeNull();
-    expect(viewChange({ ...initial, filters: { a: '1' } }, initial, initial)).toHaveProperty('f.a', undefined);
+    expect(viewChange({ ...initial, filters: { a: '1' } }, initial, initial)).toHaveProperty(
+      'f.a',
+      undefined,
+    );
   });
 });
 

@@ -1,4 +1,7 @@
-/** What a table shows: columns and a view (sort, search, filters, hidden columns) become the rows in order. Pure. */
+/**
+ * What a table shows: columns and a view (sort, search, filters, hidden columns) become the rows in order.
+ * Pure.
+ */
 import { inNameOrder, nameOrder, wordsOf } from '../../base/search';
 import { exactText, format, UNKNOWN } from '../../base/units';
 import { parseFilter, type Cell } from './filter';
@@ -16,7 +19,10 @@ export interface TableColumn {
   cell(row: number): Cell;
   /** What the pointer is told over a cell; absent: the exact value. */
   tip?(row: number): string;
-  /** Of a column of texts, where they are known so: the different texts, and each row's place among them (below 0: unknown). */
+  /**
+   * Of a column of texts, where they are known so: the different texts, and each row's place among them
+   * (below 0: unknown).
+   */
   words?: { readonly strings: readonly string[]; readonly codes: ArrayLike<number> };
 }
 
@@ -35,16 +41,30 @@ export interface TableView {
 
 export const PLAIN_VIEW: TableView = { sort: null, query: '', filters: {}, hidden: new Set() };
 
-/** Reads a view from URL parameters `sort`, `q`, `hide` and `f.<column>`; `initial` fills what they leave open. */
-export function parseView(params: Readonly<Record<string, string>>, initial: TableView = PLAIN_VIEW): TableView {
+/**
+ * Reads a view from URL parameters `sort`, `q`, `hide` and `f.<column>`; `initial` fills what they leave
+ * open.
+ */
+export function parseView(
+  params: Readonly<Record<string, string>>,
+  initial: TableView = PLAIN_VIEW,
+): TableView {
   const sort = params['sort'];
   const filters: Record<string, string> = {};
   for (const [name, text] of Object.entries(params)) if (name.startsWith('f.')) filters[name.slice(2)] = text;
   return {
-    sort: sort === undefined ? initial.sort : sort === 'none' ? null : { column: sort.replace(/^-/, ''), descending: sort.startsWith('-') },
+    sort:
+      sort === undefined
+        ? initial.sort
+        : sort === 'none'
+          ? null
+          : { column: sort.replace(/^-/, ''), descending: sort.startsWith('-') },
     query: params['q'] ?? initial.query,
     filters: Object.keys(filters).length ? filters : initial.filters,
-    hidden: params['hide'] === undefined ? initial.hidden : new Set(params['hide'].split(',').filter((name) => name && name !== 'none')),
+    hidden:
+      params['hide'] === undefined
+        ? initial.hidden
+        : new Set(params['hide'].split(',').filter((name) => name && name !== 'none')),
   };
 }
 
@@ -56,8 +76,15 @@ function hideText(hidden: ReadonlySet<string>): string {
   return [...hidden].sort().join(',') || 'none';
 }
 
-/** The change of the URL parameters that leads from view to view; what is as in `initial` takes no place in the URL. */
-export function viewChange(from: TableView, to: TableView, initial: TableView = PLAIN_VIEW): Record<string, string | undefined> {
+/**
+ * The change of the URL parameters that leads from view to view; what is as in `initial` takes no place in
+ * the URL.
+ */
+export function viewChange(
+  from: TableView,
+  to: TableView,
+  initial: TableView = PLAIN_VIEW,
+): Record<string, string | undefined> {
   const change: Record<string, string | undefined> = {
     sort: sortText(to.sort) === sortText(initial.sort) ? undefined : sortText(to.sort),
     q: to.query || undefined,
@@ -74,11 +101,16 @@ export function shownColumns(data: TableData, view: TableView): TableColumn[] {
 
 function wordKeys({ strings, codes }: NonNullable<TableColumn['words']>, nRows: number): Float64Array {
   const ranks = new Float64Array(strings.length);
-  nameOrder(strings).forEach((code, rank) => { ranks[code] = rank; });
+  nameOrder(strings).forEach((code, rank) => {
+    ranks[code] = rank;
+  });
   return Float64Array.from({ length: nRows }, (_, row) => ranks[codes[row] ?? -1] ?? Number.NaN);
 }
 
-/** Per row a number that sorts as its cell does; NaN: unknown. Texts are ranked once per different text, not compared per row. */
+/**
+ * Per row a number that sorts as its cell does; NaN: unknown. Texts are ranked once per different text, not
+ * compared per row.
+ */
 function sortKeys(column: TableColumn, nRows: number): Float64Array {
   if (column.words) return wordKeys(column.words, nRows);
   const keys = new Float64Array(nRows).fill(Number.NaN);
@@ -110,13 +142,25 @@ function sortRows(rows: Int32Array, keys: Float64Array, descending: boolean): In
   });
 }
 
-/** Of each row all that a search looks at, in lower case. A word has no line break in it, so it lies within one of the texts. */
+/**
+ * Of each row all that a search looks at, in lower case. A word has no line break in it, so it lies within
+ * one of the texts.
+ */
 function searchTexts(data: TableData): string[] {
   const texts = data.columns.filter((column) => column.kind === 'text');
-  return Array.from({ length: data.nRows }, (_, row) => texts.map((column) => column.cell(row) ?? '').join('\n').toLowerCase());
+  return Array.from({ length: data.nRows }, (_, row) =>
+    texts
+      .map((column) => column.cell(row) ?? '')
+      .join('\n')
+      .toLowerCase(),
+  );
 }
 
-function testsOf(data: TableData, view: TableView, searched: () => readonly string[]): ((row: number) => boolean)[] {
+function testsOf(
+  data: TableData,
+  view: TableView,
+  searched: () => readonly string[],
+): ((row: number) => boolean)[] {
   const tests: ((row: number) => boolean)[] = [];
   for (const column of data.columns) {
     const text = view.filters[column.name];
@@ -158,14 +202,23 @@ function preparedOf(data: TableData): Prepared {
 
 const MANY_ROWS = 1000;
 
-/** Steps that make ahead what the first search and the first sorts of many rows would wait for; few rows need none. */
+/**
+ * Steps that make ahead what the first search and the first sorts of many rows would wait for; few rows need
+ * none.
+ */
 export function preparations(data: TableData): (() => void)[] {
   if (data.nRows < MANY_ROWS) return [];
   const { keys, texts } = preparedOf(data);
-  return [() => void texts(), ...data.columns.filter(({ kind }) => kind === 'text').map((column) => () => void keys(column))];
+  return [
+    () => void texts(),
+    ...data.columns.filter(({ kind }) => kind === 'text').map((column) => () => void keys(column)),
+  ];
 }
 
-/** Makes the function that gives the rows of a view in order. What it remembers of the data serves all finders of the same data. */
+/**
+ * Makes the function that gives the rows of a view in order. What it remembers of the data serves all finders
+ * of the same data.
+ */
 export function rowFinder(data: TableData): RowFinder {
   const all = Int32Array.from({ length: data.nRows }, (_, row) => row);
   const { keys, texts } = preparedOf(data);
@@ -206,7 +259,8 @@ export function largestFractions(data: TableData): Map<string, number> {
   const largest = new Map<string, number>();
   for (const column of data.columns) {
     if (column.unit !== 'fraction') continue;
-    for (let row = 0; row < data.nRows; row++) largest.set(column.name, Math.max(largest.get(column.name) ?? 0, Number(column.cell(row) ?? 0)));
+    for (let row = 0; row < data.nRows; row++)
+      largest.set(column.name, Math.max(largest.get(column.name) ?? 0, Number(column.cell(row) ?? 0)));
   }
   return largest;
 }
@@ -230,6 +284,7 @@ function csvField(cell: Cell): string {
 /** The rows and columns that are shown, with exact values in the columns' own units. */
 export function toCsv(columns: readonly TableColumn[], rows: ArrayLike<number>): string {
   const lines = [columns.map((column) => csvField(column.name)).join(',')];
-  for (let i = 0; i < rows.length; i++) lines.push(columns.map((column) => csvField(column.cell(rows[i] as number))).join(','));
+  for (let i = 0; i < rows.length; i++)
+    lines.push(columns.map((column) => csvField(column.cell(rows[i] as number))).join(','));
   return `${lines.join('\r\n')}\r\n`;
 }

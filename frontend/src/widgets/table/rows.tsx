@@ -41,10 +41,13 @@ export function useRows(scroll: { current: HTMLDivElement | null }, count: numbe
 }
 
 /**
- * Draws the lines of a range. While `what` stays the same, a line of the same place and name is not drawn again. A line's key should be its
+ * Draws the lines of a range. While `what` stays the same, a line of the same place and name is not drawn
+ * again. A line's key should be its
  * place: then sorting and searching change texts in elements that are there, and scrolling moves none.
  */
-export function useKeptLines(what: readonly unknown[]): (range: RowRange, count: number, nameOf: (at: number) => string, line: (at: number) => VNode) => VNode[] {
+export function useKeptLines(
+  what: readonly unknown[],
+): (range: RowRange, count: number, nameOf: (at: number) => string, line: (at: number) => VNode) => VNode[] {
   const kept = useMemo(() => ({ lines: new Map<string, VNode>() }), what);
   return ({ first, last }, count, nameOf, line) => {
     const lines = new Map<string, VNode>();

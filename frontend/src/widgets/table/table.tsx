@@ -1,10 +1,26 @@
-/** A table of up to some 100,000 rows: sorts, searches, filters, hides columns; draws only the rows on screen; all by keyboard. */
+/**
+ * A table of up to some 100,000 rows: sorts, searches, filters, hides columns; draws only the rows on screen;
+ * all by keyboard.
+ */
 import { Fragment, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../base/clipboard';
 import { whenIdle } from '../../base/rest';
 import { Header } from './header';
-import { cellExact, cellText, PLAIN_VIEW, preparations, rowFinder, shownColumns, largestFractions, totalOf, type Cell, type TableColumn, type TableData, type TableView } from './model';
+import {
+  cellExact,
+  cellText,
+  PLAIN_VIEW,
+  preparations,
+  rowFinder,
+  shownColumns,
+  largestFractions,
+  totalOf,
+  type Cell,
+  type TableColumn,
+  type TableData,
+  type TableView,
+} from './model';
 import { ROW_PX, Space, useKeptLines, useRows, type RowRange } from './rows';
 import './style.css';
 import { Toolbar } from './toolbar';
@@ -39,26 +55,44 @@ export interface TableProps {
   maxHeight?: string;
 }
 
-/** The bar's length is in proportion to the largest of the column: most shares are small. It is the background of one element: a screen has hundreds of them. */
+/**
+ * The bar's length is in proportion to the largest of the column: most shares are small. It is the background
+ * of one element: a screen has hundreds of them.
+ */
 function Share({ fraction, text, token }: { fraction: number; text: string; token: string }): VNode {
   return (
-    <div class="share" style={{ '--part': `${Math.min(1, Math.max(0, fraction))}`, '--bar': `var(${token})` }}>
+    <div
+      class="share"
+      style={{ '--part': `${Math.min(1, Math.max(0, fraction))}`, '--bar': `var(${token})` }}
+    >
       {text}
     </div>
   );
 }
 
-function cellContent(props: TableProps, largest: ReadonlyMap<string, number>, column: TableColumn, row: number, cell: Cell): ComponentChildren {
+function cellContent(
+  props: TableProps,
+  largest: ReadonlyMap<string, number>,
+  column: TableColumn,
+  row: number,
+  cell: Cell,
+): ComponentChildren {
   const text = cellText(column, cell);
   const own = props.render?.(column, row, text);
   if (own !== undefined) return own;
   if (column.unit !== 'fraction' || typeof cell !== 'number') return text;
-  const token = typeof props.barToken === 'function' ? props.barToken(row) : (props.barToken ?? '--c-compute');
+  const token =
+    typeof props.barToken === 'function' ? props.barToken(row) : (props.barToken ?? '--c-compute');
   return <Share fraction={cell / (largest.get(column.name) || 1)} text={text} token={token} />;
 }
 
 function cellClass(props: TableProps, column: TableColumn, cell: Cell, isActive: boolean): string {
-  const names = [column.kind === 'number' ? 'n' : '', cell === null ? 'unknown' : '', isActive ? 'active' : '', props.mono?.includes(column.name) ? 'mono' : ''];
+  const names = [
+    column.kind === 'number' ? 'n' : '',
+    cell === null ? 'unknown' : '',
+    isActive ? 'active' : '',
+    props.mono?.includes(column.name) ? 'mono' : '',
+  ];
   return names.filter(Boolean).join(' ');
 }
 
@@ -79,7 +113,15 @@ interface BodyProps {
   roomPx: number;
 }
 
-function Opened({ nColumns, roomPx, children }: { nColumns: number; roomPx: number; children: ComponentChildren }): VNode {
+function Opened({
+  nColumns,
+  roomPx,
+  children,
+}: {
+  nColumns: number;
+  roomPx: number;
+  children: ComponentChildren;
+}): VNode {
   return (
     <tr class="opened">
       <td colSpan={nColumns}>
@@ -110,7 +152,9 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
             key={column.name}
             id={isActive ? `${id}-active` : undefined}
             data-column={c}
-            data-tip={column.tip ? column.tip(row) || undefined : cell === null ? 'Unknown' : cellExact(column, cell)}
+            data-tip={
+              column.tip ? column.tip(row) || undefined : cell === null ? 'Unknown' : cellExact(column, cell)
+            }
             class={cellClass(props, column, cell, isActive)}
           >
             {cellContent(props, largest, column, row, cell)}
@@ -131,7 +175,12 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
     </Fragment>
   );
   const draw = props.detail ? withDetail : (at: number): VNode => line(at, rowAt(at));
-  const lines = useKeptLines([props, columns, largest, props.detail && roomPx])(range, rows.length, (at) => `${rowAt(at)} ${activeAt(at)}`, draw);
+  const lines = useKeptLines([props, columns, largest, props.detail && roomPx])(
+    range,
+    rows.length,
+    (at) => `${rowAt(at)} ${activeAt(at)}`,
+    draw,
+  );
   return (
     <tbody>
       <Space nRows={range.first} nColumns={columns.length} />
@@ -141,7 +190,15 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
   );
 }
 
-function Totals({ columns, rows, names }: { columns: readonly TableColumn[]; rows: Int32Array; names: readonly string[] }): VNode {
+function Totals({
+  columns,
+  rows,
+  names,
+}: {
+  columns: readonly TableColumn[];
+  rows: Int32Array;
+  names: readonly string[];
+}): VNode {
   return (
     <tfoot>
       <tr>
@@ -149,7 +206,11 @@ function Totals({ columns, rows, names }: { columns: readonly TableColumn[]; row
           const total = names.includes(column.name) ? totalOf(column, rows) : null;
           const text = total === null ? '' : cellText(column, total);
           return (
-            <td key={column.name} class={column.kind === 'number' ? 'n' : ''} data-tip={total === null ? undefined : cellExact(column, total)}>
+            <td
+              key={column.name}
+              class={column.kind === 'number' ? 'n' : ''}
+              data-tip={total === null ? undefined : cellExact(column, total)}
+            >
               {c === 0 && !text ? 'Total' : text}
             </td>
           );
@@ -175,10 +236,18 @@ function moved(active: Active, key: string, page: number): Active | null {
 }
 
 function clampActive(to: Active, nRows: number, nColumns: number): Active {
-  return { row: Math.max(0, Math.min(nRows - 1, to.row)), column: Math.max(0, Math.min(nColumns - 1, to.column)) };
+  return {
+    row: Math.max(0, Math.min(nRows - 1, to.row)),
+    column: Math.max(0, Math.min(nColumns - 1, to.column)),
+  };
 }
 
-function useActive(rows: Int32Array, columns: readonly TableColumn[], reveal: (row: number) => void, choose?: (row: number) => void): { active: Active; onKey: (event: KeyboardEvent) => void; onClick: (event: MouseEvent) => void } {
+function useActive(
+  rows: Int32Array,
+  columns: readonly TableColumn[],
+  reveal: (row: number) => void,
+  choose?: (row: number) => void,
+): { active: Active; onKey: (event: KeyboardEvent) => void; onClick: (event: MouseEvent) => void } {
   const [active, setActive] = useState<Active>({ row: 0, column: 0 });
   const onKey = (event: KeyboardEvent): void => {
     if (event.target !== event.currentTarget) return;
@@ -202,19 +271,32 @@ function useActive(rows: Int32Array, columns: readonly TableColumn[], reveal: (r
     reveal(next.row);
   };
   const onClick = (event: MouseEvent): void => {
-    const cell = event.target instanceof Element ? event.target.closest<HTMLElement>('td[data-column]') : null;
-    if (cell) setActive({ row: Number(cell.parentElement?.dataset['at']), column: Number(cell.dataset['column']) });
+    const cell =
+      event.target instanceof Element ? event.target.closest<HTMLElement>('td[data-column]') : null;
+    if (cell)
+      setActive({ row: Number(cell.parentElement?.dataset['at']), column: Number(cell.dataset['column']) });
   };
   return { active, onKey, onClick };
 }
 
-function useView({ view: given, onView }: TableProps): [TableView, (view: TableView, how: 'push' | 'replace') => void] {
+function useView({
+  view: given,
+  onView,
+}: TableProps): [TableView, (view: TableView, how: 'push' | 'replace') => void] {
   const [own, setOwn] = useState<TableView>(given ?? PLAIN_VIEW);
   return onView ? [given ?? PLAIN_VIEW, onView] : [own, setOwn];
 }
 
 export function Table(props: TableProps): VNode {
-  const { data, label, totals, mono, hasToolbar = true, rowsInFull = ROWS_IN_FULL, maxHeight = 'min(72vh, 760px)' } = props;
+  const {
+    data,
+    label,
+    totals,
+    mono,
+    hasToolbar = true,
+    rowsInFull = ROWS_IN_FULL,
+    maxHeight = 'min(72vh, 760px)',
+  } = props;
   const [view, setView] = useView(props);
   const [hasFilters, setFilters] = useState(Object.values(view.filters).some(Boolean));
   const find = useMemo(() => rowFinder(data), [data]);
@@ -231,13 +313,30 @@ export function Table(props: TableProps): VNode {
   const roomPx = useRoom(scroll);
   const widths = fitWidths(columns, natural, roomPx, !hasToolbar);
   // Scrolling changes neither.
-  const header = useMemo(() => <Header {...{ data, columns, view, hasFilters, onView: setView }} />, [props, data, columns, view, hasFilters]);
-  const foot = useMemo(() => totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />, [columns, rows, totals]);
+  const header = useMemo(
+    () => <Header {...{ data, columns, view, hasFilters, onView: setView }} />,
+    [props, data, columns, view, hasFilters],
+  );
+  const foot = useMemo(
+    () => totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />,
+    [columns, rows, totals],
+  );
   const totalPx = widths.reduce((sum, width) => sum + width, 0);
   return (
     <div class="table-box">
-      {hasToolbar && <Toolbar {...{ data, view, rows, label, hasFilters, onView: setView }} onFilters={() => setFilters(!hasFilters)} />}
-      <div class="table-scroll" ref={scroll} style={rows.length > rowsInFull ? { height: `min(${(rows.length + 3) * ROW_PX}px, ${maxHeight})` } : {}}>
+      {hasToolbar && (
+        <Toolbar
+          {...{ data, view, rows, label, hasFilters, onView: setView }}
+          onFilters={() => setFilters(!hasFilters)}
+        />
+      )}
+      <div
+        class="table-scroll"
+        ref={scroll}
+        style={
+          rows.length > rowsInFull ? { height: `min(${(rows.length + 3) * ROW_PX}px, ${maxHeight})` } : {}
+        }
+      >
         <table
           class="grid"
           role="grid"
@@ -264,7 +363,11 @@ export function Table(props: TableProps): VNode {
         <div class="table-empty">
           {data.nRows ? 'No row passes the search and the filters.' : 'No rows.'}
           {data.nRows > 0 && (
-            <button type="button" class="button small" onClick={() => setView({ ...view, query: '', filters: {} }, 'push')}>
+            <button
+              type="button"
+              class="button small"
+              onClick={() => setView({ ...view, query: '', filters: {} }, 'push')}
+            >
               Show all
             </button>
           )}

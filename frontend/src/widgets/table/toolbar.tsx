@@ -1,4 +1,6 @@
-/** The line above a table: search, filters on and off, columns to show, how many rows, CSV of what is shown. */
+/**
+ * The line above a table: search, filters on and off, columns to show, how many rows, CSV of what is shown.
+ */
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { saveText } from '../../base/clipboard';
@@ -27,7 +29,11 @@ function ColumnList({ data, view, onView }: Pick<ToolbarProps, 'data' | 'view' |
     <div class="column-list" role="group" aria-label="Columns to show">
       {data.columns.map((column) => (
         <label key={column.name}>
-          <input type="checkbox" checked={!view.hidden.has(column.name)} onChange={() => toggle(column.name)} />
+          <input
+            type="checkbox"
+            checked={!view.hidden.has(column.name)}
+            onChange={() => toggle(column.name)}
+          />
           {column.title}
         </label>
       ))}
@@ -39,8 +45,16 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
   const field = useRef<HTMLInputElement>(null);
   const hasKey = useHasSearchKey(field);
   const nFilters = Object.values(view.filters).filter(Boolean).length;
-  const count = rows.length === data.nRows ? plural(data.nRows, 'row') : `${rows.length.toLocaleString('en-US')} of ${plural(data.nRows, 'row')}`;
-  const save = (): void => saveText(toCsv(shownColumns(data, view), rows), `${label.replace(/\W+/g, '_').toLowerCase()}.csv`, 'text/csv');
+  const count =
+    rows.length === data.nRows
+      ? plural(data.nRows, 'row')
+      : `${rows.length.toLocaleString('en-US')} of ${plural(data.nRows, 'row')}`;
+  const save = (): void =>
+    saveText(
+      toCsv(shownColumns(data, view), rows),
+      `${label.replace(/\W+/g, '_').toLowerCase()}.csv`,
+      'text/csv',
+    );
   return (
     <div class="table-tools">
       <input
@@ -59,10 +73,22 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
       <button type="button" class="button small" aria-pressed={hasFilters} onClick={onFilters}>
         Filters{nFilters ? ` (${nFilters})` : ''}
       </button>
-      <PopupButton small label={view.hidden.size ? `Columns (${data.columns.length - view.hidden.size} of ${data.columns.length})` : 'Columns'}>
+      <PopupButton
+        small
+        label={
+          view.hidden.size
+            ? `Columns (${data.columns.length - view.hidden.size} of ${data.columns.length})`
+            : 'Columns'
+        }
+      >
         <ColumnList data={data} view={view} onView={onView} />
       </PopupButton>
-      <button type="button" class="button small" data-tip="The rows and columns that are shown, with exact values" onClick={save}>
+      <button
+        type="button"
+        class="button small"
+        data-tip="The rows and columns that are shown, with exact values"
+        onClick={save}
+      >
         CSV
       </button>
     </div>

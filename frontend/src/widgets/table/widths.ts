@@ -1,4 +1,7 @@
-/** How wide each column is: measured from its title and first rows, then fitted to the room there is. Fixed, so that rows scrolling by do not shake. */
+/**
+ * How wide each column is: measured from its title and first rows, then fitted to the room there is. Fixed,
+ * so that rows scrolling by do not shake.
+ */
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { cellText, type TableColumn, type TableData } from './model';
 
@@ -35,7 +38,10 @@ export interface Fonts {
 
 export function tableFonts(): Fonts {
   const style = getComputedStyle(document.documentElement);
-  const [sans, mono] = [style.getPropertyValue('--font') || 'sans-serif', style.getPropertyValue('--mono') || 'monospace'];
+  const [sans, mono] = [
+    style.getPropertyValue('--font') || 'sans-serif',
+    style.getPropertyValue('--mono') || 'monospace',
+  ];
   return { title: `500 12px ${sans}`, cell: `13px ${sans}`, mono: `12px ${mono}` };
 }
 
@@ -47,47 +53,82 @@ function longestTexts(column: TableColumn, nRows: number): string[] {
 }
 
 /** The width at which nothing (of the first rows) is cut, within reason. */
-export function naturalWidths(data: TableData, mono: readonly string[] = [], fonts: Fonts = tableFonts()): Map<string, number> {
+export function naturalWidths(
+  data: TableData,
+  mono: readonly string[] = [],
+  fonts: Fonts = tableFonts(),
+): Map<string, number> {
   const measure = measurer();
   const width = (column: TableColumn): number => {
     let widest = measure(column.title + SORT_MARK, fonts.title);
     const font = mono.includes(column.name) ? fonts.mono : fonts.cell;
-    for (const text of longestTexts(column, Math.min(data.nRows, SAMPLE_ROWS))) widest = Math.max(widest, measure(text, font));
+    for (const text of longestTexts(column, Math.min(data.nRows, SAMPLE_ROWS)))
+      widest = Math.max(widest, measure(text, font));
     const limited = column.kind === 'text' ? Math.min(MAX_TEXT_PX, widest) : widest;
-    return Math.ceil(Math.max(MIN_PX, limited + PADDING_PX + (column.extraPx ?? 0) + (column.unit === 'fraction' ? BAR_PX : 0)));
+    return Math.ceil(
+      Math.max(
+        MIN_PX,
+        limited + PADDING_PX + (column.extraPx ?? 0) + (column.unit === 'fraction' ? BAR_PX : 0),
+      ),
+    );
   };
   return new Map(data.columns.map((column) => [column.name, width(column)]));
 }
 
 /** Adds `spare` (or takes, where negative) to the widths, in proportion to what each column is good for. */
-function share(columns: readonly TableColumn[], widths: readonly number[], spare: number, weight: (column: TableColumn, i: number) => number): number[] {
+function share(
+  columns: readonly TableColumn[],
+  widths: readonly number[],
+  spare: number,
+  weight: (column: TableColumn, i: number) => number,
+): number[] {
   const weights = columns.map(weight);
   const sum = weights.reduce((total, one) => total + one, 0);
   if (!sum) return widths.map((width) => width + Math.max(0, spare) / widths.length);
-  return widths.map((width, i) => Math.max(MIN_PX, Math.floor(width + (spare * (weights[i] as number)) / sum)));
+  return widths.map((width, i) =>
+    Math.max(MIN_PX, Math.floor(width + (spare * (weights[i] as number)) / sum)),
+  );
 }
 
-/** Takes what is missing from the long texts, as far as they stay legible: a table that scrolls sideways should do so late. */
+/**
+ * Takes what is missing from the long texts, as far as they stay legible: a table that scrolls sideways
+ * should do so late.
+ */
 function shortenTexts(columns: readonly TableColumn[], widths: readonly number[], spare: number): number[] {
-  const excess = columns.map((column, i) => (column.kind === 'text' ? Math.max(0, (widths[i] as number) - LEGIBLE_TEXT_PX) : 0));
+  const excess = columns.map((column, i) =>
+    column.kind === 'text' ? Math.max(0, (widths[i] as number) - LEGIBLE_TEXT_PX) : 0,
+  );
   const sum = excess.reduce((total, one) => total + one, 0);
   const part = sum ? Math.min(1, -spare / sum) : 0;
   return widths.map((width, i) => Math.floor(width - part * (excess[i] as number)));
 }
 
-/** Fits the columns into the room: spare room goes to texts; where it is short, long texts give way, and if `mayShrink` bars first and then all texts. */
-export function fitWidths(columns: readonly TableColumn[], natural: ReadonlyMap<string, number>, roomPx: number, mayShrink: boolean): number[] {
+/**
+ * Fits the columns into the room: spare room goes to texts; where it is short, long texts give way, and if
+ * `mayShrink` bars first and then all texts.
+ */
+export function fitWidths(
+  columns: readonly TableColumn[],
+  natural: ReadonlyMap<string, number>,
+  roomPx: number,
+  mayShrink: boolean,
+): number[] {
   const widths = columns.map((column) => natural.get(column.name) ?? MIN_PX);
   const spare = roomPx - widths.reduce((sum, width) => sum + width, 0);
   if (!roomPx || spare === 0) return widths;
-  if (spare > 0) return share(columns, widths, spare, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
+  if (spare > 0)
+    return share(columns, widths, spare, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
   const nBars = columns.filter((column) => column.unit === 'fraction').length;
   const fromBars = Math.max(spare, -nBars * (BAR_PX - MIN_BAR_PX));
   if (!mayShrink) return shortenTexts(columns, widths, spare);
   const shorter = share(columns, widths, fromBars, (column) => (column.unit === 'fraction' ? 1 : 0));
   const legible = shortenTexts(columns, shorter, spare - fromBars);
   const missing = roomPx - legible.reduce((sum, width) => sum + width, 0);
-  return missing >= 0 ? legible : share(columns, legible, missing, (column, i) => (column.kind === 'text' ? Math.max(1, (legible[i] as number) - SHORT_TEXT_PX) : 0));
+  return missing >= 0
+    ? legible
+    : share(columns, legible, missing, (column, i) =>
+        column.kind === 'text' ? Math.max(1, (legible[i] as number) - SHORT_TEXT_PX) : 0,
+      );
 }
 
 /** The room that an element has, followed as it changes; 0 until it is known. */

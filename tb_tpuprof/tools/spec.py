@@ -1,0 +1,192 @@
+"""Declared tables and numbers: each name, title, unit and sentence is written once, and only filled elsewhere.
+
+A tool declares its tables here-style and fills them by name; `fill` checks the names. The same declarations
+make the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas (`tools/published.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.tools.base import Column, Scalar, Table, Unit
+
+Kind = Literal["number", "text", "bool"]
+Chart = Literal["", "donut", "bars", "lines"]
+
+
+class DeclarationError(ValueError):
+    """A tool filled something else than it declares: a mistake in the tool, never in the input."""
+
+
+class Texts(NamedTuple):
+    """Texts as codes into `strings`, -1 unknown: for columns whose texts are numbered already."""
+
+    codes: npt.NDArray[np.integer[Any]]
+    strings: Sequence[str]
+
+
+Values = npt.NDArray[Any] | Sequence[str] | Texts
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """A column: its name, title, unit, kind, and the sentence that its tooltip shows.
+
+    `is_optional`: payloads leave it out where the run has nothing of it. `delta`: sorted, sent as differences.
+    """
+
+    name: str
+    title: str
+    unit: Unit = ""
+    description: str = ""
+    kind: Kind = "number"
+    is_optional: bool = False
+    delta: bool = False
+
+    def filled(self, values: Values, title: str, description: str) -> Column:
+        """The column with its values. Raises DeclarationError for values of another kind."""
+        made = self._column(values, title or self.title, description or self.description)
+        if made.kind != self.kind:
+            raise DeclarationError(f"column {self.name} is declared as {self.kind} and filled with {made.kind}")
+        return made
+
+    def _column(self, values: Values, title: str, description: str) -> Column:
+        if isinstance(values, Texts):
+            codes, strings = values
+            return Column(self.name, title, codes, self.unit, strings, description, self.delta)
+        if isinstance(values, np.ndarray):
+            return Column(self.name, title, values, self.unit, None, description, self.delta)
+        code: dict[str, int] = {}
+        codes = np.array([code.setdefault(text, len(code)) for text in values], np.int32)
+        return Column(self.name, title, codes, self.unit, list(code), description, self.delta)
+
+
+def number(
+    name: str, title: str, unit: Unit = "", description: str = "", *, is_optional: bool = False, delta: bool = False
+) -> ColumnSpec:
+    """A column of numbers; NaN is unknown."""
+    return ColumnSpec(name, title, unit, description, "number", is_optional, delta)
+
+
+def text(name: str, title: str, description: str = "", *, is_optional: bool = False) -> ColumnSpec:
+    """A column of texts."""
+    return ColumnSpec(name, title, "", description, "text", is_optional)
+
+
+def flag(name: str, title: str, description: str = "", *, is_optional: bool = False) -> ColumnSpec:
+    """A column of yes and no."""
+    return ColumnSpec(name, title, "", description, "bool", is_optional)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table: its columns in order. `chart` is how a page without a view of its own draws it.
+
+    A chart takes its names from the first text column and its sizes from the first number column.
+    `is_optional`: payloads leave it out where the run has nothing of it.
+    """
+
+    name: str
+    title: str
+    columns: tuple[ColumnSpec, ...]
+    description: str = ""
+    is_optional: bool = False
+    chart: Chart = ""
+
+    def fill(
+        self,
+        values: Mapping[str, Values],
+        note: str = "",
+        *,
+        title: str = "",
+        titles: Mapping[str, str] | None = None,
+        descriptions: Mapping[str, str] | None = None,
+    ) -> Table:
+        """The table with its values by column.
+
+        `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the run.
+        Raises DeclarationError for a name that is not declared, a required column that is missing, values of
+        another kind, and columns of unequal lengths.
+        """
+        titles, descriptions = titles or {}, descriptions or {}
+        self._check_names([*values, *titles, *descriptions], values)
+        columns = tuple(
+            column.filled(values[column.name], titles.get(column.name, ""), descriptions.get(column.name, ""))
+            for column in self.columns
+            if column.name in values
+        )
+        if len({len(column.values) for column in columns}) > 1:
+            lengths = ", ".join(f"{column.name} {len(column.values)}" for column in columns)
+            raise DeclarationError(f"columns of table {self.name} have unequal lengths: {lengths}")
+        return Table(title or self.title, columns, note)
+
+    def empty(self, note: str = "") -> Table:
+        """The table without rows; optional columns are left out."""
+        nothing: dict[Kind, Values] = {"number": np.empty(0), "text": (), "bool": np.empty(0, np.bool_)}
+        return self.fill({one.name: nothing[one.kind] for one in self.columns if not one.is_optional}, note)
+
+    def check(self, table: Table) -> None:
+        """Raises DeclarationError where a table is not one of this declaration."""
+        names = [column.name for column in table.columns]
+        self._check_names(names, names)
+        declared = {column.name: column for column in self.columns}
+        for column in table.columns:
+            spec = declared[column.name]
+            if (column.kind, column.unit) != (spec.kind, spec.unit):
+                raise DeclarationError(
+                    f"column {column.name} of table {self.name} is a {column.kind} in {column.unit or 'no unit'}, "
+                    f"declared as a {spec.kind} in {spec.unit or 'no unit'}"
+                )
+
+    def _check_names(self, names: Iterable[str], present: Iterable[str]) -> None:
+        declared = [column.name for column in self.columns]
+        if unknown := [name for name in names if name not in declared]:
+            raise DeclarationError(f"table {self.name} does not declare {', '.join(unknown)}")
+        required = [column.name for column in self.columns if not column.is_optional]
+        here = set(present)
+        if missing := [name for name in required if name not in here]:
+            raise DeclarationError(f"table {self.name} lacks {', '.join(missing)}")
+
+
+class Number(NamedTuple):
+    """A scalar's value; None is unknown, and `note` gives the reason. `title` replaces the declared one."""
+
+    value: float | int | bool | None
+    note: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class ScalarSpec:
+    """One number of a payload: name, title, unit, and the sentence that defines it.
+
+    `is_optional`: payloads leave it out where it makes no sense for the run.
+    """
+
+    name: str
+    title: str
+    unit: Unit = ""
+    description: str = ""
+    is_optional: bool = False
+
+    def of(self, value: float | int | bool | None, note: str = "", title: str = "") -> Scalar:
+        """The scalar with its value."""
+        return Scalar(value, self.unit, title or self.title, note)
+
+
+def fill_scalars(
+    specs: Sequence[ScalarSpec], values: Mapping[str, Number | float | int | bool | None]
+) -> dict[str, Scalar]:
+    """Scalars by name in the order of `values`. Raises DeclarationError for a name that is not declared."""
+    declared = {spec.name: spec for spec in specs}
+    if unknown := [name for name in values if name not in declared]:
+        raise DeclarationError(f"no scalar {', '.join(unknown)} is declared")
+    return {
+        name: declared[name].of(*(value if isinstance(value, Number) else Number(value)))
+        for name, value in values.items()
+    }

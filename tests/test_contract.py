@@ -17,7 +17,7 @@ from tb_tpuprof.encode import encode_json
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.tools import TOOLS
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
+from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
 from tests.golden_files import GOLDEN, demo_runs
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,7 +20,7 @@ from tb_tpuprof.serve.respond import Body, fingerprint, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import TOOLS, get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import is_diagnosed
 

@@ -8,8 +8,8 @@ from tb_tpuprof.analysis.events.frameworks import software, sum_software
 from tb_tpuprof.analysis.overview.facts import RunFacts, host_facts, run_facts
 from tb_tpuprof.analysis.steps.combine import CommonSteps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Scalar
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.tools.payload import Scalar
 from tb_tpuprof.units import format_time
 
 # Names that stand for one thing of a run wherever they appear; `tests/consistency` holds every page to them.

@@ -8,8 +8,8 @@ import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Evidence, Finding
-from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table, Unit
 
 _NAN = float("nan")
 _COLORS = {

@@ -22,12 +22,13 @@ from tb_tpuprof.analysis.overview.summary import ahead
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
+from tb_tpuprof.tools.base import Param, Params
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
+from tb_tpuprof.tools.payload import (
     Column,
     Diagnostic,
     NextStep,
-    Param,
-    Params,
     Payload,
     Scalar,
     Subject,
@@ -35,8 +36,6 @@ from tb_tpuprof.tools.base import (
     Unit,
     Verdict,
 )
-from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_time

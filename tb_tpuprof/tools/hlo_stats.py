@@ -14,9 +14,10 @@ from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_cate
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
 from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, TITLES, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Subject, Table, Unit, Verdict
+from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, expression_texts, find_ops
+from tb_tpuprof.tools.payload import Column, NextStep, Payload, Scalar, Subject, Table, Unit, Verdict
 from tb_tpuprof.tools.shares import shares_table
 from tb_tpuprof.tools.sums import busy_note, time_of_ops
 from tb_tpuprof.tools.tool import Tool

@@ -18,19 +18,9 @@ from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Column,
-    Diagnostic,
-    NextStep,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Verdict,
-)
+from tb_tpuprof.tools.base import Availability, Params
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time

@@ -9,8 +9,9 @@ import numpy as np
 from tb_tpuprof.analysis.hlo.memories import ProgramPeak
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Table
+from tb_tpuprof.tools.base import Availability
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 from tb_tpuprof.trace.hlo_programs import Program, Programs
 
 REASON = "the trace holds no HLO of compiled programs."

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.ops.hlo_record import Words
 from tb_tpuprof.analysis.ops.metrics import sum_by
-from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 
 N_SLICES = 10
 

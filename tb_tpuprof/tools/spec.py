@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.tools.base import Column, Scalar, Table, Unit
+from tb_tpuprof.tools.payload import Column, Scalar, Table, Unit
 
 Kind = Literal["number", "text", "bool"]
 Chart = Literal["", "donut", "bars", "lines"]
@@ -52,7 +52,9 @@ class ColumnSpec:
         """The column with its values. Raises DeclarationError for values of another kind."""
         made = self._column(values, title or self.title, description or self.description)
         if made.kind != self.kind:
-            raise DeclarationError(f"column {self.name} is declared as {self.kind} and filled with {made.kind}")
+            raise DeclarationError(
+                f"column {self.name} is declared as {self.kind} and filled with {made.kind}"
+            )
         return made
 
     def _column(self, values: Values, title: str, description: str) -> Column:
@@ -67,7 +69,13 @@ class ColumnSpec:
 
 
 def number(
-    name: str, title: str, unit: Unit = "", description: str = "", *, is_optional: bool = False, delta: bool = False
+    name: str,
+    title: str,
+    unit: Unit = "",
+    description: str = "",
+    *,
+    is_optional: bool = False,
+    delta: bool = False,
 ) -> ColumnSpec:
     """A column of numbers; NaN is unknown."""
     return ColumnSpec(name, title, unit, description, "number", is_optional, delta)

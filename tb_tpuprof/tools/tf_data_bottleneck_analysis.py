@@ -18,21 +18,10 @@ from tb_tpuprof.analysis.tf_data.pipeline import Call, Pipeline, call
 from tb_tpuprof.analysis.tf_data.what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Column,
-    Diagnostic,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Verdict,
-)
+from tb_tpuprof.tools.base import Availability, Param, Params
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.input_verdict import input_share
+from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.trace.trace import Trace

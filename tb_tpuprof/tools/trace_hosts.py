@@ -15,9 +15,9 @@ from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
 from tb_tpuprof.analysis.timeline.tracks import Track, tracks
 from tb_tpuprof.errors import BadParameter, EventNotFound
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, Table
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Diagnostic, Table
 from tb_tpuprof.trace.trace import Trace
 
 MAX_HOSTS = 16

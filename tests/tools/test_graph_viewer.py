@@ -15,9 +15,9 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.graph_viewer.view import TOOL
 from tb_tpuprof.tools.hlo_stats import TOOL as HLO_STATS
+from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import small_proto
 from tests.synthetic import TpuJob, tpu_xspace, write_run

@@ -5,8 +5,8 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.hlo_stats import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build, drawing
 from tests.synthetic import TpuJob, field, memory_accesses, tpu_hosts, write_run
 from tests.tools.drawn_session import session_of

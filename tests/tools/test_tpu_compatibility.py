@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.tools.tpu_compatibility.view import TOOL
 from tests.golden_files import DEMO_LOGS, demo_runs
 from tests.graph_files import event_file, field, graph_def, node

@@ -16,7 +16,7 @@ import pytest
 from tb_tpuprof.errors import BadParameter, EventNotFound, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.trace_viewer.view import TOOL
 from tests.golden_files import demo_runs
 

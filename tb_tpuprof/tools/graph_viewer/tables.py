@@ -15,8 +15,8 @@ from tb_tpuprof.analysis.hlo.classes import class_of
 from tb_tpuprof.analysis.hlo.graph import HloGraph, Node
 from tb_tpuprof.analysis.hlo.text.printer import SHORT, instruction_text
 from tb_tpuprof.analysis.ops.hlo_times import CONTAINERS, ProgramTimes
-from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program
 

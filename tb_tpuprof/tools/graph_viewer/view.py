@@ -16,18 +16,7 @@ from tb_tpuprof.analysis.hlo.text.window import text_index
 from tb_tpuprof.analysis.ops.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Diagnostic,
-    File,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Verdict,
-)
+from tb_tpuprof.tools.base import File, Param, Params
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.graph_viewer.tables import (
     Timed,
@@ -39,6 +28,7 @@ from tb_tpuprof.tools.graph_viewer.tables import (
     nodes_table,
     programs_table,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
 from tb_tpuprof.tools.sums import summed
 from tb_tpuprof.tools.tool import Tool

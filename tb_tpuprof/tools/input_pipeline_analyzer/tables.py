@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
-from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table, Unit
 
 Numbers = npt.NDArray[Any]
 

@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wait
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import framework_of, step_time_base
@@ -34,6 +34,7 @@ from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     steps_table,
 )
 from tb_tpuprof.tools.input_verdict import by_causes
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.units import format_fraction, format_time

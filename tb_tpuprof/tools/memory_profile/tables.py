@@ -18,8 +18,8 @@ from tb_tpuprof.analysis.memory.host import MemoryShape
 from tb_tpuprof.analysis.memory.peak import Active, MemoryPeak
 from tb_tpuprof.analysis.steps.grouping import Groups
 from tb_tpuprof.native import split
-from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 
 N_SMALL = 64
 OLDER = "allocated before the capture"

@@ -15,17 +15,7 @@ from tb_tpuprof.analysis.steps.grouping import Groups, groups
 from tb_tpuprof.analysis.steps.marks import step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Diagnostic,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Table,
-    Verdict,
-)
+from tb_tpuprof.tools.base import Availability, Param, Params
 from tb_tpuprof.tools.memory_profile.tables import (
     HELD_IDLE,
     Memory,
@@ -35,6 +25,7 @@ from tb_tpuprof.tools.memory_profile.tables import (
     small_table,
     timeline_table,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_bytes, format_fraction, format_time

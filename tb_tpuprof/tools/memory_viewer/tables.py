@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.memory import CATEGORIES, TEMPORARY, THREAD_LOCAL, SpaceMemory, allocation_kinds
 from tb_tpuprof.analysis.hlo.memory_advice import buffer_shape, padded_dimensions
-from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 from tb_tpuprof.trace.hlo import HloModule
 
 Ints = npt.NDArray[np.int64]

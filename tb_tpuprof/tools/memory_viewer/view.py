@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.hlo.program_kind import kind_of_programs, program_kind
 from tb_tpuprof.analysis.ops.ran_programs import ran_programs
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.memory_viewer.tables import (
     Steps,
@@ -27,6 +27,7 @@ from tb_tpuprof.tools.memory_viewer.tables import (
     live_table,
     timeline_table,
 )
+from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named, programs_table
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule

@@ -17,9 +17,9 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
+from tb_tpuprof.tools.payload import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape

@@ -14,10 +14,11 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Unit, Verdict
+from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_profile.details import details_payload
+from tb_tpuprof.tools.payload import Column, NextStep, Payload, Scalar, Table, Unit, Verdict
 from tb_tpuprof.tools.sums import busy_note
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told

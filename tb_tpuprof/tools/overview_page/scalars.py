@@ -17,9 +17,9 @@ from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
-from tb_tpuprof.tools.base import Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table
 from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, summed_text
+from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once

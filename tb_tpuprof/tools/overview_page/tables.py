@@ -14,9 +14,9 @@ from tb_tpuprof.analysis.overview.facts import RunFacts
 from tb_tpuprof.analysis.overview.hosts import HostSteps
 from tb_tpuprof.analysis.steps.classes import CATEGORIES
 from tb_tpuprof.analysis.steps.record import Steps
-from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import summed_over
+from tb_tpuprof.tools.payload import Column, Table, Unit
 
 N_TOP_OPS = 10
 COLORS = {

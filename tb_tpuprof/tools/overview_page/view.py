@@ -24,7 +24,7 @@ from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Verdict
+from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
@@ -36,6 +36,7 @@ from tb_tpuprof.tools.overview_page.tables import (
     steps_table,
     top_ops_table,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 

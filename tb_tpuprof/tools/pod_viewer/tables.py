@@ -15,8 +15,8 @@ from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
 from tb_tpuprof.analysis.pod.stragglers import Straggler
-from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 
 Floats = npt.NDArray[np.float64]
 OWN, TOTAL = "own", "total"

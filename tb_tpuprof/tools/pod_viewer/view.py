@@ -18,9 +18,10 @@ from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table
+from tb_tpuprof.tools.base import Availability, Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
+from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
 from tb_tpuprof.tools.pod_viewer.sentences import apart_text, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
     OWN,

@@ -11,8 +11,8 @@ from tb_tpuprof.analysis.graphs.scopes import Scopes
 from tb_tpuprof.analysis.graphs.tpu_advice import advice
 from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, VALID, Compatibility
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Scalar, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Scalar, Table
 
 _MOST_TOLD = 1000
 _BOX = re.compile(r"([0-9]{1,9})([oc]?)")

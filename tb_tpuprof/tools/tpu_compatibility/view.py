@@ -21,18 +21,9 @@ from tb_tpuprof.analysis.graphs.tpu_compatibility import (
 from tb_tpuprof.analysis.graphs.tpu_kernels import OPS, TPU_ONLY, VERSION
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Column,
-    Diagnostic,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Table,
-    Verdict,
-)
+from tb_tpuprof.tools.base import Availability, Param, Params
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Diagnostic, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.tpu_compatibility.tables import drawing_scalars, drawing_tables, told_scopes
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch

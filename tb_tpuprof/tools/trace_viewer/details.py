@@ -13,8 +13,9 @@ from tb_tpuprof.analysis.timeline.lines import facts_of
 from tb_tpuprof.analysis.timeline.modules import module_around
 from tb_tpuprof.analysis.timeline.totals import ancestors, neighbour, same_name, self_time
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Params, Scalar, Table
+from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.columns import pairs_table, text_column
+from tb_tpuprof.tools.payload import Column, Scalar, Table
 from tb_tpuprof.tools.trace_hosts import HostView, View
 from tb_tpuprof.tools.trace_viewer.links import links_table
 from tb_tpuprof.tools.trace_viewer.questions import events_columns, names_of

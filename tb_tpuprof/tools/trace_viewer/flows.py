@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
-from tb_tpuprof.tools.base import Column, Table
+from tb_tpuprof.tools.payload import Column, Table
 from tb_tpuprof.tools.trace_hosts import HostView
 from tb_tpuprof.tools.trace_viewer.window import Chosen, Window
 

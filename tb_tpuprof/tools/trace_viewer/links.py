@@ -9,8 +9,8 @@ import re
 
 from tb_tpuprof.analysis.ops.labels import MAX_HLO_BYTES, hlo_parts
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.tools.base import Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 

@@ -11,8 +11,9 @@ from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.timeline import event_names
 from tb_tpuprof.analysis.timeline.totals import Stretch, busy_fractions, totals
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Params, Scalar, Table
+from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Scalar, Table
 from tb_tpuprof.tools.trace_hosts import HostView, View
 from tb_tpuprof.tools.trace_viewer.window import Window, layers_of
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Param, Params, Payload, Scalar, Table
+from tb_tpuprof.tools.base import Param, Params
+from tb_tpuprof.tools.payload import Payload, Scalar, Table
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.trace_hosts import View, hosts_table, open_view
 from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer

@@ -13,8 +13,8 @@ from tb_tpuprof.analysis.timeline.looks import box_columns
 from tb_tpuprof.analysis.timeline.names import color_key
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.tracks import Track
-from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Column, Table
 from tb_tpuprof.tools.trace_hosts import HostView, View
 
 Chosen = list[tuple[HostView, list[Track]]]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tb_tpuprof import __version__
-from tb_tpuprof.cli import capture, monitor, runs, show, tools, why
+from tb_tpuprof.cli import capture, monitor, runs, schema, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
 from tb_tpuprof.native import IS_COMPILED
 
@@ -15,7 +15,7 @@ SLOW = (
     " (without the compiled decoder: the same numbers, but slower; install a C compiler, then tb-tpuprof "
     "again)"
 )
-COMMANDS = (runs, tools, why, show, capture, monitor)
+COMMANDS = (runs, tools, why, show, schema, capture, monitor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

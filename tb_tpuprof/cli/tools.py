@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools.base import Param
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,8 +37,15 @@ def run_command(arguments: argparse.Namespace) -> str:
                 f"{'':<{width}}nothing to show: {reason} "
                 f"{availability.remedy if availability else ''}".rstrip()
             )
-        for param in tool.params:
-            default = "…" if param.default is None else param.default
-            lines.append(f"{'':<{width}}--param {param.name}={default}  {param.help}")
+        lines += _param_lines(tool.params, width)
+        for question in tool.questions:
+            lines.append(f"{'':<{width}}{tool.name}/{question.name}  {question.summary}")
+            lines += _param_lines(question.params, width + 2)
     lines.append(f"hosts: {', '.join(session.hosts) or 'none'}")
     return "\n".join(lines) + "\n"
+
+
+def _param_lines(params: Sequence[Param], indent: int) -> list[str]:
+    """A line for each parameter; `…` where there is no default."""
+    values = [(param, "…" if param.default is None else param.default) for param in params]
+    return [f"{'':<{indent}}--param {param.name}={value}  {param.help}" for param, value in values]

@@ -28,6 +28,7 @@ class Param:
     choices: tuple[str, ...] = ()
     minimum: float = 0
     maximum: float = 2.0**53
+    is_required: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class File:
     make: Callable[[Session, tuple[str, ...], Params], tuple[str, Iterable[bytes]]]
     params: tuple[Param, ...] = ()
     summary: str = ""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a terminal can show it."""
+        return self.content_type.startswith("text/") or self.content_type == "application/json"
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-
-
 Unit = Literal["ps", "bytes", "fraction", "flops_per_s", "bytes_per_s", "flops_per_byte", "count", "id", ""]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.arguments import validate_hosts, validate_params
-from tb_tpuprof.tools.base import Availability, Declaration, Question
+from tb_tpuprof.tools.base import Availability, Declaration, File, Params, Question
 from tb_tpuprof.tools.payload import Payload
-from tb_tpuprof.tools.unreadable import available_readable, view_readable
+from tb_tpuprof.tools.unreadable import available_readable, of_readable, view_readable
 from tb_tpuprof.tools.verdicts import await_limits, is_diagnosed
 
 
@@ -57,11 +58,19 @@ class Tool(Declaration):
         """One of `files` with its whole name. Raises as `run` does, and BadParameter for a format that it lacks."""
         for kind in self.files:
             if kind.format == form:
-                chosen = validate_hosts(self, session, hosts).hosts
-                name, parts = kind.make(session, chosen, validate_params(kind.params, params))
+                values, chosen = validate_params(kind.params, params), validate_hosts(self, session, hosts)
+                (name, parts), _ = of_readable(session, chosen, partial(_made, kind, session, values))
                 return f"{re.sub(r'[^A-Za-z0-9_.()-]+', '_', name)[:150]}.{kind.ending}", parts
-        raise BadParameter("format", form, ", ".join(kind.format for kind in self.files) or "no file of this tool")
+        raise BadParameter(
+            "format", form, ", ".join(kind.format for kind in self.files) or "no file of this tool"
+        )
 
     def availability(self, session: Session) -> Availability:
         """`available` of the hosts that can be read. Raises HostsUnreadable where none can be read."""
         return available_readable(self, session)
+
+
+def _made(
+    kind: File, session: Session, params: Params, hosts: tuple[str, ...]
+) -> tuple[str, Iterable[bytes]]:
+    return kind.make(session, hosts, params)

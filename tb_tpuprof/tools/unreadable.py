@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
 T = TypeVar("T")
+View = Callable[["Session", tuple[str, ...], Params], Payload]
 _NAMED = 8  # more hosts than these are counted
 _RECENT_SECONDS = 120
 _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")

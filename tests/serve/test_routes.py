@@ -330,7 +330,7 @@ def test_the_timeline_as_a_file(ask: Asking) -> None:
 
 
 def test_a_file_that_would_be_too_large_is_refused(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.encode.chrome_trace.MAX_EVENTS", 0)
+    monkeypatch.setattr("tb_tpuprof.tools.trace_viewer.export.MAX_EVENTS", 0)
     response = ask("/data/trace_viewer", run=RUN, format="trace")
     assert response.status_code == 413
     assert "Narrow the window" in error_of(response)["remedy"]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
-from tb_tpuprof.encode.chrome_trace import encode_trace
 from tb_tpuprof.errors import HostNotFound, HostsUnreadable, ToolUnavailable, TraceFormatError
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
@@ -18,6 +17,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.tools.trace_viewer.export import encode_trace
 from tb_tpuprof.tools.unreadable import missing_hosts
 from tests.golden_files import demo_runs
 from tests.synthetic import TpuJob, tpu_xspace

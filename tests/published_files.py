@@ -12,29 +12,35 @@ from pathlib import Path
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.base import Param, Question
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec
+from tb_tpuprof.tools.tool import Tool
 
 ROOT = Path(__file__).resolve().parent.parent
-TYPESCRIPT = ROOT / "frontend" / "src" / "api" / "tables.ts"
+TYPESCRIPT = ROOT / "frontend" / "src" / "api" / "tables"
 API_DOCUMENT = ROOT / "docs" / "http_api.md"
 FIELDS_BEGIN, FIELDS_END = "<!-- fields: written by `make golden` -->\n", "<!-- end of fields -->\n"
 _TS_HEAD = """// Written by `make golden` from the tools' declarations in tb_tpuprof/tools. Not to be edited.
-import { scalar, table } from './declared';
+import {{ {names} }} from '../declared';
 """
 
 
-def typescript() -> str:
-    """A constant per tool: by question the declared tables and scalars."""
-    parts = [_TS_HEAD]
-    for tool in TOOLS:
-        questions = [_typescript_question(question) for question in (tool.page, *tool.questions)]
-        parts.append(f"\nexport const {tool.name.upper()} = {{\n{''.join(questions)}}};\n")
-    return "".join(parts)
+def typescript() -> dict[Path, str]:
+    """A module per tool by its path: by question the declared tables and scalars."""
+    return {TYPESCRIPT / f"{tool.name}.ts": _typescript_tool(tool) for tool in TOOLS}
+
+
+def _typescript_tool(tool: Tool) -> str:
+    questions = (tool.page, *tool.questions)
+    used = {"scalar": any(one.scalars for one in questions), "table": any(one.tables for one in questions)}
+    head = _TS_HEAD.format(names=", ".join(name for name, is_used in used.items() if is_used))
+    body = "".join(map(_typescript_question, questions))
+    return f"{head}\nexport const {tool.name.upper()} = {{\n{body}}};\n"
 
 
 def _typescript_question(question: Question) -> str:
     tables = "".join(_typescript_table(spec) for spec in question.tables)
     scalars = "".join(
-        f"    {spec.name}: scalar({_quoted(spec.name)}, {_lower(spec.is_optional)}),\n" for spec in question.scalars
+        f"    {spec.name}: scalar({_quoted(spec.name)}, {_lower(spec.is_optional)}),\n"
+        for spec in question.scalars
     )
     return (
         f"  {question.name or 'page'}: {{\n"
@@ -100,7 +106,13 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 def _param_line(param: Param) -> str:
     kind = " or ".join(f"`{choice}`" for choice in param.choices) or param.kind
-    default = "required" if param.is_required else "" if param.default is None else f"default `{json.dumps(param.default)}`"
+    default = (
+        "required"
+        if param.is_required
+        else ""
+        if param.default is None
+        else f"default `{json.dumps(param.default)}`"
+    )
     return f"- `{param.name}` ({', '.join(filter(None, (kind, default)))}): {param.help}"
 
 
@@ -134,7 +146,9 @@ def document() -> str:
 
 def main() -> None:
     """Write both files."""
-    TYPESCRIPT.write_text(typescript(), "utf-8")
+    TYPESCRIPT.mkdir(exist_ok=True)
+    for path, text in typescript().items():
+        path.write_text(text, "utf-8")
     API_DOCUMENT.write_text(document(), "utf-8")
 
 

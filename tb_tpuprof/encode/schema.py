@@ -110,4 +110,10 @@ def _column(spec: ColumnSpec) -> Schema:
 def _described(title: str, description: str, properties: Schema) -> Schema:
     """An object with all of these properties; more may follow in later versions."""
     sentence = {"description": description} if description else {}
-    return {"title": title, **sentence, "type": "object", "required": list(properties), "properties": properties}
+    return {
+        "title": title,
+        **sentence,
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+    }

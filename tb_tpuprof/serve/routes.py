@@ -103,7 +103,9 @@ class Routes:
         return _encoded(payload, form, request.args.get("table", ""), tag)
 
     def _tag(self, tool: Tool, question: str, session: Session, hosts: list[str], request: Request) -> str:
-        """What identifies the answer. Where the verdict may say more once somebody waited, also whether it does."""
+        """What identifies the answer. Where the verdict may say more once somebody waited, also
+        whether it does.
+        """
         query = request.query_string.decode("latin-1")
         knows = bool(question) or _waits(request) or is_diagnosed(tool.name, session, hosts or session.hosts)
         return fingerprint(

@@ -1,7 +1,9 @@
-"""Declared tables and numbers: each name, title, unit and sentence is written once, and only filled elsewhere.
+"""Declared tables and numbers: each name, title, unit and sentence is written once, and only filled
+elsewhere.
 
 A tool declares its tables here-style and fills them by name; `fill` checks the names. The same declarations
-make the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas (`tools/published.py`).
+make the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas
+(`tools/published.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ Values = npt.NDArray[Any] | Sequence[str] | Texts
 class ColumnSpec:
     """A column: its name, title, unit, kind, and the sentence that its tooltip shows.
 
-    `is_optional`: payloads leave it out where the run has nothing of it. `delta`: sorted, sent as differences.
+    `is_optional`: payloads leave it out where the run has nothing of it. `delta`: sorted, sent as
+    differences.
     """
 
     name: str
@@ -117,9 +120,9 @@ class TableSpec:
     ) -> Table:
         """The table with its values by column.
 
-        `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the run.
-        Raises DeclarationError for a name that is not declared, a required column that is missing, values of
-        another kind, and columns of unequal lengths.
+        `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the
+        run. Raises DeclarationError for a name that is not declared, a required column that is missing,
+        values of another kind, and columns of unequal lengths.
         """
         titles, descriptions = titles or {}, descriptions or {}
         self._check_names([*values, *titles, *descriptions], values)
@@ -147,7 +150,8 @@ class TableSpec:
             spec = declared[column.name]
             if (column.kind, column.unit) != (spec.kind, spec.unit):
                 raise DeclarationError(
-                    f"column {column.name} of table {self.name} is a {column.kind} in {column.unit or 'no unit'}, "
+                    f"column {column.name} of table {self.name} is a {column.kind} in "
+                    f"{column.unit or 'no unit'}, "
                     f"declared as a {spec.kind} in {spec.unit or 'no unit'}"
                 )
 

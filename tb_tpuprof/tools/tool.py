@@ -1,4 +1,6 @@
-"""A tool that answers: what it declares, with hosts and parameters validated and unreadable hosts left out."""
+"""A tool that answers: what it declares, with hosts and parameters validated and unreadable hosts
+left out.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class Tool(Declaration):
         question: str = "",
         waits: bool = True,
     ) -> Payload:
-        """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the others.
+        """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the
+        others.
 
         Without `waits` the verdict may lack what limits the job, where finding out takes a while:
         `Payload.is_diagnosed`. Raises BadParameter, HostNotFound, ToolUnavailable; TraceFormatError or
@@ -55,7 +58,9 @@ class Tool(Declaration):
     def file(
         self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], form: str
     ) -> tuple[str, Iterable[bytes]]:
-        """One of `files` with its whole name. Raises as `run` does, and BadParameter for a format that it lacks."""
+        """One of `files` with its whole name. Raises as `run` does, and BadParameter for a format
+        that it lacks.
+        """
         for kind in self.files:
             if kind.format == form:
                 values, chosen = validate_params(kind.params, params), validate_hosts(self, session, hosts)

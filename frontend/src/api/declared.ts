@@ -3,7 +3,7 @@
  * one that the server did not send is an error on the page, never a zero.
  */
 import { cellAt, numberAt, textAt } from './table';
-import type { Column, Payload, Scalar, Table } from './types';
+import type { Column, NumberColumn, Payload, Scalar, Table, TextColumn } from './types';
 
 export type Kind = 'number' | 'text' | 'bool';
 type Columns = Readonly<Record<string, Kind>>;
@@ -36,7 +36,9 @@ export function scalar(name: string, isOptional: boolean): ScalarSpec {
 /** The server sent another set of tables or columns than this page was built for. */
 export class ContractError extends Error {
   constructor(payload: Payload, what: string) {
-    super(`The answer of ${payload.tool} has no ${what}. Page and server are of different versions: reload the page.`);
+    super(
+      `The answer of ${payload.tool} has no ${what}. Page and server are of different versions: reload the page.`,
+    );
     this.name = 'ContractError';
   }
 }
@@ -89,6 +91,16 @@ export class Rows<R extends Columns, O extends Columns> {
     return (row) => (column ? cellAt(column, row) === true : false);
   }
 
+  /** All cells of a column at once: for tables that are large. Unknown is null or NaN. */
+  numbers(name: Named<R, 'number'>): NumberColumn['values'] {
+    return (this.column(name, 'number') as NumberColumn).values;
+  }
+
+  /** A column of texts as codes into distinct strings, -1 unknown. */
+  texts(name: Named<R, 'text'>): TextColumn {
+    return this.column(name, 'text') as TextColumn;
+  }
+
   /** All rows as objects: for tables that are not large. */
   all(): Row<R, O>[] {
     const readers = [...this.readers()];
@@ -123,7 +135,10 @@ export class Rows<R extends Columns, O extends Columns> {
 }
 
 /** A table that every answer has. Raises ContractError where it is missing. */
-export function readTable<R extends Columns, O extends Columns>(payload: Payload, spec: TableSpec<R, O>): Rows<R, O> {
+export function readTable<R extends Columns, O extends Columns>(
+  payload: Payload,
+  spec: TableSpec<R, O>,
+): Rows<R, O> {
   const rows = readIfAny(payload, spec);
   if (!rows) throw new ContractError(payload, `table ${spec.name}`);
   return rows;

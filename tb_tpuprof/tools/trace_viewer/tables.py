@@ -74,11 +74,13 @@ BOXES = TableSpec(
             "n_merged",
             "Events",
             "count",
-            "1: one event, drawn exactly; more: that many events shorter than a pixel, which begin within the "
+            "1: one event, drawn exactly; more: that many events shorter than a pixel, which begin within "
+            "the "
             "same two pixels",
         ),
     ),
-    "What a screen of the requested width can show, by host, track, depth and start; files before derived tracks",
+    "What a screen of the requested width can show, by host, track, depth and start; files before derived "
+    "tracks",
 )
 COLORS = TableSpec(
     "colors",
@@ -90,7 +92,8 @@ COUNTERS = TableSpec(
     "counters",
     "Counters",
     (_TRACK, number("time_ps", "Time", "ps", delta=True), number("value", "Value")),
-    "Samples of the requested counters: each value holds until the next row of its track. Of the samples in two "
+    "Samples of the requested counters: each value holds until the next row of its track. Of the samples in "
+    "two "
     "pixels the lowest, the highest and the last are sent",
 )
 STEPS = TableSpec(
@@ -202,7 +205,8 @@ ABOUT = TableSpec(
     "about",
     "About",
     _PAIRS,
-    "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and source, as "
+    "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and source, "
+    "as "
     "far as they are known",
 )
 ARGUMENTS = TableSpec(

@@ -1,0 +1,9 @@
+// Written by `make golden` from the tools' declarations in tb_tpuprof/tools. Not to be edited.
+import {} from '../declared';
+
+export const TF_DATA_BOTTLENECK_ANALYSIS = {
+  page: {
+    tables: {},
+    scalars: {},
+  },
+};

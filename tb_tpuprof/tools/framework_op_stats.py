@@ -154,99 +154,28 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
     ]
     eager = np.concatenate([s.is_eager for s in sides])
     number = _number
-    return Table(
-        "Operations",
-        (
-            number(
-                "rank",
-                "Rank",
-                np.arange(1, n_device + n_host + 1),
-                "count",
-                "By self time, the device's operations first",
-            ),
-            text_column("host_or_device", "Host/device", ["Device"] * n_device + ["Host"] * n_host),
-            text_column("type", "Type", [*device.type, *host.type]),
-            text_column("operation", "Operation", [*device.name, *host.name]),
-            number(
-                "n_occurrences",
-                "Occurrences",
-                count,
-                "count",
-                "How often it ran on all lines, devices and hosts",
-            ),
-            number(
-                "total_time_ps", "Total time", time_ps, "ps", "Of all occurrences, with nested operations"
-            ),
-            number("avg_time_ps", "Average time", _ratio(time_ps, count), "ps", "Total time by occurrences"),
-            number(
-                "total_self_time_ps",
-                "Self time",
-                self_ps,
-                "ps",
-                "Of all occurrences, without nested operations",
-            ),
-            number(
-                "avg_self_time_ps",
-                "Average self time",
-                _ratio(self_ps, count),
-                "ps",
-                "Self time by occurrences",
-            ),
-            number(
-                "device_self_fraction", "Device share", shares[0], "fraction", "Of the device's self time"
-            ),
-            number(
-                "device_cumulative_fraction",
-                "Device cumulative",
-                running[0],
-                "fraction",
-                "Share of this and all rows above",
-            ),
-            number("host_self_fraction", "Host share", shares[1], "fraction", "Of the host's self time"),
-            number(
-                "host_cumulative_fraction",
-                "Host cumulative",
-                running[1],
-                "fraction",
-                "Share of this and all rows above",
-            ),
-            number(
-                "flop_rate_flops_per_s",
-                "FLOP rate",
-                rate,
-                "flops_per_s",
-                "Floating-point operations per second of total time",
-            ),
-            number(
-                "memory_bandwidth_bytes_per_s",
-                "Memory bandwidth",
-                bandwidth,
-                "bytes_per_s",
-                "Bytes accessed per second of total time",
-            ),
-            number(
-                "operational_intensity_flops_per_byte",
-                "Operational intensity",
-                _ratio(flops, n_bytes),
-                "flops_per_byte",
-                "FLOPs per byte of all memories",
-            ),
-            text_column(
-                "bound_by",
-                "Limited by",
-                limits,
-                "The resource it uses closest to its peak, from 30 % of it on",
-            ),
-            text_column(
-                "nearest_limit", "Nearest limit", [name for name, _ in near], "However far from its peak"
-            ),
-            text_column(
-                "eager",
-                "Mode",
-                ["Eager" if e else "Function" for e in eager.tolist()],
-                "Eager: ran as a single operation",
-            ),
-        ),
+    return OPS.fill(
+        {
+            "rank": np.arange(1, n_device + n_host + 1),
+            "host_or_device": ["Device"] * n_device + ["Host"] * n_host,
+            "type": [*device.type, *host.type],
+            "operation": [*device.name, *host.name],
+            "n_occurrences": count,
+            "total_time_ps": time_ps,
+            "avg_time_ps": _ratio(time_ps, count),
+            "total_self_time_ps": self_ps,
+            "avg_self_time_ps": _ratio(self_ps, count),
+            "device_self_fraction": shares[0],
+            "device_cumulative_fraction": running[0],
+            "host_self_fraction": shares[1],
+            "host_cumulative_fraction": running[1],
+            "flop_rate_flops_per_s": rate,
+            "memory_bandwidth_bytes_per_s": bandwidth,
+            "operational_intensity_flops_per_byte": _ratio(flops, n_bytes),
+            "bound_by": limits,
+            "nearest_limit": [name for name, _ in near],
+            "eager": ["Eager" if e else "Function" for e in eager.tolist()],
+        }
     )
 
 
@@ -269,12 +198,12 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
     whole = sum(total) or 1
     times = np.array([time for _, time in slices], np.int64)
     note = f"{len(order) - N_SLICES:,} more in Other" if rest else ""
-    columns = (
-        text_column("name", "Name", [name for name, _ in slices]),
-        _number("self_time_ps", "Self time", times, "ps"),
-        _number("fraction", "Share", times / whole, "fraction"),
-    )
-    return Table(title, columns, note)
+    columns = {
+        "name": [name for name, _ in slices],
+        "self_time_ps": times,
+        "fraction": times / whole,
+    }
+    return SHARES.fill(columns, note, title=title)
 
 
 def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:

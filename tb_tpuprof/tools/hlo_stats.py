@@ -106,90 +106,9 @@ def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[s
     )
     titles = [ops.programs[p] for p in one.program.tolist()]
     ps: Unit = "ps"
-    columns = (
-        _number("rank", "Rank", np.arange(1, len(rows) + 1), "count", "By self time"),
-        text_column("program", "Program", titles, "Name and id of the compiled program"),
-        _text("category", "Category", one.category, "As the compiler sorts operations"),
-        _text("op", "Operation", one.name, "The compiler's name"),
-        text_column(
-            "expression",
-            "HLO",
-            [text[:MAX_EXPRESSION] for text in texts],
-            "The operation as the compiler writes it",
-        ),
-        _text("provenance", "Framework op", one.provenance, "The framework's operation that it came from"),
-        _number("n_occurrences", "Occurrences", one.n_occurrences, "count", "On all devices and hosts"),
-        _number("total_time_ps", "Total time", one.time_ps, ps, "Of all occurrences, with nested operations"),
-        _number(
-            "avg_time_ps",
-            "Average time",
-            ratio(one.time_ps.astype(np.float64), one.n_occurrences),
-            ps,
-            "Of an occurrence",
-        ),
-        _number(
-            "total_self_time_ps",
-            "Self time",
-            one.self_ps,
-            ps,
-            "Of all occurrences, without nested operations",
-        ),
-        _number(
-            "avg_self_time_ps",
-            "Average self time",
-            ratio(one.self_ps.astype(np.float64), one.n_occurrences),
-            ps,
-        ),
-        _number("self_fraction", "Share", share, "fraction", "Of the operations' time, as in the donuts"),
-        _number(
-            "cumulative_fraction",
-            "Cumulative",
-            np.cumsum(np.nan_to_num(share)),
-            "fraction",
-            "Share of this and all rows above",
-        ),
-        *(() if ops.kind == "CPU" else (of_device,)),
-        *_thread_columns(one),
-        _number(
-            "dma_stall_fraction", "DMA stalls", _stalls(one), "fraction", "Of its time, waiting for transfers"
-        ),
-        *_rate_columns(one, chosen),
-        text_column(
-            "bound_by",
-            "Limited by",
-            [LIMITS[i] for i in limits.tolist()],
-            "The resource it uses closest to its peak, from 30 % of it on",
-        ),
-        text_column(
-            "nearest_limit",
-            "Nearest limit",
-            [chosen.nearest_text(i) for i in range(len(rows))],
-            "However far from its peak",
-        ),
-        Column(
-            "is_rematerialized",
-            "Rematerialized",
-            _is_rematerialized(one),
-            description="Computed again to save memory",
-        ),
-        Column(
-            "is_outside_compiled",
-            "Outside compilation",
-            _is_outside(one),
-            description="Runs on the host, called from the device",
-        ),
-        _text("source", "Source", one.source, "The line of the program that asked for it"),
-        _text("core", "Core", one.core, "TPU: TensorCore or SparseCore"),
-        _number(
-            "energy_j",
-            "Energy (J)",
-            np.where(one.energy_j > 0, one.energy_j, np.nan),
-            "",
-            "Joules, where the tracer measures them",
-        ),
-    )
+    columns = {"rank": np.arange(1, len(rows) + 1), "program": titles, "category": _known_texts(one.category), "op": _known_texts(one.name), "expression": [text[:MAX_EXPRESSION] for text in texts], "provenance": _known_texts(one.provenance), "n_occurrences": one.n_occurrences, "total_time_ps": one.time_ps, "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences), "total_self_time_ps": one.self_ps, "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences), "self_fraction": share, "cumulative_fraction": np.cumsum(np.nan_to_num(share)), **() if ops.kind == "CPU" else (of_device,), **_thread_columns(one), "dma_stall_fraction": _stalls(one), **_rate_columns(one, chosen), "bound_by": [LIMITS[i] for i in limits.tolist()], "nearest_limit": [chosen.nearest_text(i) for i in range(len(rows))], "is_rematerialized": _is_rematerialized(one), "is_outside_compiled": _is_outside(one), "source": _known_texts(one.source), "core": _known_texts(one.core), "energy_j": np.where(one.energy_j > 0, one.energy_j, np.nan),}
     note = "" if len(rows) == len(ops) else f"the first {len(rows):,} of {len(ops):,}"
-    return Table("Operations", columns, note)
+    return OPS.fill(columns, note)
 
 
 def _thread_columns(ops: HloOps) -> tuple[Column, ...]:

@@ -68,38 +68,8 @@ def kernels_table(found: Kernels) -> Table:
     whole = int(found.total_ps.sum()) or 1
     ops = [op or NO_OPERATION for op in shown.op]
     note = "" if len(found) <= N_ROWS else f"the first {N_ROWS:,} of {len(found):,}"
-    columns = (
-        Column("rank", "Rank", np.arange(1, len(shown) + 1), "count", description="By total time"),
-        text_column("kernel", "Kernel", shown.name),
-        text_column("op", "Operation", ops, "What launched it, by the framework's name, else the compiler's"),
-        text_column("library", "Library", shown.library, "By the kernel's name"),
-        Column("n_occurrences", "Launches", shown.n_occurrences, "count"),
-        Column(
-            "total_ps",
-            "Total time",
-            shown.total_ps,
-            "ps",
-            description="Of all launches on all devices and hosts",
-        ),
-        Column(
-            "fraction", "Share", shown.total_ps / whole, "fraction", description="Of the time of all kernels"
-        ),
-        Column("avg_ps", "Average", shown.total_ps / shown.n_occurrences, "ps"),
-        Column("is_tensor_core_eligible", "Tensor cores possible", _could_use(shown), description=_ELIGIBLE),
-        Column("uses_tensor_cores", "Tensor cores used", shown.uses_tensor_cores, description=_USES),
-        Column("min_ps", "Minimum", shown.min_ps, "ps"),
-        Column("max_ps", "Maximum", shown.max_ps, "ps"),
-        *_launch_columns(shown.launch),
-        text_column("longest_host", "Host of the longest", shown.host),
-        Column(
-            "longest_start_ps",
-            "Start of the longest",
-            shown.longest_start_ps,
-            "ps",
-            description="Since the trace's start",
-        ),
-    )
-    return Table("Kernels", columns, note)
+    columns = {"rank": np.arange(1, len(shown) + 1), "kernel": shown.name, "op": ops, "library": shown.library, "n_occurrences": shown.n_occurrences, "total_ps": shown.total_ps, "fraction": shown.total_ps / whole, "avg_ps": shown.total_ps / shown.n_occurrences, "is_tensor_core_eligible": _could_use(shown), "uses_tensor_cores": shown.uses_tensor_cores, "min_ps": shown.min_ps, "max_ps": shown.max_ps, **_launch_columns(shown.launch), "longest_host": shown.host, "longest_start_ps": shown.longest_start_ps,}
+    return KERNELS.fill(columns, note)
 
 
 _ELIGIBLE = "The operation multiplies matrices or convolves, or the kernel uses them"
@@ -199,46 +169,7 @@ def group_table(title: str, name: str, heading: str, keys: Sequence[str], found:
     names = list(code)
     whole = int(total.sum()) or 1
     on_tensor = tensor / np.maximum(total, 1)
-    return Table(
-        title,
-        (
-            text_column(name, heading, [names[i] for i in order.tolist()]),
-            Column("n_occurrences", "Launches", count[order], "count"),
-            Column("total_ps", "Total time", total[order], "ps"),
-            Column(
-                "fraction",
-                "Share",
-                total[order] / whole,
-                "fraction",
-                description="Of the time of all kernels",
-            ),
-            Column("avg_ps", "Average", total[order] / np.maximum(count[order], 1), "ps"),
-            Column("min_ps", "Minimum", least[order], "ps"),
-            Column("max_ps", "Maximum", most[order], "ps"),
-            Column(
-                "tensor_core_fraction",
-                "On tensor cores",
-                on_tensor[order],
-                "fraction",
-                description="Of its own time",
-            ),
-            Column(
-                "eligible_fraction",
-                "Could be",
-                eligible[order] / np.maximum(total[order], 1),
-                "fraction",
-                description="Of its own time: in operations that tensor cores can do",
-            ),
-            Column(
-                "n_variants",
-                "Rows",
-                variants[order],
-                "count",
-                description="Different kernels, operations and launches in it",
-            ),
-        ),
-        "" if n <= N_ROWS else f"the first {N_ROWS:,} of {n:,}",
-    )
+    return GROUP.fill({# text_column(name, heading, [names[i] for i in order.tolist()]), "n_occurrences": count[order], "total_ps": total[order], "fraction": total[order] / whole, "avg_ps": total[order] / np.maximum(count[order], 1), "min_ps": least[order], "max_ps": most[order], "tensor_core_fraction": on_tensor[order], "eligible_fraction": eligible[order] / np.maximum(total[order], 1), "n_variants": variants[order],}, "" if n <= N_ROWS else f"the first {N_ROWS:,} of {n:,}", title=title)
 
 
 def pie(table: Table) -> Table:
@@ -251,12 +182,8 @@ def pie(table: Table) -> Table:
     if n_others:
         names, times = [*names, "Other"], [*times, int(total[N_SLICES:].sum())]
     values = np.array(times, np.int64)
-    columns = (
-        text_column("name", "Name", names),
-        Column("total_ps", "Total time", values, "ps"),
-        Column("fraction", "Share", values / (int(values.sum()) or 1), "fraction"),
-    )
-    return Table(table.title, columns, f"{n_others:,} more in Other" if n_others else "")
+    columns = {"name": names, "total_ps": values, "fraction": values / (int(values.sum()) or 1),}
+    return PIE.fill(columns, f"{n_others:,} more in Other" if n_others else "", title=table.title)
 
 
 def _scalars(found: Kernels) -> dict[str, Scalar]:

@@ -123,80 +123,17 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
         "fraction",
         "Self time by the devices' time, with idle time",
     )
-    columns = (
-        _number("rank", "Rank", np.arange(1, len(one) + 1), "count", "By self time"),
-        text_column("program", "Program", [one.programs[p] for p in one.program.tolist()]),
-        text_column("category", "Category", [one.category[i] for i in range(len(one))]),
-        text_column("op", "Operation", [one.name[i] for i in range(len(one))]),
-        _number("n_occurrences", "Occurrences", one.n_occurrences, "count"),
-        _number(
-            "total_time_ps", "Total time", one.time_ps, "ps", "Of all occurrences, with nested operations"
-        ),
-        _number(
-            "avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"
-        ),
-        _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
-        _number(
-            "avg_self_time_ps",
-            "Average self time",
-            ratio(one.self_ps.astype(np.float64), one.n_occurrences),
-            "ps",
-        ),
-        _number("self_fraction", "Share", share, "fraction", "Of the operations' time"),
-        _number(
-            "cumulative_fraction",
-            "Cumulative",
-            np.cumsum(share),
-            "fraction",
-            "Share of this and all rows above",
-        ),
-        *(() if ops.kind == "CPU" else (of_device,)),
-        _number(
-            "time_fraction",
-            "Share with nested",
-            one.time_ps / (whole_ps or 1),
-            "fraction",
-            "Total time by the devices' time",
-        ),
-        _number(
-            "time_per_device_ps",
-            "Time per device",
-            one.time_ps / max(one.n_devices, 1),
-            "ps",
-            "Total time by the number of devices",
-        ),
-        *_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)),
-        text_column("source", "Source", [one.source[i] for i in range(len(one))]),
-    )
-    return Table(
-        "Operations", columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}"
-    )
+    columns = {"rank": np.arange(1, len(one) + 1), "program": [one.programs[p] for p in one.program.tolist()], "category": [one.category[i] for i in range(len(one))], "op": [one.name[i] for i in range(len(one))], "n_occurrences": one.n_occurrences, "total_time_ps": one.time_ps, "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences), "total_self_time_ps": one.self_ps, "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences), "self_fraction": share, "cumulative_fraction": np.cumsum(share), **() if ops.kind == "CPU" else (of_device,), "time_fraction": one.time_ps / (whole_ps or 1), "time_per_device_ps": one.time_ps / max(one.n_devices, 1), **_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)), "source": [one.source[i] for i in range(len(one))],}
+    return OPS.fill(columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
 
 
 def programs_table(whole: Whole, found: Found) -> Table:
     """The program in all, the mean of its steps, and each step."""
     n_devices = max(found.ops.n_devices, 1)
-    columns = (
-        text_column("step", "Step", whole.name),
-        _number(
-            "total_time_ps",
-            "Time, all devices",
-            whole.time_ps,
-            "ps",
-            "Summed over the devices, idle time included",
-        ),
-        _number(
-            "time_per_device_ps",
-            "Span per device",
-            whole.time_ps / n_devices,
-            "ps",
-            "From a device's first operation to its last, or a step",
-        ),
-        *_measures(
+    columns = {"step": whole.name, "total_time_ps": whole.time_ps, "time_per_device_ps": whole.time_ps / n_devices, **_measures(
             whole.work, whole.time_ps, found.roofs, (found.ops.kind, np.zeros(len(whole.name), np.bool_))
-        ),
-    )
-    return Table("Program and steps", columns)
+        ),}
+    return PROGRAMS.fill(columns)
 
 
 def _measures(
@@ -313,25 +250,10 @@ def roofs_table(peaks: Roofs) -> Table:
         known.append(("shared", "Shared memory / L1", peaks.shared_bytes_per_s))
     bandwidth = np.array([peak for _, _, peak in known], np.float64)
     ridge = peaks.flops_per_s / bandwidth if peaks.flops_per_s else np.full(len(known), np.nan)
-    return Table(
-        "Roofs",
-        (
-            text_column("name", "Name", [name for name, _, _ in known]),
-            text_column("title", "Memory", [title for _, title, _ in known]),
-            _number("bytes_per_s", "Peak bandwidth", bandwidth, "bytes_per_s"),
-            _number(
-                "ridge_flops_per_byte",
-                "Ridge point",
-                ridge,
-                "flops_per_byte",
-                "From this intensity on compute binds",
-            ),
-        ),
-        f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from "
+    return ROOFS.fill({"name": [name for name, _, _ in known], "title": [title for _, title, _ in known], "bytes_per_s": bandwidth, "ridge_flops_per_byte": ridge,}, f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from "
         f"{peaks.sources[1] or 'nowhere'}"
         if any(peaks.sources)
-        else "",
-    )
+        else "")
 
 
 def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:

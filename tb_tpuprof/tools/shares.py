@@ -26,9 +26,9 @@ def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none:
     if rest:
         slices.append(("Other", rest))
     times = np.array([time for _, time in slices], np.int64)
-    columns = (
-        text_column("name", "Name", [name for name, _ in slices]),
-        Column("self_time_ps", "Self time", times, "ps"),
-        Column("fraction", "Share", times / (int(times.sum()) or 1), "fraction"),
-    )
-    return Table(title, columns, f"{len(taken) - N_SLICES:,} more in Other" if rest else "")
+    columns = {
+        "name": [name for name, _ in slices],
+        "self_time_ps": times,
+        "fraction": times / (int(times.sum()) or 1),
+    }
+    return SHARES.fill(columns, f"{len(taken) - N_SLICES:,} more in Other" if rest else "", title=title)

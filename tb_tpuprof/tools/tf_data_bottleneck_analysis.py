@@ -77,7 +77,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "nodes": _nodes_table(chosen.call),
             "edges": _edges_table(chosen.call),
             "what_if": _what_if_table(chosen.found.estimates),
-            "advice": Table("What to change", (text_column("text", "Advice", chosen.found.advice),)),
+            "advice": VIEW.fill(
+                {
+                    "text": chosen.found.advice,
+                }
+            ),
         },
         _scalars(chosen, listed),
         _in_light_of(_verdict(chosen, limits is not None), limits),
@@ -109,136 +113,65 @@ def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
     rows = [pipeline for _, pipeline in listed]
     stages = [pipeline.bottleneck_stage for pipeline in rows]
     n_slow = sum(pipeline.n_slow > 0 for pipeline in rows)
-    return Table(
-        "Pipelines",
-        (
-            text_column("host", "Host", [host for host, _ in listed]),
-            text_column("pipeline", "Pipeline", [pipeline.name for pipeline in rows]),
-            text_column(
-                "kind",
-                "Kind",
-                [pipeline.kind for pipeline in rows],
-                "Host: makes elements; Device: copies them to a device",
-            ),
-            text_column(
-                "bottleneck",
-                "Bottleneck",
-                [stage.name if stage else "" for stage in stages],
-                "What callers waited for most",
-            ),
-            text_column(
-                "bottleneck_long_name", "Stage", [stage.long_name if stage else "" for stage in stages]
-            ),
-            Column("n_calls", "Calls", np.array([len(pipeline.calls) for pipeline in rows]), "count"),
-            Column(
-                "n_slow_calls",
-                "Slow",
-                np.array([pipeline.n_slow for pipeline in rows]),
-                "count",
-                description="Calls over 50 µs",
-            ),
-            Column(
-                "min_latency_ps",
-                "Min",
-                np.array([int(pipeline.duration_ps.min()) for pipeline in rows]),
-                "ps",
-            ),
-            Column(
-                "avg_latency_ps",
-                "Average",
-                np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]),
-                "ps",
-            ),
-            Column("max_latency_ps", "Max", np.array([pipeline.max_ps for pipeline in rows]), "ps"),
-            Column(
-                "wait_fraction",
-                "Waiting",
-                np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]),
-                "fraction",
-                description="Share of the time from the first call to the last that passed inside of calls; "
-                "one call makes no rate",
-            ),
-        ),
+    return PIPELINES.fill(
+        {
+            "host": [host for host, _ in listed],
+            "pipeline": [pipeline.name for pipeline in rows],
+            "kind": [pipeline.kind for pipeline in rows],
+            "bottleneck": [stage.name if stage else "" for stage in stages],
+            "bottleneck_long_name": [stage.long_name if stage else "" for stage in stages],
+            "n_calls": np.array([len(pipeline.calls) for pipeline in rows]),
+            "n_slow_calls": np.array([pipeline.n_slow for pipeline in rows]),
+            "min_latency_ps": np.array([int(pipeline.duration_ps.min()) for pipeline in rows]),
+            "avg_latency_ps": np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]),
+            "max_latency_ps": np.array([pipeline.max_ps for pipeline in rows]),
+            "wait_fraction": np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]),
+        },
         f"{len(rows)} on {_count(len({host for host, _ in listed}), 'host')}, {n_slow} with calls over 50 µs",
     )
 
 
 def _chosen_table(chosen: Chosen) -> Table:
     node = chosen.call.nodes[chosen.call.bottleneck] if chosen.call.bottleneck >= 0 else None
-    return Table(
-        "The call shown",
-        (
-            text_column("host", "Host", [chosen.host]),
-            text_column("pipeline", "Pipeline", [chosen.pipeline.name]),
-            Column("rank", "Rank", np.array([chosen.rank]), "count"),
-            Column("start_ps", "Start", np.array([chosen.call.start_ps]), "ps"),
-            Column("duration_ps", "Duration", np.array([chosen.call.duration_ps]), "ps"),
-            text_column("bottleneck", "Bottleneck", [node.name if node else ""]),
-            text_column("bottleneck_long_name", "Stage", [node.long_name if node else ""]),
-            Column("node", "Node", np.array([chosen.call.bottleneck]), "id"),
-        ),
+    return CHOSEN.fill(
+        {
+            "host": [chosen.host],
+            "pipeline": [chosen.pipeline.name],
+            "rank": np.array([chosen.rank]),
+            "start_ps": np.array([chosen.call.start_ps]),
+            "duration_ps": np.array([chosen.call.duration_ps]),
+            "bottleneck": [node.name if node else ""],
+            "bottleneck_long_name": [node.long_name if node else ""],
+            "node": np.array([chosen.call.bottleneck]),
+        }
     )
 
 
 def _executions_table(pipeline: Pipeline) -> Table:
     order = pipeline.order[:_MOST_EXECUTIONS]
     n = len(pipeline.calls)
-    return Table(
-        "Calls by duration",
-        (
-            Column("rank", "Rank", np.arange(1, len(order) + 1), "count"),
-            Column("start_ps", "Start", pipeline.start_ps[order], "ps"),
-            Column("duration_ps", "Duration", pipeline.duration_ps[order], "ps"),
-            Column(
-                "is_complete", "Complete", pipeline.is_complete[order],
-                description="What was made for it lies in the capture; calls that the capture cut come last",
-            ),
-        ),
-        f"the {len(order):,} slowest of {n:,}" if n > len(order) else "",
-    )  # fmt: skip
+    return EXECUTIONS.fill({"rank": np.arange(1, len(order) + 1), "start_ps": pipeline.start_ps[order], "duration_ps": pipeline.duration_ps[order], "is_complete": pipeline.is_complete[order],}, f"the {len(order):,} slowest of {n:,}" if n > len(order) else "")  # fmt: skip
 
 
 def _nodes_table(shown: Call) -> Table:
     nodes = shown.nodes
-    return Table(
-        "Stages of the call",
-        (
-            Column("node", "Node", np.arange(len(nodes)), "id"),
-            text_column(
-                "iterator_id",
-                "Iterator",
-                [node.iterator for node in nodes],
-                "Id in the trace; of the first where there are several",
-            ),
-            text_column("name", "Stage", [node.name for node in nodes]),
-            text_column("long_name", "Long name", [node.long_name for node in nodes]),
-            Column("start_ps", "Start", np.array([node.start_ps for node in nodes]), "ps"),
-            Column(
-                "duration_ps",
-                "Total",
-                np.array([node.duration_ps for node in nodes]),
-                "ps",
-                description="Of all calls of the stage",
-            ),
-            Column(
-                "self_time_ps",
-                "Self",
-                np.array([node.self_ps for node in nodes]),
-                "ps",
-                description="Without what it waited for meanwhile",
-            ),
-            Column("n_calls", "Calls", np.array([node.n_calls for node in nodes]), "count"),
-            Column("n_iterators", "Iterators", np.array([node.n_iterators for node in nodes]), "count"),
-            Column(
-                "is_blocking",
-                "On the critical path",
-                np.array([node.is_blocking for node in nodes], np.bool_),
-            ),
-            Column("is_bottleneck", "Bottleneck", np.arange(len(nodes)) == shown.bottleneck),
-            Column("is_async", "Works ahead", np.array([node.is_async for node in nodes], np.bool_)),
-            Column("parent", "Consumer", np.array([node.parent for node in nodes]), "id"),
-            text_column("parameters", "Parameters", [_joined(node.parameters) for node in nodes]),
-        ),
+    return NODES.fill(
+        {
+            "node": np.arange(len(nodes)),
+            "iterator_id": [node.iterator for node in nodes],
+            "name": [node.name for node in nodes],
+            "long_name": [node.long_name for node in nodes],
+            "start_ps": np.array([node.start_ps for node in nodes]),
+            "duration_ps": np.array([node.duration_ps for node in nodes]),
+            "self_time_ps": np.array([node.self_ps for node in nodes]),
+            "n_calls": np.array([node.n_calls for node in nodes]),
+            "n_iterators": np.array([node.n_iterators for node in nodes]),
+            "is_blocking": np.array([node.is_blocking for node in nodes], np.bool_),
+            "is_bottleneck": np.arange(len(nodes)) == shown.bottleneck,
+            "is_async": np.array([node.is_async for node in nodes], np.bool_),
+            "parent": np.array([node.parent for node in nodes]),
+            "parameters": [_joined(node.parameters) for node in nodes],
+        }
     )
 
 
@@ -251,25 +184,27 @@ def _edges_table(shown: Call) -> Table:
     from_, to = np.array(ends, np.int64).reshape(-1, 2).T
     critical = [shown.nodes[a].is_blocking and shown.nodes[b].is_blocking for a, b in ends]
     columns = (Column("from", "Consumer", from_, "id"), Column("to", "Producer", to, "id"))
-    return Table(
-        "Edges", (*columns, Column("is_critical", "On the critical path", np.array(critical, np.bool_)))
+    return EDGES.fill(
+        {
+            **columns,
+            "is_critical": np.array(critical, np.bool_),
+        }
     )
 
 
 def _what_if_table(estimates: tuple[Estimate, ...]) -> Table:
     latency = [estimate.latency_ps or (np.nan, np.nan) for estimate in estimates]
     step = [estimate.step_ps or (np.nan, np.nan) for estimate in estimates]
-    return Table(
-        "What would it gain",
-        (
-            text_column("change", "Change", [estimate.change for estimate in estimates]),
-            Column("latency_low_ps", "Call from", np.array([low for low, _ in latency]), "ps"),
-            Column("latency_high_ps", "Call to", np.array([high for _, high in latency]), "ps"),
-            Column("step_low_ps", "Step from", np.array([low for low, _ in step]), "ps"),
-            Column("step_high_ps", "Step to", np.array([high for _, high in step]), "ps"),
-            text_column("limited_by", "Then limited by", [estimate.limited_by for estimate in estimates]),
-            text_column("note", "Note", [estimate.note for estimate in estimates]),
-        ),
+    return WHAT_IF.fill(
+        {
+            "change": [estimate.change for estimate in estimates],
+            "latency_low_ps": np.array([low for low, _ in latency]),
+            "latency_high_ps": np.array([high for _, high in latency]),
+            "step_low_ps": np.array([low for low, _ in step]),
+            "step_high_ps": np.array([high for _, high in step]),
+            "limited_by": [estimate.limited_by for estimate in estimates],
+            "note": [estimate.note for estimate in estimates],
+        }
     )
 
 

@@ -171,29 +171,16 @@ def breakdown_table(found: InputPipeline) -> Table:
     parts = _parts(found)
     whole = int(found.steps.duration_ps.sum())
     share = [int(times.sum()) / whole if whole else np.nan for _, _, times in parts]
-    return Table(
-        "Step time by category",
-        (
-            text_column("category", "Category", [title for _, (title, _, _), _ in parts]),
-            text_column("column", "Column", [f"{name}_ps" for name, _, _ in parts]),
-            text_column("color", "Colour", [color for _, (_, color, _), _ in parts]),
-            number(
-                "avg_ps",
-                "Average",
-                np.array([mean(times) for _, _, times in parts]),
-                "ps",
-                "Mean time per step",
-            ),
-            number(
-                "sd_ps",
-                "Standard deviation",
-                np.array([deviation(times) for _, _, times in parts]),
-                "ps",
-                "Of the sample (n - 1)",
-            ),
-            number("fraction", "Share", np.array(share), "fraction", "Of all steps"),
-            text_column("meaning", "Meaning", [_sentence(what) for _, (_, _, what), _ in parts]),
-        ),
+    return BREAKDOWN.fill(
+        {
+            "category": [title for _, (title, _, _), _ in parts],
+            "column": [f"{name}_ps" for name, _, _ in parts],
+            "color": [color for _, (_, color, _), _ in parts],
+            "avg_ps": np.array([mean(times) for _, _, times in parts]),
+            "sd_ps": np.array([deviation(times) for _, _, times in parts]),
+            "fraction": np.array(share),
+            "meaning": [_sentence(what) for _, (_, _, what), _ in parts],
+        }
     )
 
 
@@ -204,21 +191,14 @@ def host_categories_table(time: HostTime) -> Table:
     note = "Self times of the input operations, summed over all threads."
     if time.enqueue_fraction >= 0:
         note = "Scaled to the time between enqueues, in which threads work side by side."
-    return Table(
-        "Where the host's input time goes",
-        (
-            text_column("category", "Category", [HOST_PARTS[name][0] for name in HOST_CATEGORIES]),
-            text_column("color", "Colour", [HOST_PARTS[name][1] for name in HOST_CATEGORIES]),
-            number("time_ps", "Time", times, "ps"),
-            number(
-                "fraction",
-                "Share",
-                times / total if total else np.full(len(times), np.nan),
-                "fraction",
-                "Of all five",
-            ),
-            text_column("meaning", "Meaning", [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES]),
-        ),
+    return HOST_CATEGORIES.fill(
+        {
+            "category": [HOST_PARTS[name][0] for name in HOST_CATEGORIES],
+            "color": [HOST_PARTS[name][1] for name in HOST_CATEGORIES],
+            "time_ps": times,
+            "fraction": times / total if total else np.full(len(times), np.nan),
+            "meaning": [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES],
+        },
         note if total else "No input operations were traced.",
     )
 
@@ -231,33 +211,16 @@ def input_ops_table(found: InputPipeline) -> Table:
     rows = order.tolist()
     whole = ops.busy_ps or 1
     of_all = "Of the self time of all input operations"
-    return Table(
-        "Input operations on the host",
-        (
-            text_column("operation", "Operation", [ops.name[i] for i in rows]),
-            number("n_occurrences", "Occurrences", ops.n_occurrences[order], "count"),
-            number(
-                "total_time_ps",
-                "Total time",
-                ops.time_ps[order],
-                "ps",
-                "Of all occurrences, with nested operations",
-            ),
-            number("total_fraction", "Total share", ops.time_ps[order] / whole, "fraction", of_all),
-            number(
-                "self_time_ps",
-                "Self time",
-                ops.self_ps[order],
-                "ps",
-                "Of all occurrences, without nested operations",
-            ),
-            number("self_fraction", "Self share", ops.self_ps[order] / whole, "fraction", of_all),
-            text_column(
-                "category",
-                "Category",
-                ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows],
-            ),
-        ),
+    return INPUT_OPS.fill(
+        {
+            "operation": [ops.name[i] for i in rows],
+            "n_occurrences": ops.n_occurrences[order],
+            "total_time_ps": ops.time_ps[order],
+            "total_fraction": ops.time_ps[order] / whole,
+            "self_time_ps": ops.self_ps[order],
+            "self_fraction": ops.self_ps[order] / whole,
+            "category": ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows],
+        }
     )
 
 
@@ -266,41 +229,14 @@ def hosts_table(found: InputPipeline) -> Table:
     hosts = found.hosts
     times = [part.host_time for part in hosts]
     largest = [time.largest for time in times]
-    return Table(
-        "Hosts",
-        (
-            text_column("host", "Host", [part.host for part in hosts]),
-            number("n_steps", "Steps", np.array([len(part.steps) for part in hosts]), "count"),
-            number(
-                "step_time_avg_ps",
-                "Average step time",
-                np.array([mean(part.steps.duration_ps) for part in hosts]),
-                "ps",
-            ),
-            number(
-                "input_fraction",
-                "Waiting for input",
-                np.array([part.fraction for part in hosts]),
-                "fraction",
-                "Of its steps' time",
-            ),
-            number(
-                "waiting_ps",
-                "Waiting per step",
-                np.array([part.waiting_ps for part in hosts]),
-                "ps",
-                "Mean over its steps",
-            ),
-            text_column(
-                "host_category",
-                "Most host time in",
-                [HOST_PARTS[name][0] if name else "" for name in largest],
-            ),
-            number(
-                "host_category_ps",
-                "Of that",
-                np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]),
-                "ps",
-            ),
-        ),
+    return HOSTS.fill(
+        {
+            "host": [part.host for part in hosts],
+            "n_steps": np.array([len(part.steps) for part in hosts]),
+            "step_time_avg_ps": np.array([mean(part.steps.duration_ps) for part in hosts]),
+            "input_fraction": np.array([part.fraction for part in hosts]),
+            "waiting_ps": np.array([part.waiting_ps for part in hosts]),
+            "host_category": [HOST_PARTS[name][0] if name else "" for name in largest],
+            "host_category_ps": np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]),
+        }
     )

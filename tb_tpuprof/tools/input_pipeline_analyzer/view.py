@@ -94,13 +94,12 @@ def _judged(parts: list[InputPart], found: InputPipeline, kind: str, limits: Job
 
 def _advice_table(advice: tuple[Advice, ...]) -> Table:
     titles = {name: told[0] for name, told in (*PARTS.items(), *HOST_PARTS.items())}
-    return Table(
-        "What to do",
-        (
-            text_column("category", "For", [titles[one.category] for one in advice]),
-            text_column("text", "What to do", [one.text for one in advice]),
-            text_column("tool", "Tool", [one.tool for one in advice]),
-        ),
+    return ADVICE.fill(
+        {
+            "category": [titles[one.category] for one in advice],
+            "text": [one.text for one in advice],
+            "tool": [one.tool for one in advice],
+        }
     )
 
 

@@ -111,22 +111,16 @@ def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
     padded = np.array([leaf.padded_bytes for _, _, _, leaf in rows], np.float64)
     names = _SPACES if kind == "TPU" else {0: "device" if kind == "GPU" else "host"}
     spaces = [leaf.layout.memory_space if leaf.layout else 0 for _, _, _, leaf in rows]
-    return Table(
-        "Shapes",
-        (
-            text_column("part", "Part", [part for part, _, _, _ in rows]),
-            text_column("name", "Name", [name for _, name, _, _ in rows]),
-            text_column("shape", "Shape", [leaf.text(False) for _, _, _, leaf in rows]),
-            text_column(
-                "layout",
-                "Layout",
-                [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows],
-                "Fastest dimension first",
-            ),
-            Column("size_bytes", "Size", sizes, "bytes"),
-            Column("padded_bytes", "With padding", padded, "bytes"),
-            text_column("memory", "Memory", [names.get(space, f"space {space}") for space in spaces]),
-        ),
+    return SHAPES.fill(
+        {
+            "part": [part for part, _, _, _ in rows],
+            "name": [name for _, name, _, _ in rows],
+            "shape": [leaf.text(False) for _, _, _, leaf in rows],
+            "layout": [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows],
+            "size_bytes": sizes,
+            "padded_bytes": padded,
+            "memory": [names.get(space, f"space {space}") for space in spaces],
+        }
     )
 
 
@@ -138,18 +132,15 @@ def _padding(module: HloModule, instruction: int) -> Table:
         for one in padded_dims(f"{part} {name}", shape)
     ]
     dims = [one for one, _ in found]
-    return Table(
-        "Padding by dimension",
-        (
-            text_column("value", "Value", [one.value for one in dims]),
-            Column("dim", "Dimension", np.array([one.dim for one in dims], np.int64), "id"),
-            text_column(
-                "role", "Role", [role for _, role in found], "What the dimension is to a product of matrices"
-            ),
-            Column("size", "Size", np.array([one.size for one in dims], np.float64), "count"),
-            Column("padded", "Padded to", np.array([one.padded for one in dims], np.float64), "count"),
-            Column("waste_fraction", "Wasted", np.array([one.waste for one in dims], np.float64), "fraction"),
-        ),
+    return PADDING.fill(
+        {
+            "value": [one.value for one in dims],
+            "dim": np.array([one.dim for one in dims], np.int64),
+            "role": [role for _, role in found],
+            "size": np.array([one.size for one in dims], np.float64),
+            "padded": np.array([one.padded for one in dims], np.float64),
+            "waste_fraction": np.array([one.waste for one in dims], np.float64),
+        }
     )
 
 
@@ -182,22 +173,15 @@ def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program:
     whole = float(known.flops[rows].sum()) if known is not None and rows else 0.0
     notes = [f"the first {len(shown):,} of {len(rows):,}"] if len(rows) > len(shown) else []
     notes += ["shares are estimates from FLOPs: nobody measures inside of an operation"] if whole > 0 else []
-    return Table(
-        "Contents",
-        (
-            text_column("name", "Name", [module.name(i) for i in shown]),
-            text_column("opcode", "Opcode", [module.opcode(i) for i in shown]),
-            text_column("shape", "Shape", [module.shape(i).text(False) for i in shown]),
-            Column("flops", "FLOPs", flops, "count"),
-            Column(
-                "estimated_fraction",
-                "Share (estimated)",
-                flops / whole if whole > 0 else np.full(len(shown), np.nan),
-                "fraction",
-                description="Of the FLOPs inside, by the cost model; not measured",
-            ),
-            text_column("provenance", "Framework op", [module.text("op_name", i) for i in shown]),
-        ),
+    return CONTENTS.fill(
+        {
+            "name": [module.name(i) for i in shown],
+            "opcode": [module.opcode(i) for i in shown],
+            "shape": [module.shape(i).text(False) for i in shown],
+            "flops": flops,
+            "estimated_fraction": flops / whole if whole > 0 else np.full(len(shown), np.nan),
+            "provenance": [module.text("op_name", i) for i in shown],
+        },
         "; ".join(notes),
     )
 
@@ -215,11 +199,11 @@ def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int
         places = [(line.strip(), "") for line in text.splitlines() if line.strip()]
     if not places and ops.source[0]:
         places = [(ops.source[0], "")]
-    columns = (
-        text_column("place", "Line", [place for place, _ in places]),
-        text_column("function", "Function", [name for _, name in places]),
-    )
-    return Table("Source", columns)
+    columns = {
+        "place": [place for place, _ in places],
+        "function": [name for _, name in places],
+    }
+    return STACK.fill(columns)
 
 
 def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
@@ -260,12 +244,11 @@ def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
     events = links.events[np.isin(links.op, wanted)]
     longest = events[trace.events["duration_ps"][events].argmax()][None] if len(events) else events[:0]
     number = longest.astype(np.int64) + session.hosts.index(host) * EVENTS_PER_HOST
-    return Table(
-        "Longest",
-        (
-            text_column("host", "Host", [host] * len(longest)),
-            Column("event", "Event", number, "id", description="As the timeline numbers events"),
-            Column("start_ps", "Start", trace.events["start_ps"][longest], "ps"),
-            Column("duration_ps", "Duration", trace.events["duration_ps"][longest], "ps"),
-        ),
+    return LONGEST.fill(
+        {
+            "host": [host] * len(longest),
+            "event": number,
+            "start_ps": trace.events["start_ps"][longest],
+            "duration_ps": trace.events["duration_ps"][longest],
+        }
     )

@@ -64,63 +64,30 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
     ]
     chip_read, chip_write = _on_chip(work.space_bytes, moving, peaks)
-    columns = (
-        text_column("name", "Name", [tree.name[i] for i in range(len(tree))]),
-        text_column("kind", "Kind", [KINDS[kind] for kind in tree.kind.tolist()]),
-        _number("parent", "Parent", tree.parent, "id", "Row of the node above, -1 of the root"),
-        _number(
-            "n_children", "Children", tree.n_children, "count", "Before those beyond the limit were left out"
-        ),
-        _number("self_time_ps", "Time", tree.self_ps, "ps", "Self time of all operations below"),
-        _number("time_fraction", "Share", tree.self_ps / whole, "fraction", "Of the whole"),
-        _number("n_occurrences", "Occurrences", tree.n_occurrences, "count"),
-        _number(
-            "avg_time_ps",
-            "Average",
-            ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
-            "ps",
-            "Self time of an occurrence",
-        ),
-        _number(
-            "flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"
-        ),
-        _number("model_flops", "Model FLOPs", np.where(work.knows_flops, work.model_flops, np.nan), "count"),
-        _number("flop_rate_flops_per_s", "FLOP rate", flop_rate, "flops_per_s"),
-        _number(
-            "flops_fraction",
-            "FLOPS utilization",
-            _share(flop_rate, peaks.flops_per_s),
-            "fraction",
-            "FLOP rate by the peak",
-        ),
-        _number(
-            "hbm_bytes",
-            "HBM bytes",
-            np.where(work.knows_bytes, work.space_bytes[0], np.nan),
-            "bytes",
-            "Of an asynchronous copy: counted where it ends",
-        ),
-        _number(
-            "hbm_bytes_per_s",
-            "HBM bandwidth",
-            hbm_rate,
-            "bytes_per_s",
-            "Of asynchronous copies from start to end",
-        ),
-        _number("hbm_fraction", "HBM utilization", _share(hbm_rate, peaks.bytes_per_s[0]), "fraction"),
-        _number("on_chip_read_fraction", "On-chip read utilization", chip_read, "fraction"),
-        _number("on_chip_write_fraction", "On-chip write utilization", chip_write, "fraction"),
-        text_column("program", "Program", programs, "Of an operation"),
-        text_column("provenance", "Framework op", provenance, "Of an operation"),
-        Column(
-            "is_fusion",
-            "Fusion",
-            _is_fusion(ops)[at] & is_op,
-            description="Runs other instructions: its details list them",
-        ),
-    )
+    columns = {
+        "name": [tree.name[i] for i in range(len(tree))],
+        "kind": [KINDS[kind] for kind in tree.kind.tolist()],
+        "parent": tree.parent,
+        "n_children": tree.n_children,
+        "self_time_ps": tree.self_ps,
+        "time_fraction": tree.self_ps / whole,
+        "n_occurrences": tree.n_occurrences,
+        "avg_time_ps": ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
+        "flops": np.where(work.knows_flops, work.flops, np.nan),
+        "model_flops": np.where(work.knows_flops, work.model_flops, np.nan),
+        "flop_rate_flops_per_s": flop_rate,
+        "flops_fraction": _share(flop_rate, peaks.flops_per_s),
+        "hbm_bytes": np.where(work.knows_bytes, work.space_bytes[0], np.nan),
+        "hbm_bytes_per_s": hbm_rate,
+        "hbm_fraction": _share(hbm_rate, peaks.bytes_per_s[0]),
+        "on_chip_read_fraction": chip_read,
+        "on_chip_write_fraction": chip_write,
+        "program": programs,
+        "provenance": provenance,
+        "is_fusion": _is_fusion(ops)[at] & is_op,
+    }
     n_left_out = int(np.maximum(tree.n_children - np.bincount(tree.parent[1:], minlength=len(tree)), 0).sum())
-    return Table("Op profile", columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
+    return NODES.fill(columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
 
 
 def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:

@@ -107,29 +107,14 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
     """
     shown = [category for category in CATEGORIES if category in titles(kind)]
     times = [steps.category_ps(category) for category in shown]
-    return Table(
-        "Step time by category",
-        (
-            text_column("category", "Category", [titles(kind)[category] for category in shown]),
-            text_column("color", "Colour", [COLORS[category] for category in shown]),
-            _number(
-                "avg_ps", "Average", np.array([mean(time) for time in times]), "ps", "Mean time per step"
-            ),
-            _number(
-                "sd_ps",
-                "Standard deviation",
-                np.array([deviation(time) for time in times]),
-                "ps",
-                "Of the sample (n - 1)",
-            ),
-            _number(
-                "fraction",
-                "Share",
-                np.array([steps.fraction(category) for category in shown]),
-                "fraction",
-                "Of all steps",
-            ),
-        ),
+    return BREAKDOWN.fill(
+        {
+            "category": [titles(kind)[category] for category in shown],
+            "color": [COLORS[category] for category in shown],
+            "avg_ps": np.array([mean(time) for time in times]),
+            "sd_ps": np.array([deviation(time) for time in times]),
+            "fraction": np.array([steps.fraction(category) for category in shown]),
+        }
     )
 
 
@@ -144,43 +129,19 @@ def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
     time_s = metrics.time_ps[order] / 1e12
     flops = metrics.flops[order] if len(metrics.flops) else np.zeros(len(order))
     rate = np.divide(flops, time_s, out=np.full(len(order), np.nan), where=(time_s > 0) & (flops > 0))
-    return Table(
-        f"Top {N_TOP_OPS} operations on the {side.lower()}",
-        (
-            _number("rank", "Rank", np.arange(1, len(order) + 1), "count"),
-            text_column("operation", "Operation", [metrics.name[i] for i in order.tolist()]),
-            text_column("type", "Type", [metrics.type[i] for i in order.tolist()]),
-            text_column("host_or_device", "Host/device", [side] * len(order)),
-            _number(
-                "self_time_ps",
-                "Self time",
-                self_ps,
-                "ps",
-                f"Without operations nested inside{f', {summed}' if summed else ''}",
-            ),
-            _number(
-                "self_fraction",
-                "Share",
-                share,
-                "fraction",
-                "Of the self time of all operations, idle left out",
-            ),
-            _number(
-                "cumulative_fraction",
-                "Cumulative",
-                np.cumsum(share),
-                "fraction",
-                "Share of this and all operations above",
-            ),
-            _number(
-                "flop_rate_flops_per_s",
-                "FLOP rate",
-                rate,
-                "flops_per_s",
-                "Floating-point operations per second of total time",
-            ),
-        ),
+    return TOP_OPS.fill(
+        {
+            "rank": np.arange(1, len(order) + 1),
+            "operation": [metrics.name[i] for i in order.tolist()],
+            "type": [metrics.type[i] for i in order.tolist()],
+            "host_or_device": [side] * len(order),
+            "self_time_ps": self_ps,
+            "self_fraction": share,
+            "cumulative_fraction": np.cumsum(share),
+            "flop_rate_flops_per_s": rate,
+        },
         f"by self time, {summed}" if summed else "",
+        title=f"Top {N_TOP_OPS} operations on the {side.lower()}",
     )
 
 
@@ -208,44 +169,14 @@ def hosts_table(hosts: Sequence[HostSteps], is_apart: bool = False) -> Table:
     """A row per host, slowest first: its own step time beside its own waiting and idling."""
     longest = max(host.step_ps for host in hosts) or 1.0
     duty = [np.nan if host.duty_cycle is None else host.duty_cycle for host in hosts]
-    return Table(
-        "Hosts",
-        (
-            text_column("host", "Host", [host.host for host in hosts]),
-            _number(
-                "step_time_avg_ps",
-                "Average step time",
-                np.array([host.step_ps for host in hosts]),
-                "ps",
-                "In its own steps" if is_apart else "In the steps that all have",
-            ),
-            _number(
-                "of_slowest_fraction",
-                "Of the slowest",
-                np.array([host.step_ps / longest for host in hosts]),
-                "fraction",
-            ),
-            _number(
-                "input_fraction",
-                "Waiting for input",
-                np.array([host.input_fraction for host in hosts]),
-                "fraction",
-                "Of its step time",
-            ),
-            _number(
-                "other_fraction",
-                "Idle or other",
-                np.array([host.idle_fraction for host in hosts]),
-                "fraction",
-                "Of its step time",
-            ),
-            _number(
-                "duty_cycle_fraction",
-                "Duty cycle",
-                np.array(duty),
-                "fraction",
-                "Of its chips' profiled time (TPU)",
-            ),
-        ),
+    return HOSTS.fill(
+        {
+            "host": [host.host for host in hosts],
+            "step_time_avg_ps": np.array([host.step_ps for host in hosts]),
+            "of_slowest_fraction": np.array([host.step_ps / longest for host in hosts]),
+            "input_fraction": np.array([host.input_fraction for host in hosts]),
+            "other_fraction": np.array([host.idle_fraction for host in hosts]),
+            "duty_cycle_fraction": np.array(duty),
+        },
         "slowest first, each by its own steps" if is_apart else "slowest first",
     )

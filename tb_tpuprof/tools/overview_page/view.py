@@ -141,12 +141,12 @@ def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:
             ("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL)
         )
     kinds, texts, tools = zip(*rows, strict=True)
-    columns = (
-        text_column("kind", "Kind", kinds),
-        text_column("text", "What to do", texts),
-        text_column("tool", "Tool", tools),
-    )
-    return Table("Recommendations", columns)
+    columns = {
+        "kind": kinds,
+        "text": texts,
+        "tool": tools,
+    }
+    return RECOMMENDATIONS.fill(columns)
 
 
 def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple[NextStep, ...]) -> Verdict:

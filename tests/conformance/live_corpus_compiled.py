@@ -13,7 +13,8 @@ from typing import Any
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import hlo_stats, roofline_model
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.op_profile import view as op_profile
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool

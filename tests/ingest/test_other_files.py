@@ -102,7 +102,7 @@ def test_a_run_of_old_traces_is_a_run_and_newer_files_count_first(tmp_path: Path
 
 
 def test_steps_and_operations_of_an_old_trace_are_analysed(tmp_path: Path) -> None:
-    from tb_tpuprof.tools import framework_op_stats
+    from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
 
     payload = framework_op_stats.TOOL.run(
         Session(placed(tmp_path, "local.trace", OLD_TRACE), cache=False), None, {}

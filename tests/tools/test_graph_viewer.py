@@ -16,7 +16,7 @@ from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.graph_viewer.view import TOOL
-from tb_tpuprof.tools.hlo_stats import TOOL as HLO_STATS
+from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import small_proto

@@ -23,24 +23,23 @@ from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
-from tb_tpuprof.tools.payload import (
-    Column,
-    Diagnostic,
-    NextStep,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Unit,
-    Verdict,
+from tb_tpuprof.tools.framework_op_stats.tables import (
+    DEVICE_BY_OP,
+    DEVICE_BY_TYPE,
+    HOST_BY_OP,
+    HOST_BY_TYPE,
+    OPS,
+    SCALARS,
+    TABLES,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.shares import N_SLICES
+from tb_tpuprof.tools.spec import Number, TableSpec, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_time
 
-N_SLICES = 10
 _STANDS_OUT = 0.1
 Floats = npt.NDArray[np.float64]
 
@@ -86,10 +85,10 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         hosts,
         {
             "ops": ops_table(device, host, machine),
-            "device_by_type": _shares("Device, by type", device, device.type),
-            "device_by_op": _shares("Device, by operation", device, device.name),
-            "host_by_type": _shares("Host, by type", host, host.type),
-            "host_by_op": _shares("Host, by operation", host, host.name),
+            "device_by_type": _shares(DEVICE_BY_TYPE, device, device.type),
+            "device_by_op": _shares(DEVICE_BY_OP, device, device.name),
+            "host_by_type": _shares(HOST_BY_TYPE, host, host.type),
+            "host_by_op": _shares(HOST_BY_OP, host, host.name),
         },
         _scalars(ops, _summed(session, hosts)),
         told(TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)),
@@ -153,7 +152,6 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
         np.append(np.full(n_device, np.nan), np.cumsum(host.share)),
     ]
     eager = np.concatenate([s.is_eager for s in sides])
-    number = _number
     return OPS.fill(
         {
             "rank": np.arange(1, n_device + n_host + 1),
@@ -179,11 +177,7 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
     )
 
 
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
-
-
-def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
+def _shares(spec: TableSpec, found: Side, key: tuple[str, ...]) -> Table:
     """A pie: self time by name or type, at most 10 slices and `Other`."""
     names = list(dict.fromkeys(key))
     row = {name: i for i, name in enumerate(names)}
@@ -203,35 +197,29 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
         "self_time_ps": times,
         "fraction": times / whole,
     }
-    return SHARES.fill(columns, note, title=title)
+    return spec.fill(columns, note)
 
 
 def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:
     """`summed`: over which devices the device's times are sums."""
-    result = {}
+    values: dict[str, Number] = {}
     for name, ops in (("device", found.device), ("host", found.host)):
         if not ops.span_ps:
             continue
         where = f", {summed}" if summed and name == "device" else ""
-        result[f"{name}_ops_ps"] = Scalar(
-            ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}"
-        )
+        values[f"{name}_ops_ps"] = Number(ops.busy_ps, f"self time of all{where}")
         copied = transfer_ps(found.compiled) if name == "device" else 0
         if copied:
-            result["device_copies_ps"] = Scalar(
-                copied,
-                "ps",
-                "Copies and fills",
-                "of memory, part of the device's operations; the rest is kernels",
-            )
+            note = "of memory, part of the device's operations; the rest is kernels"
+            values["device_copies_ps"] = Number(copied, note)
         between = (
             "summed over threads, each from its first operation to its last"
             if name == "host"
             else "between the first and the last operation"
         )
-        result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", f"{between}{where}")
-        result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
-    return result
+        values[f"{name}_idle_ps"] = Number(ops.idle_ps, f"{between}{where}")
+        values[f"n_{name}_ops"] = Number(len(ops))
+    return fill_scalars(SCALARS, values)
 
 
 def _summed(session: Session, hosts: tuple[str, ...]) -> str:
@@ -298,5 +286,7 @@ TOOL = Tool(
     group="Time",
     summary="The framework's operations by time, on host and device",
     view=view,
+    tables=TABLES,
+    scalars=SCALARS,
     params=(Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),),
 )

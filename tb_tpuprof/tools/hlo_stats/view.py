@@ -4,28 +4,26 @@ came from.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
-from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, TITLES, Rates, in_words, rates, ratio
+from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, expression_texts, find_ops
-from tb_tpuprof.tools.payload import Column, NextStep, Payload, Scalar, Subject, Table, Unit, Verdict
-from tb_tpuprof.tools.shares import shares_table
+from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES
+from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.shares import known_texts, shares_table
+from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.sums import busy_note, time_of_ops
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction
 
 N_ROWS = 10_000
-HBM_BASE = "FLOPs per byte moved to and from HBM"
 MAX_EXPRESSION = 2_000
 _OUTSIDE = "outside_compilation"
 _REMAT = ".remat"
@@ -43,26 +41,21 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     limits = speed.limits(ops.is_waiting)
     texts = expression_texts(session, found, shown)
     own = ops.kept(~ops.is_sparse)
+    sources = _short_sources(own.source)
+    programs = words_of([own.programs[p] for p in own.program.tolist()])
+    bounds = Words(limits[~ops.is_sparse].astype(np.int64), LIMITS)
     tables = {
         "ops": ops_table(ops, (speed, limits), shown, texts),
-        "by_category": shares_table("By category", own.category, own.self_ps),
-        "by_op": shares_table("By operation", _titles(own), own.self_ps),
-        "by_bound": shares_table(
-            "By limiting resource", Words(limits[~ops.is_sparse].astype(np.int64), LIMITS), own.self_ps
-        ),
-        "by_source": shares_table(
-            "By source line", _short_sources(own.source), own.self_ps, "(no source line)"
-        ),
-        "by_program": shares_table(
-            "By program", words_of([own.programs[p] for p in own.program.tolist()]), own.self_ps
-        ),
+        "by_category": shares_table(SHARES["by_category"], own.category, own.self_ps),
+        "by_op": shares_table(SHARES["by_op"], _titles(own), own.self_ps),
+        "by_bound": shares_table(SHARES["by_bound"], bounds, own.self_ps),
+        "by_source": shares_table(SHARES["by_source"], sources, own.self_ps, "(no source line)"),
+        "by_program": shares_table(SHARES["by_program"], programs, own.self_ps),
     }
-    for name, title, mask in (
-        ("by_rematerialized", "Rematerialized", _is_rematerialized(own)),
-        ("by_outside", "Outside compilation", _is_outside(own)),
-    ):
+    for name, mask in (("by_rematerialized", _is_rematerialized(own)), ("by_outside", _is_outside(own))):
         if mask.any():
-            tables[name] = shares_table(title, Words(mask.astype(np.int64), ("No", title)), own.self_ps)
+            words = Words(mask.astype(np.int64), ("No", SHARES[name].title))
+            tables[name] = shares_table(SHARES[name], words, own.self_ps)
     verdict = told(TOOL.name, _verdict(found, speed, shown), limits_of(session, hosts))
     return Payload(
         TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, found)
@@ -97,107 +90,60 @@ def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[s
     chosen, limits = _rows_of(speeds[0], rows), speeds[1][rows]
     share = np.where(one.is_sparse, np.nan, one.self_ps / (ops.busy_ps or 1))
     of_span = np.where(one.is_sparse, np.nan, one.self_ps / (ops.total_ps or 1))
-    of_device = _number(
-        "device_time_fraction",
-        "Share of device time",
-        of_span,
-        "fraction",
-        "Of the devices' time, idle time included",
-    )
     titles = [ops.programs[p] for p in one.program.tolist()]
-    ps: Unit = "ps"
-    columns = {"rank": np.arange(1, len(rows) + 1), "program": titles, "category": _known_texts(one.category), "op": _known_texts(one.name), "expression": [text[:MAX_EXPRESSION] for text in texts], "provenance": _known_texts(one.provenance), "n_occurrences": one.n_occurrences, "total_time_ps": one.time_ps, "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences), "total_self_time_ps": one.self_ps, "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences), "self_fraction": share, "cumulative_fraction": np.cumsum(np.nan_to_num(share)), **() if ops.kind == "CPU" else (of_device,), **_thread_columns(one), "dma_stall_fraction": _stalls(one), **_rate_columns(one, chosen), "bound_by": [LIMITS[i] for i in limits.tolist()], "nearest_limit": [chosen.nearest_text(i) for i in range(len(rows))], "is_rematerialized": _is_rematerialized(one), "is_outside_compiled": _is_outside(one), "source": _known_texts(one.source), "core": _known_texts(one.core), "energy_j": np.where(one.energy_j > 0, one.energy_j, np.nan),}
+    columns = {
+        "rank": np.arange(1, len(rows) + 1),
+        "program": titles,
+        "category": known_texts(one.category),
+        "op": known_texts(one.name),
+        "expression": [text[:MAX_EXPRESSION] for text in texts],
+        "provenance": known_texts(one.provenance),
+        "n_occurrences": one.n_occurrences,
+        "total_time_ps": one.time_ps,
+        "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences),
+        "total_self_time_ps": one.self_ps,
+        "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences),
+        "self_fraction": share,
+        "cumulative_fraction": np.cumsum(np.nan_to_num(share)),
+        **({} if ops.kind == "CPU" else {"device_time_fraction": of_span}),
+        **_thread_columns(one),
+        "dma_stall_fraction": _stalls(one),
+        **_rate_columns(one, chosen),
+        "bound_by": [LIMITS[i] for i in limits.tolist()],
+        "nearest_limit": [chosen.nearest_text(i) for i in range(len(rows))],
+        "is_rematerialized": _is_rematerialized(one),
+        "is_outside_compiled": _is_outside(one),
+        "source": known_texts(one.source),
+        "core": known_texts(one.core),
+        "energy_j": np.where(one.energy_j > 0, one.energy_j, np.nan),
+    }
     note = "" if len(rows) == len(ops) else f"the first {len(rows):,} of {len(ops):,}"
     return OPS.fill(columns, note)
 
 
-def _thread_columns(ops: HloOps) -> tuple[Column, ...]:
+def _thread_columns(ops: HloOps) -> dict[str, Values]:
     """XLA:CPU splits an operation over its thread pool: what all threads together spent on it."""
     if ops.kind != "CPU":
-        return ()
+        return {}
     thread = np.where(ops.thread_ps >= 0, ops.thread_ps, np.nan)
-    note = (
-        "CPU time, summed over all threads that worked on it, also while the system ran something else on "
-        "their processor"
-    )
-    return (
-        _number("thread_time_ps", "Thread time", thread, "ps", note),
-        _number(
-            "n_threads",
-            "Threads",
-            ratio(thread, ops.self_ps),
-            "",
-            "That worked on it at a time, on average: thread time by self time",
-        ),
-    )
+    return {"thread_time_ps": thread, "n_threads": ratio(thread, ops.self_ps)}
 
 
-def _rate_columns(ops: HloOps, speed: Rates) -> tuple[Column, ...]:
+def _rate_columns(ops: HloOps, speed: Rates) -> dict[str, Values]:
     """Rates while an operation runs."""
-    rate: Unit = "bytes_per_s"
     scale = ratio(
         ops.work_ps.astype(np.float64), ops.time_ps
-    )  # of asynchronous operations the clock is not known
-    normalized = ratio(
-        np.where(ops.work.knows_flops, ops.work.model_flops, np.nan), ops.normalized_ps * scale / 1e12
-    )
+    )  # the clock of asynchronous operations is unknown
+    flops = np.where(ops.work.knows_flops, ops.work.model_flops, np.nan)
     n_memories = len(SPACES) if ops.kind == "TPU" else 1
-    memories = list(zip(SPACES, TITLES, speed.space_bytes_per_s, strict=True))[:n_memories]
-    return (
-        _number(
-            "flop_rate_flops_per_s",
-            "FLOP rate",
-            speed.model_flops_per_s,
-            "flops_per_s",
-            "Of the model, per second of total time",
-        ),
-        _number(
-            "normalized_flops_per_s",
-            "FLOP rate at rated clock",
-            normalized,
-            "flops_per_s",
-            "Where the trace tells the clock",
-        ),
-        _number(
-            "memory_bandwidth_bytes_per_s",
-            "Memory bandwidth",
-            speed.bytes_per_s,
-            rate,
-            "All memories together",
-        ),
-        *(_number(f"{name}_bytes_per_s", title, values, rate) for name, title, values in memories),
-        _number(
-            "operational_intensity_flops_per_byte",
-            "Operational intensity",
-            speed.space_intensity[0],
-            "flops_per_byte",
-            HBM_BASE,
-        ),
-        _number(
-            "all_memories_flops_per_byte",
-            "Intensity, all memories",
-            speed.intensity,
-            "flops_per_byte",
-            "FLOPs per byte of all memories",
-        ),
-    )
-
-
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
-
-
-def _text(name: str, title: str, words: Words, description: str = "") -> Column:
-    """A column of words; empty ones are unknown. Strings of rows that are not shown stay here."""
-    words = words.used()
-    empty = words.is_in(("",))
-    return Column(
-        name,
-        title,
-        np.where(empty, -1, words.codes).astype(np.int32),
-        strings=words.strings,
-        description=description,
-    )
+    return {
+        "flop_rate_flops_per_s": speed.model_flops_per_s,
+        "normalized_flops_per_s": ratio(flops, ops.normalized_ps * scale / 1e12),
+        "memory_bandwidth_bytes_per_s": speed.bytes_per_s,
+        **{f"{SPACES[i]}_bytes_per_s": speed.space_bytes_per_s[i] for i in range(n_memories)},
+        "operational_intensity_flops_per_byte": speed.space_intensity[0],
+        "all_memories_flops_per_byte": speed.intensity,
+    }
 
 
 def _rows_of(speed: Rates, rows: Rows) -> Rates:
@@ -232,18 +178,17 @@ def _scalars(ops: HloOps) -> dict[str, Scalar]:
         else "threads run side by side: not known"
     )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
-    return {
-        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
-        "idle_fraction": Scalar(idle, "fraction", "Idle", note),
-        "n_ops": Scalar(
-            len(ops),
-            "count",
-            "Distinct operations",
-            f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}",
-        ),
-        "n_occurrences": Scalar(int(ops.n_occurrences.sum()), "count", "Occurrences"),
-        "rematerialized_fraction": Scalar(again, "fraction", "Rematerialized", "of the operations' time"),
-    }
+    programs = f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"
+    return fill_scalars(
+        SCALARS,
+        {
+            "busy_ps": Number(ops.busy_ps, busy_note(ops)),
+            "idle_fraction": Number(idle, note),
+            "n_ops": Number(len(ops), programs),
+            "n_occurrences": int(ops.n_occurrences.sum()),
+            "rematerialized_fraction": Number(again, "of the operations' time"),
+        },
+    )
 
 
 def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
@@ -295,4 +240,6 @@ TOOL = Tool(
     summary="Operations of compiled programs by time, FLOPs, bytes and their limiting resource",
     view=view,
     available=available,
+    tables=TABLES,
+    scalars=SCALARS,
 )

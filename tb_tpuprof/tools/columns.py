@@ -25,10 +25,4 @@ def text_column(name: str, title: str, texts: Sequence[str], description: str = 
 def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
     """A table of `name` and `value`."""
     names, values = [name for name, _ in pairs], [value for _, value in pairs]
-    return PAIRS.fill(
-        {
-            "name": names,
-            "value": values,
-        },
-        title=title,
-    )
+    return Table(title, (text_column("name", "Name", names), text_column("value", "Value", values)))

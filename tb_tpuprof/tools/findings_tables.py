@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Evidence, Finding
-from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.payload import Column, Table, Unit
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import TableSpec, number, text
 
 _NAN = float("nan")
 _COLORS = {
@@ -42,6 +38,50 @@ _MEANINGS = {
     Cause.WARM_UP: "The first steps compile, fill buffers or try out kernels.",
     Cause.UNRECORDED: "The trace does not show it; another capture option would.",
 }
+
+
+FINDINGS = TableSpec(
+    "findings",
+    "Findings",
+    (
+        text("cause", "Cause"),
+        text("color", "Color"),
+        text("finding", "Finding"),
+        text("reason", "Why it costs time"),
+        text("culprit", "Culprit", "What to change"),
+        text("host", "Host", "Where not all hosts have it"),
+        number("time_ps", "Time per step", "ps", "Mean over the steps"),
+        number("share", "Share of the step", "fraction"),
+        number("gain_low_ps", "Gain, at least", "ps", "Per step"),
+        number("gain_high_ps", "Gain, at most", "ps", "Per step"),
+        text("fix", "What to do"),
+        text("snippet", "Example"),
+        text("confidence", "Confidence"),
+        text("capture_option", "Capture with", "Where this trace cannot show the culprit"),
+        text("docs", "More"),
+        text("meaning", "What the cause is"),
+        text("evidence", "Evidence"),
+        text("evidence_host", "Host of the evidence"),
+        number("evidence_start_ps", "Evidence from", "ps"),
+        number("evidence_end_ps", "Evidence to", "ps"),
+    ),
+    "What costs time, by gain; the unknown is null",
+    is_optional=True,
+)
+CAUSES = TableSpec(
+    "causes",
+    "Causes",
+    (
+        text("cause", "Cause"),
+        text("color", "Color"),
+        text("meaning", "What the cause is"),
+        number("time_ps", "Time per step", "ps"),
+        number("share", "Share of the step", "fraction"),
+    ),
+    "Mean time per step by cause; the times add up to the step",
+    is_optional=True,
+    chart="bars",
+)
 
 
 def cause_color(cause: Cause, kind: str) -> str:
@@ -109,7 +149,3 @@ def _base(found: Diagnosis, n_hosts: int) -> str:
 def _place(finding: Finding) -> Evidence | None:
     """The first piece of evidence that is somewhere on the timeline."""
     return next((one for one in finding.evidence if one.start_ps >= 0), None)
-
-
-def _number(name: str, title: str, values: Sequence[float], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, np.array(values, np.float64), unit, description=description)

@@ -32,7 +32,7 @@ class Texts(NamedTuple):
     strings: Sequence[str]
 
 
-Values = npt.NDArray[Any] | Sequence[str] | Texts
+Values = npt.NDArray[Any] | Sequence[str] | Sequence[float] | Texts
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,12 @@ class ColumnSpec:
             return Column(self.name, title, codes, self.unit, strings, description, self.delta)
         if isinstance(values, np.ndarray):
             return Column(self.name, title, values, self.unit, None, description, self.delta)
-        code: dict[str, int] = {}
+        if self.kind != "text":
+            dtype = np.bool_ if self.kind == "bool" else np.float64
+            return Column(self.name, title, np.array(values, dtype), self.unit, None, description, self.delta)
+        code: dict[object, int] = {}
         codes = np.array([code.setdefault(text, len(code)) for text in values], np.int32)
-        return Column(self.name, title, codes, self.unit, list(code), description, self.delta)
+        return Column(self.name, title, codes, self.unit, [str(one) for one in code], description, self.delta)
 
 
 def number(

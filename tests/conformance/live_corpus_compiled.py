@@ -14,9 +14,9 @@ from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.hlo_stats import view as hlo_stats
-from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.op_profile import view as op_profile
 from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.tool import Tool
 from tests.conformance.live_compiled import HLO, MEASURES, ROOFLINE
 from tests.conformance.live_devices import Field, table

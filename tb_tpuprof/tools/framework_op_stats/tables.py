@@ -46,7 +46,8 @@ OPS = TableSpec(
         text("nearest_limit", "Nearest limit", "However far from its peak"),
         text("eager", "Mode", "Eager: ran as a single operation"),
     ),
-    "A row per operation: the device's first, then the host's; with `idle`, idle time as a row `IDLE` of each",
+    "A row per operation: the device's first, then the host's; with `idle`, idle time as a row `IDLE` of "
+    "each",
 )
 DEVICE_BY_TYPE = shares_spec("device_by_type", "Device, by type")
 DEVICE_BY_OP = shares_spec("device_by_op", "Device, by operation")

@@ -33,7 +33,8 @@ OPS = TableSpec(
             "thread_time_ps",
             "Thread time",
             "ps",
-            "CPU time, summed over all threads that worked on it, also while the system ran something else on "
+            "CPU time, summed over all threads that worked on it, also while the system ran something else "
+            "on "
             "their processor; of XLA:CPU only",
             is_optional=True,
         ),

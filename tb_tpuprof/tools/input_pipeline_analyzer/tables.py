@@ -12,8 +12,9 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
-from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.payload import Column, Table, Unit
+from tb_tpuprof.tools.facts import fact_specs
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
 
 Numbers = npt.NDArray[Any]
 
@@ -87,16 +88,142 @@ HOST_PARTS = {
 }
 
 
-def number(name: str, title: str, values: Numbers, unit: Unit, description: str = "") -> Column:
-    """A column of numbers."""
-    return Column(name, title, values, unit, description=description)
-
-
 def _sentence(what: str) -> str:
     """What a part is, as a sentence: time spent in something, or a rest."""
     return (
         what[0].upper() + what[1:] if what.startswith(("the rest", "no operation")) else f"Time spent {what}"
     )
+
+
+_STEP_PARTS = tuple(
+    number(f"{name}_ps", title, "ps", _sentence(what), is_optional=True)
+    for name, (title, _, what) in {**_TC, **PARTS}.items()
+)
+STEPS = TableSpec(
+    "steps",
+    "Steps",
+    (
+        text("step", "Step"),
+        number("step_time_ps", "Step time", "ps", "From the step's start to its end"),
+        number("start_ps", "Start", "ps", "Since the trace's start"),
+        *_STEP_PARTS,
+        number("input_fraction", "Waiting for input", "fraction", "Of the step time"),
+        number(
+            "input_fraction_min",
+            "Least waiting core",
+            "fraction",
+            "Share that waits for input on the core that waits least; of TPUs",
+            is_optional=True,
+        ),
+        number(
+            "input_fraction_max",
+            "Most waiting core",
+            "fraction",
+            "Share that waits for input on the core that waits most; of TPUs",
+            is_optional=True,
+        ),
+        text(
+            "input_core",
+            "Waits longest",
+            "The core that waits most for input, as host:core; of TPUs",
+            is_optional=True,
+        ),
+        *(number(f"{name}_ps", title, "ps", "", is_optional=True) for name, title in _SC.items()),
+    ),
+    "A row per step, a column per part: the parts add up to the step time",
+)
+BREAKDOWN = TableSpec(
+    "breakdown",
+    "Step time by category",
+    (
+        text("category", "Category"),
+        text("column", "Column", "Of the table `steps`"),
+        text("color", "Color"),
+        number("avg_ps", "Average", "ps", "Mean time per step"),
+        number("sd_ps", "Standard deviation", "ps", "Of the sample (n - 1)"),
+        number("fraction", "Share", "fraction", "Of all steps"),
+        text("meaning", "Meaning"),
+    ),
+    "A row per part of the step; the share is the ratio of the sums over all steps",
+    chart="bars",
+)
+HOST_TIMES = TableSpec(
+    "host_categories",
+    "Where the host's input time goes",
+    (
+        text("category", "Category"),
+        text("color", "Color"),
+        number("time_ps", "Time", "ps"),
+        number("fraction", "Share", "fraction", "Of all five"),
+        text("meaning", "Meaning"),
+    ),
+    "The host's time for input: enqueuing, preprocessing, advanced reads, demanded reads, other",
+    chart="bars",
+)
+_OF_ALL = "Of the self time of all input operations"
+INPUT_OPS = TableSpec(
+    "input_ops",
+    "Input operations on the host",
+    (
+        text("operation", "Operation"),
+        number("n_occurrences", "Occurrences", "count"),
+        number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
+        number("total_fraction", "Total share", "fraction", _OF_ALL),
+        number("self_time_ps", "Self time", "ps", "Of all occurrences, without nested operations"),
+        number("self_fraction", "Self share", "fraction", _OF_ALL),
+        text("category", "Category"),
+    ),
+    "A row per operation of the input pipeline, the largest self time first",
+)
+HOSTS = TableSpec(
+    "hosts",
+    "Hosts",
+    (
+        text("host", "Host"),
+        number("n_steps", "Steps", "count"),
+        number("step_time_avg_ps", "Average step time", "ps"),
+        number("input_fraction", "Waiting for input", "fraction", "Of its steps' time"),
+        number("waiting_ps", "Waiting per step", "ps", "Mean over its steps"),
+        text("host_category", "Most host time in"),
+        number("host_category_ps", "Of that", "ps"),
+    ),
+    "A row per host, the one that waits the largest share of its steps first",
+)
+ADVICE = TableSpec(
+    "advice",
+    "What to do",
+    (
+        text("category", "For"),
+        text("text", "What to do"),
+        text("tool", "Tool", "The page to open; empty for none"),
+    ),
+)
+TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
+SCALARS = (
+    *fact_specs(
+        "step_time_avg_ps",
+        "step_time_sd_ps",
+        "step_time_min_ps",
+        "step_time_max_ps",
+        "n_steps",
+        "input_fraction",
+    ),
+    ScalarSpec("input_fraction_sd", "Standard deviation of waiting", "fraction", "Over steps"),
+    ScalarSpec("input_fraction_min", "Least waiting step", "fraction"),
+    ScalarSpec("input_fraction_max", "Most waiting step", "fraction"),
+    ScalarSpec("waiting_avg_ps", "Waiting per step", "ps", "Mean over the steps"),
+    ScalarSpec("output_fraction", "Output", "fraction", "Of the steps' time"),
+    ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time; on TPUs idle"),
+    ScalarSpec("host_input_ps", "Host time for input", "ps", "Of all threads"),
+    ScalarSpec("host_enqueue_fraction", "Enqueuing", "fraction", "Of the host's time for input"),
+    ScalarSpec(
+        "input_fraction_worst_core",
+        "Waiting on the core that waits longest",
+        "fraction",
+        "The mean over steps; of TPUs",
+        True,
+    ),
+)
 
 
 def mean(values: Numbers) -> float:
@@ -125,45 +252,27 @@ def _parts(found: InputPipeline) -> list[tuple[str, tuple[str, str, str], Number
 def steps_table(found: InputPipeline) -> Table:
     """A row per step, a column per part, the share that waits for input; on TPUs how the cores differ."""
     steps = found.steps
-    columns = [
-        text_column("step", "Step", steps.name),
-        number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
-        number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
-    ]
-    columns += [
-        number(f"{name}_ps", title, times, "ps", _sentence(what))
-        for name, (title, _, what), times in _parts(found)
-    ]
-    columns.append(
-        number("input_fraction", "Waiting for input", found.input_fraction, "fraction", "Of the step time")
-    )
+    parts = _parts(found)
+    columns: dict[str, Values] = {
+        "step": steps.name,
+        "step_time_ps": steps.duration_ps,
+        "start_ps": steps.start_ps,
+        **{f"{name}_ps": times for name, _, times in parts},
+        "input_fraction": found.input_fraction,
+    }
     if found.cores:
         cores = found.cores
-        columns += [
-            number(
-                "input_fraction_min",
-                "Least waiting core",
-                cores.least,
-                "fraction",
-                "Share that waits for input on the core that waits least",
-            ),
-            number(
-                "input_fraction_max",
-                "Most waiting core",
-                cores.most,
-                "fraction",
-                "Share that waits for input on the core that waits most",
-            ),
-            text_column(
-                "input_core", "Waits longest", cores.worst, "The core that waits most for input, as host:core"
-            ),
-        ]
-        columns += [
-            number(f"{name}_ps", _SC[name], cores.parts[name], "ps")
-            for name in SC_PARTS
-            if name in cores.parts
-        ]
-    return Table("Steps", tuple(columns))
+        columns |= {
+            "input_fraction_min": cores.least,
+            "input_fraction_max": cores.most,
+            "input_core": cores.worst,
+            **{f"{name}_ps": cores.parts[name] for name in SC_PARTS if name in cores.parts},
+        }
+    return STEPS.fill(
+        columns,
+        titles={f"{name}_ps": title for name, (title, _, _), _ in parts},
+        descriptions={f"{name}_ps": _sentence(what) for name, (_, _, what), _ in parts},
+    )
 
 
 def breakdown_table(found: InputPipeline) -> Table:
@@ -191,7 +300,7 @@ def host_categories_table(time: HostTime) -> Table:
     note = "Self times of the input operations, summed over all threads."
     if time.enqueue_fraction >= 0:
         note = "Scaled to the time between enqueues, in which threads work side by side."
-    return HOST_CATEGORIES.fill(
+    return HOST_TIMES.fill(
         {
             "category": [HOST_PARTS[name][0] for name in HOST_CATEGORIES],
             "color": [HOST_PARTS[name][1] for name in HOST_CATEGORIES],
@@ -210,7 +319,6 @@ def input_ops_table(found: InputPipeline) -> Table:
     order = by_name[np.argsort(-ops.self_ps[by_name], kind="stable")]
     rows = order.tolist()
     whole = ops.busy_ps or 1
-    of_all = "Of the self time of all input operations"
     return INPUT_OPS.fill(
         {
             "operation": [ops.name[i] for i in rows],

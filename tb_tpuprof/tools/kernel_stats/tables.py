@@ -37,13 +37,15 @@ KERNELS = TableSpec(
             "occupancy_fraction",
             "Occupancy",
             "fraction",
-            "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer computed it, "
+            "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer "
+            "computed it, "
             "else computed from the launch (≈)",
         ),
         flag(
             "is_occupancy_computed",
             "Occupancy computed",
-            "The trace does not report it: it follows from registers, shared memory, block and the GPU's compute "
+            "The trace does not report it: it follows from registers, shared memory, block and the GPU's "
+            "compute "
             "capability",
         ),
         text("longest_host", "Host of the longest"),

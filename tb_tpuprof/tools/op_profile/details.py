@@ -17,9 +17,19 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
-from tb_tpuprof.tools.payload import Column, Payload, Scalar, Table
+from tb_tpuprof.tools.op_profile.tables import (
+    CONTENTS,
+    FACTS,
+    LONGEST,
+    OP_SCALARS,
+    PADDING,
+    PRODUCTS,
+    SHAPES,
+    STACK,
+)
+from tb_tpuprof.tools.payload import Payload, Scalar, Table
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape
@@ -44,7 +54,7 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
     if instruction < 0 and module is not None:
         instruction = module.find(found.ops.name[row])
     ops = found.ops.taken(np.array([row]))
-    tables = {"facts": pairs_table("Operation", _facts(ops, module, instruction, trace))}
+    tables = {"facts": _pairs(_facts(ops, module, instruction, trace))}
     if module is not None and instruction >= 0:
         device = hardware(trace)
         tables["shapes"] = _shapes(module, instruction, device.kind)
@@ -93,6 +103,10 @@ def _facts(ops: HloOps, module: HloModule | None, instruction: int, trace: Trace
             ("Computation", module.computation_name(int(module.instructions["computation"][instruction])))
         )
     return [(name, text) for name, text in pairs if text]
+
+
+def _pairs(facts: Sequence[tuple[str, str]]) -> Table:
+    return FACTS.fill({"name": [name for name, _ in facts], "value": [value for _, value in facts]})
 
 
 def _values(module: HloModule, instruction: int) -> list[tuple[str, str, Shape]]:
@@ -150,16 +164,12 @@ def _products(module: HloModule, instruction: int, side: int) -> Table:
         key: np.array([getattr(one, key) for one in found], np.float64)
         for key in ("batch", "rows", "contracted", "columns")
     }
-    titles = {"batch": "Batch", "rows": "Rows", "contracted": "Contracted", "columns": "Columns"}
     fill = np.array([one.fill if side else np.nan for one in found], np.float64)
     note = (
         f"on a unit of {side} × {side}" if side else "how much of the unit they fill is known for TPUs only"
     )
-    columns = [text_column("name", "Product", [one.name for one in found])]
-    columns += [Column(key, titles[key], values, "count") for key, values in numbers.items()]
-    columns.append(Column("fill_fraction", "Fills the unit", fill, "fraction"))
-    columns.append(text_column("padding", "Padding", [one.text if side else "" for one in found]))
-    return Table("Products of matrices", tuple(columns), note)
+    names, padding = [one.name for one in found], [one.text if side else "" for one in found]
+    return PRODUCTS.fill({"name": names, **numbers, "fill_fraction": fill, "padding": padding}, note)
 
 
 def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program: int) -> Table:
@@ -217,24 +227,22 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
         for amount, known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
     ]
     limit = LIMITS[int(speed.limits(ops.is_waiting)[0])]
-    return {
-        "self_time_ps": Scalar(int(ops.self_ps[0]), "ps", "Self time"),
-        "fraction": Scalar(int(ops.self_ps[0]) / (busy_ps or 1), "fraction", "Share of operations' time"),
-        "n_occurrences": Scalar(n, "count", "Occurrences"),
-        "avg_time_ps": Scalar(int(ops.time_ps[0]) / n, "ps", "Average time"),
-        "flops": Scalar(per_run[0], "count", "FLOPs of one"),
-        "n_bytes": Scalar(per_run[1], "bytes", "Bytes of one"),
-        "flop_rate_flops_per_s": Scalar(finite(speed.flops_per_s[0]), "flops_per_s", "FLOP rate"),
-        "flops_fraction": Scalar(finite(speed.flops_fraction[0]), "fraction", "FLOPS utilization"),
-        "hbm_bytes_per_s": Scalar(finite(speed.space_bytes_per_s[0][0]), "bytes_per_s", "HBM bandwidth"),
-        "hbm_fraction": Scalar(finite(speed.space_fraction[0][0]), "fraction", "HBM utilization"),
-        "intensity_flops_per_byte": Scalar(
-            finite(speed.space_intensity[0][0]),
-            "flops_per_byte",
-            "Operational intensity",
-            f"of HBM bytes; limited by: {limit}",
+    values = {
+        "self_time_ps": int(ops.self_ps[0]),
+        "fraction": int(ops.self_ps[0]) / (busy_ps or 1),
+        "n_occurrences": n,
+        "avg_time_ps": int(ops.time_ps[0]) / n,
+        "flops": per_run[0],
+        "n_bytes": per_run[1],
+        "flop_rate_flops_per_s": finite(speed.flops_per_s[0]),
+        "flops_fraction": finite(speed.flops_fraction[0]),
+        "hbm_bytes_per_s": finite(speed.space_bytes_per_s[0][0]),
+        "hbm_fraction": finite(speed.space_fraction[0][0]),
+        "intensity_flops_per_byte": Number(
+            finite(speed.space_intensity[0][0]), f"of HBM bytes; limited by: {limit}"
         ),
     }
+    return fill_scalars(OP_SCALARS, values)
 
 
 def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:

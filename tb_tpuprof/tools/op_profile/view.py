@@ -4,7 +4,7 @@ operation.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,12 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Param, Params
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Param, Params, Question
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_profile.details import details_payload
-from tb_tpuprof.tools.payload import Column, NextStep, Payload, Scalar, Table, Unit, Verdict
+from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS
+from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.sums import busy_note
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
@@ -31,18 +32,20 @@ Floats = npt.NDArray[np.float64]
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details
-    instead.
-    """
+    """The tree of one, several or all hosts together."""
     found = find_ops(session, hosts, TOOL.name)
-    if "op" in params:
-        return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
     tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
     tables = {"nodes": nodes_table(tree, found)}
     verdict = told(TOOL.name, _verdict(tree, found), limits_of(session, hosts))
     return Payload(
         TOOL.name, session.run, hosts, tables, _scalars(tree, found), verdict, diagnostics_of(session, found)
     )
+
+
+def op_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """One operation's details. Raises BadParameter where the chosen hosts ran none of that name."""
+    found = find_ops(session, hosts, TOOL.name)
+    return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
 
 
 def nodes_table(tree: OpTree, found: Found) -> Table:
@@ -97,10 +100,6 @@ def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:
     )
 
 
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
-
-
 def _share(rate: Floats, peak: float) -> Floats:
     """Rate by its peak. What is above it is told by a diagnostic."""
     return rate / peak if peak > 0 else np.full(len(rate), np.nan)
@@ -131,26 +130,19 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
         return _NO_WORK if amount is None else "while operations run" if peak else "no peak is known"
 
     rate = flops / seconds if seconds and flops is not None else None
-    return {
-        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
-        "idle_fraction": Scalar(
+    values = {
+        "busy_ps": Number(ops.busy_ps, busy_note(ops)),
+        "idle_fraction": Number(
             idle,
-            "fraction",
-            "Idle",
             "no compiled operation runs, from the first one to the last"
             if idle is not None
             else "threads run side by side: not known",
         ),
-        "flops_fraction": Scalar(
-            used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note(flops, peaks.flops_per_s)
-        ),
-        "hbm_fraction": Scalar(
-            used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note(hbm, peaks.bytes_per_s[0])
-        ),
-        "flop_rate_flops_per_s": Scalar(
-            rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "while operations run"
-        ),
+        "flops_fraction": Number(used(flops, peaks.flops_per_s), note(flops, peaks.flops_per_s)),
+        "hbm_fraction": Number(used(hbm, peaks.bytes_per_s[0]), note(hbm, peaks.bytes_per_s[0])),
+        "flop_rate_flops_per_s": Number(rate, _NO_WORK if rate is None else "while operations run"),
     }
+    return fill_scalars(SCALARS, values)
 
 
 def _whole_work(tree: OpTree) -> tuple[float | None, float | None]:
@@ -216,7 +208,20 @@ TOOL = Tool(
             minimum=1,
             maximum=10_000,
         ),
-        Param("program", "Program", "text", None, "Of the operation to tell about: name(id), name or id"),
-        Param("op", "Operation", "text", None, "Tell about this operation instead of the tree"),
+    ),
+    tables=(NODES,),
+    scalars=SCALARS,
+    questions=(
+        Question(
+            "op",
+            "Everything that is known of one operation",
+            op_view,
+            (
+                Param("op", "Operation", "text", None, "Name of the operation", is_required=True),
+                Param("program", "Program", "text", None, "Of the operation: name(id), name or id"),
+            ),
+            OP_TABLES,
+            OP_SCALARS,
+        ),
     ),
 )

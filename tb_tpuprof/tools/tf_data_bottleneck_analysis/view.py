@@ -19,9 +19,20 @@ from tb_tpuprof.analysis.tf_data.what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Param, Params
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.input_verdict import input_share
-from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.spec import Number, fill_scalars
+from tb_tpuprof.tools.tf_data_bottleneck_analysis.tables import (
+    ADVICE,
+    CHOSEN,
+    EDGES,
+    EXECUTIONS,
+    NODES,
+    PIPELINES,
+    SCALARS,
+    TABLES,
+    WHAT_IF,
+)
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.trace.trace import Trace
@@ -77,7 +88,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "nodes": _nodes_table(chosen.call),
             "edges": _edges_table(chosen.call),
             "what_if": _what_if_table(chosen.found.estimates),
-            "advice": VIEW.fill(
+            "advice": ADVICE.fill(
                 {
                     "text": chosen.found.advice,
                 }
@@ -150,7 +161,15 @@ def _chosen_table(chosen: Chosen) -> Table:
 def _executions_table(pipeline: Pipeline) -> Table:
     order = pipeline.order[:_MOST_EXECUTIONS]
     n = len(pipeline.calls)
-    return EXECUTIONS.fill({"rank": np.arange(1, len(order) + 1), "start_ps": pipeline.start_ps[order], "duration_ps": pipeline.duration_ps[order], "is_complete": pipeline.is_complete[order],}, f"the {len(order):,} slowest of {n:,}" if n > len(order) else "")  # fmt: skip
+    return EXECUTIONS.fill(
+        {
+            "rank": np.arange(1, len(order) + 1),
+            "start_ps": pipeline.start_ps[order],
+            "duration_ps": pipeline.duration_ps[order],
+            "is_complete": pipeline.is_complete[order],
+        },
+        f"the {len(order):,} slowest of {n:,}" if n > len(order) else "",
+    )
 
 
 def _nodes_table(shown: Call) -> Table:
@@ -183,10 +202,10 @@ def _edges_table(shown: Call) -> Table:
     ends = [(node.parent, i) for i, node in enumerate(shown.nodes) if node.parent >= 0]
     from_, to = np.array(ends, np.int64).reshape(-1, 2).T
     critical = [shown.nodes[a].is_blocking and shown.nodes[b].is_blocking for a, b in ends]
-    columns = (Column("from", "Consumer", from_, "id"), Column("to", "Producer", to, "id"))
     return EDGES.fill(
         {
-            **columns,
+            "from": from_,
+            "to": to,
             "is_critical": np.array(critical, np.bool_),
         }
     )
@@ -214,30 +233,20 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
     n, rate = len(found), pipeline.wait_fraction
     of_host = f"of {chosen.host}" if n else "no steps were found"
     one_call = "a rate needs at least two calls"
-    return {
-        "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
-        "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
-        "bottleneck_self_ps": Scalar(
-            pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"
-        ),
-        "wait_fraction": Scalar(
-            rate,
-            "fraction",
-            "Time inside of calls",
-            one_call if rate is None else "from the first call to the last",
-        ),
-        "host_step_time_avg_ps": Scalar(
-            float(found.duration_ps.mean()) if n else None, "ps", "Average step", of_host
-        ),
-        "host_input_fraction": Scalar(
-            _input_fraction(chosen), "fraction", "Steps waiting for input", of_host
-        ),
-        "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
-        "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
-        "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
-        "typical_rank": Scalar(pipeline.typical_rank, "count", "Rank of the call of median length"),
-        "n_executions": Scalar(len(pipeline.calls), "count", "Calls of the pipeline"),
+    values = {
+        "max_latency_ps": pipeline.max_ps,
+        "avg_latency_ps": float(pipeline.duration_ps.mean()),
+        "bottleneck_self_ps": pipeline.work_ps(stage) if stage else None,
+        "wait_fraction": Number(rate, one_call if rate is None else "from the first call to the last"),
+        "host_step_time_avg_ps": Number(float(found.duration_ps.mean()) if n else None, of_host),
+        "host_input_fraction": Number(_input_fraction(chosen), of_host),
+        "n_pipelines": len(listed),
+        "n_slow_pipelines": sum(p.n_slow > 0 for _, p in listed),
+        "rank": chosen.rank,
+        "typical_rank": pipeline.typical_rank,
+        "n_executions": len(pipeline.calls),
     }
+    return fill_scalars(SCALARS, values)
 
 
 def _input_fraction(chosen: Chosen) -> float | None:
@@ -342,6 +351,8 @@ TOOL = Tool(
     group="Input",
     summary="The critical path through each input pipeline, and the estimated gain of each change",
     view=view,
+    tables=TABLES,
+    scalars=SCALARS,
     available=available,
     params=(
         Param(

@@ -1,9 +1,109 @@
 // Written by `make golden` from the tools' declarations in tb_tpuprof/tools. Not to be edited.
-import {} from '../declared';
+import { scalar, table } from '../declared';
 
 export const KERNEL_STATS = {
   page: {
-    tables: {},
-    scalars: {},
+    tables: {
+      kernels: table(
+        'kernels',
+        {
+          rank: 'number',
+          kernel: 'text',
+          op: 'text',
+          library: 'text',
+          n_occurrences: 'number',
+          total_ps: 'number',
+          fraction: 'number',
+          avg_ps: 'number',
+          is_tensor_core_eligible: 'bool',
+          uses_tensor_cores: 'bool',
+          min_ps: 'number',
+          max_ps: 'number',
+          n_registers: 'number',
+          shared_bytes: 'number',
+          static_shared_bytes: 'number',
+          dynamic_shared_bytes: 'number',
+          block: 'text',
+          grid: 'text',
+          occupancy_fraction: 'number',
+          is_occupancy_computed: 'bool',
+          longest_host: 'text',
+          longest_start_ps: 'number',
+        },
+        {},
+      ),
+      by_kernel: table(
+        'by_kernel',
+        {
+          kernel: 'text',
+          n_occurrences: 'number',
+          total_ps: 'number',
+          fraction: 'number',
+          avg_ps: 'number',
+          min_ps: 'number',
+          max_ps: 'number',
+          tensor_core_fraction: 'number',
+          eligible_fraction: 'number',
+          n_variants: 'number',
+        },
+        {},
+      ),
+      by_op: table(
+        'by_op',
+        {
+          op: 'text',
+          n_occurrences: 'number',
+          total_ps: 'number',
+          fraction: 'number',
+          avg_ps: 'number',
+          min_ps: 'number',
+          max_ps: 'number',
+          tensor_core_fraction: 'number',
+          eligible_fraction: 'number',
+          n_variants: 'number',
+        },
+        {},
+      ),
+      by_library: table(
+        'by_library',
+        {
+          library: 'text',
+          n_occurrences: 'number',
+          total_ps: 'number',
+          fraction: 'number',
+          avg_ps: 'number',
+          min_ps: 'number',
+          max_ps: 'number',
+          tensor_core_fraction: 'number',
+          eligible_fraction: 'number',
+          n_variants: 'number',
+        },
+        {},
+      ),
+      top_kernels: table(
+        'top_kernels',
+        {
+          name: 'text',
+          total_ps: 'number',
+          fraction: 'number',
+        },
+        {},
+      ),
+      top_libraries: table(
+        'top_libraries',
+        {
+          name: 'text',
+          total_ps: 'number',
+          fraction: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      kernel_time_ps: scalar('kernel_time_ps', true),
+      n_launches: scalar('n_launches', true),
+      avg_kernel_ps: scalar('avg_kernel_ps', true),
+      tensor_core_fraction: scalar('tensor_core_fraction', true),
+    },
   },
 };

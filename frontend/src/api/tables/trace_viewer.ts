@@ -188,7 +188,8 @@ export const TRACE_VIEWER = {
         {},
       ),
     },
-    scalars: {},
+    scalars: {
+    },
   },
   search: {
     tables: {

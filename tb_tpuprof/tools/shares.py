@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.ops.hlo_record import Words
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.spec import TableSpec, Texts, number, text
+from tb_tpuprof.tools.spec import Filled, TableSpec, Texts, number, text
 
 N_SLICES = 10
 
@@ -39,7 +39,7 @@ def shares_table(
     if rest:
         slices.append(("Other", rest))
     times = np.array([time for _, time in slices], np.int64)
-    columns = {
+    columns: Filled = {
         "name": [name for name, _ in slices],
         "self_time_ps": times,
         "fraction": times / (int(times.sum()) or 1),

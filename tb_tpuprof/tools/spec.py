@@ -33,6 +33,7 @@ class Texts(NamedTuple):
 
 
 Values = npt.NDArray[Any] | Sequence[str] | Sequence[float] | Texts
+Filled = Mapping[str, Values]
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,14 @@ class TableSpec:
 
     def fill(
         self,
-        values: Mapping[str, Values],
+        values: Filled,
         note: str = "",
         *,
         title: str = "",
         titles: Mapping[str, str] | None = None,
         descriptions: Mapping[str, str] | None = None,
     ) -> Table:
-        """The table with its values by column.
+        """The table with its values by column, in the order of `values`.
 
         `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the
         run. Raises DeclarationError for a name that is not declared, a required column that is missing,
@@ -129,10 +130,10 @@ class TableSpec:
         """
         titles, descriptions = titles or {}, descriptions or {}
         self._check_names([*values, *titles, *descriptions], values)
+        declared = {column.name: column for column in self.columns}
         columns = tuple(
-            column.filled(values[column.name], titles.get(column.name, ""), descriptions.get(column.name, ""))
-            for column in self.columns
-            if column.name in values
+            declared[name].filled(column, titles.get(name, ""), descriptions.get(name, ""))
+            for name, column in values.items()
         )
         if len({len(column.values) for column in columns}) > 1:
             lengths = ", ".join(f"{column.name} {len(column.values)}" for column in columns)

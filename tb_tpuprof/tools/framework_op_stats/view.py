@@ -35,7 +35,7 @@ from tb_tpuprof.tools.framework_op_stats.tables import (
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import N_SLICES
-from tb_tpuprof.tools.spec import Number, TableSpec, fill_scalars
+from tb_tpuprof.tools.spec import Filled, Number, TableSpec, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_time
@@ -192,7 +192,7 @@ def _shares(spec: TableSpec, found: Side, key: tuple[str, ...]) -> Table:
     whole = sum(total) or 1
     times = np.array([time for _, time in slices], np.int64)
     note = f"{len(order) - N_SLICES:,} more in Other" if rest else ""
-    columns = {
+    columns: Filled = {
         "name": [name for name, _ in slices],
         "self_time_ps": times,
         "fraction": times / whole,

@@ -30,7 +30,7 @@ from tb_tpuprof.tools.kernel_stats.tables import (
     TOP_LIBRARIES,
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
-from tb_tpuprof.tools.spec import Number, TableSpec, Texts, Values, fill_scalars
+from tb_tpuprof.tools.spec import Filled, Number, TableSpec, Texts, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
@@ -178,7 +178,7 @@ def pie(spec: TableSpec, table: Table) -> Table:
     if n_others:
         names, times = [*names, "Other"], [*times, int(total[N_SLICES:].sum())]
     values = np.array(times, np.int64)
-    columns = {
+    columns: Filled = {
         "name": names,
         "total_ps": values,
         "fraction": values / (int(values.sum()) or 1),

@@ -19,7 +19,7 @@ from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_
 from tb_tpuprof.tools.op_profile.details import details_payload
 from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
-from tb_tpuprof.tools.spec import Number, fill_scalars
+from tb_tpuprof.tools.spec import Filled, Number, fill_scalars
 from tb_tpuprof.tools.sums import busy_note
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
@@ -67,7 +67,7 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
     ]
     chip_read, chip_write = _on_chip(work.space_bytes, moving, peaks)
-    columns = {
+    columns: Filled = {
         "name": [tree.name[i] for i in range(len(tree))],
         "kind": [KINDS[kind] for kind in tree.kind.tolist()],
         "parent": tree.parent,

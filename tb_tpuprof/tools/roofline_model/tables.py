@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.roofline import TITLES
+from tb_tpuprof.tools.payload import Unit
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, text
 
 HBM_BASE = "FLOPs per byte moved to and from HBM"
 
 
-def _of_memories(suffix: str, unit_words: str) -> tuple[ColumnSpec, ...]:
+def _of_memories(suffix: str, unit: Unit, words: str) -> tuple[ColumnSpec, ...]:
     """A column per memory; those of on-chip memories for TPUs only."""
-    unit = "bytes_per_s" if suffix == "bytes_per_s" else "flops_per_byte"
-    return tuple(
-        ColumnSpec(
-            f"{space}_{suffix}",
-            f"{title}{unit_words}",
-            unit,
-            "" if i == 0 else "Of TPUs only",
-            is_optional=i > 0,
-        )  # type: ignore[arg-type]
-        for i, (space, title) in enumerate(zip(SPACES, TITLES, strict=True))
+    hbm, *on_chip = zip(SPACES, TITLES, strict=True)
+    return (
+        number(f"{hbm[0]}_{suffix}", f"{hbm[1]}{words}", unit),
+        *(
+            number(f"{space}_{suffix}", f"{title}{words}", unit, "Of TPUs only", is_optional=True)
+            for space, title in on_chip
+        ),
     )
 
 
@@ -30,7 +28,7 @@ _MEASURES = (
     number("flop_rate_flops_per_s", "FLOP rate", "flops_per_s"),
     number("model_flops_per_s", "Model FLOP rate", "flops_per_s"),
     number("memory_bandwidth_bytes_per_s", "Memory bandwidth", "bytes_per_s", "All memories together"),
-    *_of_memories("bytes_per_s", ""),
+    *_of_memories("bytes_per_s", "bytes_per_s", ""),
     number("operational_intensity_flops_per_byte", "Operational intensity", "flops_per_byte", HBM_BASE),
     number(
         "all_memories_flops_per_byte",
@@ -38,7 +36,7 @@ _MEASURES = (
         "flops_per_byte",
         "FLOPs per byte of all memories",
     ),
-    *_of_memories("flops_per_byte", " intensity"),
+    *_of_memories("flops_per_byte", "flops_per_byte", " intensity"),
     number(
         "bound_flops_per_byte",
         "Intensity, nearest memory",

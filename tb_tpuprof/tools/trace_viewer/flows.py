@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.spec import Texts
+from tb_tpuprof.tools.spec import Filled, Texts
 from tb_tpuprof.tools.trace_hosts import HostView
 from tb_tpuprof.tools.trace_viewer.tables import FLOWS
 from tb_tpuprof.tools.trace_viewer.window import Chosen, Window
@@ -32,12 +32,12 @@ def flows_table(chosen: Chosen, window: Window) -> tuple[Table, int]:
     if n_flows > MAX_FLOWS:
         found = found[:, np.linspace(0, n_flows - 1, MAX_FLOWS).astype(np.int64)]
     fields = ("flow", "from_event", "from_track", "from_ps", "to_event", "to_track", "to_ps")
-    columns = {
+    filled: Filled = {
         **dict(zip(fields, found[:7], strict=True)),
         "kind": Texts(found[7].astype(np.int32), list(kinds)),
     }
     note = f"{MAX_FLOWS} of {n_flows}, evenly chosen." if n_flows > MAX_FLOWS else ""
-    return FLOWS.fill(columns, note), n_flows
+    return FLOWS.fill(filled, note), n_flows
 
 
 def _flows(host: HostView, lines: list[int], window: Window) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:

@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.timeline.totals import Stretch, busy_fractions, totals
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.payload import Scalar, Table
-from tb_tpuprof.tools.spec import Values, fill_scalars
+from tb_tpuprof.tools.spec import Filled, Values, fill_scalars
 from tb_tpuprof.tools.trace_hosts import HostView, View
 from tb_tpuprof.tools.trace_viewer import tables
 from tb_tpuprof.tools.trace_viewer.window import layers_of, window_of
@@ -41,9 +41,9 @@ def search_answer(view: View, params: Params) -> Answer:
         _add_counts(by_name, host, searching.counts(host.trace, host.drawn, found))
         here = (place[0] - host.offset_ps, place[1] - int(host.event_ids(0)))
         parts.append((host, searching.next_matches(host.trace, host.drawn, found, here, limit, is_backward)))
-    found = {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}
+    answer = {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}
     values = {"n_matches": sum(row[0] for row in by_name.values()), "n_names": len(by_name)}
-    return found, fill_scalars(tables.SEARCH_SCALARS, values)
+    return answer, fill_scalars(tables.SEARCH_SCALARS, values)
 
 
 def _place(view: View, params: Params) -> tuple[int, int]:
@@ -162,7 +162,7 @@ def totals_answer(view: View, params: Params) -> Answer:
                 )
     ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
     n, total, own, shortest, longest = (np.array([row[i] for _, row in ordered], np.int64) for i in range(5))
-    columns = {
+    filled: Filled = {
         "name": [name for name, _ in ordered],
         "n": n,
         "total_ps": total,
@@ -172,7 +172,7 @@ def totals_answer(view: View, params: Params) -> Answer:
         "max_ps": longest,
     }
     values = {"n_events": int(n.sum()), "range_ps": window.end_ps - window.start_ps}
-    return {"totals": tables.TOTALS.fill(columns)}, fill_scalars(tables.TOTALS_SCALARS, values)
+    return {"totals": tables.TOTALS.fill(filled)}, fill_scalars(tables.TOTALS_SCALARS, values)
 
 
 def minimap_answer(view: View, params: Params) -> Answer:
@@ -189,7 +189,7 @@ def minimap_answer(view: View, params: Params) -> Answer:
             shares = busy_fractions(host.drawn, np.array(lines), pixel_ps, width_px, -host.offset_ps)
             pixels = np.flatnonzero(shares)
             rows.append((host.host, section, pixels.astype(np.int64), shares[pixels]))
-    columns = {
+    columns: Filled = {
         "host": [host for host, _, pixels, _ in rows for _ in range(len(pixels))],
         "section": [section for _, section, pixels, _ in rows for _ in range(len(pixels))],
         "pixel": np.concatenate([np.empty(0, np.int64), *(row[2] for row in rows)]),

@@ -101,7 +101,7 @@ RULE = Rule(
         ),
         Claim(
             r"\$(?:tracing_compilation|func_graph|concrete_function)\.py:\d+ "
-            r"(?:trace_\w+|_maybe_define_\w+|_create_\w+|func_graph_\w+)",
+            r"(?:_create_\w+|func_graph_\w+)",  # `trace_function` and `_maybe_define_*` also look up known functions
             3,
         ),
     ),

@@ -33,9 +33,13 @@ def warming(trace: Trace) -> Warming | None:
         return Warming("", compiled, usual, Cause.COMPILATION, compiled, since)
     if first is None or first.duration_ps + compiled < _LONG * usual:
         return None
-    if first.duration_ps < _LONG * usual:  # a step found by its program begins when that runs, compiled by then
+    if (
+        first.duration_ps < _LONG * usual
+    ):  # a step found by its program begins when that runs, compiled by then
         longer = max(0, first.duration_ps - usual)
-        return Warming(first.name, first.duration_ps + compiled, usual, Cause.COMPILATION, compiled + longer, since)
+        return Warming(
+            first.name, first.duration_ps + compiled, usual, Cause.COMPILATION, compiled + longer, since
+        )
     more: dict[Cause, int] = {}
     mean = found.class_ps.mean(axis=0)
     for klass in TimeClass:

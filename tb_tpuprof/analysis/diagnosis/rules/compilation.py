@@ -67,7 +67,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             Culprit("program", name, caller.file, caller.line)
             if name == _LAMBDA and caller.name
             else Culprit("program" if name else "", name),
-            gain_ps=gain(evidence, time, 0.9, 1.65),
+            gain_ps=gain(evidence, time, 0.9, 2.15 if evidence.software.framework == TENSORFLOW else 1.75),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(

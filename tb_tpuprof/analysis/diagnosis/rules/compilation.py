@@ -101,7 +101,8 @@ RULE = Rule(
         ),
         Claim(
             r"\$(?:tracing_compilation|func_graph|concrete_function)\.py:\d+ "
-            r"(?:_create_\w+|func_graph_\w+)",  # `trace_function` and `_maybe_define_*` also look up known functions
+            # `trace_function` and `_maybe_define_*` also look up functions that are known.
+            r"(?:_create_\w+|func_graph_\w+)",
             3,
         ),
     ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import once, together
+from tb_tpuprof.analysis.events.memo import once, precompute
 from tb_tpuprof.analysis.memory.events import memory_events
 from tb_tpuprof.analysis.memory.floor import Floor, floor_of
 from tb_tpuprof.analysis.memory.peak import MemoryPeak, excess_bytes, memory_peak
@@ -46,7 +46,7 @@ class HostMemory:
 
 def host_memory(trace: Trace) -> HostMemory:
     """What is kept of a host's memories. Their events in full are `memory_events`."""
-    together(trace, _drawn, step_marks)
+    precompute(trace, _drawn, step_marks)
     events, marked = memory_events(trace), step_marks(trace)
     found = []
     for peak, rows, excess in _drawn(trace):

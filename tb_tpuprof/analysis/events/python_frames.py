@@ -72,7 +72,7 @@ class Kind(IntEnum):
     ANNOTATION = 2  # a stretch that the user named
     WAIT = 3  # a frame that returns only when something else has happened
     LOADER = 4  # a frame or annotation that hands over data
-    NEXT = 5  # `next`: what it calls is a generator or an iterator
+    NEXT = 5  # `next`: it calls a generator or an iterator
 
 
 @dataclass(frozen=True)

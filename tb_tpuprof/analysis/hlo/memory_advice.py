@@ -83,7 +83,7 @@ def _padding(module: HloModule, memory: SpaceMemory) -> list[Advice]:
         times = memory.size[row] / max(1, int(memory.unpadded[row]))
         dims = padded_dimensions(shape)
         why = (
-            f": the layout pads {dims}. Use a multiple of the tile size, or make a longer dimension innermost."
+            f": the layout pads {dims}. Use a multiple of the tile size or make a longer dimension innermost."
             if dims
             else "."
         )

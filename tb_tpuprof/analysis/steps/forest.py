@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.events.links import Ties, ties
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.stat_rows import marked
-from tb_tpuprof.analysis.steps.tpu_grouping import credited
+from tb_tpuprof.analysis.steps.tpu_grouping import representatives
 from tb_tpuprof.native import flood, relabel, telling
 from tb_tpuprof.trace.trace import Trace
 
@@ -171,7 +171,7 @@ def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s, runs: Int64
     runs = np.empty((0, 2), np.int64) if runs is None else runs
     extra = np.concatenate((extra, runs))
     tie = _useful_ties(trace, ties(trace), roots)
-    producer, consumer = credited(trace, tie.producer), credited(trace, tie.consumer)
+    producer, consumer = representatives(trace, tie.producer), representatives(trace, tie.consumer)
     rows = marked(
         np.concatenate((roots, producer[producer >= 0], consumer[consumer >= 0], extra.ravel())),
         trace.n_events,

@@ -27,11 +27,11 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo.bytes import ALWAYS_FREE, Sizes, set_fusion_bytes, special_bytes
 from tb_tpuprof.analysis.hlo.custom_calls import custom_call_cost
 from tb_tpuprof.analysis.hlo.flops import (
-    array,
     cholesky_flops,
     convolution_flops,
     dot_flops,
     fft_flops,
+    first_array,
     sort_flops,
     triangular_solve_flops,
 )
@@ -223,7 +223,7 @@ class _Costs:
                 self._operand(row, 0), self._operand(row, 1)
             ),
             "cholesky": lambda row: cholesky_flops(self._operand(row, 0)),
-            "sort": lambda row: sort_flops(array(self._operand(row, 0))),
+            "sort": lambda row: sort_flops(first_array(self._operand(row, 0))),
             "topk": lambda row: float(self._operand(row, 0).n_elements),
         }
         formulas["ragged-dot"] = formulas["dot"]
@@ -300,7 +300,7 @@ class _Costs:
 
     def _applications(self, row: int, opcode: str, n_called: int) -> list[float]:
         """The number of times that each called computation is applied."""
-        out = float(array(self.module.shape(row)).n_elements)
+        out = float(first_array(self.module.shape(row)).n_elements)
         if opcode == "map":
             return [out]
         if opcode == "reduce":

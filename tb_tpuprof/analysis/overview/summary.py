@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.device.hardware import Hardware
 from tb_tpuprof.analysis.device.peaks import problem
-from tb_tpuprof.analysis.events.memo import precompute
+from tb_tpuprof.analysis.events.memo import together
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.ops.category_sentence import OpCategories, host_categories
@@ -71,7 +71,7 @@ def ahead(trace: Trace) -> None:
     """Compute what takes longest, operations and steps, side by side, before they are asked for one after the
     other.
     """
-    precompute(trace, waiting, op_stats, parents)
+    together(trace, waiting, op_stats, parents)
 
 
 def summary(trace: Trace) -> Summary:

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import once, run_jobs
+from tb_tpuprof.analysis.events.memo import beside, once
 from tb_tpuprof.analysis.events.planes import OP_LINE, line_events, lines_named, planes
 from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.ops import labels as op_labels
@@ -103,7 +103,7 @@ class _Builder:
         start, duration, (name, source) = room[0], room[1], room[2].view(np.int32).reshape(2, -1)
         columns = _Columns(start, duration, name, source)
         spans = itertools.pairwise(offsets.tolist())
-        run_jobs(
+        beside(
             int(offsets[-1]),
             *(
                 partial(_fill, fill, columns, span)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import map_line_ranges
+from tb_tpuprof.analysis.events.memo import shares
 from tb_tpuprof.native import Rows, lanes
 
 Int64s = npt.NDArray[np.int64]
@@ -84,15 +84,13 @@ def layer(
 ) -> Layer:
     """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 7 bytes an event."""
     depth = np.empty(len(start_ps), np.uint16)
-    found = map_line_ranges(
-        line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth)
-    )
+    found = shares(line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth))
     n_depths, row_sizes = (np.concatenate([part[i] for part in found]) for i in (0, 1))
     first_row = np.cumsum(n_depths, dtype=np.int64) - n_depths
     row_line = np.repeat(np.arange(len(n_depths), dtype=np.int32), n_depths)
     row_depth = (np.arange(len(row_line)) - first_row[row_line]).astype(np.int32)
     rows = Rows(start_ps, duration_ps, row_sizes)
-    map_line_ranges(line_offsets, lambda a, b: rows.place(line_offsets[a : b + 1], first_row[a:b], depth))
+    shares(line_offsets, lambda a, b: rows.place(line_offsets[a : b + 1], first_row[a:b], depth))
     rows.finish()
     return Layer(
         first_line,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import once, precompute
+from tb_tpuprof.analysis.events.memo import once, together
 from tb_tpuprof.analysis.timeline.derived import Derived
 from tb_tpuprof.analysis.timeline.layers import Layer, layer
 from tb_tpuprof.analysis.timeline.lines import derived_lines
@@ -72,7 +72,7 @@ def file_layer(trace: Trace) -> Layer:
 @once
 def timeline(trace: Trace) -> Timeline:
     """Rows, depths and names of a trace; about 20 ns an event."""
-    precompute(trace, derived_lines, file_layer, families, step_labels)
+    together(trace, derived_lines, file_layer, families, step_labels)
     made = derived_lines(trace)
     names = names_of(trace, made.texts)
     own = layer(

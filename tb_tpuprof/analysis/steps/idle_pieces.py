@@ -77,7 +77,7 @@ def copy_waits(trace: Trace, own_pieces: Pieces) -> Pieces:
     )
     opens = np.append(True, begin[1:] > end[:-1])
     spans = _Spans(begin[opens], end[np.append(np.flatnonzero(opens)[1:] - 1, len(end) - 1)])
-    calls = np.flatnonzero(own_pieces.said == TimeClass.HOST_COMPUTE)
+    calls = np.flatnonzero(own_pieces.thread_class == TimeClass.HOST_COMPUTE)
     call, _span, start, stop = clipped(own_pieces.start[calls], own_pieces.end[calls], spans)
     piece = calls[call]
     thread_class = np.full(len(piece), TimeClass.HOST_TO_DEVICE, np.uint8)

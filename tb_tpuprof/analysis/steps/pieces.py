@@ -128,9 +128,9 @@ class Pieces:
 
     `named`: the metadata row that names it, on the steps' own threads; -1 for work of other threads and
     devices. `event`: the innermost event on the steps' own threads, elsewhere the event that is counted;
-    `last`: the last event, if a stretch of an own thread has several. `said`: the activity of the thread, as
-    a class. It equals `klass` except for time in which devices are idle, which has no class of its own.
-    `own`: threads that are still stored by context (see the module's docstring).
+    `last`: the last event, if a stretch of an own thread has several. `thread_class`: the activity of the
+    thread, as a class. It equals `klass` except while devices are idle, which has no class of its own. `own`:
+    threads that are still stored by context (see the module's docstring).
     """
 
     start: Int64s
@@ -139,13 +139,13 @@ class Pieces:
     step: Int64s
     named: Int64s
     event: Int64s
-    said: npt.NDArray[np.uint8] = field(default_factory=lambda: _SAME)
+    thread_class: npt.NDArray[np.uint8] = field(default_factory=lambda: _SAME)
     last: Int64s = field(default_factory=lambda: _SAME_EVENT)
     own: tuple[OwnThread, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.said is _SAME:
-            object.__setattr__(self, "said", self.klass)
+        if self.thread_class is _SAME:
+            object.__setattr__(self, "thread_class", self.klass)
         if self.last is _SAME_EVENT:
             object.__setattr__(self, "last", self.event)
 

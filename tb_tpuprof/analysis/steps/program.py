@@ -109,9 +109,7 @@ def _is_ordered(trace: Trace, calls: Rows) -> bool:
 
 
 def _n_phases(trace: Trace, calls: Rows) -> int:
-    """Number of calls per turn: after each of them the loop calls something that it calls after
-    no other one.
-    """
+    """Number of calls per turn: after each of them the loop calls something that it calls after no other."""
     n = len(calls)
     if n < 2 * _FEW_TURNS:
         return 1
@@ -129,10 +127,10 @@ def _n_phases(trace: Trace, calls: Rows) -> int:
     pairs = np.unique((name * n + turn_of_sibling)[turn_of_sibling >= 0])
     _, first, count = np.unique(pairs // n, return_index=True, return_counts=True)
     patterns: set[tuple[int, int]] = set()
-    for phase, n_turns in zip(
+    for begin, n_turns in zip(
         first[count >= _FEW_TURNS].tolist(), count[count >= _FEW_TURNS].tolist(), strict=True
     ):
-        turns = pairs[phase : phase + n_turns] % n
+        turns = pairs[begin : begin + n_turns] % n
         period = int(turns[1] - turns[0])
         is_whole = turns[0] < period and n - 1 - turns[-1] < period
         if 2 <= period <= _MOST_PHASES and is_whole and (np.diff(turns) == period).all():

@@ -75,7 +75,7 @@ def interfaces(module: str = "types.ts") -> dict[str, set[str]]:
 
 def test_units_are_the_frontend_s() -> None:
     source = (ROOT / "frontend" / "src" / "api" / "types.ts").read_text("utf-8")
-    declared = re.search(r"type Unit = (.*);", source)
+    declared = re.search(r"type Unit =\s(.*?);", source, re.DOTALL)
     assert declared
     assert set(re.findall(r"'(\w*)'", declared[1])) == set(get_args(Unit))
 

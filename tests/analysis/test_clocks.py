@@ -82,7 +82,7 @@ def test_the_timeline_and_the_steps_are_laid_together_again(tmp_path: Path, hour
     assert aligned.all()
     (sentence,) = told(viewer)
     assert "h1" in sentence
-    assert "ahead of the others', by collectives in 10 steps" in sentence
+    assert "ahead of the others (from collectives in 10 steps)" in sentence
     payload = get_tool("overview_page").run(session, None, {})
     assert told(payload) == [sentence]
     agreed = get_tool("overview_page").run(gpu_run(tmp_path / "agreed", 0, 0), None, {})
@@ -105,7 +105,9 @@ def test_tpus_are_laid_together_by_their_collectives(tmp_path: Path) -> None:
     session = Session(str(write_run(tmp_path / "run", hosts)), cache=False)
     pod, roofline = (get_tool(name).run(session, None, {}) for name in ("pod_viewer", "roofline_model"))
     (sentence,) = told(pod)
-    assert "The clock of b is 40.0 ms ± 1.00 µs ahead of the others', by collectives in 10 steps" in sentence
+    assert (
+        "The clock of b is 40.0 ms ± 1.00 µs ahead of the others (from collectives in 10 steps)" in sentence
+    )
     assert told(roofline) == [sentence]
     assert (pod.scalars["n_hosts"].value, pod.scalars["n_steps"].value) == (2, 10)
     assert roofline.tables["programs"].n_rows == 2 + 10, "in all, the mean, and each step"

@@ -1,4 +1,4 @@
-"""The neighbourhood of an instruction, its text by the line, classes, search and files, on drawn modules and
+"""The neighborhood of an instruction, its text by the line, classes, search and files, on drawn modules and
 on recorded ones.
 """
 
@@ -13,7 +13,7 @@ import pytest
 
 from tb_tpuprof.analysis.hlo.classes import class_of
 from tb_tpuprof.analysis.hlo.dot import dot_text, json_text
-from tb_tpuprof.analysis.hlo.graph import HUB, GraphOptions, HloGraph, neighbourhood
+from tb_tpuprof.analysis.hlo.graph import HUB, GraphOptions, HloGraph, neighborhood
 from tb_tpuprof.analysis.hlo.search import matching_rows
 from tb_tpuprof.analysis.hlo.text.printer import LONG, SHORT, module_text
 from tb_tpuprof.analysis.hlo.text.window import text_index
@@ -41,7 +41,7 @@ def links(module: HloModule, graph: HloGraph) -> set[tuple[str, str, int]]:
 
 
 def around(module: HloModule, name: str, **options: Any) -> HloGraph:
-    return neighbourhood(module, module.find(name), GraphOptions(**options))
+    return neighborhood(module, module.find(name), GraphOptions(**options))
 
 
 def test_so_many_hops_in_both_directions() -> None:
@@ -66,7 +66,7 @@ def test_a_value_that_all_read_ends_the_walk_unless_it_is_the_middle() -> None:
     assert len(whole.nodes) == n - 1
     few = around(module, "constant.1", radius=1, most_nodes=10)
     assert (len(few.nodes), few.n_cut) == (10, n - 11)
-    hot = neighbourhood(
+    hot = neighborhood(
         module, module.find("constant.1"), GraphOptions(1, 2), lambda row: float(module.name(row) == "add.9")
     )
     assert names(module, hot) == {"constant.1", "add.9"}
@@ -185,7 +185,7 @@ def test_dot_and_json_tell_the_same_graph() -> None:
     assert {(edge["from"], edge["to"], edge["operand"]) for edge in whole["edges"]} == links(module, graph)
     odd = module_of([{**instruction(1, "add", array(2)), 1: 'a"]; evil\\'}])
     assert '[label="a\\"]; evil\\\\\\nf32[2]"' in "\n".join(
-        dot_text(odd, neighbourhood(odd, 0, GraphOptions()))
+        dot_text(odd, neighborhood(odd, 0, GraphOptions()))
     )
 
 

@@ -69,7 +69,7 @@ def test_of_the_real_trace_it_is_what_rocm_states() -> None:
 def test_which_gfx942_it_is_is_said_not_to_be_known() -> None:
     found = amd(4, 1.3)
     assert (found.model, found.peak_hbm_bytes_per_s) == ("", 5.3e12)
-    assert "taken for an MI300X" in found.peak_sources[1]
+    assert "assumed to be an MI300X" in found.peak_sources[1]
 
 
 def test_variants_of_a_model_and_other_memories_keep_what_the_trace_states() -> None:

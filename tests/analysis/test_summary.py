@@ -207,19 +207,19 @@ def test_notices_of_a_trace() -> None:
     assert "2 damaged parts" in trace_notices(trace)[2].message
     assert "no events" in trace_notices(drawing(""))[0].message
     idle = build([DrawnPlane("/host:CPU", EVENT), DrawnPlane("/device:GPU:0", {})])
-    assert "accelerators' planes hold no events" in trace_notices(idle)[0].message
+    assert "accelerators' planes contain no events" in trace_notices(idle)[0].message
 
 
 def test_notices_of_steps_say_what_to_do() -> None:
     none = common_steps([no_steps()], [0])
     assert "StepTraceAnnotation" in step_notices(none, 1, False)[0].remedy
     unmarked = step_notices(common_steps([no_steps(0, 3), no_steps(0, 1)], [0, 0]), 2, False)[0]
-    assert "no line Steps" in unmarked.message
-    assert "4 runs of programs" in unmarked.message
+    assert "no line `Steps`" in unmarked.message
+    assert "4 program runs" in unmarked.message
     assert "XLA Modules" in unmarked.remedy
     assert "v1 loops" in step_notices(none, 1, True)[0].message
     assert (
-        "Nothing was computed in 3 steps"
+        "Found 3 steps without computation"
         in step_notices(common_steps([no_steps(3)], [0]), 1, False)[0].message
     )
 

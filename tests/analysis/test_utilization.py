@@ -268,7 +268,7 @@ def test_a_bad_file_of_peaks_is_told_of_and_not_used(
     own = tmp_path / "peaks.json"
     own.write_text(text)
     monkeypatch.setenv(PEAKS_VARIABLE, str(own))
-    assert peaks.of_user("x") is None
+    assert peaks.user_peaks("x") is None
     notices = summary(tpu(TpuJob())).notices
     assert [notice.severity for notice in notices] == ["warning"]
     assert str(own) in notices[0].message

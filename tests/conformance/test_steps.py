@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import steps
-from tb_tpuprof.analysis.steps.waits import SAID_BY_PYTHON
+from tb_tpuprof.analysis.steps.waits import PYTHON_CLASSES
 from tb_tpuprof.tools.overview_page.view import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions
@@ -155,7 +155,7 @@ def test_work_of_thread_pools_turns_other_time_into_host_compute(name: str) -> N
     assert moved.any()
     # Where frames of the Python tracer say more, what they said of the time that now is computing goes, too.
     said = [
-        found.class_ps[:, [TimeClass.UNKNOWN, *SAID_BY_PYTHON]].sum(axis=1)
+        found.class_ps[:, [TimeClass.UNKNOWN, *PYTHON_CLASSES]].sum(axis=1)
         for found in (without, with_regions)
     ]
     assert np.array_equal(moved, said[0] - said[1])

@@ -101,7 +101,7 @@ def test_every_tool_tells_of_a_host_that_is_there_in_part(
     session = Session(str(run), cache=False)
     assert session.trace("good-b").info.n_damaged
     payload = tool.run(session, ["good-a", "good-b"] if tool.hosts == "many" else ["good-b"], {})
-    assert "good-b: 1 damaged part was left out" in told(payload)
+    assert "good-b: 1 damaged part was skipped" in told(payload)
     assert told(payload).count("good-b: 1 damaged part") == 1
 
 

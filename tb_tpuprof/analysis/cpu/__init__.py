@@ -1,5 +1,5 @@
 """Operations of XLA:CPU: which events are executions of which operation, on which thread, and how long each
-really ran.
+execution really took.
 
-In: a `Trace`. Out: `Runs`, one row per execution. Start with `runs.py`.
+In: a `Trace`. Out: `CpuRuns`, one row per execution. Start with `runs.py`.
 """

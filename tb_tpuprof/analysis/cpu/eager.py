@@ -1,11 +1,11 @@
-"""Operations that TensorFlow ran eagerly: which event is an operation's execution, and what it is called.
+"""Operations that TensorFlow ran eagerly: which event is an operation's execution, and the operation's name.
 
     EagerExecute (is_func 0)       ├─────────────────────────┤
       EagerLocalExecute: MatMul     ├───────────────────────┤      dispatch; names the operation
         EagerKernelExecute                 ├───────────────┤       its kernel: the execution
 
 On CPUs TensorFlow traces no event `MatMul:MatMul` inside. `EagerExecute` with `is_func` 1 calls a function,
-whose operations are traced by themselves.
+whose operations have events of their own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def eager_runs(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64
     """Events (ascending) that execute an operation eagerly, and the metadata row of the dispatch that names
     it (after `DISPATCH`).
 
-    It is the kernel's event, in asynchronous execution of another thread; the dispatch where that is not
-    known. Calls of functions are left out.
+    The execution is the kernel's event, which in asynchronous execution is on another thread; if no kernel is
+    known, the dispatch. Calls of functions are left out.
     """
     dispatch = named_like(trace, DISPATCH) & np.isin(trace.metadata["plane"], planes(trace).hosts)
     if not dispatch.any():
@@ -41,30 +41,31 @@ def eager_runs(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64
     calls_function = call[metadata] & (values_at(rows, *first_ints(trace, "is_func"), 0) != 0)
     is_function = named_like(trace, *_FUNCTIONS)[metadata] | _of_parent(calls_function, parent)
     is_dispatch, runs_kernel = dispatch[metadata], kernel[metadata]
-    own = runs_kernel & _of_parent(is_dispatch, parent)
+    in_dispatch = runs_kernel & _of_parent(is_dispatch, parent)
     run = np.arange(len(rows))
-    run[parent[own]] = np.flatnonzero(own)
-    waiting = np.flatnonzero(is_dispatch & ~is_function & (run == np.arange(len(rows))))
-    run[waiting] = _queued(trace, rows, waiting, np.flatnonzero(runs_kernel & (parent < 0)))
-    named = np.flatnonzero(is_dispatch & ~is_function)
-    named = named[np.argsort(run[named], kind="stable")]
-    return rows[run[named]], metadata[named].astype(np.int64)
+    run[parent[in_dispatch]] = np.flatnonzero(in_dispatch)
+    unmatched = np.flatnonzero(is_dispatch & ~is_function & (run == np.arange(len(rows))))
+    run[unmatched] = _queued(trace, rows, unmatched, np.flatnonzero(runs_kernel & (parent < 0)))
+    dispatches = np.flatnonzero(is_dispatch & ~is_function)
+    dispatches = dispatches[np.argsort(run[dispatches], kind="stable")]
+    return rows[run[dispatches]], metadata[dispatches].astype(np.int64)
 
 
 def _queued(
-    trace: Trace, rows: npt.NDArray[np.intp], waiting: npt.NDArray[np.intp], kernels: npt.NDArray[np.intp]
+    trace: Trace, rows: npt.NDArray[np.intp], dispatches: npt.NDArray[np.intp], kernels: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """Of dispatches that only queue their operation the kernel that another thread ran for it, as indices
-    into `rows`.
+    """For each dispatch that only queues its operation, the kernel that another thread ran for it, as an
+    index into `rows`.
 
-    A thread's queue is first in, first out. Where several threads dispatch or run, or the capture cut some
-    off, nobody knows which kernel is whose: then it is the dispatch itself.
+    A thread's queue is first in, first out. If several threads dispatch or run kernels, or the capture cut
+    some off, kernels cannot be assigned; then it is the dispatch itself.
     """
     start, line = trace.events["start_ps"][rows], trace.event_line[rows]
     one_queue = (
-        len(waiting) == len(kernels) and len(np.unique(line[waiting])) == len(np.unique(line[kernels])) == 1
+        len(dispatches) == len(kernels)
+        and len(np.unique(line[dispatches])) == len(np.unique(line[kernels])) == 1
     )
-    return kernels if one_queue and bool((start[kernels] >= start[waiting]).all()) else waiting
+    return kernels if one_queue and bool((start[kernels] >= start[dispatches]).all()) else dispatches
 
 
 def _of_parent(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

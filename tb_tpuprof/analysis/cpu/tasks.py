@@ -1,14 +1,11 @@
-"""Work that XLA:CPU's operations hand to the thread pool: which operation each task belongs to, when it
-ended, how long threads worked.
+"""Tasks that XLA:CPU's operations hand to the thread pool: the operation of each task, when it ended, how
+long threads worked.
 
 launcher   ├─dot──┬─────┤              an operation records tasks (`ThreadpoolListener::Record`, id `_p`),
-pool                └▶├─task──┬──┤     threads run them as regions (`StartRegion`, `_c`), and these record
-further tasks
+pool                └▶├─task──┬──┤     threads run them as regions (`StartRegion`, `_c`) that record more
 pool                          └▶├─task─┬─ next operation ─ … ┤
-                                       ▲ a task ends where the continuation of the program begins inside it:
-                                       whoever
-                                         finishes an operation last goes on with the next one on the same
-                                         thread
+                                       ▲ a task ends where the program continues inside it: the thread that
+                                         finishes an operation last goes on with the next one
 """
 
 from __future__ import annotations
@@ -31,16 +28,16 @@ _EXECUTORS = ("ThunkExecutor::",)
 _WAITS = ("SlinkyThreadPool::Await", "Wait")
 _OP, _TASK, _RECORDED, _GOES_ON, _WAIT, _INNER_WAIT = range(6)
 _NO_KIND = 255
-_MOST_HOPS = 64  # of doublings: chains of 2^64 tasks
+_MOST_HOPS = 64  # each doubles the distance: chains of 2^64 tasks
 
 
 @dataclass(frozen=True)
 class PoolWork:
-    """Per launch. `end_ps`: when the last of its tasks ended, 0 without tasks. `thread_ps`: time that threads
-    worked on it.
+    """Per launch. `end_ps`: when its last task ended, 0 without tasks. `thread_ps`: time that threads worked
+    on it.
 
-    `n_tasks`: tasks that it handed to the pool; `n_lost`: those that no thread was seen to start. (All
-    threads were busy until the operation had ended, or the capture.)
+    `n_tasks`: tasks that it handed to the pool; `n_lost`: those without a traced start, because all threads
+    were busy until the operation or the capture had ended.
     """
 
     end_ps: Int64s
@@ -51,7 +48,7 @@ class PoolWork:
 
 @dataclass(frozen=True)
 class _Nested:
-    """Events that matter, nested: launches, regions, records, what goes on after an operation, waits."""
+    """The relevant events, nested: launches, regions, records, continuations after an operation, waits."""
 
     rows: Rows
     kind: npt.NDArray[np.uint8]
@@ -61,99 +58,105 @@ class _Nested:
     self_ps: Int64s
 
     def at(self, rows: Rows) -> Int64s:
-        """Places of events that are among them."""
+        """Index of each event among them."""
         return values_at(rows, self.rows.astype(np.int32), np.arange(len(self.rows)), len(self.rows))
 
 
 def pool_work(trace: Trace, ops: CpuEvents) -> PoolWork:
-    """The tasks of each launch (see the picture). A thread that waits (`Await`, `Wait…`) does not work."""
+    """The tasks of each launch (see the drawing). A thread that waits (`Await`, `Wait…`) does not work."""
     nested = _nested(trace, ops)
     n = len(nested.rows)
     task_rows = regions(trace).event
     tasks = nested.at(task_rows)
-    own_end = nested.end.copy()
-    goes_on = np.flatnonzero((nested.kind == _GOES_ON) | (nested.kind == _OP))
-    inside = nested.parent[goes_on]
-    in_task = inside >= 0
-    in_task[in_task] = nested.kind[inside[in_task]] == _TASK
-    np.minimum.at(own_end, inside[in_task], nested.start[goes_on[in_task]])
+    task_end = nested.end.copy()
+    continuations = np.flatnonzero((nested.kind == _GOES_ON) | (nested.kind == _OP))
+    enclosing = nested.parent[continuations]
+    in_task = enclosing >= 0
+    in_task[in_task] = nested.kind[enclosing[in_task]] == _TASK
+    np.minimum.at(task_end, enclosing[in_task], nested.start[continuations[in_task]])
     op_of = np.full(n, -1, np.int64)
     op_of[nested.at(ops.event)] = np.arange(len(ops))
     record_rows = nested.rows[nested.kind == _RECORDED]
-    owner, parent_task = _recorders(nested, nested.at(record_rows), op_of, own_end)
+    owner, parent_task = _recorders(nested, nested.at(record_rows), op_of, task_end)
     record_of_task, lost = _started(trace, record_rows, task_rows)
     task_of = np.full(n, -1, np.int64)
     task_of[tasks] = np.arange(len(tasks))
-    known = record_of_task >= 0
-    task_owner, above = np.full(len(tasks), -1, np.int64), np.full(len(tasks), -1, np.int64)
-    task_owner[known] = owner[record_of_task[known]]
-    mother = parent_task[record_of_task[known]]
-    above[known] = np.where(mother >= 0, task_of[mother], -1)
-    task_owner = _resolved(task_owner, above)
-    through = parent_task >= 0
-    owner[through] = task_owner[task_of[parent_task[through]]]
-    return _summed(ops, nested, tasks, own_end, (task_owner, owner, lost))
+    has_record = record_of_task >= 0
+    task_owner, parent_of_task = np.full(len(tasks), -1, np.int64), np.full(len(tasks), -1, np.int64)
+    task_owner[has_record] = owner[record_of_task[has_record]]
+    recording_task = parent_task[record_of_task[has_record]]
+    parent_of_task[has_record] = np.where(recording_task >= 0, task_of[recording_task], -1)
+    task_owner = _resolved(task_owner, parent_of_task)
+    recorded_in_task = parent_task >= 0
+    owner[recorded_in_task] = task_owner[task_of[parent_task[recorded_in_task]]]
+    return _summed(ops, nested, tasks, task_end, (task_owner, owner, lost))
 
 
 def _nested(trace: Trace, ops: CpuEvents) -> _Nested:
-    task = regions(trace)
-    kinds = [(ops.event, _OP), (task.event, _TASK), (events_named(trace, (_RECORD,)), _RECORDED)]
-    for prefixes, number in (((*_EXECUTORS, END_MARK), _GOES_ON), (_WAITS, _WAIT)):
-        wanted = named_like(trace, *prefixes).view(np.uint8)
-        kinds.append((rows_of(trace.events["metadata"], wanted).astype(np.intp), number))
+    pool_regions = regions(trace)
+    kinds = [(ops.event, _OP), (pool_regions.event, _TASK), (events_named(trace, (_RECORD,)), _RECORDED)]
+    for prefixes, kind_code in (((*_EXECUTORS, END_MARK), _GOES_ON), (_WAITS, _WAIT)):
+        has_prefix = named_like(trace, *prefixes).view(np.uint8)
+        kinds.append((rows_of(trace.events["metadata"], has_prefix).astype(np.intp), kind_code))
     kind_of = np.full(trace.n_events, _NO_KIND, np.uint8)
-    for found, number in reversed(kinds):
-        kind_of[found] = number
+    for events, kind_code in reversed(kinds):
+        kind_of[events] = kind_code
     rows = np.flatnonzero(kind_of != _NO_KIND)
     kind = kind_of[rows]
     start = trace.events["start_ps"][rows]
     end = start + trace.events["duration_ps"][rows]
-    end[np.searchsorted(rows, task.event)] = np.maximum(task.end_ps, trace.events["start_ps"][task.event])
+    end[np.searchsorted(rows, pool_regions.event)] = np.maximum(
+        pool_regions.end_ps, trace.events["start_ps"][pool_regions.event]
+    )
     offsets = np.searchsorted(rows, trace.line_offsets).astype(np.int64)
     parent, self_ps = nest(start, end, offsets)
     parent = parent.astype(np.int64)
     is_wait = kind == _WAIT
     kind[is_wait & (parent >= 0) & is_wait[parent]] = _INNER_WAIT
-    for _ in range(_MOST_HOPS):  # what lies inside a wait belongs to who waits
-        waits = parent >= 0
-        waits[waits] = is_wait[parent[waits]]
-        if not waits.any():
+    for _ in range(_MOST_HOPS):  # events inside a wait belong to the event that waits
+        in_wait = parent >= 0
+        in_wait[in_wait] = is_wait[parent[in_wait]]
+        if not in_wait.any():
             break
-        parent[waits] = parent[parent[waits]]
+        parent[in_wait] = parent[parent[in_wait]]
     return _Nested(rows, kind, start, end, parent, self_ps)
 
 
-def _recorders(nested: _Nested, records: Int64s, op_of: Int64s, own_end: Int64s) -> tuple[Int64s, Int64s]:
-    """The launch around each record, and the task (place) in whose own part it lies; -1 for none."""
-    around = nested.parent[records]
-    inside = around >= 0
-    owner = np.where(inside, op_of[around], -1)
-    in_task = inside & (nested.kind[around] == _TASK) & (nested.start[records] <= own_end[around])
-    return owner, np.where(in_task, around, -1)
+def _recorders(nested: _Nested, records: Int64s, op_of: Int64s, task_end: Int64s) -> tuple[Int64s, Int64s]:
+    """The launch around each record, and the task (index) that recorded it before the task's end; -1 for
+    none.
+    """
+    enclosing = nested.parent[records]
+    is_enclosed = enclosing >= 0
+    owner = np.where(is_enclosed, op_of[enclosing], -1)
+    in_task = is_enclosed & (nested.kind[enclosing] == _TASK) & (nested.start[records] <= task_end[enclosing])
+    return owner, np.where(in_task, enclosing, -1)
 
 
 def _started(trace: Trace, records: Rows, tasks: Rows) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    """Which record (index) each task comes from, -1 unknown, and which records no traced task comes from."""
-    made = values_at(records, *events_with(trace, "_pt", "_p"), 0)
-    used = values_at(tasks, *events_with(trace, "_ct", "_c"), -1)
-    order = np.argsort(made, kind="stable")
-    at = np.searchsorted(made[order], used)
-    found = at < len(order)
-    found[found] = made[order][at[found]] == used[found]
+    """The record (index) that each task comes from, -1 if unknown; and for each record, whether no traced
+    task comes from it.
+    """
+    produced_key = values_at(records, *events_with(trace, "_pt", "_p"), 0)
+    consumed_key = values_at(tasks, *events_with(trace, "_ct", "_c"), -1)
+    order = np.argsort(produced_key, kind="stable")
+    position = np.searchsorted(produced_key[order], consumed_key)
+    is_match = position < len(order)
+    is_match[is_match] = produced_key[order][position[is_match]] == consumed_key[is_match]
     result = np.full(len(tasks), -1, np.int64)
-    result[found] = order[at[found]]
+    result[is_match] = order[position[is_match]]
     lost = np.ones(len(records), np.bool_)
-    lost[result[found]] = False
+    lost[result[is_match]] = False
     return result, lost
 
 
-def _resolved(owner: Int64s, above: Int64s) -> Int64s:
-    """The launch of each task through the tasks that recorded it (pointer doubling)."""
+def _resolved(owner: Int64s, parent: Int64s) -> Int64s:
+    """The launch of each task, followed through the tasks that recorded it (pointer doubling)."""
     for _ in range(_MOST_HOPS):
-        open_ = np.flatnonzero((owner < 0) & (above >= 0))
-        if not len(open_):
+        unresolved = np.flatnonzero((owner < 0) & (parent >= 0))
+        if not len(unresolved):
             break
-        owner[open_], above[open_] = owner[above[open_]], above[above[open_]]
+        owner[unresolved], parent[unresolved] = owner[parent[unresolved]], parent[parent[unresolved]]
     return owner
 
 
@@ -161,24 +164,24 @@ def _summed(
     ops: CpuEvents,
     nested: _Nested,
     tasks: Int64s,
-    own_end: Int64s,
+    task_end: Int64s,
     owners: tuple[Int64s, Int64s, npt.NDArray[np.bool_]],
 ) -> PoolWork:
-    """Add up the tasks of each launch."""
+    """Sum the tasks of each launch."""
     task_owner, record_owner, lost = owners
     n = len(ops)
     waits = np.flatnonzero(nested.kind == _WAIT)
-    around = nested.parent[waits]
-    inside = around >= 0
-    inside[inside] = nested.start[waits[inside]] < own_end[around[inside]]
+    enclosing = nested.parent[waits]
+    counts = enclosing >= 0
+    counts[counts] = nested.start[waits[counts]] < task_end[enclosing[counts]]
     waited = np.zeros(len(nested.rows), np.int64)
-    np.add.at(waited, around[inside], (nested.end - nested.start)[waits[inside]])
-    mine = np.flatnonzero(task_owner >= 0)
+    np.add.at(waited, enclosing[counts], (nested.end - nested.start)[waits[counts]])
+    owned = np.flatnonzero(task_owner >= 0)
     end, thread = np.zeros(n, np.int64), nested.self_ps[nested.at(ops.event)].copy()
-    np.maximum.at(end, task_owner[mine], own_end[tasks[mine]])
-    worked = own_end[tasks[mine]] - nested.start[tasks[mine]] - waited[tasks[mine]]
-    np.add.at(thread, task_owner[mine], np.maximum(worked, 0))
-    has = record_owner >= 0
-    n_tasks = np.bincount(record_owner[has], minlength=n).astype(np.int64)
-    n_lost = np.bincount(record_owner[has & lost], minlength=n).astype(np.int64)
+    np.maximum.at(end, task_owner[owned], task_end[tasks[owned]])
+    worked = task_end[tasks[owned]] - nested.start[tasks[owned]] - waited[tasks[owned]]
+    np.add.at(thread, task_owner[owned], np.maximum(worked, 0))
+    has_owner = record_owner >= 0
+    n_tasks = np.bincount(record_owner[has_owner], minlength=n).astype(np.int64)
+    n_lost = np.bincount(record_owner[has_owner & lost], minlength=n).astype(np.int64)
     return PoolWork(end, thread, n_tasks, n_lost)

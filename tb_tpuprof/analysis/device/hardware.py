@@ -1,4 +1,4 @@
-"""What the job ran on: accelerators, their names and peak rates."""
+"""The hardware that the job ran on: accelerators, their names and peak rates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tb_tpuprof.units import format_value
 _AMD_BY_CAPABILITY = {(9, 4): "gfx942", (9, 5): "gfx950"}
 _GIGA = 1e9
 _IN_TRACE = "the trace"
-_SAME_RATE = 0.02  # more than rounding
+_SAME_RATE = 0.02  # relative; rounding differs by less
 _COMPUTED = "multiprocessors × operations per cycle × clock"
 _NVIDIA_FAMILIES = {
     2: "Fermi",
@@ -35,14 +35,14 @@ _NVIDIA_FAMILIES = {
 
 @dataclass(frozen=True)
 class Hardware:
-    """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is
+    """`kind`: TPU, GPU or CPU. Peaks are per device (TPU: per core), 0 if unknown; `shared_bytes_per_s` is
     on-chip memory.
 
-    Where peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data
-    sheet, where the trace contradicts it; the trace; what multiprocessors and clock give (GPU); the data
-    sheet. `model`: the exact model, where name, memory or clock tell it. `n_chips`: of TPUs whose trace tells
-    which cores share a chip, else 0. `n_replicas` of `n_partitions` devices each: how the program that runs
-    on most devices, of all hosts, is spread over them; 0 if not known.
+    Peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data sheet, if
+    the trace contradicts it; the trace; multiprocessors and clock (GPU); the data sheet. `model`: the exact
+    model, if name, memory or clock identify it. `n_chips`: of TPUs whose trace states which cores share a
+    chip, else 0. `n_replicas` of `n_partitions` devices each: how the program that runs on most devices of
+    all hosts is spread over them; 0 if unknown.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Hardware:
 
     @property
     def peak_source(self) -> str:
-        """Where the peaks come from, as one text; empty where none is known."""
+        """Where the peaks come from, as one text; empty if no peak is known."""
         compute, memory = self.peak_sources
         return (
             f"compute: {compute}; memory: {memory}"
@@ -69,8 +69,8 @@ class Hardware:
         )
 
     def nearest_limit(self, flops_per_s: float, bytes_per_s: float) -> tuple[str, float]:
-        """The resource that an operation uses closest to its peak, and its share of that; `Unknown`, 0 where
-        nothing is known.
+        """The resource that an operation uses closest to its peak, and the fraction of that peak; `Unknown`,
+        0 if no peak is known.
         """
         used = [
             ("Compute", flops_per_s, self.peak_flops_per_s),
@@ -98,14 +98,14 @@ def hardware(trace: Trace) -> Hardware:
 
 def _plane_number(trace: Trace, plane: int, key: str) -> float:
     sparse = trace.plane_stats.floats(key)
-    found = sparse.value[sparse.owner == plane]
-    return float(found[0]) if len(found) and np.isfinite(found[0]) else 0.0
+    values = sparse.value[sparse.owner == plane]
+    return float(values[0]) if len(values) and np.isfinite(values[0]) else 0.0
 
 
 def _plane_text(trace: Trace, plane: int, key: str) -> str:
     sparse = trace.plane_stats.texts(key)
-    found = sparse.value[sparse.owner == plane]
-    return trace.strings.get(int(found[0])) if len(found) else ""
+    ids = sparse.value[sparse.owner == plane]
+    return trace.strings.get(int(ids[0])) if len(ids) else ""
 
 
 def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
@@ -125,40 +125,40 @@ def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
 def _with_tables(
     names: tuple[str, ...], stated: tuple[float, float], computed_flops: float
 ) -> tuple[float, float, tuple[str, str]]:
-    """Peak FLOP rate, peak memory bandwidth, and where they come from. `names`: what the device is called,
-    the exact model first.
+    """Peak FLOP rate, peak memory bandwidth, and their sources. `names`: the device's names, the exact model
+    first.
 
-    A rate computed from units and clock gives way to the data sheet of a known model where they differ: a
-    GPU's highest clock can be above the one that its data sheet goes by, and a file of another format, which
-    states no clock, has the data sheet's.
+    If a rate computed from units and clock differs from the data sheet of a known model, the data sheet wins:
+    a GPU's highest clock can exceed the clock that its data sheet is based on, and files of another format,
+    which state no clock, use the data sheet, too.
     """
-    own = next((entry for name in names if (entry := peaks.of_user(name))), None)
+    user_entry = next((entry for name in names if (entry := peaks.user_peaks(name))), None)
     sheet = next((entry for name in names if (entry := peaks.data_sheet(name))), None)
-    found, sources = [0.0, 0.0], ["", ""]
+    rates, sources = [0.0, 0.0], ["", ""]
     for i, (field, unit) in enumerate((("flops_per_s", "flops_per_s"), ("hbm_bytes_per_s", "bytes_per_s"))):
-        of_sheet = getattr(sheet, field) if sheet else 0.0
-        if own and getattr(own, field):
-            found[i], sources[i] = getattr(own, field), own.source
-        elif sheet and peaks.contradicts(stated[i], of_sheet):
+        sheet_rate = getattr(sheet, field) if sheet else 0.0
+        if user_entry and getattr(user_entry, field):
+            rates[i], sources[i] = getattr(user_entry, field), user_entry.source
+        elif sheet and peaks.contradicts(stated[i], sheet_rate):
             wrong = f"the trace states {format_value(stated[i], unit)}, which contradicts it"
-            found[i], sources[i] = of_sheet, f"data sheet {sheet.source} ({wrong})"
+            rates[i], sources[i] = sheet_rate, f"data sheet {sheet.source} ({wrong})"
         elif stated[i]:
-            found[i], sources[i] = stated[i], _IN_TRACE
+            rates[i], sources[i] = stated[i], _IN_TRACE
         elif (
             i == 0
             and computed_flops
-            and not (names[0] and of_sheet and abs(computed_flops / of_sheet - 1) > _SAME_RATE)
+            and not (names[0] and sheet_rate and abs(computed_flops / sheet_rate - 1) > _SAME_RATE)
         ):
-            found[i], sources[i] = computed_flops, _COMPUTED
+            rates[i], sources[i] = computed_flops, _COMPUTED
         elif sheet:
-            found[i], sources[i] = of_sheet, f"data sheet {sheet.source}"
-    return found[0], found[1], (sources[0], sources[1])
+            rates[i], sources[i] = sheet_rate, f"data sheet {sheet.source}"
+    return rates[0], rates[1], (sources[0], sources[1])
 
 
 @once
 def chip_of_plane(trace: Trace) -> dict[int, int]:
-    """For each TPU plane that has a `core_details` stat (a CoreDetails message) the chip within the host, its
-    field 4.
+    """For each TPU plane that has a `core_details` stat (a CoreDetails message), its chip within the host
+    (field 4).
     """
     spans = trace.plane_stats.spans("core_details")
     return {plane: number_field(trace.source.read(position, size), 4) for plane, position, size in spans}
@@ -167,18 +167,18 @@ def chip_of_plane(trace: Trace) -> dict[int, int]:
 def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
     plane = gpus[0]
     major, minor = (int(_plane_number(trace, plane, f"compute_cap_{part}")) for part in ("major", "minor"))
-    written = _plane_text(trace, plane, "gpu_device_name")
+    stated_name = _plane_text(trace, plane, "gpu_device_name")
     vendor = _plane_text(trace, plane, "device_vendor") or ("AMD" if software(trace).is_amd else "Nvidia")
     cycles = _plane_number(trace, plane, "core_count") * _plane_number(trace, plane, "clock_rate") * 1e3
     if vendor == "AMD":
-        gfx = written if written.startswith("gfx") else _AMD_BY_CAPABILITY.get((major, minor), "")
+        gfx = stated_name if stated_name.startswith("gfx") else _AMD_BY_CAPABILITY.get((major, minor), "")
         name, per_cycle = (f"AMD GPU {gfx}".strip(), peaks.AMD_FLOPS_PER_CYCLE.get(gfx, 0))
         shared = cycles * (256 if gfx == "gfx950" else 128)
     else:
         name, per_cycle = _nvidia_name(major, minor), peaks.nvidia_flops_per_cycle(major, minor)
         shared = cycles * (256 if major > 2 else 128)
-    is_model = bool(re.search(r"[A-Za-z]", written)) and not written.startswith("gfx")
-    device = written if is_model else name
+    is_model = bool(re.search(r"[A-Za-z]", stated_name)) and not stated_name.startswith("gfx")
+    device = stated_name if is_model else name
     stated = (
         _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12,
         _plane_number(trace, plane, "memory_bandwidth"),
@@ -191,12 +191,12 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
         )
         model = peaks.amd_model(gfx, memory_bytes, n_units, clock_khz)
     else:
-        model = written if is_model else ""
+        model = stated_name if is_model else ""
     flops, hbm, source = _with_tables((model, device), stated, cycles * per_cycle)
     if device.endswith("gfx942") and not model:
         source = (
             source[0],
-            f"{source[1]}; gfx942 is taken for an MI300X, as the trace does not state its memory",
+            f"{source[1]}; gfx942 is assumed to be an MI300X because the trace does not state its memory",
         )
     return Hardware(
         "GPU", device, len(gpus), flops, hbm, shared, memory_bytes, source, 0, *replicas(trace), model

@@ -1,6 +1,4 @@
-"""How much main memory a device has, and what its memory spaces are called: from the trace, else from data
-sheets.
-"""
+"""Main memory capacity of a device and names of its memory spaces: from the trace, else from data sheets."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ import re
 from tb_tpuprof.analysis.device.hardware import Hardware
 
 _GIB = 2**30
-# Of one device, as a trace shows it (a core of v2, v3 and 7x, else a chip): cloud.google.com/tpu/docs,
-# "System architecture".
+# GiB per device, as a trace shows it (a core of v2, v3 and 7x, else a chip). Source:
+# cloud.google.com/tpu/docs, "System architecture".
 _TPU_HBM = (
     (r"v?7x?\b", 96),
     (r"v6", 32),
@@ -31,7 +29,7 @@ _SPACES = {
 
 
 def capacity_bytes(machine: Hardware, color: int) -> int:
-    """Size of a memory space of one device, 0 where it is not known."""
+    """Size of a memory space of one device in bytes, 0 if unknown."""
     if color:
         return 0
     if machine.memory_bytes or machine.kind != "TPU":
@@ -47,5 +45,5 @@ def capacity_bytes(machine: Hardware, color: int) -> int:
 
 
 def space_name(kind: str, color: int) -> str:
-    """Name of a memory space on a TPU, GPU or CPU, or on a device of unknown kind (empty)."""
+    """Name of a memory space of a TPU, a GPU, a CPU, or (empty `kind`) an unknown device."""
     return _SPACES.get(kind, {}).get(color, f"Memory space {color}")

@@ -1,8 +1,8 @@
-"""Peak rates of accelerators from public data sheets: used where a trace states none or contradicts them. The
-user's own file wins.
+"""Peak rates of accelerators from public data sheets, used if a trace states none or contradicts them. The
+user's own file takes precedence.
 
-Rates are dense (no sparsity), of 16-bit operands on matrix units, and of one *device*: what the trace shows
-as one plane. A chip of TPU v2, v3 and 7x shows as two devices, each with half of the chip's rates; on v4 and
+Rates are dense (no sparsity), for 16-bit operands on matrix units, and per *device*: what the trace shows as
+one plane. A chip of TPU v2, v3 and 7x appears as two devices, each with half of the chip's rates; on v4 and
 v5p the two cores act as one.
 """
 
@@ -21,8 +21,8 @@ _GB = 1e9
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peak rates of one device, 0 where unknown. `pattern`: a regular expression that its name matches
-    somewhere, in any case.
+    """Peak rates of one device, 0 if unknown. `pattern`: a regular expression to search for in its name,
+    case-insensitive.
     """
 
     pattern: str
@@ -31,9 +31,9 @@ class Peaks:
     source: str
 
 
-# The first match counts, so names come before the shorter names that they contain.
+# The first match wins, so names come before the shorter names that they contain.
 DEVICES = (
-    Peaks(r"TPU ?v?7x?\b", 2307e12 / 2, 7380 * _GB / 2, f"{_CLOUD}tpu7x (two devices a chip)"),
+    Peaks(r"TPU ?v?7x?\b", 2307e12 / 2, 7380 * _GB / 2, f"{_CLOUD}tpu7x (two devices per chip)"),
     Peaks(r"TPU ?v6", 918e12, 1638 * _GB, f"{_CLOUD}v6e"),
     Peaks(r"TPU ?v5 ?(e|lite)", 197e12, 819 * _GB, f"{_CLOUD}v5e"),
     Peaks(r"TPU ?v5", 459e12, 2765 * _GB, f"{_CLOUD}v5p"),
@@ -41,12 +41,12 @@ DEVICES = (
         r"TPU ?v4 ?(i|lite)", 138e12, 614 * _GB, "Jouppi et al., ISCA 2021, doi:10.1109/ISCA52012.2021.00010"
     ),
     Peaks(r"TPU ?v4", 275e12, 1200 * _GB, f"{_CLOUD}v4"),
-    Peaks(r"TPU ?v3", 123e12 / 2, 900 * _GB / 2, f"{_CLOUD}v3 (two devices a chip)"),
+    Peaks(r"TPU ?v3", 123e12 / 2, 900 * _GB / 2, f"{_CLOUD}v3 (two devices per chip)"),
     Peaks(
         r"TPU ?v2",
         46e12 / 2,
         700 * _GB / 2,
-        "Jouppi et al., CACM 63(7) 2020, doi:10.1145/3360307 (two devices a chip)",
+        "Jouppi et al., CACM 63(7) 2020, doi:10.1145/3360307 (two devices per chip)",
     ),
     Peaks(r"\bG?B300", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
     Peaks(r"\bGB200", 2500e12, 8000 * _GB, f"{_NVIDIA}gb200-nvl72/"),
@@ -82,13 +82,13 @@ DEVICES = (
 
 _DEVICES = tuple(
     (re.compile(entry.pattern, re.IGNORECASE), entry) for entry in DEVICES
-)  # not while a page waits
+)  # compiled once on import
 
 # Dense floating-point operations per cycle and multiprocessor, the fastest of fp32 and fp16 on CUDA and
 # tensor cores, by compute capability (NVIDIA's architecture white papers, as OpenXLA's profiler tabulates
-# them up to 10.0). From 10.3 on they follow from the data sheets: rate / (multiprocessors x boost clock),
-# such as 419e12 / (170 x 2.407e9) = 1024 on an RTX 5090. Unknown capabilities count as the nearest older one
-# of the same kind.
+# them up to 10.0). From 10.3 on they are computed from the data sheets: rate / (multiprocessors × boost
+# clock), for example 419e12 / (170 × 2.407e9) = 1024 on an RTX 5090. Unknown capabilities use the nearest
+# older one.
 NVIDIA_FLOPS_PER_CYCLE = (
     (20, 64),
     (30, 384),
@@ -115,30 +115,30 @@ _GIB = 2**30
 
 
 def nvidia_flops_per_cycle(major: int, minor: int) -> int:
-    """Peak operations per cycle of one multiprocessor; unknown generations count as the nearest older one."""
+    """Peak operations per cycle of one multiprocessor; an unknown generation uses the nearest older one."""
     capability = major * 10 + minor
     return max(
-        ((known, rate) for known, rate in NVIDIA_FLOPS_PER_CYCLE if known <= capability), default=(0, 0)
+        ((entry, rate) for entry, rate in NVIDIA_FLOPS_PER_CYCLE if entry <= capability), default=(0, 0)
     )[1]
 
 
 def data_sheet(device: str) -> Peaks | None:
-    """The built-in entry of a device by its name."""
+    """The built-in entry for a device name, None if there is none."""
     return next((entry for pattern, entry in _DEVICES if pattern.search(device)), None) if device else None
 
 
 def contradicts(stated: float, sheet: float) -> bool:
-    """Whether a rate that a trace states is not that of the data sheet, nor that of a variant of the model.
+    """Whether a rate stated by a trace is neither that of the data sheet nor that of a variant of the model.
 
-    ROCm's tracer counts two transfers per memory clock, but HBM3 and HBM3E make four: MI300X: stated 2 × 1.3
-    GHz × 8192 bit = 2.66 TB/s, in truth 5.3; gfx950: 4.1 and 8.0.
+    ROCm's tracer counts two transfers per memory clock, but HBM3 and HBM3E make four. MI300X: stated 2 × 1.3
+    GHz × 8192 bit = 2.66 TB/s, actually 5.3; gfx950: 4.1, actually 8.0.
     """
     return bool(stated and sheet) and not sheet / _CONTRADICTS < stated < sheet * _CONTRADICTS
 
 
 def amd_model(gfx: str, memory_bytes: int, n_multiprocessors: int, clock_khz: float) -> str:
-    """The model among those of one architecture, by its memory, compute units and clock; empty where that
-    does not tell.
+    """The model of one architecture with this memory, number of compute units and clock; empty if they do not
+    identify it.
     """
     if gfx == "gfx942":
         if not memory_bytes and not n_multiprocessors:
@@ -151,35 +151,38 @@ def amd_model(gfx: str, memory_bytes: int, n_multiprocessors: int, clock_khz: fl
     return ""
 
 
-def of_user(device: str) -> Peaks | None:
-    """The user's own entry of a device, from the file that TPUPROF_PEAKS names."""
+def user_peaks(device: str) -> Peaks | None:
+    """The user's own entry for a device, from the file that TPUPROF_PEAKS names; None if there is none."""
     return _first(_user_file()[0], device)
 
 
 def problem() -> str:
-    """What is wrong with the user's file, empty if nothing is."""
+    """What is wrong with the user's file, empty if it is fine."""
     return _user_file()[1]
 
 
 def _first(entries: tuple[Peaks, ...], device: str) -> Peaks | None:
-    found = (entry for entry in entries if re.search(entry.pattern, device, re.IGNORECASE))
-    return next(found, None) if device else None
+    matches = (entry for entry in entries if re.search(entry.pattern, device, re.IGNORECASE))
+    return next(matches, None) if device else None
 
 
 def _user_file() -> tuple[tuple[Peaks, ...], str]:
-    """Entries of the user's file, and what is wrong with it."""
-    found = peaks_file()
+    """Entries of the user's file, and its problem as text (empty if it has none)."""
+    user_file = peaks_file()
     try:
-        entries = tuple(_entry(name, values, found.path) for name, values in found.devices.items())
+        entries = tuple(_entry(name, values, user_file.path) for name, values in user_file.devices.items())
     except (ValueError, TypeError, AttributeError) as error:
-        return (), f"The peaks in {found.path} are not used: {error}"
-    return entries, f"The peaks in {found.path} are not used: {found.problem}" if found.problem else ""
+        return (), f"The peaks in {user_file.path} are ignored: {error}"
+    return (
+        entries,
+        f"The peaks in {user_file.path} are ignored: {user_file.problem}" if user_file.problem else "",
+    )
 
 
 def _entry(name: str, values: dict[str, object], path: str) -> Peaks:
-    unknown = set(values) - {"flops_per_s", "hbm_bytes_per_s"}
-    if unknown:
-        raise ValueError(f"`{name}` has the unknown field `{min(unknown)}`")
+    unknown_fields = set(values) - {"flops_per_s", "hbm_bytes_per_s"}
+    if unknown_fields:
+        raise ValueError(f"`{name}` has an unknown field `{min(unknown_fields)}`")
     rates = [values.get(key, 0) for key in ("flops_per_s", "hbm_bytes_per_s")]
     numbers = [
         float(rate)
@@ -187,5 +190,5 @@ def _entry(name: str, values: dict[str, object], path: str) -> Peaks:
         if isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0
     ]
     if len(numbers) < len(rates):
-        raise ValueError(f"the rates of `{name}` must be numbers of 0 or more")
+        raise ValueError(f"the rates of `{name}` must be numbers ≥ 0")
     return Peaks(re.escape(name), numbers[0], numbers[1], path)

@@ -331,7 +331,7 @@ def _runtime_calls(trace: Trace) -> tuple[tuple[str, float], ...]:
         return ()
     works = pieces.klass != TimeClass.UNKNOWN
     covered = union_cover(pieces.start[works], pieces.end[works])
-    rows = np.flatnonzero(~works & (pieces.said == TimeClass.HOST_COMPUTE))
+    rows = np.flatnonzero(~works & (pieces.thread_class == TimeClass.HOST_COMPUTE))
     start, end = pieces.start[rows], pieces.end[rows]
     free = end - start - (covered(end) - covered(start))
     metadata = trace.events["metadata"][pieces.event[rows]]

@@ -302,7 +302,7 @@ def told_of(trace: Trace, pieces: Pieces) -> Told:
     n = len(pieces)
     found = Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
     by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
-    found.cause[:] = by_class[pieces.said]
+    found.cause[:] = by_class[pieces.thread_class]
     line = trace.event_line[pieces.event]
     for number in np.unique(line).tolist():
         mine = np.flatnonzero(line == number)
@@ -366,7 +366,7 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     of = contexts_of(trace, pieces.event[mine])
     parent, metadata, at = of.above, of.metadata, of.context
     known = names(trace)
-    klass = pieces.said[mine]
+    klass = pieces.thread_class[mine]
     origin = origins(known.origin[metadata], parent)
     claim = _strongest(known.claim[metadata], known.strength[metadata], parent)
     open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)

@@ -30,7 +30,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import frame_of
 from tb_tpuprof.analysis.steps.classes import TimeClass
-from tb_tpuprof.analysis.steps.pieces import apart
+from tb_tpuprof.analysis.steps.pieces import non_overlapping
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.windows import Windows, step_at, windows_of
 from tb_tpuprof.native import stretches
@@ -155,7 +155,7 @@ def _silent(
         (names_of(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1
     ).astype(np.int32)
     found = [np.empty((3, 0), np.int64)]
-    for rows in apart(windows.start, windows.end):
+    for rows in non_overlapping(windows.start, windows.end):
         spans = windows.start[rows], windows.end[rows]
         least = int((spans[1] - spans[0]).min() * _LONG) if len(rows) else 0
         start, end, at, event, _last = stretches(

@@ -61,7 +61,7 @@ def _every(trace: Trace) -> tuple[Pieces, _Gaps]:
     nothing = no_pieces(), _Gaps(none, none, none, none, none)
     if pieces is None or not len(steps):
         return nothing
-    pieces = pieces.spread(np.where(pieces.outline().said != TimeClass.UNKNOWN, 0, -1))
+    pieces = pieces.spread(np.where(pieces.outline().thread_class != TimeClass.UNKNOWN, 0, -1))
     if not len(pieces):
         return nothing
     order = np.lexsort((pieces.start, pieces.step))
@@ -120,7 +120,7 @@ def _by_place(trace: Trace, pieces: Pieces, table: _Gaps, n_steps: int) -> tuple
 def _codes(trace: Trace, pieces: Pieces, piece: Int64s, event: Int64s) -> Int64s:
     """A number for each piece that those of one name have in common; 0 for none."""
     row = trace.events["metadata"][event[piece]].astype(np.int64)
-    is_device = (pieces.named[piece] < 0) & (pieces.said[piece] > TimeClass.HOST_COMPUTE)
+    is_device = (pieces.named[piece] < 0) & (pieces.thread_class[piece] > TimeClass.HOST_COMPUTE)
     return np.where(piece < 0, 0, 2 * (row + 1) + is_device)
 
 
@@ -129,6 +129,6 @@ def _name(trace: Trace, pieces: Pieces, piece: int, event: Int64s) -> str:
     if piece < 0:
         return ""
     text = trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][event[piece]]]))
-    if pieces.named[piece] < 0 and pieces.said[piece] > TimeClass.HOST_COMPUTE:
+    if pieces.named[piece] < 0 and pieces.thread_class[piece] > TimeClass.HOST_COMPUTE:
         return short_name(text)
     return "the device's work" if text.startswith("ThreadpoolListener") else text.removeprefix("$")

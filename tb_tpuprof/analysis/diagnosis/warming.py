@@ -31,8 +31,15 @@ def warming(trace: Trace) -> Warming | None:
     compiled, since = _compiled_before(trace, begin)
     if compiled >= _LONG * usual:
         return Warming("", compiled, usual, Cause.COMPILATION, compiled, since)
-    if first is None or first.duration_ps < _LONG * usual:
+    if first is None or first.duration_ps + compiled < _LONG * usual:
         return None
+    if (
+        first.duration_ps < _LONG * usual
+    ):  # a step found by its program begins when that runs, compiled by then
+        longer = max(0, first.duration_ps - usual)
+        return Warming(
+            first.name, first.duration_ps + compiled, usual, Cause.COMPILATION, compiled + longer, since
+        )
     more: dict[Cause, int] = {}
     mean = found.class_ps.mean(axis=0)
     for klass in TimeClass:

@@ -1,4 +1,4 @@
-"""Charging a span's time to the most important thing that happens in it."""
+"""Charges each moment of a span to the most important class of events that is active in it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def charge(
     windows: tuple[Int64s, Int64s],
     n_classes: int,
 ) -> Int64s:
-    """Time of each class in each step, in ps, as an array [n_steps, n_classes]; class 0 gets what nothing
+    """Time of each class in each step: int64[n_steps, n_classes], in ps. Class 0 gets the time that no event
     covers.
 
-    Each event lies in the step `step[i]` and is clipped to that step's window (starts, ends). At any moment
-    only the active class with the highest number is charged, however many events are active; so the classes
-    of a step sum up to its window.
+    Event i belongs to the step `step[i]` and is clipped to that step's window (`windows`: starts, ends). At
+    any moment only the active class with the highest number is charged, however many events are active, so
+    the classes of a step sum to its window.
 
         window      ├──────────────────────┤
         class 2           ■■■■■
@@ -40,31 +40,35 @@ def charge(
 
 
 def union_ps(start: Int64s, end: Int64s) -> int:
-    """Length of the union of intervals."""
+    """Length of the union of intervals, in ps."""
     order = np.argsort(start, kind="stable")
     start, end = start[order], end[order]
     if not len(start):
         return 0
-    reached = np.maximum.accumulate(end)
-    begin = np.maximum(start[1:], reached[:-1])
-    return int(end[0] - start[0] + np.maximum(end[1:] - begin, 0).sum())
+    latest_end = np.maximum.accumulate(end)
+    new_start = np.maximum(start[1:], latest_end[:-1])
+    return int(end[0] - start[0] + np.maximum(end[1:] - new_start, 0).sum())
 
 
 def union_cover(start: Int64s, end: Int64s) -> Callable[[Int64s], Int64s]:
-    """How much of the time before a moment a union of intervals covers, as a function of moments."""
+    """Return a function of moments: how much of the time before each moment the union of the intervals
+    covers, in ps.
+    """
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order]) if len(end) else end
     if not len(start):
         return np.zeros_like
-    new = np.append(True, start[1:] > end[:-1])
-    first = start[new]
-    last = end[np.append(np.flatnonzero(new)[1:] - 1, len(end) - 1)]
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(last - first)))
+    opens = np.append(True, start[1:] > end[:-1])
+    union_start = start[opens]
+    union_end = end[np.append(np.flatnonzero(opens)[1:] - 1, len(end) - 1)]
+    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(union_end - union_start)))
 
     def covered(moment: Int64s) -> Int64s:
-        at = np.searchsorted(first, moment, side="right")
-        inside = np.maximum(at - 1, 0)
-        result: Int64s = before[inside] + np.clip(moment - first[inside], 0, last[inside] - first[inside])
-        return np.where(at > 0, result, 0)
+        n_begun = np.searchsorted(union_start, moment, side="right")
+        latest = np.maximum(n_begun - 1, 0)
+        result: Int64s = before[latest] + np.clip(
+            moment - union_start[latest], 0, union_end[latest] - union_start[latest]
+        )
+        return np.where(n_begun > 0, result, 0)
 
     return covered

@@ -1,4 +1,5 @@
-"""Which framework wrote the job, by the names that each leaves in a trace: what advice and words must fit.
+"""The framework that the job is written in, from the names that each framework leaves in a trace. Advice and
+wording depend on it.
 
 PjitFunction(step), jit_step(7), jit(step)/dot_general      JAX
 aten::mm, ProfilerStep#3, autograd::engine                  PyTorch
@@ -34,8 +35,8 @@ _PYTORCH_NAMES = (
     rb"aten::\w|ProfilerStep[#*]\d|autograd::engine|torch::|c10d::|torchvision::|"
     rb"DistributedDataParallel|Optimizer\.\w"
 )
-# Names that only one framework leaves, each at the start of a name. In the order in which they win: JAX's and
-# PyTorch's own names decide before TensorFlow's, whose runtime and tf.data serve both of them.
+# Prefixes of names that only one framework writes, in order of precedence: JAX's and PyTorch's own names come
+# before TensorFlow's, because both use its runtime and tf.data.
 _MARKS = (
     (SERVING, rb"\n(?:BatchingSessionRun|ProcessBatch:|TFServing)"),
     (
@@ -59,10 +60,10 @@ _AMD = re.compile(rb"\n(?:hip[A-Z]\w+|__amd_rocclr|\w*rccl)")
 
 @dataclass(frozen=True)
 class Software:
-    """`framework`: one of the names above. `uses_tf_data`: tf.data's stages were traced. `has_python`:
-    Python's calls were traced.
+    """`framework`: one of the names above. `uses_tf_data`: the trace has stages of tf.data. `has_python`: the
+    trace has Python calls.
 
-    `is_amd`: the host calls HIP, so its GPUs are AMD's, whatever their planes say.
+    `is_amd`: the host calls HIP, so its GPUs are AMD's, whatever the names of their planes.
     """
 
     framework: str = UNKNOWN
@@ -72,17 +73,17 @@ class Software:
 
     @property
     def names(self) -> frozenset[str]:
-        """Everything that a sentence about the run may name."""
-        found = {self.framework} - {UNKNOWN}
+        """The frameworks and libraries that a sentence about the run may mention."""
+        mentionable = {self.framework} - {UNKNOWN}
         if self.framework == SERVING:
-            found.add(TENSORFLOW)
-        return frozenset(found | ({"tf.data"} if self.uses_tf_data else set()))
+            mentionable.add(TENSORFLOW)
+        return frozenset(mentionable | ({"tf.data"} if self.uses_tf_data else set()))
 
 
 @once
 def software(trace: Trace) -> Software:
-    """The framework of one host's job, from the names of its events, operations and programs, and the stats
-    of its planes.
+    """The framework of one host's job, from the names of its events, operations and programs, and from the
+    stats of its planes.
     """
     text = _names(trace)
     framework = next((name for name, pattern in _COMPILED if pattern.search(text)), UNKNOWN)
@@ -94,12 +95,12 @@ def software(trace: Trace) -> Software:
 
 
 def _names(trace: Trace) -> bytes:
-    """Each distinct name once, a line each."""
+    """All distinct names, one per line."""
     ids: list[npt.NDArray[np.int64]] = [trace.metadata["name"].astype(np.int64)]
     for stats in (trace.event_stats, trace.metadata_stats):
         ids += [stats.texts(key).value.astype(np.int64) for key in _STATS]
-    every = np.concatenate(ids)
-    used = marked(every[every >= 0], len(trace.strings))
+    string_ids = np.concatenate(ids)
+    used = marked(string_ids[string_ids >= 0], len(trace.strings))
     if not len(used):
         return b""
     strings = trace.strings
@@ -109,11 +110,11 @@ def _names(trace: Trace) -> bytes:
 
 
 def sum_software(parts: Sequence[Software]) -> Software:
-    """Several hosts as one job: the framework of the most hosts that tell one, and what any of them uses."""
-    known = [part.framework for part in parts if part.framework != UNKNOWN]
-    first = max(dict.fromkeys(known), key=known.count, default=UNKNOWN)
+    """Combine the hosts of a job: the framework that most hosts name, and whatever any of them uses."""
+    frameworks = [part.framework for part in parts if part.framework != UNKNOWN]
+    most_common = max(dict.fromkeys(frameworks), key=frameworks.count, default=UNKNOWN)
     return Software(
-        first,
+        most_common,
         any(part.uses_tf_data for part in parts),
         any(part.has_python for part in parts),
         any(part.is_amd for part in parts),

@@ -1,4 +1,4 @@
-"""When a thread pool was given what it runs.
+"""When work was handed to a thread pool.
 
 thread   ├ PjitFunction(step) ─┬─┤                 `ThreadpoolListener::Record`, with a number (`_p`)
 pool                           └───▶├ region ──┤   `ThreadpoolListener::StartRegion`, with the same (`_c`)
@@ -19,26 +19,28 @@ _RECORD, _REGION = "ThreadpoolListener::Record", "ThreadpoolListener::StartRegio
 
 
 def handed_over(trace: Trace, events: Int64s, otherwise: Int64s) -> Int64s:
-    """When each event's region was recorded, in ps; `otherwise` where the trace does not say."""
+    """When the region around each event was recorded (handed to the pool), in ps; `otherwise` where the trace
+    has no record of it.
+    """
     is_region = np.array([name == _REGION for name in metadata_names(trace)], np.bool_)
     records = events_named(trace, (_RECORD,))
     region, parent = events.astype(np.int64), parents(trace)
     while True:
-        inside = np.flatnonzero(region >= 0)
-        inside = inside[~is_region[trace.events["metadata"][region[inside]]]]
-        if not len(inside):
+        unresolved = np.flatnonzero(region >= 0)
+        unresolved = unresolved[~is_region[trace.events["metadata"][region[unresolved]]]]
+        if not len(unresolved):
             break
-        region[inside] = parent[region[inside]]
-    known = np.flatnonzero(region >= 0)
+        region[unresolved] = parent[region[unresolved]]
+    in_region = np.flatnonzero(region >= 0)
     result: Int64s = otherwise.copy()
-    if not len(known) or not len(records):
+    if not len(in_region) or not len(records):
         return result
-    order = np.argsort(region[known], kind="stable")
-    known = known[order]
-    used = values_at(region[known], *events_with(trace, "_ct", "_c"), -1)
-    made = values_at(records, *events_with(trace, "_pt", "_p"), 0)
-    by_key = np.argsort(made, kind="stable")
-    at = np.minimum(np.searchsorted(made[by_key], used), len(made) - 1)
-    found = made[by_key][at] == used
-    result[known[found]] = trace.events["start_ps"][records[by_key[at[found]]]]
+    order = np.argsort(region[in_region], kind="stable")
+    in_region = in_region[order]
+    consumer_key = values_at(region[in_region], *events_with(trace, "_ct", "_c"), -1)
+    producer_key = values_at(records, *events_with(trace, "_pt", "_p"), 0)
+    by_key = np.argsort(producer_key, kind="stable")
+    nearest = np.minimum(np.searchsorted(producer_key[by_key], consumer_key), len(producer_key) - 1)
+    is_match = producer_key[by_key][nearest] == consumer_key
+    result[in_region[is_match]] = trace.events["start_ps"][records[by_key[nearest[is_match]]]]
     return result

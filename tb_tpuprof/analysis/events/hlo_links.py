@@ -1,8 +1,8 @@
 """Events of compiled operations → the HLO instructions that they ran.
 
 An event is linked by its stats `program_id` and `hlo_op` (GPU, CPU: a path of calls `a::b::c` or `a/b`, whose
-last part is the instruction), or by the same of its metadata with the display name for `hlo_op` (TPU's lines
-of XLA ops).
+last part is the instruction), or by the same stats of its metadata, with the display name in place of
+`hlo_op` (TPU's lines of XLA ops).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LinkedOp:
-    """An operation that events name: its program, its instruction's name and row (-1 where no HLO in the
-    trace tells of it).
+    """An operation that events name: its program, and its instruction's name and row (-1 if the trace has no
+    HLO for it).
     """
 
     program_id: int
@@ -39,11 +39,11 @@ class LinkedOp:
 
 @dataclass(frozen=True, eq=False)
 class HloLinks:
-    """`events` (ascending) are those that name an operation, `op` which of the operations each one is of.
+    """`events` (ascending) are those that name an operation; `op` is the operation of each event.
 
-    A row per operation: `program` its id, `string` what events call it (of `strings`), `instruction` its row
-    in the program's module, -1 where no HLO in the trace tells of it. `unreadable` says for each program
-    whose HLO is damaged or cannot be reached why.
+    One row per operation: `program` is its id, `string` the text by which events name it (an id of
+    `strings`), `instruction` its row in the program's module, -1 if the trace has no HLO for it. `unreadable`
+    maps each program whose HLO is damaged or out of reach to the reason.
     """
 
     program: Rows
@@ -58,16 +58,14 @@ class HloLinks:
         return len(self.program)
 
     def named(self, program: int, name: str) -> Rows:
-        """The operations of a program that name an instruction: several where it was called in
-        several ways.
-        """
-        mine = np.flatnonzero(self.program == program)
-        texts = self.strings.take(self.string[mine])
-        return mine[[text.endswith(name) and _name(_path(text)) == name for text in texts]] if texts else mine
+        """The operations of a program that name an instruction: several if it was called by several paths."""
+        ops = np.flatnonzero(self.program == program)
+        texts = self.strings.take(self.string[ops])
+        return ops[[text.endswith(name) and _name(_path(text)) == name for text in texts]] if texts else ops
 
     @cached_property
     def ops(self) -> tuple[LinkedOp, ...]:
-        """The operations one by one."""
+        """All operations as records."""
         columns = (column.tolist() for column in (self.program, self.instruction))
         paths = [_path(text) for text in self.strings.take(self.string)]
         return tuple(
@@ -77,47 +75,47 @@ class HloLinks:
 
     @cached_property
     def n_unknown(self) -> int:
-        """Events of operations of which no HLO in the trace tells."""
+        """Number of events whose operation has no HLO in the trace."""
         return int((self.instruction < 0)[self.op].sum()) if len(self) else 0
 
 
 @once
 def hlo_links(trace: Trace) -> HloLinks:
-    """All events that name an HLO operation. Only the modules of programs that ran are read."""
+    """All events that name an HLO operation. Reads only the modules of programs that ran."""
     events, program, string = _named_by_event(trace)
-    more = _named_by_metadata(trace)
-    fresh = ~np.isin(more[0], events)
+    by_metadata = _named_by_metadata(trace)
+    is_new = ~np.isin(by_metadata[0], events)
     events, program, string = (
-        np.concatenate((own, other[fresh]))
-        for own, other in zip((events, program, string), more, strict=True)
+        np.concatenate((column, added[is_new]))
+        for column, added in zip((events, program, string), by_metadata, strict=True)
     )
     order = np.argsort(events, kind="stable")
-    numbers, code = distinct_codes(program[order])
+    program_ids, code = distinct_codes(program[order])
     strings = hlo_op_texts(trace).strings
     keys, op = distinct_codes(code * len(strings) + string[order])
     of_program, text = np.divmod(keys, len(strings))
     unreadable: dict[int, str] = {}
     instruction = np.full(len(keys), -1, np.int64)
-    for i, number in enumerate(numbers.tolist()):
-        module = _module(trace, number, unreadable)
+    for i, program_id in enumerate(program_ids.tolist()):
+        module = _module(trace, program_id, unreadable)
         if module is not None:
-            mine = np.flatnonzero(of_program == i)
-            instruction[mine] = _rows_named(strings, text[mine], module)
-    return HloLinks(numbers[of_program], text, instruction, strings, events[order], op, unreadable)
+            ops = np.flatnonzero(of_program == i)
+            instruction[ops] = _rows_named(strings, text[ops], module)
+    return HloLinks(program_ids[of_program], text, instruction, strings, events[order], op, unreadable)
 
 
 def _rows_named(strings: Strings, texts: Rows, module: HloModule) -> Rows:
     """The instruction that each text names: itself, or the last part of a path of calls."""
     blob, offsets = joined(strings.blob, strings.offsets[texts], strings.sizes[texts])
     rows = module.rows_named(blob, offsets).astype(np.int64)
-    marks = np.flatnonzero((blob == ord("/")) | (blob == ord(":")) | (blob == ord("%")))
-    for i in np.unique(np.searchsorted(offsets, marks, "right") - 1).tolist():
+    separators = np.flatnonzero((blob == ord("/")) | (blob == ord(":")) | (blob == ord("%")))
+    for i in np.unique(np.searchsorted(offsets, separators, "right") - 1).tolist():
         rows[i] = module.by_name.get(_name(_path(strings[int(texts[i])])), -1)
     return rows
 
 
 def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
-    """Events with the stats `hlo_op` and `program_id`, with both."""
+    """Events with the stats `hlo_op` and `program_id`: (event, program id, text id)."""
     texts = hlo_op_texts(trace)
     missing = np.iinfo(np.int64).min
     program = values_at(texts.owner, *first_ints(trace, "program_id"), missing)
@@ -126,8 +124,8 @@ def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
 
 
 def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:
-    """Events whose metadata has a `program_id` and a display name and is of an instruction (it has a
-    `symbol_id` or an `hlo_op`).
+    """Events whose metadata has a `program_id` and a display name and belongs to an instruction (it has a
+    `symbol_id` or an `hlo_op`): (event, program id, text id).
     """
     n = len(trace.metadata)
     sparse = trace.metadata_stats.ints("program_id")
@@ -138,19 +136,19 @@ def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:
         trace.metadata["display_name"],
         op,
     )
-    has = np.zeros(n, np.bool_)
-    has[marked(sparse.owner, n)] = True
-    chosen = has & (op >= 0)
-    if not chosen.any():
+    has_program = np.zeros(n, np.bool_)
+    has_program[marked(sparse.owner, n)] = True
+    names_op = has_program & (op >= 0)
+    if not names_op.any():
         none = np.empty(0, np.int64)
         return none, none, none
-    rows = rows_of(trace.events["metadata"], chosen.view(np.uint8))
+    rows = rows_of(trace.events["metadata"], names_op.view(np.uint8))
     metadata = trace.events["metadata"][rows]
     texts = trace.event_stats.texts("hlo_op")
-    own = values_at(
+    event_text = values_at(
         rows, *_first(texts.owner, texts.value.astype(np.int64)), -1
-    )  # an async pair's events name the half that ran
-    return rows.astype(np.int64), program[metadata], np.where(own >= 0, own, op[metadata])
+    )  # the events of an async pair name the half that ran
+    return rows.astype(np.int64), program[metadata], np.where(event_text >= 0, event_text, op[metadata])
 
 
 def _first(owner: npt.NDArray[np.int32], value: Rows) -> tuple[npt.NDArray[np.int32], Rows]:

@@ -1,4 +1,4 @@
-"""Which HLO operation each event names: the stat `hlo_op`, and inside of command buffers the instruction that
+"""Which HLO operation each event names: by its stat `hlo_op`, and in command buffers by the instruction that
 the kernel ran.
 """
 
@@ -20,8 +20,8 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class OpTexts:
-    """`owner` (ascending) are the events that name an operation, `text` how: an id of `strings`, which begin
-    with the trace's own.
+    """`owner` (ascending) are the events that name an operation, `text` is that name: an id of `strings`,
+    which begin with the trace's own strings.
 
     A kernel of a command buffer is named `command_buffer_1::fusion.3`, a path whose last part is the
     instruction.
@@ -38,17 +38,15 @@ class OpTexts:
 
 @once
 def hlo_op_texts(trace: Trace) -> OpTexts:
-    """The operations that events name by themselves; those that only metadata names (TPU) are in
-    `hlo_links`.
-    """
+    """The operations that events name themselves; `hlo_links` adds those that only metadata names (TPU)."""
     owner, text = named_events(trace)
     graphs = graph_kernels(trace)
-    known = np.flatnonzero(graphs.instruction >= 0)
-    if not len(known):
+    matched = np.flatnonzero(graphs.instruction >= 0)
+    if not len(matched):
         return OpTexts(trace.strings, owner, text)
-    at = np.searchsorted(owner, graphs.events[known])
+    position = np.searchsorted(owner, graphs.events[matched])
     n_rows = int(graphs.instruction.max()) + 1
-    keys = (graphs.program[known], text[at] * n_rows + graphs.instruction[known])
+    keys = (graphs.program[matched], text[position] * n_rows + graphs.instruction[matched])
     programs, of_program = distinct_codes(keys[0])
     graph_rows, of_row = distinct_codes(keys[1])
     pairs, code = distinct_codes(of_program * len(graph_rows) + of_row)
@@ -58,7 +56,7 @@ def hlo_op_texts(trace: Trace) -> OpTexts:
         module = trace.programs.module(int(programs[pair // len(graph_rows)]))
         names.append(f"{trace.strings[graph]}::{module.name(row) if module else ''}".encode())
     text = text.copy()
-    text[at] = len(trace.strings) + code
+    text[position] = len(trace.strings) + code
     return OpTexts(_joined(trace.strings, names), owner, text)
 
 

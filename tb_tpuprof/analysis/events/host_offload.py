@@ -3,7 +3,7 @@
     XLA Ops             ▪copy-start.5   ▪add ▪mul …   ▪copy-done.5
     Host Offload Ops    ├──────── offload-copy.5 ───────────────┤
 
-A transfer is told by its operation's HLO text: one of its shapes lies in memory space 5, the host's (`S(5)`).
+An operation is a transfer if one of the shapes in its HLO text is in memory space 5, the host's (`S(5)`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _TRANSFER = re.compile(r"(copy|dynamic-slice|dynamic-update-slice)-(start|done)"
 
 @dataclass(frozen=True)
 class Transfers:
-    """Spans from a start's begin to its done's end, by time. `start` and `done` are their events, `name` a
-    code into `names`.
+    """Spans from the begin of a start operation to the end of its done operation, in time order. `start` and
+    `done` are their events, `name` a code into `names`.
     """
 
     start_ps: Int64s
@@ -38,21 +38,21 @@ class Transfers:
 
 
 def host_transfers(trace: Trace, plane: int) -> Transfers:
-    """Transfers of one core. Starts and dones of one name are matched first come, first served; a done
-    without a start, or a start without a done, as the capture's ends leave them, is none.
+    """Transfers of one core. The starts and dones of one name are matched first come, first served. A done
+    without a start, or a start without a done (both occur at the capture's ends), gives no transfer.
     """
     code_of, is_start, names = _operations(trace, plane)
     parts = [np.empty((3, 0), np.int64)]
     for line in lines_named(trace, plane, (OP_LINE,)) if names else []:
         span = line_events(trace, line)
         metadata = trace.events["metadata"][span]
-        at = np.flatnonzero(code_of[metadata] >= 0)
-        at = at[
-            np.lexsort((~is_start[metadata[at]], trace.events["start_ps"][at + span.start]))
+        rows = np.flatnonzero(code_of[metadata] >= 0)
+        rows = rows[
+            np.lexsort((~is_start[metadata[rows]], trace.events["start_ps"][rows + span.start]))
         ]  # a start may take no time at all
-        codes = code_of[metadata[at]]
+        codes = code_of[metadata[rows]]
         parts += [
-            matched(at[codes == code] + span.start, is_start[metadata[at[codes == code]]], code)
+            matched(rows[codes == code] + span.start, is_start[metadata[rows[codes == code]]], code)
             for code in range(len(names))
         ]
     start, done, name = np.concatenate(parts, axis=1)
@@ -65,48 +65,48 @@ def host_transfers(trace: Trace, plane: int) -> Transfers:
 
 
 @once
-def of_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Strings that name the host's memory: found in all of them at once, as programs may have 100,000
-    operations.
+def names_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
+    """For each string, whether it names the host's memory. Searches all strings at once, since programs may
+    have 100,000 operations.
     """
-    at = np.array([match.start() for match in _HOST_MEMORY.finditer(trace.strings.blob.data)], np.int64)
-    found = np.zeros(len(trace.strings), np.bool_)
-    found[np.searchsorted(trace.strings.offsets, at, side="right") - 1] = True
-    return found
+    position = np.array([match.start() for match in _HOST_MEMORY.finditer(trace.strings.blob.data)], np.int64)
+    names_it = np.zeros(len(trace.strings), np.bool_)
+    names_it[np.searchsorted(trace.strings.offsets, position, side="right") - 1] = True
+    return names_it
 
 
 def _operations(trace: Trace, plane: int) -> tuple[Int64s, npt.NDArray[np.bool_], tuple[str, ...]]:
-    """For each row of `metadata` the code of its transfer's name (-1: it is none's) and whether it begins it;
-    and the names.
+    """For each row of `metadata` the code of its transfer's name (-1: not a transfer) and whether it is the
+    start; and the names.
     """
     code_of = np.full(len(trace.metadata), -1, np.int64)
     is_start = np.zeros(len(trace.metadata), np.bool_)
     names: dict[str, int] = {}
-    named = of_host_memory(trace)[trace.metadata["name"]] & (trace.metadata["plane"] == plane)
-    for row in np.flatnonzero(named).tolist():
-        found = _TRANSFER.search(trace.strings.get(int(trace.event_names[row])))
-        if found:
-            code_of[row] = names.setdefault(_transfer_name(found), len(names))
-            is_start[row] = found[2] == "start"
+    is_transfer = names_host_memory(trace)[trace.metadata["name"]] & (trace.metadata["plane"] == plane)
+    for row in np.flatnonzero(is_transfer).tolist():
+        transfer = _TRANSFER.search(trace.strings.get(int(trace.event_names[row])))
+        if transfer:
+            code_of[row] = names.setdefault(_transfer_name(transfer), len(names))
+            is_start[row] = transfer[2] == "start"
     return code_of, is_start, tuple(names)
 
 
-def _transfer_name(found: re.Match[str]) -> str:
-    """`copy-start.5` and `copy-done.5` are `offload-copy.5`; without a number it is 0, as XLA's never is."""
-    name = found.string
+def _transfer_name(transfer: re.Match[str]) -> str:
+    """`copy-start.5` and `copy-done.5` → `offload-copy.5`; a missing number becomes 0, unused by XLA."""
+    name = transfer.string
     number = name.rpartition(".")[2] if "." in name else "0"
-    return f"offload-{name[: found.start(2) - 1]}.{number}"
+    return f"offload-{name[: transfer.start(2) - 1]}.{number}"
 
 
 def matched(events: Int64s, is_start: npt.NDArray[np.bool_], code: int) -> Int64s:
-    """int64[3, n]: start, done, code of one name's `events`, which are in time order: first come, first
-    served.
+    """int64[3, n] of (start, done, code) for the `events` of one name, which are in time order: first come,
+    first served.
 
-    A done that finds no start waiting takes none away from those that follow.
+    A done with no open start takes no later start.
     """
     surplus = np.cumsum(
         np.where(is_start, -1, 1)
-    )  # dones less starts: where it reaches a new height above zero, a start was missing
+    )  # dones minus starts: at each new maximum above zero a start is missing
     highest = np.maximum.accumulate(np.maximum(surplus, 0))
     before = np.concatenate((np.zeros(1, np.int64), highest))[: len(events)]
     dones = events[~is_start & (highest == before)]

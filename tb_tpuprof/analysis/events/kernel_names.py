@@ -1,8 +1,8 @@
-"""Names of GPU kernels and of the operations that launch them: which library a kernel is of, whether it runs
-on matrix units.
+"""Names of GPU kernels and of the operations that launch them: which library a kernel comes from, and whether
+it runs on matrix units.
 
-Looked at once per distinct name, whatever host it is from. Names are what NVIDIA's and AMD's libraries and
-the compilers give their kernels; nothing else in a trace tells which units a kernel ran on.
+Each distinct name is parsed once for all hosts. The patterns match names that NVIDIA's and AMD's libraries
+and the compilers give their kernels; nothing else in a trace shows which units a kernel ran on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 XLA = "XLA"
 OTHER = "Other"
 
-# First match wins: what a kernel is built of (cub, cutlass) comes after who built it.
+# First match wins: the library that built a kernel comes before those that it was built with (cub, cutlass).
 _LIBRARIES: tuple[tuple[str, str], ...] = (
     ("NCCL / RCCL", r"nccl|rccl|msccl|nvshmem"),
     (
@@ -90,12 +90,12 @@ _TENSOR_CORE = re.compile(
     ),
     re.IGNORECASE,
 )
-# What says of itself that it multiplies on the ordinary units.
+# Kernels whose name says that they multiply on the ordinary units.
 _ORDINARY = re.compile(
     r"_ffma_|simt|_sgemm_(?!.*tf32)|_dgemm_(?!.*dmma)|flash_\w*(combine|dot_do_o|convert_dq)", re.IGNORECASE
 )
 
-# Operations (their last name, without number) that matrix units can do.
+# Operations (the last part of the name, without number) that matrix units can run.
 _ELIGIBLE = re.compile(
     r"(Conv[23]D|Conv2DBackprop(Filter|Input)|Conv3DBackprop(Filter|Input)(V2)?|DepthwiseConv2dNative(Backprop(Filter|Input))?"
     r"|BatchMatMul(V\d)?|MatMul|FusedMatMul|Einsum|Xla(Dot|DotV2)|XlaConv(V2)?|CudnnRNN\w*)$"
@@ -109,13 +109,13 @@ _ELIGIBLE = re.compile(
 _HALF = re.compile(r"half|fp16|bf16|bfloat16|nvjet_(sm\d+_)?[thq]|fp8|float8|e4m3|e5m2", re.IGNORECASE)
 _KEPT_NAMES = 16_384
 _LINE = 80
-_LONGEST = 8_192  # what stands behind so many letters of a template's arguments is not looked at
+_LONGEST = 8_192  # longer names (template arguments) are matched up to this character
 _NUMBER = re.compile(r"([._]\d+)+$")
 
 
 @lru_cache(_KEPT_NAMES)
 def library_of(kernel: str, is_compiled: bool = False) -> str:
-    """The library a kernel is of. `is_compiled`: the trace ties it to an HLO instruction, so that an unknown
+    """The library of a kernel. `is_compiled`: the trace links the kernel to an HLO instruction, so an unknown
     name is XLA's own.
     """
     for name, pattern in _PATTERNS:
@@ -126,28 +126,26 @@ def library_of(kernel: str, is_compiled: bool = False) -> str:
 
 @lru_cache(_KEPT_NAMES)
 def uses_tensor_cores(kernel: str) -> bool:
-    """Whether a kernel's name tells of tensor cores (NVIDIA) or matrix cores (AMD)."""
+    """Whether a kernel's name indicates tensor cores (NVIDIA) or matrix cores (AMD)."""
     return (
         _TENSOR_CORE.search(kernel, 0, _LONGEST) is not None and _ORDINARY.search(kernel, 0, _LONGEST) is None
     )
 
 
 def is_half_precision(text: str) -> bool:
-    """Whether a kernel's name, or the shape of its tensor in words, says that it computes in 16 bits or
-    fewer.
-    """
+    """Whether a kernel's name, or the text of a tensor's shape, indicates 16 bits or fewer."""
     return _HALF.search(text, 0, _LONGEST) is not None
 
 
 def is_tensor_core_eligible(op: str, type_: str = "") -> bool:
-    """Whether an operation multiplies matrices or convolves, so that tensor cores could do it."""
+    """Whether an operation multiplies matrices or convolves, so that tensor cores could run it."""
     leaf = op.rpartition("/")[2].rpartition("::")[2]
     return any(_ELIGIBLE.search(_NUMBER.sub("", word)) is not None for word in (leaf, type_) if word)
 
 
 @lru_cache(_KEPT_NAMES)
 def short_name(kernel: str) -> str:
-    """A kernel's name without the parameters of its template and function, and not longer than a line."""
-    plain = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
-    head = plain.partition("<")[0].partition("(")[0].strip() or plain
-    return head if len(head) <= _LINE else f"{head[: _LINE - 1]}…"
+    """A kernel's name without template and function parameters, cut to 80 characters."""
+    name = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    base = name.partition("<")[0].partition("(")[0].strip() or name
+    return base if len(base) <= _LINE else f"{base[: _LINE - 1]}…"

@@ -1,4 +1,4 @@
-"""Ties between events of different threads and devices: who scheduled, launched or fed whom.
+"""Ties between events of different threads and devices: which event scheduled, launched or fed which.
 
 A tie is (group of producers) → (group of consumers) under one key: every consumer is a child of every
 producer.
@@ -29,11 +29,11 @@ from tb_tpuprof.analysis.events.stat_rows import (
 from tb_tpuprof.native import match
 from tb_tpuprof.trace.trace import Trace
 
-# What `match` finds.
+# (producer index, hub of each, consumer index, hub of each, number of hubs), as `match` returns them.
 Matched = tuple[
     npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], int
 ]
-# What context types (`_pt`, `_ct`) are called, by number.
+# Names of context types (`_pt`, `_ct`), by number.
 CONTEXTS = (
     "context",
     "context",
@@ -56,21 +56,22 @@ CONTEXTS = (
 )
 _RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
 _MOST_TYPES = 63  # context types are small numbers
-_CROWD = 64  # with this many on both sides an id says nothing any more
+_CROWD = 64  # with this many events on both sides an id no longer identifies anything
 FETCHES = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
 EXECUTOR = "ExecutorState::Process"
 
 
 def context_name(kind: int) -> str:
-    """What a context type is called."""
+    """The name of a context type."""
     return CONTEXTS[kind] if 0 <= kind < len(CONTEXTS) else f"context {kind}"
 
 
 @dataclass(frozen=True)
 class Ties:
-    """Producers and consumers (rows of `events`), each with the hub (0 … n_hubs - 1) that ties them.
+    """Producers and consumers (rows of `events`), each with the number of the hub (0 … n_hubs - 1) that ties
+    them.
 
-    `kinds`: (first hub, what kind of tie it and the following ones are), ascending.
+    `kinds`: (first hub, kind of the tie), ascending; a kind holds up to the next pair's hub.
     """
 
     producer: npt.NDArray[np.int32]
@@ -85,18 +86,18 @@ def ties(trace: Trace) -> Ties:
     """All ties of a trace: contexts (`_pt`/`_p` → `_ct`/`_c`), executor → iterator, kernel launch → kernel,
     TPU launch → module.
     """
-    parts = [(kind, part) for kind, part in _all(trace) if len(part[0]) and len(part[2])]
+    parts = [(kind, part) for kind, part in _all_ties(trace) if len(part[0]) and len(part[2])]
     kinds: list[tuple[int, str]] = []
     columns: list[list[npt.NDArray[np.int32]]] = [[], [], [], []]
     n_hubs = 0
-    for kind, (producer, made, consumer, used) in parts:
+    for kind, (producer, produced_key, consumer, consumed_key) in parts:
         kinds.append((n_hubs, kind))
-        from_at, from_hub, to_at, to_hub, n_here = matched(made, used)
-        columns[0].append(_at(producer, from_at))
+        from_index, from_hub, to_index, to_hub, n_new = matched(produced_key, consumed_key)
+        columns[0].append(_taken(producer, from_index))
         columns[1].append(from_hub + np.int32(n_hubs) if n_hubs else from_hub)
-        columns[2].append(_at(consumer, to_at))
+        columns[2].append(_taken(consumer, to_index))
         columns[3].append(to_hub + np.int32(n_hubs) if n_hubs else to_hub)
-        n_hubs += n_here
+        n_hubs += n_new
     joined = [
         column[0] if len(column) == 1 else np.concatenate([np.empty(0, np.int32), *column])
         for column in columns
@@ -104,52 +105,62 @@ def ties(trace: Trace) -> Ties:
     return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs, tuple(kinds))
 
 
-def _at(rows: Rows | npt.NDArray[np.intp], at: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Some of the rows, or all as they are."""
-    return (rows if len(at) == len(rows) else rows[at]).astype(np.int32, copy=False)
+def _taken(rows: Rows | npt.NDArray[np.intp], index: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The rows at `index`; all of them uncopied if it selects all."""
+    return (rows if len(index) == len(rows) else rows[index]).astype(np.int32, copy=False)
 
 
 Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Keys]
 
 
-def _all(trace: Trace) -> Iterator[tuple[str, Part]]:
+def _all_ties(trace: Trace) -> Iterator[tuple[str, Part]]:
     yield from _contexts(trace)
     yield "iterator", _executor_to_iterators(trace)
     yield "kernel launch", launch_to_kernel(trace)
     yield from (("TPU launch", part) for part in _tpu_launches(trace))
 
 
-def matched(made: Keys, used: Keys) -> Matched:
-    """Which producers and consumers have a counterpart, and the hub of each (see `native.match`); a crowd of
-    64 on both sides is none.
+def matched(produced_key: Keys, consumed_key: Keys) -> Matched:
+    """Match producers and consumers of equal keys (see `native.match`). A key with 64 or more events on both
+    sides is dropped.
     """
-    found: Matched | None = match(made, used, _CROWD)
-    if found is None:  # scattered keys: their ranks lie close together
-        keys = distinct(np.concatenate((made, used)))
-        found = match(np.searchsorted(keys, made), np.searchsorted(keys, used), _CROWD)
-        assert found is not None
-    return found
+    result: Matched | None = match(produced_key, consumed_key, _CROWD)
+    if result is None:  # keys too scattered: use their ranks, which are consecutive
+        keys = distinct(np.concatenate((produced_key, consumed_key)))
+        result = match(np.searchsorted(keys, produced_key), np.searchsorted(keys, consumed_key), _CROWD)
+        assert result is not None
+    return result
 
 
 def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
     """Producers and consumers by context type (`_pt`, `_ct`) and id (`_p`, `_c`); one part per type."""
-    (producer, made_type, made), (consumer, used_type, used) = (
+    (producer, producer_type, produced_key), (consumer, consumer_type, consumed_key) = (
         _typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c"))
     )
-    if not len(made) or not len(used):
+    if not len(produced_key) or not len(consumed_key):
         return
-    known = made_type
-    if made_type.min() < 0 or made_type.max() > _MOST_TYPES:
-        known = made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)]
-    for kind in np.flatnonzero(np.bincount(known)).tolist():
-        of_made, of_used = made_type == kind, used_type == kind
-        if of_used.any():
+    valid_type = producer_type
+    if producer_type.min() < 0 or producer_type.max() > _MOST_TYPES:
+        valid_type = producer_type[(producer_type >= 0) & (producer_type <= _MOST_TYPES)]
+    for kind in np.flatnonzero(np.bincount(valid_type)).tolist():
+        is_producer, is_consumer = producer_type == kind, consumer_type == kind
+        if is_consumer.any():
             name = context_name(kind)
             by_producer = _with_process(
-                trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made]))
+                trace,
+                *(
+                    (producer, produced_key)
+                    if is_producer.all()
+                    else (producer[is_producer], produced_key[is_producer])
+                ),
             )
             by_consumer = _with_process(
-                trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used]))
+                trace,
+                *(
+                    (consumer, consumed_key)
+                    if is_consumer.all()
+                    else (consumer[is_consumer], consumed_key[is_consumer])
+                ),
             )
             yield name, (*by_producer, *by_consumer)
 
@@ -160,12 +171,12 @@ def _typed(trace: Trace, type_key: str, id_key: str) -> tuple[Rows, Keys, Keys]:
     other, value = first_ints(trace, id_key)
     if len(owner) == len(other) and np.array_equal(owner, other):
         return owner, kind, value
-    owner, mine, theirs = np.intersect1d(owner, other, assume_unique=True, return_indices=True)
-    return owner, kind[mine], value[theirs]
+    owner, in_owner, in_other = np.intersect1d(owner, other, assume_unique=True, return_indices=True)
+    return owner, kind[in_owner], value[in_other]
 
 
 def _with_process(trace: Trace, rows: Rows, keys: Keys) -> tuple[Rows, Keys]:
-    """Keep the ids of several processes in one trace apart."""
+    """Make keys of different processes in one trace distinct."""
     owner, value = trace.plane_stats.ints("process_id")
     if len(set(value.tolist())) < 2:
         return rows, keys
@@ -175,49 +186,51 @@ def _with_process(trace: Trace, rows: Rows, keys: Keys) -> tuple[Rows, Keys]:
 
 
 def _latest(rows: Rows | npt.NDArray[np.intp], keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
-    """Of several events with one key only the last counts."""
+    """The last event of each key, and the keys."""
     last_keys, last = np.unique(keys[::-1], return_index=True)
     return np.asarray(rows)[::-1][last].astype(np.intp), last_keys
 
 
 def _executor_to_iterators(trace: Trace) -> Part:
     """An executor's run → its calls of the input pipeline, by (`id`, `iter_num`)."""
-    wanted = events_named(trace, FETCHES)
-    none = np.empty(0, np.intp), np.empty(0, np.int64)
-    if not len(wanted):
-        return *none, *none
+    fetches = events_named(trace, FETCHES)
+    empty = np.empty(0, np.intp), np.empty(0, np.int64)
+    if not len(fetches):
+        return *empty, *empty
     rows, keys = events_with(trace, "id", "iter_num")
     is_executor = np.isin(rows, events_named(trace, (EXECUTOR,)))
-    is_next = np.isin(rows, wanted)
+    is_next = np.isin(rows, fetches)
     return *_latest(rows[is_executor], keys[is_executor]), rows[is_next], keys[is_next]
 
 
 @once
 def launch_to_kernel(trace: Trace) -> Part:
-    """A host event with a `correlation_id` launches the device event with the same; framework operations
-    launch nothing.
+    """A host event with a `correlation_id` launches the device event with the same id. Framework operations
+    on the host launch nothing.
     """
     rows, ids = first_ints(trace, "correlation_id")
     if not len(rows):
-        none = np.empty(0, np.intp), np.empty(0, np.int64)
-        return *none, *none
+        empty = np.empty(0, np.intp), np.empty(0, np.int64)
+        return *empty, *empty
     is_host = np.isin(trace.lines["plane"], planes(trace).hosts)
     on_host = np.repeat(is_host, np.diff(np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))))
     launch = np.flatnonzero(on_host)
     if not len(launch):
         return np.empty(0, np.intp), np.empty(0, np.int64), rows, ids
     metadata = trace.events["metadata"][rows[launch]]
-    named = {
+    category_of = {
         row: parse_op(trace.strings[trace.metadata["name"][row]]).category
         for row in np.unique(metadata).tolist()
     }
-    known = np.array([row for row, category in named.items() if category not in (UNKNOWN, MEMCPY)], np.int64)
-    launch = launch[~np.isin(metadata, known)]
+    framework_rows = np.array(
+        [row for row, category in category_of.items() if category not in (UNKNOWN, MEMCPY)], np.int64
+    )
+    launch = launch[~np.isin(metadata, framework_rows)]
     return *_latest(rows[launch], ids[launch]), rows[~on_host], ids[~on_host]
 
 
 def _tpu_launches(trace: Trace) -> Iterator[Part]:
-    """Enqueueing a program on the host → its module on the TPU and its call-backs, by device, queue, run and
+    """Enqueueing a program on the host → its module on the TPU and its callbacks, by device, queue, run and
     core type.
     """
     cores = planes(trace).tensor_cores

@@ -1,4 +1,4 @@
-"""Names of all kinds of events of a trace, decoded once for the analyses that look at each of them."""
+"""The name of each metadata row, decoded once for all analyses that inspect them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tb_tpuprof.trace.trace import Trace
 
 @once
 def metadata_names(trace: Trace) -> list[str]:
-    """The name of each metadata row, empty for none. Read only."""
+    """The name of each metadata row, empty if it has none. Callers must not modify the list."""
     ids = trace.metadata["name"]
     if len(ids) and int(ids.min()) >= 0:
         return trace.strings.take(ids)

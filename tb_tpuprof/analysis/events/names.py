@@ -1,5 +1,5 @@
-"""Names of events and operations: what framework, operation and type a name stands for. Looked at once per
-distinct name.
+"""Names of events and operations: the framework, operation and type that a name denotes. Each distinct name
+is parsed once.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ class Op:
 
 @lru_cache(_KEPT_NAMES)
 def parse_op(full_name: str) -> Op:
-    """The operation that a traced name such as `scope/name:Type` stands for.
+    """Parse a traced name such as `scope/name:Type` into an operation.
 
-    Without a colon it is a copy between memories or unknown. `Iterator::…` and `ReduceIterator::…` (a loop
-    over a dataset inside of a function) are stages of a tf.data pipeline. A capitalised type is TensorFlow's,
-    a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's last
-    part without its number. An operator of PyTorch is called by its namespace (`aten::mm`); what follows is
-    its type. The launch of a CUDA or HIP graph (`cudaGraphLaunch in my::operator`) is of that type.
+    A name without a colon is a copy between memories or unknown. `Iterator::…` and `ReduceIterator::…` (a
+    loop over a dataset inside a function) are stages of a tf.data pipeline. A capitalized type is
+    TensorFlow's, a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the
+    last part of the name without its number. A PyTorch operator starts with its namespace (`aten::mm`); the
+    rest is its type. The launch of a CUDA or HIP graph (`cudaGraphLaunch in my::operator`) has the launch
+    call as its type.
     """
     graph = _GRAPH_LAUNCH.fullmatch(full_name)
     if graph:
@@ -87,24 +88,24 @@ def _memcpy_kind(name: str) -> str:
 
 
 def is_fetch(name: str) -> bool:
-    """Whether a host event fetches a batch from PyTorch's data loader: as PyTorch names it, or the frame of
+    """Whether a host event fetches a batch from PyTorch's data loader: PyTorch's own event, or the frame of
     its Python tracer.
     """
     return _FETCH.fullmatch(name) is not None
 
 
 def is_graph_launch(op_name: str) -> bool:
-    """Whether an operation is the launch of a whole CUDA or HIP graph."""
+    """Whether an operation launches a whole CUDA or HIP graph."""
     return _GRAPH_LAUNCH.fullmatch(op_name) is not None
 
 
 def is_explicit_step(name: str) -> bool:
-    """Whether the name marks a step: `train`, `test` or `TraceContext` in front, no slash."""
+    """Whether the name marks a step: it starts with `train`, `test` or `TraceContext` and has no slash."""
     return name.startswith(("train", "test", "TraceContext")) and "/" not in name
 
 
 def is_loop_op(name: str) -> bool:
-    """Whether the name is of a TensorFlow v1 loop, in which grouping by threads means nothing."""
+    """Whether the name belongs to a TensorFlow v1 loop, in which grouping by threads is meaningless."""
     return name in _LOOP_OPS
 
 

@@ -1,5 +1,5 @@
-"""Planes and lines by role: which hold host threads, which devices, and which lines a viewer derived from
-others.
+"""Planes and lines by role: which contain host threads, which devices, and which lines a profiler back end
+derived from other lines.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.trace.trace import Trace
 
 HOST_THREADS = "/host:CPU"
-# MTIA, XPU and HPU: accelerators of Meta and Intel, of which PyTorch writes streams as it does of GPUs.
+# MTIA, XPU and HPU: accelerators of Meta and Intel. PyTorch writes their streams like those of GPUs.
 _GPU = re.compile(r"/device:(GPU|MTIA|XPU|HPU):\d+")
 _TENSOR_CORE = re.compile(r"/device:TPU:\d+$")
 _SPARSE_CORE = re.compile(r"/device:TPU:\d+ SparseCore(?: [a-zA-Z]+)? \d+$")
 
-# Lines made by profiler back ends from other lines have ids from this on (as unsigned 32-bit numbers).
+# Lines that profiler back ends derive from other lines have ids from here on (as unsigned 32-bit numbers).
 FIRST_DERIVED_LINE = 0xDEADBEEF
 N_DERIVED_LINES = 500
 DERIVED_STEPS = FIRST_DERIVED_LINE
@@ -28,7 +28,7 @@ DERIVED_OPS = FIRST_DERIVED_LINE + 3
 STEP_LINES = ("Steps", "Sparse Core Steps")
 MODULE_LINES = ("XLA Modules", "Sparse Core Modules")
 OP_LINE = "XLA Ops"
-ASYNC_OP_LINE = "Async XLA Ops"  # from an operation's start to its end, over what runs meanwhile
+ASYNC_OP_LINE = "Async XLA Ops"  # from an operation's start to its end, while others run
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Planes:
 
     @property
     def has_device(self) -> bool:
-        """Whether the trace holds any accelerator's plane, even an empty one."""
+        """Whether the trace has the plane of any accelerator, even an empty one."""
         return bool(self.gpus or self.tensor_cores or self.sparse_cores)
 
     @property
@@ -56,7 +56,7 @@ class Planes:
 
 @once
 def planes(trace: Trace) -> Planes:
-    """Sort planes by name (the names that TensorFlow's, JAX's and libtpu's tracers write)."""
+    """Classify planes by name (the names that the tracers of TensorFlow, JAX and libtpu write)."""
     names = trace.plane_names
     ids = trace.lines["id"] & 0xFFFFFFFF
     derived = (ids >= FIRST_DERIVED_LINE) & (ids < FIRST_DERIVED_LINE + N_DERIVED_LINES)
@@ -80,7 +80,7 @@ def lines_named(trace: Trace, plane: int, names: tuple[str, ...]) -> list[int]:
 
 
 def step_line_of_gpu(trace: Trace, plane: int) -> int:
-    """The line of steps that a back end derived on a GPU's plane, -1 if there is none."""
+    """The steps line that a back end derived on a GPU's plane, -1 if there is none."""
     ids = trace.lines["id"] & 0xFFFFFFFF
-    found = [line for line in trace.lines_of([plane]).tolist() if ids[line] == DERIVED_STEPS]
-    return found[0] if found else -1
+    lines = [line for line in trace.lines_of([plane]).tolist() if ids[line] == DERIVED_STEPS]
+    return lines[0] if lines else -1

@@ -1,11 +1,11 @@
-"""XLA:CPU on one device: the call that dispatches a program → when the program's run on the thread pool
-ended.
+"""XLA:CPU on one device: the call that dispatches a program → the end of the program's run on the thread
+pool.
 
     thread   │call 1│call 2│call 3│
     pool        ├ run 71 ──────┤├ run 72 ──────┤├ run 73 ──────┤
 
-Calls and runs share no number there, and each program numbers its runs from a base of its own, but runs start
-in the order of their calls.
+Calls and runs share no id there, and each program counts its runs from a different base, but runs start in
+the order of their calls.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _CALLS = tuple(
 
 
 def run_ends(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Calls and when the run of each ended, in ps; none where calls name their run (several devices), or
-    where no call was traced.
+    """Calls (rows) and the end of each call's run in ps; empty if calls name their run (several devices) or
+    no call was traced.
 
-    Of more runs than calls the last count: the others were called before the capture began. Of more calls the
-    first: the runs of the others began after it.
+    With more runs than calls the last runs count: the others were called before the capture began. With more
+    calls than runs the first calls count: the others' runs began after the capture.
     """
-    none = np.empty(0, np.intp), np.empty(0, np.int64)
+    empty = np.empty(0, np.intp), np.empty(0, np.int64)
     calls = events_named(trace, _CALLS)
     rows, run = first_ints(trace, "run_id")
     if not len(calls) or not len(rows) or planes(trace).has_device or np.isin(calls, rows).any():
-        return none
-    numbers, which = distinct_codes(run)
-    start, end = trace.events["start_ps"][rows], np.zeros(len(numbers), np.int64)
-    first = np.full(len(numbers), np.iinfo(np.int64).max)
-    np.maximum.at(end, which, start + trace.events["duration_ps"][rows])
-    np.minimum.at(first, which, start)
+        return empty
+    run_ids, run_of_row = distinct_codes(run)
+    start, end = trace.events["start_ps"][rows], np.zeros(len(run_ids), np.int64)
+    first = np.full(len(run_ids), np.iinfo(np.int64).max)
+    np.maximum.at(end, run_of_row, start + trace.events["duration_ps"][rows])
+    np.minimum.at(first, run_of_row, start)
     end = end[np.argsort(first, kind="stable")]
     calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]
-    n = min(len(calls), len(numbers))
-    return calls[:n].astype(np.intp), end[-n:] if len(numbers) > len(calls) else end[:n]
+    n = min(len(calls), len(run_ids))
+    return calls[:n].astype(np.intp), end[-n:] if len(run_ids) > len(calls) else end[:n]

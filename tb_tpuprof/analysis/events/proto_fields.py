@@ -1,5 +1,5 @@
-"""Fields of small protobuf messages that stats hold, without descriptors. Malformed bytes end the reading of
-what encloses them.
+"""Reads fields of small protobuf messages in stats, without descriptors. Malformed bytes end the reading of
+the enclosing message.
 """
 
 from __future__ import annotations
@@ -7,11 +7,11 @@ from __future__ import annotations
 from tb_tpuprof.trace.wire import read_fields
 
 
-def number_field(data: bytes, wanted: int) -> int:
-    """The last varint of one number, 0 (protobuf's default) if there is none."""
-    found = [
+def number_field(data: bytes, field: int) -> int:
+    """The last varint with the field number `field`, 0 (protobuf's default) if there is none."""
+    values = [
         value
         for number, wire, value in read_fields(data)
-        if number == wanted and wire == 0 and isinstance(value, int)
+        if number == field and wire == 0 and isinstance(value, int)
     ]
-    return (found or [0])[-1]
+    return (values or [0])[-1]

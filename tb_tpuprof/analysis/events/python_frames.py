@@ -1,4 +1,4 @@
-"""Names on a Python thread: frames of the Python tracer, the user's annotations, and which of them wait or
+"""Names on a Python thread: frames of the Python tracer and the user's annotations, and which of them wait or
 hand over data.
 
 Frames are called `$train.py:15 batches` (the file, the line at which the function is defined, the function)
@@ -24,8 +24,8 @@ _TORCH_FRAME = re.compile(r"(?P<file>[^():]+\.pyx?)\((?P<line>\d+)\): (?P<functi
 _TORCH_BUILTIN = re.compile(r"<built-in (?:method|function) (?P<function>\w+)\b.*>")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-# Functions that return only when something else has happened. `get` and `read` alone are dictionaries and
-# text more often than not, but then they take no time.
+# Functions that return only when something else has happened. `get` and `read` are mostly calls on
+# dictionaries and text, but then they take no time.
 _WAITS = _set(
     "sleep wait wait_for acquire poll epoll select join recv recv_into recvfrom recvmsg accept read readinto "
     "readline result "
@@ -35,8 +35,8 @@ _LIBRARY_WAITS = _set(
     "threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize"
 )
 _LIBRARY = _LIBRARY_WAITS | frozenset(("contextlib", "_bootstrap", "functools", "profiler"))
-# What says that a function or annotation hands over data, and what says that it is the step itself however it
-# goes on.
+# Words in the name of a function or annotation that hands over data, and words that mark it as part of the
+# step whatever its other words are.
 _DATA_WORDS = _set(
     "load loader loading loaded dataloader data dataset datasets next batch batches input inputs fetch read "
     "reader reading prefetch generator gen feed feeder pipeline iterator sample samples examples records "
@@ -65,19 +65,19 @@ _COMPILE = re.compile(
 
 
 class Kind(IntEnum):
-    """What a host event's name is. NONE: an operation or a call of the runtime."""
+    """The kind of a host event, by its name. NONE: an operation or a call of the runtime."""
 
     NONE = 0
     PYTHON = 1  # a frame
     ANNOTATION = 2  # a stretch that the user named
     WAIT = 3  # a frame that returns only when something else has happened
     LOADER = 4  # a frame or annotation that hands over data
-    NEXT = 5  # `next`: what it calls is a generator or an iterator
+    NEXT = 5  # `next`: it calls a generator or an iterator
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of the Python tracer: `file` and `line` of the function's definition, empty and 0 where it is
+    """A frame of the Python tracer. `file` and `line`: the function's definition, empty and 0 if it is
     written in C.
     """
 
@@ -88,23 +88,23 @@ class Frame:
 
     @property
     def place(self) -> str:
-        """`train.py:15`, empty where the function is written in C."""
+        """`train.py:15`, empty if the function is written in C."""
         return f"{self.file}:{self.line}" if self.file else ""
 
     @property
     def stem(self) -> str:
-        """The file's name without folder and suffix."""
+        """The file name without folder and suffix."""
         return self.file.rpartition("/")[2].partition(".")[0]
 
     @property
     def is_users(self) -> bool:
-        """Whether it has a place that says more than one in Python's own waiting, such as `queue.py`."""
+        """Whether its file is known and not one of Python's own that only wait, such as `queue.py`."""
         return bool(self.file) and self.stem not in _LIBRARY
 
 
 @lru_cache(maxsize=65536)
 def frame_of(name: str) -> Frame | None:
-    """The frame that a name stands for; None where it is no frame."""
+    """The frame with this name; None if the name is not a frame's."""
     match = _JAX_FRAME.fullmatch(name) if name.startswith("$") else None
     if match:
         return Frame(match["function"], match["file"] or "", int(match["line"] or 0), match["module"] or "")
@@ -117,8 +117,8 @@ def frame_of(name: str) -> Frame | None:
     return Frame(match["function"], module="builtins") if match else None
 
 
-def _says_data(name: str) -> bool:
-    """Whether a name speaks of handing over data, and not of a step: `load_batch`, `NextBatch`, but not
+def _names_data(name: str) -> bool:
+    """Whether a name refers to handing over data and not to a step: `load_batch`, `NextBatch`, but not
     `train_on_batch`.
     """
     words = {word.lower() for word in _WORDS.findall(name)}
@@ -126,12 +126,12 @@ def _says_data(name: str) -> bool:
 
 
 def kind_of(name: str) -> Kind:
-    """What a host event's name is."""
+    """The kind of a host event, by its name."""
     frame = frame_of(name)
     if frame is None:
         if ":" in name or not name or _RUNTIME.match(name) or _COMPILE.match(name):
             return Kind.NONE
-        return Kind.LOADER if _says_data(name) else Kind.ANNOTATION
+        return Kind.LOADER if _names_data(name) else Kind.ANNOTATION
     if frame.module == "builtins" and frame.function == "next":
         return Kind.NEXT
     waits = frame.function in _WAITS
@@ -139,10 +139,10 @@ def kind_of(name: str) -> Kind:
         return Kind.WAIT
     if frame.function == "__next__" or (frame.stem in _LOADER_FILES and not frame.function.startswith("_")):
         return Kind.LOADER
-    # A framework's `read_variable_op` and `batch_all_reduce` are no input: of its functions those of its data
-    # files alone are.
-    is_framework = frame.stem in library_files()["framework"] and not _says_data(frame.stem)
-    if frame.is_users and not is_framework and _says_data(frame.function):
+    # A framework's `read_variable_op` and `batch_all_reduce` are not input; only functions in its data files
+    # are.
+    is_framework = frame.stem in library_files()["framework"] and not _names_data(frame.stem)
+    if frame.is_users and not is_framework and _names_data(frame.function):
         return Kind.LOADER
     return Kind.WAIT if waits and frame.function in ("block_until_ready", "synchronize") else Kind.PYTHON
 

@@ -1,4 +1,4 @@
-"""Events that carry several stats at once: joins of the sparse stat columns."""
+"""Stats of events as columns, and joins of these sparse columns for events that have several stats."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tb_tpuprof.trace.trace import Trace
 Rows = npt.NDArray[np.int32]
 Keys = npt.NDArray[np.int64]
 
-_MIX = np.int64(-7046029254386353131)  # the golden ratio's 64 bits: spreads a combined key
+_MIX = np.int64(-7046029254386353131)  # 64 bits of the golden ratio: spreads a combined key
 
 
 def first_ints(trace: Trace, key: str) -> tuple[Rows, Keys]:
-    """Events that have an integer stat and its value, each event once (the first of several values)."""
+    """Events that have an integer stat, and its value: each event once, with the first of several values."""
     sparse = trace.event_stats.ints(key)
     owner, value = sparse.owner, sparse.value.astype(np.int64, copy=False)
     if not ascends(owner):
@@ -25,10 +25,9 @@ def first_ints(trace: Trace, key: str) -> tuple[Rows, Keys]:
 
 
 def events_with(trace: Trace, *keys: str) -> tuple[Rows, Keys]:
-    """Events that have all of the integer stats, and one number that stands for their values together.
+    """Events that have all of the integer stats, and one number per event that combines their values.
 
-    Two events have the same number when all their values are equal (and else only by an accident of 1 in
-    2^64).
+    Two events have the same number if all their values are equal (if not, with a probability of 1 in 2^64).
     """
     owner, combined = first_ints(trace, keys[0])
     for key in keys[1:]:
@@ -36,71 +35,73 @@ def events_with(trace: Trace, *keys: str) -> tuple[Rows, Keys]:
         if len(other) == len(owner) and np.array_equal(other, owner):
             combined = mix(combined, value)
             continue
-        owner, mine, theirs = np.intersect1d(owner, other, assume_unique=True, return_indices=True)
-        combined = mix(combined[mine], value[theirs])
+        owner, in_owner, in_other = np.intersect1d(owner, other, assume_unique=True, return_indices=True)
+        combined = mix(combined[in_owner], value[in_other])
     return owner, combined
 
 
 def distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Distinct values, ascending. For many values that are mostly distinct this beats np.unique's hashing
-    several times.
+    """Distinct values, ascending. For many, mostly distinct values this is several times faster than
+    np.unique's hashing.
     """
     ordered = np.sort(values)
-    first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    kept: npt.NDArray[np.int64] = ordered[first]
-    return kept
+    is_first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    result: npt.NDArray[np.int64] = ordered[is_first]
+    return result
 
 
 def distinct_codes(values: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Distinct values, ascending, and which of them each value is."""
-    found, codes = number(np.ascontiguousarray(values, np.int64))
-    return found, codes.astype(np.int64)
+    """(distinct values, ascending; for each value its index among them)."""
+    ordered, codes = number(np.ascontiguousarray(values, np.int64))
+    return ordered, codes.astype(np.int64)
 
 
 def marked(rows: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.intp]:
-    """Distinct rows of a table of n rows, ascending."""
+    """Distinct `rows` of a table of n rows, ascending; linear in n."""
     mark = np.zeros(n, np.bool_)
     mark[rows] = True
     return np.flatnonzero(mark)
 
 
 def mix(first: Keys, second: Keys) -> Keys:
-    """One number of two; wraps around on purpose."""
+    """Combine two numbers into one; wraps around on purpose."""
     with np.errstate(over="ignore"):
         mixed: Keys = first * _MIX + second
     return mixed
 
 
 def values_at(rows: npt.NDArray[np.integer], owner: Rows, value: Keys, missing: int) -> Keys:
-    """The value of each row, `missing` where it has none. `owner` ascends."""
+    """The value of each row, `missing` where it has none. `owner` must ascend."""
     if len(owner) == len(rows) and np.array_equal(owner, rows):
         return value.astype(np.int64)
-    known: Keys = look_up(
+    result: Keys = look_up(
         np.ascontiguousarray(owner, np.int32),
         np.ascontiguousarray(value, np.int64),
         np.ascontiguousarray(rows),
         missing,
     )
-    return known
+    return result
 
 
 def consecutive(rows: Rows) -> Rows | slice:
-    """Distinct rows to index a column with: a slice, which copies nothing, where they follow one another."""
+    """An index for distinct rows of a column: a slice, which copies nothing, if they are consecutive, else
+    the rows.
+    """
     n = len(rows)
     is_run = n > 0 and int(rows[-1]) - int(rows[0]) == n - 1 and bool((rows[1:] > rows[:-1]).all())
     return slice(int(rows[0]), int(rows[-1]) + 1) if is_run else rows
 
 
 def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    """For each row of `metadata`, whether its name is one of the given."""
+    """For each row of `metadata`, whether its name is one of `names`."""
     ids = [i for i in (trace.strings.find(name) for name in names) if i >= 0]
     return np.isin(trace.metadata["name"], np.array(ids, np.int32))
 
 
 def events_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.intp]:
-    """Events called by one of the names, ascending."""
-    wanted = metadata_named(trace, names)
+    """Events with one of the names, ascending."""
+    has_name = metadata_named(trace, names)
     rows: npt.NDArray[np.intp] = (
-        rows_of(trace.events["metadata"], wanted.view(np.uint8)) if wanted.any() else np.empty(0, np.intp)
+        rows_of(trace.events["metadata"], has_name.view(np.uint8)) if has_name.any() else np.empty(0, np.intp)
     )
     return rows

@@ -4,8 +4,8 @@
                                             the core does nothing until the copy has arrived
 
 XLA splits copies, slices, collectives, sends and receives into a start, which only queues the work, and a
-done, which returns once it is finished. Whatever time a done takes is time in which its data was not there
-yet. Source: the semantics of `copy-done`, `async-done` and their like in OpenXLA (xla/hlo/ir/hlo_opcode.h).
+done, which returns once it is finished. The time that a done takes is time spent waiting for its data.
+Source: the semantics of `copy-done`, `async-done` and similar opcodes in OpenXLA (xla/hlo/ir/hlo_opcode.h).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _DONE = re.compile(r"%?[a-z][a-z \-]*-done(?:\.\d+)*(?:\.(?:clone|remat)\d*)*")
 
 
 def is_waiting(category: str, name: str = "") -> bool:
-    """Whether an operation waits for an asynchronous one to end, by its HLO category, or where there is none
-    by its name.
+    """Whether an operation waits for an asynchronous one to end: by its HLO category, or by its name if it
+    has none.
 
-    `copy-done`, `async-done`, `host recv-done`, `all-reduce-done` …: true. A fusion whose name holds such a
-    word is compute.
+    `copy-done`, `async-done`, `host recv-done`, `all-reduce-done` …: true. A fusion whose name contains such
+    a word is compute.
     """
     return _DONE.fullmatch(category or name) is not None

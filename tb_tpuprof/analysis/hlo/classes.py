@@ -1,4 +1,4 @@
-"""What kind of work an HLO instruction is: a few classes for colours and filters."""
+"""The class of work of an HLO instruction, for colors and filters."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ _CLASS_OF = {
     opcode: name for name, opcodes in _BY_OPCODE.items() for line in opcodes for opcode in line.split()
 }
 _MATRIX_CALLS = re.compile(r"gemm|matmul|dot|conv|flash|fmha|attention", re.IGNORECASE)
-_MOST_LOOKED_AT = 2000
+_MOST_INSPECTED = 2000
 
 
 def class_of(module: HloModule, row: int) -> str:
-    """The class of an instruction: a fusion or a custom call with matrix work inside is of class `matrix`."""
+    """The class of an instruction. A fusion or custom call that contains matrix work is `matrix`."""
     opcode = module.opcode(row)
     if opcode == "custom-call" and _MATRIX_CALLS.search(module.text("custom_call_target", row)):
         return "matrix"
     if opcode == "fusion":
         for computation in module.calls[row].tolist():
-            rows = module.rows_of(computation)[:_MOST_LOOKED_AT] if computation >= 0 else ()
+            rows = module.rows_of(computation)[:_MOST_INSPECTED] if computation >= 0 else ()
             if any(_CLASS_OF.get(module.opcode(inner)) == "matrix" for inner in rows):
                 return "matrix"
     return _CLASS_OF.get(opcode, "elementwise")

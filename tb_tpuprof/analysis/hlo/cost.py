@@ -1,18 +1,18 @@
-"""An HLO module → the work of each instruction: flops, transcendental operations, bytes read and written.
+"""An HLO module → the work of each instruction: FLOPs, transcendental operations, bytes read and written.
 
-The rules are XLA's own (HloCostAnalysis), so that the numbers equal those that a TPU's trace carries:
+The rules are XLA's own (HloCostAnalysis), so the numbers equal those in a TPU's trace:
 
     elementwise     one flop (or one transcendental) per element of the result
     dot, conv, fft  `analysis/hlo/flops.py`
-    reduce, map …   the called computation's work × how often it is applied
-    fusion          flops of its body; bytes of what it reads of its parameters and of its results, not of
-    what is between
-    call, while     the body's work; a loop's × its trip count where the compiler has stated one, else once
-    conditional     of each quantity the largest of the branches
+    reduce, map …   the called computation's work × the number of times it is applied
+    fusion          flops of its body; bytes that it reads of its parameters and writes as results, without
+                    intermediate values
+    call, while     the body's work; for a loop × its trip count if the compiler states it, else × 1
+    conditional     the maximum over the branches, for each quantity
     custom call     `analysis/hlo/custom_calls.py`
 
-Different from XLA on purpose: loops count all their trips (`loops="once"` does as XLA), and known custom
-calls count.
+Two intended differences from XLA: loops count all their trips (`loops="once"` counts as XLA does), and known
+custom calls count.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo.bytes import ALWAYS_FREE, Sizes, set_fusion_bytes, special_bytes
 from tb_tpuprof.analysis.hlo.custom_calls import custom_call_cost
 from tb_tpuprof.analysis.hlo.flops import (
-    array,
     cholesky_flops,
     convolution_flops,
     dot_flops,
     fft_flops,
+    first_array,
     sort_flops,
     triangular_solve_flops,
 )
@@ -110,9 +110,8 @@ _TRIPS = re.compile(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})"?')
 
 @dataclass(frozen=True)
 class HloCosts:
-    """Per instruction, for one execution of it. `is_known` is False where something in it is not known: a
-    custom call, a loop's trips, a call that leads back to itself. `trips` holds the stated trip counts by
-    instruction.
+    """Per instruction, for one execution of it. `is_known` is False if a part of it is unknown: a custom
+    call, a loop's trip count, a recursive call. `trips` has the stated trip counts by instruction.
     """
 
     flops: Floats
@@ -126,16 +125,14 @@ class HloCosts:
 
 
 def module_costs(module: HloModule, loops: str = "trips") -> HloCosts:
-    """Work of all instructions, and of one run of the program. With loops="once" the body of a loop counts
-    once, as XLA has it.
+    """Work of all instructions and of one run of the program. With loops="once" the body of a loop counts
+    once, as in XLA.
     """
     return _Costs(module, loops == "trips").result()
 
 
 def computation_order(module: HloModule) -> tuple[list[int], set[int]]:
-    """Computations, the called ones before those that call them, and instructions whose call leads back to
-    where it comes from.
-    """
+    """Computations, callees before their callers; and the instructions whose call is recursive."""
     calls: dict[int, list[tuple[int, int]]] = {}
     computation = module.instructions["computation"][module.calls.owner].tolist()
     for caller, row, callee in zip(
@@ -168,7 +165,7 @@ def computation_order(module: HloModule) -> tuple[list[int], set[int]]:
 
 
 class _Costs:
-    """Fills the columns: first what each instruction does by itself, then along the calls."""
+    """Fills the columns: first each instruction's own work, then the work of called computations."""
 
     def __init__(self, module: HloModule, with_trips: bool) -> None:
         self.module = module
@@ -185,16 +182,16 @@ class _Costs:
         self.is_known = np.ones(n, np.bool_)
         self.trips: dict[int, int] = {}
         self.totals = np.zeros((len(module.computations), 3))
-        self.are_known = np.ones(len(module.computations), np.bool_)
+        self.is_computation_known = np.ones(len(module.computations), np.bool_)
 
     def result(self) -> HloCosts:
-        """All columns and the entry's totals."""
+        """All columns, and the totals of the entry computation."""
         special_bytes(self.module, self.sizes, self.bytes)
-        self._own_work()
+        self._set_own_work()
         order, self.cyclic = computation_order(self.module)
         fusions = np.flatnonzero(self.module.has_opcode(("fusion",)))
         set_fusion_bytes(self.module, self.sizes, order, fusions, self.bytes)
-        self._along_calls(order)
+        self._add_called_work(order)
         entry = self.module.info.entry
         total = self.totals[entry].tolist() if 0 <= entry < len(self.totals) else [0.0, 0.0, 0.0]
         columns = (self.flops, self.transcendentals, self.bytes, self.is_known)
@@ -208,11 +205,11 @@ class _Costs:
 
     def _operand(self, row: int, index: int) -> Shape:
         operands = self.module.operands[row]
-        found = int(operands[index]) if index < len(operands) else -1
-        return self.module.shape(found) if found >= 0 else NO_SHAPE
+        operand = int(operands[index]) if index < len(operands) else -1
+        return self.module.shape(operand) if operand >= 0 else NO_SHAPE
 
-    def _own_work(self) -> None:
-        """Instructions whose flops follow from shapes and attributes."""
+    def _set_own_work(self) -> None:
+        """Set the work of instructions that follows from shapes and attributes."""
         module = self.module
         formulas: dict[str, Callable[[int], float]] = {
             "dot": lambda row: dot_flops(
@@ -226,7 +223,7 @@ class _Costs:
                 self._operand(row, 0), self._operand(row, 1)
             ),
             "cholesky": lambda row: cholesky_flops(self._operand(row, 0)),
-            "sort": lambda row: sort_flops(array(self._operand(row, 0))),
+            "sort": lambda row: sort_flops(first_array(self._operand(row, 0))),
             "topk": lambda row: float(self._operand(row, 0).n_elements),
         }
         formulas["ragged-dot"] = formulas["dot"]
@@ -242,8 +239,8 @@ class _Costs:
             if cost.bytes_accessed >= 0:
                 self.bytes[row] = cost.bytes_accessed
 
-    def _along_calls(self, order: list[int]) -> None:
-        """Callers take over the work of what they call; then each computation's sums are made."""
+    def _add_called_work(self, order: list[int]) -> None:
+        """Add the work of called computations to their callers, and sum each computation."""
         first = self.module.computations["first_instruction"].tolist()
         counts = self.module.computations["n_instructions"].tolist()
         callers: dict[int, list[int]] = {}
@@ -254,13 +251,13 @@ class _Costs:
             callers.setdefault(computation, []).append(row)
         for computation in order:
             for row in callers.get(computation, ()):
-                self._caller(row)
-            part = slice(first[computation], first[computation] + counts[computation])
+                self._set_caller(row)
+            members = slice(first[computation], first[computation] + counts[computation])
             columns = (self.flops, self.transcendentals, self.bytes)
-            self.totals[computation] = [column[part].sum() for column in columns]
-            self.are_known[computation] = bool(self.is_known[part].all())
+            self.totals[computation] = [column[members].sum() for column in columns]
+            self.is_computation_known[computation] = bool(self.is_known[members].all())
 
-    def _caller(self, row: int) -> None:
+    def _set_caller(self, row: int) -> None:
         opcode = self.module.opcode(row)
         called = [int(i) for i in self.module.calls[row] if i >= 0]
         if row in self.cyclic:
@@ -274,7 +271,7 @@ class _Costs:
             "topk",
         ):
             return
-        self.is_known[row] &= bool(self.are_known[called].all())
+        self.is_known[row] &= bool(self.is_computation_known[called].all())
         work = self.totals[called]
         if opcode == "fusion":
             self.flops[row], self.transcendentals[row] = work[0, :2]
@@ -302,8 +299,8 @@ class _Costs:
         return self.trips.get(row, 1) if self.with_trips else 1
 
     def _applications(self, row: int, opcode: str, n_called: int) -> list[float]:
-        """How often each called computation is applied."""
-        out = float(array(self.module.shape(row)).n_elements)
+        """The number of times that each called computation is applied."""
+        out = float(first_array(self.module.shape(row)).n_elements)
         if opcode == "map":
             return [out]
         if opcode == "reduce":

@@ -1,8 +1,8 @@
-"""Work of custom calls that are known by name: matrix products, convolutions and attention of vendors'
-libraries, Mosaic kernels.
+"""Work of custom calls known by name: matrix products, convolutions and attention of vendor libraries, Mosaic
+kernels.
 
-What a call does stands in its backend configuration (JSON). A call that is not known, or whose configuration
-does not tell, has no flops but is marked as unknown.
+A call's backend configuration (JSON) states what it computes. A call that is not known, or whose
+configuration does not state it, has no FLOPs and is marked as unknown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tb_tpuprof.analysis.hlo.flops import FMA, array, at, convolution_flops, dot_flops
+from tb_tpuprof.analysis.hlo.flops import FMA, convolution_flops, dim_size, dot_flops, first_array
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import DotDims
 from tb_tpuprof.trace.hlo_shape import NO_SHAPE, Shape
@@ -23,7 +23,7 @@ _MAX_JSON_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class CallCost:
-    """Work of a custom call; `bytes_accessed` is -1 where operands and results tell."""
+    """Work of a custom call; `bytes_accessed` is -1 if it follows from operands and result."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
@@ -36,7 +36,7 @@ UNKNOWN = CallCost(is_known=False)
 
 @dataclass(frozen=True)
 class Call:
-    """A custom call as its formula sees it."""
+    """A custom call: the input of the formulas."""
 
     module: HloModule
     row: int
@@ -46,12 +46,12 @@ class Call:
     config: dict[str, Any]
 
     def operand(self, index: int) -> Shape:
-        """Shape of an operand, an empty one where there is none."""
+        """Shape of an operand, NO_SHAPE if there is none."""
         return self.operands[index] if index < len(self.operands) else NO_SHAPE
 
 
 def custom_call_cost(module: HloModule, row: int) -> CallCost:
-    """Work of a custom call."""
+    """Work of a custom call: stated by the call, else by the formula for its target, else UNKNOWN."""
     target = module.text("custom_call_target", row)
     operands = tuple(module.shape(int(i)) if i >= 0 else NO_SHAPE for i in module.operands[row])
     call = Call(module, row, target, module.shape(row), operands, _config(module.backend_config(row)))
@@ -68,10 +68,10 @@ def _config(data: bytes) -> dict[str, Any]:
     if not data.lstrip().startswith(b"{") or len(data) > _MAX_JSON_BYTES:
         return {}
     try:
-        found = json.loads(data)
+        config = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def _part(config: Any, *keys: str) -> dict[str, Any]:
@@ -106,32 +106,32 @@ def _stated(call: Call) -> CallCost | None:
     )
 
 
-def _dims(found: dict[str, Any]) -> DotDims:
+def _dims(numbers: dict[str, Any]) -> DotDims:
     names = (
         "lhs_contracting_dimensions",
         "rhs_contracting_dimensions",
         "lhs_batch_dimensions",
         "rhs_batch_dimensions",
     )
-    return DotDims(*(_numbers(found.get(name)) for name in names))
+    return DotDims(*(_numbers(numbers.get(name)) for name in names))
 
 
 def _gemm(call: Call) -> CallCost:
-    """cuBLAS, rocBLAS, Triton: the dimension numbers of the dot that it was made of."""
-    found = _part(call.config, "gemm_backend_config", "dot_dimension_numbers") or _part(
+    """cuBLAS, rocBLAS, Triton: from the dimension numbers of the original dot."""
+    numbers = _part(call.config, "gemm_backend_config", "dot_dimension_numbers") or _part(
         call.config, "dot_dimension_numbers"
     )
-    dims = _dims(found)
+    dims = _dims(numbers)
     if not dims.lhs_contracting:
         return _square_gemm(call)
     return CallCost(dot_flops(call.operand(0), call.result, dims))
 
 
 def _square_gemm(call: Call) -> CallCost:
-    """A product without dimension numbers: √(|A| × |B| ÷ |C|) is what is summed over, where A, B and C share
-    their batch.
+    """A product without dimension numbers: the contracted size is √(|A| × |B| ÷ |C|), where A, B and C have
+    the same batch.
     """
-    a, b, c = (array(shape).n_elements for shape in (call.operand(0), call.operand(1), call.result))
+    a, b, c = (first_array(shape).n_elements for shape in (call.operand(0), call.operand(1), call.result))
     if not (a and b and c):
         return UNKNOWN
     batch = _batch(call)
@@ -139,8 +139,8 @@ def _square_gemm(call: Call) -> CallCost:
 
 
 def _batch(call: Call) -> int:
-    """Product of the leading dimensions that both operands and the result share, all but the last two."""
-    shapes = [array(shape).dims[:-2] for shape in (call.operand(0), call.operand(1), call.result)]
+    """Product of the leading dimensions (all but the last two) that both operands and the result share."""
+    shapes = [first_array(shape).dims[:-2] for shape in (call.operand(0), call.operand(1), call.result)]
     n = 1
     for sizes in zip(*shapes, strict=False):
         if len(set(sizes)) > 1:
@@ -150,8 +150,8 @@ def _batch(call: Call) -> int:
 
 
 def _convolution(call: Call) -> CallCost:
-    """cuDNN, MIOpen, oneDNN: window and dimension numbers of the call; gradients have the roles of the
-    operands changed.
+    """cuDNN, MIOpen, oneDNN: window and dimension numbers of the call; for gradients the operands change
+    roles.
     """
     attributes = call.module.attributes(call.row)
     if attributes.convolution is None:
@@ -161,7 +161,7 @@ def _convolution(call: Call) -> CallCost:
         feature_group_count=max(attributes.feature_group_count, 1),
         batch_group_count=max(attributes.batch_group_count, 1),
     )
-    lhs, rhs, out = call.operand(0), call.operand(1), array(call.result)
+    lhs, rhs, out = call.operand(0), call.operand(1), first_array(call.result)
     if "BackwardInput" in call.target:
         lhs, out = out, call.operand(0)
     elif "BackwardFilter" in call.target:
@@ -170,12 +170,12 @@ def _convolution(call: Call) -> CallCost:
 
 
 def _attention(call: Call) -> CallCost:
-    """Softmax(QKᵀ)V: two products over the intermediate (batch, heads, queries, keys); five in the backward
-    pass; one exponential each.
+    """Softmax(QKᵀ)V: two products over the intermediate (batch, heads, queries, keys), five in the backward
+    pass, and one exponential per element.
     """
     fmha = _part(call.config, "cudnn_fmha_backend_config") or _part(call.config, "fmha_backend_config")
     sizes = _numbers(_part(fmha, "intermediate_tensor_shape").get("dimensions"))
-    depth = at(call.operand(0).dims, len(call.operand(0).dims) - 1)
+    depth = dim_size(call.operand(0).dims, len(call.operand(0).dims) - 1)
     if not sizes:
         return UNKNOWN
     n = 1.0
@@ -186,28 +186,30 @@ def _attention(call: Call) -> CallCost:
 
 
 def _per_element(n_flops: float, n_transcendentals: float) -> Callable[[Call], CallCost]:
-    """So many operations for each element of the first operand."""
+    """A formula with a fixed number of operations per element of the first operand."""
 
     def cost(call: Call) -> CallCost:
-        n = array(call.operand(0)).n_elements
+        n = first_array(call.operand(0)).n_elements
         return CallCost(n_flops * n, n_transcendentals * n)
 
     return cost
 
 
 def _matrix(factor: float) -> Callable[[Call], CallCost]:
-    """Factorisations of the last two dimensions m × n: factor × m × n × min(m, n) for each matrix."""
+    """Factorizations of the last two dimensions m × n: factor × m × n × min(m, n) per matrix."""
 
     def cost(call: Call) -> CallCost:
-        dims = array(call.operand(0)).dims
-        return CallCost(factor * array(call.operand(0)).n_elements * min((*dims[-2:], *dims[-1:]), default=0))
+        dims = first_array(call.operand(0)).dims
+        return CallCost(
+            factor * first_array(call.operand(0)).n_elements * min((*dims[-2:], *dims[-1:]), default=0)
+        )
 
     return cost
 
 
 def _solve(call: Call) -> CallCost:
-    a, b = array(call.operand(0)), array(call.operand(1))
-    return CallCost(float(b.n_elements) * at(a.dims, len(a.dims) - 1))
+    a, b = first_array(call.operand(0)), first_array(call.operand(1))
+    return CallCost(float(b.n_elements) * dim_size(a.dims, len(a.dims) - 1))
 
 
 def _nothing(_call: Call) -> CallCost:

@@ -1,4 +1,4 @@
-"""The part of an HLO graph that is shown → Graphviz's DOT, or JSON."""
+"""The displayed part of an HLO graph → Graphviz's DOT, or JSON."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _quoted(text: str) -> str:
 
 
 def json_text(module: HloModule, graph: HloGraph) -> str:
-    """Nodes and edges by instruction names."""
+    """The graph as JSON: nodes and edges by instruction name."""
     nodes = [
         {
             "name": module.name(node.row),
@@ -78,11 +78,11 @@ def json_text(module: HloModule, graph: HloGraph) -> str:
         {"from": module.name(edge.source), "to": module.name(edge.target), "operand": edge.operand}
         for edge in graph.edges
     ]
-    whole = {
+    document = {
         "module": module.info.name,
         "center": module.name(graph.center),
         "nodes": nodes,
         "edges": edges,
         "n_cut": graph.n_cut,
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,15 +1,14 @@
-"""An HLO module → the part of its graph around one instruction: who makes what it reads, who reads what it
-makes, so many hops far.
+"""An HLO module → the part of its graph around one instruction: producers of its operands and users of its
+result, up to a number of hops.
 
-Edges run from a producer to its consumer. A fusion is one node, or, opened, a frame with its body's
-instructions; then an edge into the fusion ends at those that read the body's parameter, and an edge out of it
-begins at the body's root:
+Edges run from a producer to its consumer. A fusion is one node, or, opened, a frame with the instructions of
+its body. Then an edge into the fusion ends at the users of the body's parameter, and an edge out of it begins
+at the body's root:
 
     a ──▶ fusion ──▶ b        a ──▶ ┌ exp ──▶ add ┐ ──▶ b
                                     └─────────────┘
 
-Nodes that very many instructions read (a constant) are shown, but the walk goes on through them only from the
-middle.
+Nodes with very many users (a constant) are shown, but the walk continues through them only from the center.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from dataclasses import dataclass, field
 
 from tb_tpuprof.trace.hlo import HloModule
 
-HUB = 24  # neighbours beyond which the walk does not go on
+HUB = 24  # the walk does not continue through nodes with more neighbors
 MOST_NODES = 400
 _MOST_EDGES = 4000
 
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """How far to go from the middle, how many nodes at most, and which fusions to open: all, or those in
+    """Maximum distance from the center, maximum number of nodes, and which fusions to open: all, or those in
     `opened`.
     """
 
@@ -38,10 +37,10 @@ class GraphOptions:
 
 @dataclass(frozen=True)
 class Node:
-    """An instruction by its row. `frame` is the opened fusion that it is a part of, -1 if none; `is_frame`:
+    """An instruction by its row. `frame`: the opened fusion that it is inside, -1 if none; `is_frame`: it is
     an opened fusion itself.
 
-    `n_hidden_operands`, `n_hidden_users`: neighbours that are not shown.
+    `n_hidden_operands`, `n_hidden_users`: neighbors that are not shown.
     """
 
     row: int
@@ -54,7 +53,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A value on its way; `operand` is its place among the consumer's operands."""
+    """A value from its producer to a consumer; `operand` is its index among the consumer's operands."""
 
     source: int
     target: int
@@ -63,7 +62,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class HloGraph:
-    """`n_cut`: nodes within the radius that the limit leaves out."""
+    """`n_cut`: nodes within the radius that the limit on nodes leaves out."""
 
     center: int
     nodes: tuple[Node, ...]
@@ -80,51 +79,57 @@ class _Walk:
     n_cut: int = 0
 
     def run(self, center: int) -> None:
-        """Breadth first; of one depth the heaviest first, so that a limit keeps what matters."""
+        """Breadth first; within a depth the heaviest nodes first, so that a limit keeps the most
+        important.
+        """
         self.depth[center] = 0
         border = [center]
         for depth in range(1, self.options.radius + 1):
-            found: dict[int, None] = {}
+            reached: dict[int, None] = {}
             for row in border:
-                if row == center or self._n_neighbours(row) <= HUB:
-                    found.update((other, None) for other in self._neighbours(row) if other not in self.depth)
-            room = max(0, self.options.most_nodes - len(self.depth))
-            chosen = list(found)
-            if len(chosen) > room:
-                chosen = sorted(chosen, key=self.weight, reverse=True)[:room]
-                self.n_cut += len(found) - room
-            self.depth.update((row, depth) for row in chosen)
-            border = chosen
+                if row == center or self._n_neighbors(row) <= HUB:
+                    reached.update(
+                        (neighbor, None) for neighbor in self._neighbors(row) if neighbor not in self.depth
+                    )
+            capacity = max(0, self.options.most_nodes - len(self.depth))
+            selected = list(reached)
+            if len(selected) > capacity:
+                selected = sorted(selected, key=self.weight, reverse=True)[:capacity]
+                self.n_cut += len(reached) - capacity
+            self.depth.update((row, depth) for row in selected)
+            border = selected
 
-    def _n_neighbours(self, row: int) -> int:
+    def _n_neighbors(self, row: int) -> int:
         return int(self.module.operands.counts[row] + self.module.users.counts[row])
 
-    def _neighbours(self, row: int) -> Iterator[int]:
+    def _neighbors(self, row: int) -> Iterator[int]:
         yield from (other for other in self.module.operands[row].tolist() if other >= 0)
         yield from self.module.users[row].tolist()
 
 
-def neighbourhood(
+def neighborhood(
     module: HloModule, center: int, options: GraphOptions, weight: Callable[[int], float] = lambda _row: 0.0
 ) -> HloGraph:
-    """The graph around an instruction; `weight` says which to keep where there are too many."""
+    """The graph around an instruction. If there are too many nodes, those with the largest
+    `weight` are kept.
+    """
     walk = _Walk(module, options, weight)
     walk.run(center)
     frames = _opened(module, walk, options)
-    inner = {row: fusion for fusion, rows in frames.items() for row in rows}
-    shown = (set(walk.depth) - set(frames)) | set(inner)
+    frame_of = {row: fusion for fusion, rows in frames.items() for row in rows}
+    shown = (set(walk.depth) - set(frames)) | set(frame_of)
     edges, elided = _edges(module, walk.depth, frames, shown)
     nodes = [
         _node(module, row, depth, walk.depth, is_frame=row in frames) for row, depth in walk.depth.items()
     ]
-    nodes += [Node(row, walk.depth[fusion], fusion) for row, fusion in inner.items() if row not in elided]
+    nodes += [Node(row, walk.depth[fusion], fusion) for row, fusion in frame_of.items() if row not in elided]
     return HloGraph(center, tuple(nodes), tuple(edges[:_MOST_EDGES]), walk.n_cut)
 
 
 def _opened(module: HloModule, walk: _Walk, options: GraphOptions) -> dict[int, range]:
-    """Of each fusion to open the rows of its body, as long as there is room."""
+    """The fusions to open: row → rows of its body, as long as there is room."""
     frames: dict[int, range] = {}
-    room = MOST_NODES - len(walk.depth)
+    capacity = MOST_NODES - len(walk.depth)
     for row in sorted(walk.depth, key=lambda row: walk.depth[row]):
         if not (options.opens_all or row in options.opened) or module.opcode(row) != "fusion":
             continue
@@ -132,20 +137,20 @@ def _opened(module: HloModule, walk: _Walk, options: GraphOptions) -> dict[int, 
         if not bodies:
             continue
         rows = module.rows_of(bodies[0])
-        if len(rows) > room or row in rows:
+        if len(rows) > capacity or row in rows:
             walk.n_cut += len(rows)
             continue
         if len(rows):
             frames[row] = rows
-            room -= len(rows)
+            capacity -= len(rows)
     return frames
 
 
 def _edges(
     module: HloModule, depth: dict[int, int], frames: dict[int, range], shown: set[int]
 ) -> tuple[list[Edge], set[int]]:
-    """Edges between what is shown, and parameters of bodies that are left out because their producer is
-    there.
+    """Edges between shown nodes, and the parameters of opened bodies that are left out because their producer
+    is shown.
     """
     edges: list[Edge] = []
     elided: set[int] = set()

@@ -1,13 +1,14 @@
-"""A heap simulator's trace → bytes held before each event, the peak, and when each buffer comes and goes.
+"""A heap simulator's trace → bytes held before each event, the peak, and the lifetime of each buffer.
 
 Buffers that share memory form a group under a *root*, the buffer that was allocated; a group holds its root's
 size while it has users:
 
     event        0        1            2        3         4            5
                  ALLOC a  SHARE b→a    FREE a   FREE b    SHARE c→a    FREE c
-    users of a   1        2            1        0         1            0          memory taken where users go
-    0 → 1, given back at 1 → 0
+    users of a   1        2            1        0         1            0
     bytes before 0        A            A        A         0            A
+
+Memory is taken when the number of users goes 0 → 1 and returned at 1 → 0.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _MAX_JUMPS = 64
 
 @dataclass(frozen=True, eq=False)
 class Heap:
-    """`held` and `held_unpadded` have a row more than there are events. `peak` is an event, -1 where nothing
-    is ever held.
+    """`held` and `held_unpadded` (bytes before each event) have one row more than there are events. `peak` is
+    an event, -1 if nothing is ever held.
 
-    `start` and `end` are of each logical buffer (-1: not in the trace): one that was allocated lives until
-    its memory is given back, one that shares another's until it is freed itself. `live` are the buffers that
-    stand for what is held at the peak, in the order in which they came.
+    `start` and `end` are events per logical buffer (-1: not in the trace). An allocated buffer lives until
+    its memory is returned; one that shares another's memory lives until it is freed itself. `live` are the
+    buffers that account for the memory at the peak, in the order of their allocation.
     """
 
     held: Ints
@@ -47,8 +48,8 @@ class Heap:
 
 
 def simulate(events: Table, rows: slice, size: Ints, unpadded: Ints) -> Heap:
-    """Replay the events `rows` of `events`; `size` and `unpadded` are of each logical buffer. A user that was
-    never there is not freed.
+    """Replay the events `rows` of `events`; `size` and `unpadded` are bytes per logical buffer. Freeing a
+    buffer that is not in use is ignored and counted in `n_damaged`.
     """
     kind, buffer, shared = (events[name][rows] for name in ("kind", "buffer", "shared_with"))
     sharing = np.flatnonzero((kind == SHARE_WITH) & (buffer >= 0) & (shared >= 0))
@@ -62,15 +63,13 @@ def simulate(events: Table, rows: slice, size: Ints, unpadded: Ints) -> Heap:
 
 
 def _roots(buffer: Rows, shared: Rows, n_buffers: int) -> Ints:
-    """For each buffer the one whose memory it uses at last, by which shares with which; itself where that
-    goes round in a circle.
-    """
+    """For each buffer the root of its chain of shared memory; the buffer itself if the chain is a cycle."""
     root = np.arange(n_buffers, dtype=np.int64)
     root[buffer] = shared
     for _ in range(_MAX_JUMPS):
-        further = root[root]
-        if np.array_equal(further, root):
+        next_root = root[root]
+        if np.array_equal(next_root, root):
             return root
-        root = further
-    own = np.arange(n_buffers, dtype=np.int64)
-    return np.where(root[root] == root, root, own)
+        root = next_root
+    itself = np.arange(n_buffers, dtype=np.int64)
+    return np.where(root[root] == root, root, itself)

@@ -1,6 +1,4 @@
-"""The memory of a host's programs, each computed when it is first asked for and kept while it is
-looked at.
-"""
+"""Memory of a host's programs, computed on first use; the most recent results are kept."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 
 _KEPT = 8
-# Peaks of all programs are worth a moment, not a minute.
+# Limits for computing the peaks of all programs, so that it takes a moment and not a minute.
 _MOST_BYTES, _MOST_PROGRAMS = 24 * 2**20, 200
 
 
 @dataclass(frozen=True)
 class ProgramPeak:
-    """The peak of a program's main memory; None where its HLO has no buffer assignment, cannot be read, or
-    was not looked at.
+    """The peak of a program's main memory; None if its HLO has no buffer assignment, is unreadable, or was
+    not inspected.
     """
 
     program: Program
@@ -31,7 +29,7 @@ class ProgramPeak:
 
 
 class HloMemories:
-    """Memory spaces by program and color; the last few are kept. Safe for use by several threads."""
+    """Memory spaces by program and color; the most recent few are kept. Thread-safe."""
 
     def __init__(self, trace: Trace) -> None:
         self.programs = trace.programs
@@ -40,30 +38,30 @@ class HloMemories:
         self._peaks: tuple[ProgramPeak, ...] | None = None
 
     def module(self, program: Program) -> HloModule:
-        """The program's HLO. Raises TraceFormatError or StorageError."""
+        """The program's HLO. Raises TraceFormatError or StorageError if it cannot be read."""
         module = self.programs.module(program)
         assert module is not None
         return module
 
     def space(self, program: Program, color: int) -> SpaceMemory | None:
-        """One memory space, None without a buffer assignment. Raises TraceFormatError or StorageError."""
+        """One memory space, None without a buffer assignment. Raises as `module` does."""
         with self._lock:
-            found = self._kept.get((program, color)) or space_memory(self.module(program), color)
-            if found is not None:
-                self._kept[(program, color)] = found
+            memory = self._kept.get((program, color)) or space_memory(self.module(program), color)
+            if memory is not None:
+                self._kept[(program, color)] = memory
                 self._kept.move_to_end((program, color))
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
-            return found
+            return memory
 
     def colors(self, program: Program) -> list[int]:
-        """Memory spaces in which the program has something."""
+        """Memory spaces that the program uses."""
         buffers = self.module(program).buffers
         return colors_of(buffers) if buffers else []
 
     def peaks(self) -> tuple[ProgramPeak, ...]:
-        """The peak of each program, in the file's order; unknown for all where there is too much of them to
-        look at each.
+        """The peak of each program, in the file's order; unknown for all if the programs are too many or too
+        large to inspect each.
         """
         with self._lock:
             if self._peaks is None:
@@ -80,19 +78,21 @@ class HloMemories:
     def largest(self, among: frozenset[str] = frozenset()) -> Program | None:
         """The program with the highest peak, else the one with the largest HLO; None without programs.
 
-        Of programs with the titles `among` where there are any: those that ran.
+        Only programs with titles in `among` (those that ran) are considered, if there are any.
         """
-        known = [item for item in self.peaks() if item.peak_bytes is not None] or list(self.peaks())
-        chosen = [item for item in known if item.program.title in among] or known
-        best = max(chosen, key=lambda item: (item.peak_bytes or -1, item.program.size_bytes), default=None)
-        return best.program if best else None
+        with_peak = [item for item in self.peaks() if item.peak_bytes is not None] or list(self.peaks())
+        candidates = [item for item in with_peak if item.program.title in among] or with_peak
+        largest_item = max(
+            candidates, key=lambda item: (item.peak_bytes or -1, item.program.size_bytes), default=None
+        )
+        return largest_item.program if largest_item else None
 
     def _peak(self, program: Program) -> int | None:
         try:
-            found = space_memory(self.module(program), 0)
+            memory = space_memory(self.module(program), 0)
         except ProfilerError:
             return None
-        return found.peak_bytes if found else None
+        return memory.peak_bytes if memory else None
 
 
 @once

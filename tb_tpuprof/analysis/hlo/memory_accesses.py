@@ -1,5 +1,5 @@
-"""Serialized MemoryAccessBreakdowns (what an operation reads and writes, by memory) → bytes by memory, all
-messages at once.
+"""Serialized MemoryAccessBreakdowns (bytes that an operation reads and writes, by memory) → bytes by memory,
+all messages at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# Memories that an operation moves bytes in. HBM: both ways together; the others by direction.
+# Memories that operations access. HBM: reads and writes together; the others by direction.
 SPACES = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
 _ROW = np.full(
     (4, 3), -1, np.int64
@@ -29,9 +29,10 @@ _MAX_BLOCK = 1 << 24
 
 
 def add_bytes(trace: Trace, position: Int64s, size: Int64s, column: Int64s, total: Floats) -> None:
-    """Add to total (float64[5, n]) what each message names: bytes in each of SPACES, in the message's column.
+    """Add to total (float64[5, n]) the bytes in each of SPACES that each message states, in the message's
+    column.
 
-    Messages stand at these positions in the file; what is damaged or unreasonably long adds nothing.
+    `position` and `size` locate the messages in the file. Damaged and unreasonably long messages add nothing.
     """
     if len(position) > 1 and not (position[1:] > position[:-1]).all():
         order = np.argsort(position, kind="stable")
@@ -44,7 +45,7 @@ def add_bytes(trace: Trace, position: Int64s, size: Int64s, column: Int64s, tota
 
 
 def _blocks(position: Int64s, size: Int64s) -> list[slice]:
-    """Messages that lie close together, to be read at once. Positions ascend."""
+    """Groups of messages that are close together, to be read at once. Positions must ascend."""
     if not len(position):
         return []
     apart = position[1:] - (position + size)[:-1] > _MAX_GAP

@@ -1,6 +1,6 @@
-"""What fills a memory space at its peak → what to change, with the bytes that it would save, most first.
+"""Memory use of a space at its peak → changes that would reduce it, with the bytes saved, largest first.
 
-Each piece of advice names buffers of this module. Savings are upper bounds of one change alone; they do not
+Each piece of advice names buffers of this module. Savings are upper bounds for a single change; they do not
 add up.
 """
 
@@ -17,24 +17,24 @@ from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape
 from tb_tpuprof.units import format_bytes, format_fraction
 
-_WORTH = 0.02  # of the peak; less is not worth a change
+_WORTH = 0.02  # fraction of the peak; smaller savings are not worth a change
 _LARGE_SHARE = 0.5
 _F32 = 11
 _OF_JAX = re.compile(r"p?jit[_(]|pmap")  # names that JAX gives programs
-_SEVERAL_STEPS = 16  # in a shorter program everything lives for half of it
+_SEVERAL_STEPS = 16  # in a shorter program every buffer lives for half of it
 PARAMETER = CATEGORIES.index("Parameter")
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A change in words and the most that it saves."""
+    """A change as text, and the maximum that it saves."""
 
     text: str
     saves_bytes: int
 
 
 def buffer_shape(module: HloModule, row: int) -> Shape | None:
-    """Shape of a logical buffer, None where its instruction is not known."""
+    """Shape of a logical buffer, None if its instruction is unknown."""
     buffers = module.buffers
     if buffers is None:
         return None
@@ -43,17 +43,17 @@ def buffer_shape(module: HloModule, row: int) -> Shape | None:
 
 
 def buffer_name(module: HloModule, row: int) -> str:
-    """Name of the instruction that defines a logical buffer."""
+    """Name of the instruction that defines a logical buffer, `?` if unknown."""
     assert module.buffers is not None
     instruction = int(module.buffers.logical_buffers["instruction"][row])
     return module.name(instruction) if instruction >= 0 else "?"
 
 
 def advice(module: HloModule, memory: SpaceMemory) -> tuple[Advice, ...]:
-    """Changes that would lower the peak, most first; empty where nothing is held."""
+    """Changes that would lower the peak, largest saving first; empty if nothing is held."""
     if not memory.peak_bytes:
         return ()
-    found = [
+    candidates = [
         *_padding(module, memory),
         *_donation(module, memory),
         *_temporaries(module, memory),
@@ -62,32 +62,32 @@ def advice(module: HloModule, memory: SpaceMemory) -> tuple[Advice, ...]:
     ]
     least = _WORTH * memory.peak_bytes
     return tuple(
-        sorted((item for item in found if item.saves_bytes >= least), key=lambda item: -item.saves_bytes)
+        sorted((item for item in candidates if item.saves_bytes >= least), key=lambda item: -item.saves_bytes)
     )
 
 
 def padded_dimensions(shape: Shape) -> str:
-    """Which dimensions a layout pads, such as `16 to 128`; empty where none is."""
+    """The dimensions that a layout pads, such as `16 to 128`; empty if none."""
     pairs = zip(shape.dims, shape.padded_dims, strict=False)
     return ", ".join(f"{n} to {padded}" for n, padded in pairs if padded != n)
 
 
 def _padding(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     lost = memory.size[memory.live] - memory.unpadded[memory.live]
-    found = []
-    for at in np.argsort(-lost, kind="stable")[:3].tolist():
-        row, padding = int(memory.live[at]), int(lost[at])
+    items = []
+    for i in np.argsort(-lost, kind="stable")[:3].tolist():
+        row, padding = int(memory.live[i]), int(lost[i])
         shape = buffer_shape(module, row)
         if padding <= 0 or shape is None:
             continue
         times = memory.size[row] / max(1, int(memory.unpadded[row]))
         dims = padded_dimensions(shape)
         why = (
-            f": the layout pads {dims}. Make that dimension a multiple, or let a longer one be the innermost."
+            f": the layout pads {dims}. Use a multiple of the tile size or make a longer dimension innermost."
             if dims
             else "."
         )
-        found.append(
+        items.append(
             Advice(
                 f"`{buffer_name(module, row)}`, `{shape.text(with_layout=False)}`, takes "
                 f"{format_bytes(int(memory.size[row]))} for "
@@ -95,19 +95,19 @@ def _padding(module: HloModule, memory: SpaceMemory) -> list[Advice]:
                 padding,
             )
         )
-    return found
+    return items
 
 
 def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
-    """Parameters that could lend their memory to results of the same size."""
+    """Parameters whose memory results of the same size could reuse."""
     assert module.buffers is not None
     table = module.buffers.allocations
-    here = table["color"] == memory.color
-    given = here & table["is_entry_parameter"] & ~table["is_live_out"] & ~table["is_aliased_with_output"]
-    made = here & table["is_live_out"] & ~table["is_entry_parameter"] & ~table["is_tuple"]
-    sizes = Counter(table["size_bytes"][made].tolist())
+    is_here = table["color"] == memory.color
+    donors = is_here & table["is_entry_parameter"] & ~table["is_live_out"] & ~table["is_aliased_with_output"]
+    results = is_here & table["is_live_out"] & ~table["is_entry_parameter"] & ~table["is_tuple"]
+    sizes = Counter(table["size_bytes"][results].tolist())
     numbers, saved = [], 0
-    for row in np.flatnonzero(given).tolist():
+    for row in np.flatnonzero(donors).tolist():
         size = int(table["size_bytes"][row])
         if sizes[size] > 0 and size > 0:
             sizes[size] -= 1
@@ -119,7 +119,7 @@ def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     how = " (`jax.jit(…, donate_argnums=…)`)" if _OF_JAX.match(module.info.name) else ""
     text = (
         f"Donate inputs that the caller no longer needs{how}: {len(numbers)} of the program's parameters "
-        f"({shown}) have the size of results, which then take over their memory."
+        f"({shown}) have the size of results, which can then reuse their memory."
     )
     return [Advice(text, saved)]
 
@@ -130,19 +130,19 @@ def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     total = int(size.sum())
     if not total:
         return []
-    found = []
+    items = []
     life = memory.heap.end[rows] - memory.heap.start[rows] + 1
     n_steps = len(memory.heap.instruction)
-    lasting = (life * 2 >= n_steps) & (n_steps >= _SEVERAL_STEPS)
-    kept = int(size[lasting].sum())
-    if lasting.any():
-        top = int(rows[lasting][size[lasting].argmax()])
+    is_long_lived = (life * 2 >= n_steps) & (n_steps >= _SEVERAL_STEPS)
+    long_lived_bytes = int(size[is_long_lived].sum())
+    if is_long_lived.any():
+        top = int(rows[is_long_lived][size[is_long_lived].argmax()])
         text = (
-            f"Recompute instead of keeping: {int(lasting.sum())} temporaries live for over half of the "
-            f"program, the largest {_described(module, memory, top)}. Wrap that part in `jax.checkpoint` "
+            f"Recompute instead of storing: {int(is_long_lived.sum())} temporaries are live for over half of "
+            f"the program, the largest {_described(module, memory, top)}. Wrap that part in `jax.checkpoint` "
             "(or `tf.recompute_grad`), or run smaller batches."
         )
-        found.append(Advice(text, kept))
+        items.append(Advice(text, long_lived_bytes))
     is_f32 = np.array(
         [
             (shape := buffer_shape(module, int(row))) is not None and shape.element_type == _F32
@@ -157,8 +157,8 @@ def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
             f"Compute in bfloat16 where precision allows: temporaries in f32 take {format_bytes(wide)} at "
             f"the peak, the largest {_described(module, memory, top)}."
         )
-        found.append(Advice(text, wide // 2))
-    return found
+        items.append(Advice(text, wide // 2))
+    return items
 
 
 def _described(module: HloModule, memory: SpaceMemory, row: int) -> str:
@@ -182,7 +182,7 @@ def _parameters(memory: SpaceMemory) -> list[Advice]:
     text = (
         f"Parameters are {share} of the peak: shard weights and optimizer state over more devices "
         "(`NamedSharding`, FSDP), keep optimizer "
-        "state in bfloat16, or move what is rarely used to host memory."
+        "state in bfloat16, or move rarely used parameters to host memory."
     )
     return [Advice(text, held // 2)]
 
@@ -192,8 +192,8 @@ def _gaps(memory: SpaceMemory) -> list[Advice]:
     if unused <= 0 or memory.n_heap_traces > 1:
         return []
     text = (
-        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} that are allocated hold "
-        "nothing at the peak: gaps between buffers of different sizes and lives. Fewer large temporaries of "
-        "nearly the same life pack better."
+        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} allocated are unused at the "
+        "peak: gaps between buffers of different sizes and lifetimes. Fewer large temporaries with similar "
+        "lifetimes pack better."
     )
     return [Advice(text, unused)]

@@ -1,5 +1,5 @@
-"""What layouts and the matrix unit cost: padding of each dimension of a value, and how much of the unit a
-product of matrices fills.
+"""The cost of layouts and of the matrix unit: padding of each dimension of a value, and the fraction of the
+unit that a matrix product fills.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from tb_tpuprof.analysis.hlo.flops import array, at
+from tb_tpuprof.analysis.hlo.flops import dim_size, first_array
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import ConvolutionDims, DotDims
 from tb_tpuprof.trace.hlo_shape import Shape
@@ -23,7 +23,7 @@ _MAX_DEPTH = 8
 
 @dataclass(frozen=True)
 class PaddedDim:
-    """A dimension of a value that its layout rounds up."""
+    """A dimension of a value that its layout pads."""
 
     value: str
     dim: int
@@ -32,14 +32,14 @@ class PaddedDim:
 
     @property
     def waste(self) -> float:
-        """Share of the padded size that holds nothing."""
+        """Fraction of the padded size that is padding."""
         return 1 - self.size / self.padded if self.padded else 0.0
 
 
 @dataclass(frozen=True)
 class Product:
-    """A product of matrices [rows × contracted] · [contracted × columns], `batch` times, and what a matrix
-    unit makes of it.
+    """A matrix product [rows × contracted] · [contracted × columns], `batch` times, and its sizes padded to
+    the matrix unit.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Product:
 
     @property
     def fill(self) -> float:
-        """Share of the padded product's multiplications that are asked for."""
-        asked = self.rows * self.contracted * self.columns
-        done = math.prod(self.padded)
-        return asked / done if done else 0.0
+        """Fraction of the padded product's multiplications that the program needs."""
+        needed = self.rows * self.contracted * self.columns
+        executed = math.prod(self.padded)
+        return needed / executed if executed else 0.0
 
     @property
     def text(self) -> str:
-        """Which dimensions are padded, in words."""
+        """The padded dimensions as text."""
         named = zip(
             ("rows", "contracted", "columns"),
             (self.rows, self.contracted, self.columns),
@@ -72,15 +72,15 @@ class Product:
 
 
 def padded_dims(name: str, shape: Shape) -> list[PaddedDim]:
-    """Dimensions of each array of a value that its tiles round up."""
+    """The dimensions of each array of a value that its tiles pad."""
     leaves = shape.leaves
-    found = []
+    result = []
     for i, leaf in enumerate(leaves):
         label = name if len(leaves) == 1 else f"{name}[{i}]"
         for dim, (size, padded) in enumerate(zip(leaf.dims, leaf.padded_dims, strict=True)):
             if padded > size:
-                found.append(PaddedDim(label, dim, size, padded))
-    return found
+                result.append(PaddedDim(label, dim, size, padded))
+    return result
 
 
 def unit_side(device: str, kind: str) -> int:
@@ -91,30 +91,31 @@ def unit_side(device: str, kind: str) -> int:
 
 
 def products(module: HloModule, row: int, side: int) -> list[Product]:
-    """Products of matrices that an instruction does, itself or in the fusion that it is. Convolutions count
-    as products of patches.
+    """Matrix products that an instruction computes, itself or inside the fusion that it is. Convolutions
+    count as products of patches.
 
-    A unit of side s holds s × s of the second matrix and takes the first one's rows eight at a time.
+    A unit of side s holds s × s elements of the second matrix and takes rows of the first matrix eight at a
+    time.
     """
-    found: list[Product] = []
+    result: list[Product] = []
     todo, seen = [(row, 0)], {row}
-    while todo and len(found) < MAX_PRODUCTS:
+    while todo and len(result) < MAX_PRODUCTS:
         current, depth = todo.pop()
         product = _product(module, current, side)
         if product:
-            found.append(product)
+            result.append(product)
         if depth < _MAX_DEPTH and module.opcode(current) in ("fusion", "call"):
             for computation in module.calls[current].tolist():
-                inside = [
+                unseen = [
                     i for i in (module.rows_of(computation) if computation >= 0 else ()) if i not in seen
                 ]
-                seen.update(inside)
+                seen.update(unseen)
                 todo += [
                     (i, depth + 1)
-                    for i in inside
+                    for i in unseen
                     if module.opcode(i) in ("dot", "convolution", "fusion", "call")
                 ]
-    return found
+    return result
 
 
 def _product(module: HloModule, row: int, side: int) -> Product | None:
@@ -122,19 +123,19 @@ def _product(module: HloModule, row: int, side: int) -> Product | None:
     operands = [int(i) for i in module.operands[row]]
     if opcode not in ("dot", "convolution") or len(operands) < 2 or min(operands[:2]) < 0:
         return None
-    found = module.attributes(row)
-    lhs, rhs, out = (array(module.shape(i)) for i in (operands[0], operands[1], row))
+    attributes = module.attributes(row)
+    lhs, rhs, out = (first_array(module.shape(i)) for i in (operands[0], operands[1], row))
     if opcode == "dot":
-        dims = found.dot or DotDims()
-        contracted = math.prod(at(lhs.dims, dim) for dim in dims.lhs_contracting)
-        batch = math.prod(at(lhs.dims, dim) for dim in dims.lhs_batch)
+        dims = attributes.dot or DotDims()
+        contracted = math.prod(dim_size(lhs.dims, dim) for dim in dims.lhs_contracting)
+        batch = math.prod(dim_size(lhs.dims, dim) for dim in dims.lhs_batch)
         rows, columns = (shape.n_elements // max(contracted * batch, 1) for shape in (lhs, rhs))
     else:
-        convolution = found.convolution or ConvolutionDims()
-        columns = at(out.dims, convolution.output_feature)
-        window = math.prod(max(dim.size, 0) for dim in found.window or ())
-        batch = max(found.feature_group_count, 1)
-        contracted = at(rhs.dims, convolution.kernel_input_feature) * window
+        convolution = attributes.convolution or ConvolutionDims()
+        columns = dim_size(out.dims, convolution.output_feature)
+        window = math.prod(max(dim.size, 0) for dim in attributes.window or ())
+        batch = max(attributes.feature_group_count, 1)
+        contracted = dim_size(rhs.dims, convolution.kernel_input_feature) * window
         rows, columns = out.n_elements // max(columns, 1), columns // batch
     sizes = (rows, contracted, columns)
     return Product(module.name(row), batch, *sizes, _padded(sizes, side))
@@ -152,8 +153,8 @@ def _up(size: int, multiple: int) -> int:
 
 
 def dim_roles(module: HloModule, row: int) -> list[dict[int, str]]:
-    """What the dimensions of a dot's result, first and second operand are to it, by number: batch, rows,
-    contracted, columns.
+    """Roles (batch, rows, contracted, columns) of the dimensions of a dot's result, first and second operand,
+    by dimension number; empty for other opcodes.
     """
     operands = [int(i) for i in module.operands[row]]
     if module.opcode(row) != "dot" or len(operands) < 2 or min(operands[:2]) < 0:
@@ -164,7 +165,7 @@ def dim_roles(module: HloModule, row: int) -> list[dict[int, str]]:
         (operands[0], dims.lhs_batch, dims.lhs_contracting, "rows"),
         (operands[1], dims.rhs_batch, dims.rhs_contracting, "columns"),
     ):
-        n = len(array(module.shape(operand)).dims)
+        n = len(first_array(module.shape(operand)).dims)
         sides.append(
             {
                 dim: "batch" if dim in batch else "contracted" if dim in contracting else free

@@ -1,5 +1,5 @@
-"""Work of HLO operations per occurrence: what the compiler wrote into the trace (TPU), else what the cost
-model gives (GPU, CPU).
+"""Work of HLO operations per occurrence: stated by the compiler in the trace (TPU), else from the cost model
+(GPU, CPU).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MISSING = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True)
 class Work:
-    """Per operation: FLOPs, those that the model asks for, bytes in all memories together and in each of
-    SPACES (float64[5, n]).
+    """Per operation: FLOPs, model FLOPs (those that the model itself needs), bytes in all memories together
+    and in each of SPACES (float64[5, n]).
 
-    `knows_flops` and `knows_bytes` are False where neither trace nor HLO states them (an opaque custom call,
-    a program without HLO in the trace); such numbers are 0, so that they add nothing to a sum.
+    `knows_flops` and `knows_bytes` are False if neither trace nor HLO states them (an opaque custom call, a
+    program without HLO in the trace); the numbers are then 0, so that they add nothing to a sum.
     """
 
     flops: Floats
@@ -45,12 +45,12 @@ class Work:
 
     @property
     def is_known(self) -> Bools:
-        """Operations of which FLOPs or bytes are known."""
-        known: Bools = self.knows_flops | self.knows_bytes
-        return known
+        """Operations with known FLOPs or bytes."""
+        result: Bools = self.knows_flops | self.knows_bytes
+        return result
 
     def times(self, n: Int64s | Floats | float) -> Work:
-        """The same of so many occurrences."""
+        """The work of n occurrences of each operation."""
         amounts = (self.flops * n, self.model_flops * n, self.n_bytes * n, self.space_bytes * n)
         return Work(*amounts, self.knows_flops, self.knows_bytes)
 
@@ -60,12 +60,12 @@ class Work:
         return Work(*amounts, self.knows_flops[rows], self.knows_bytes[rows])
 
     def kept(self, mask: npt.NDArray[np.bool_]) -> Work:
-        """The work of the operations that are marked, in their order."""
+        """The work of the operations in the mask."""
         return self if mask.all() else self.taken(np.flatnonzero(mask))
 
 
 def join_work(parts: Iterable[Work]) -> Work:
-    """Operations one after another."""
+    """Concatenate the operations of several parts."""
     given = list(parts)
     joined: dict[str, Any] = {
         key: np.concatenate([getattr(part, key) for part in given], axis=-1) for key in COLUMNS
@@ -74,7 +74,7 @@ def join_work(parts: Iterable[Work]) -> Work:
 
 
 def no_work(n: int) -> Work:
-    """So many operations of which nothing is known."""
+    """n operations with unknown work."""
     flops, model_flops, n_bytes = np.zeros((3, n))
     return Work(
         flops, model_flops, n_bytes, np.zeros((len(SPACES), n)), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -82,30 +82,31 @@ def no_work(n: int) -> Work:
 
 
 def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools | None = None) -> Work:
-    """Work by key: sums of what is known, which is known where any of it is. `counted`: the operations that
-    count, else all.
+    """Sum of the known work by key; a sum is known if any of its operations is. `counted`: the operations to
+    include, else all.
     """
     weight = np.ones(len(work.flops)) if counted is None else counted.astype(np.float64)
-    flops, bytes_weight = weight * work.knows_flops, weight * work.knows_bytes
+    flops_weight, bytes_weight = weight * work.knows_flops, weight * work.knows_bytes
 
     def total(values: Floats, factor: Floats) -> Floats:
-        found: Floats = np.bincount(key, values * factor, n).astype(np.float64)
-        return found
+        result: Floats = np.bincount(key, values * factor, n).astype(np.float64)
+        return result
 
     return Work(
-        total(work.flops, flops), total(work.model_flops, flops), total(work.n_bytes, bytes_weight),
+        total(work.flops, flops_weight), total(work.model_flops, flops_weight),
+        total(work.n_bytes, bytes_weight),
         np.array([total(row, bytes_weight) for row in work.space_bytes]).reshape(len(SPACES), n),
-        total(np.ones(len(weight)), flops) > 0, total(np.ones(len(weight)), bytes_weight) > 0,
+        total(np.ones(len(weight)), flops_weight) > 0, total(np.ones(len(weight)), bytes_weight) > 0,
     )  # fmt: skip
 
 
 def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
-    """Work per occurrence that the stats of metadata rows state: `flops`, `model_flops`, `bytes_accessed`,
+    """Work per occurrence from the stats of metadata rows: `flops`, `model_flops`, `bytes_accessed`,
     `memory_access_breakdown`.
 
-    FLOPs and model FLOPs stand in for one another where one of them is missing; where both are, FLOPs are
-    unknown. Without a breakdown all bytes are HBM's. Of a custom call 0 is what the compiler writes for want
-    of knowledge: it is unknown.
+    If only one of FLOPs and model FLOPs is stated, it is used for both; if neither is, FLOPs are unknown.
+    Without a breakdown all bytes count as HBM. For a custom call the compiler writes 0 when it does not know:
+    that is unknown, too.
     """
     n = len(trace.metadata)
     stats = trace.metadata_stats
@@ -122,10 +123,10 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
     knows_flops = (has["flops"] | has["model_flops"]) & ~(is_opaque & (flops == 0))
     space = np.zeros((len(SPACES), len(rows)))
     space[0] = n_bytes
-    at = np.full(n, -1, np.int64)
-    at[rows] = np.arange(len(rows))
+    column_of_row = np.full(n, -1, np.int64)
+    column_of_row[rows] = np.arange(len(rows))
     owner, position, size = stats.places("memory_access_breakdown")
-    column = at[owner]
+    column = column_of_row[owner]
     if len(column) and column.min() < 0:
         used = np.flatnonzero(column >= 0)
         column, position, size = column[used], position[used], size[used]
@@ -137,34 +138,34 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
 
 
 def _are_opaque(trace: Trace, rows: npt.NDArray[np.intp]) -> Bools:
-    """Which rows of metadata are custom calls, into which the compiler does not look."""
-    found = trace.strings.find(CUSTOM_CALL)
+    """Which rows of metadata are custom calls, whose work the compiler does not know."""
+    custom_call_id = trace.strings.find(CUSTOM_CALL)
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))[rows]
-    return np.asarray((category == found) & (found >= 0), np.bool_)
+    return np.asarray((category == custom_call_id) & (custom_call_id >= 0), np.bool_)
 
 
 _LOCK = Lock()
 _LOCKS: WeakKeyDictionary[HloModule, Lock] = WeakKeyDictionary()
-_KNOWN: WeakKeyDictionary[HloModule, HloCosts] = WeakKeyDictionary()
+_COSTS: WeakKeyDictionary[HloModule, HloCosts] = WeakKeyDictionary()
 
 
 def _costs_of(module: HloModule) -> HloCosts:
-    """What the instructions of a module cost, computed once and kept as long as the module: for a large one
-    it takes seconds.
+    """Costs of the instructions of a module, computed once and kept as long as the module: a large one takes
+    seconds.
     """
     with _LOCK:
         lock = _LOCKS.setdefault(module, Lock())
     with lock:
-        if module not in _KNOWN:
-            _KNOWN[module] = module_costs(module)
-        return _KNOWN[module]
+        if module not in _COSTS:
+            _COSTS[module] = module_costs(module)
+        return _COSTS[module]
 
 
 class ProgramCosts:
-    """Modules of a trace's programs and what their instructions cost, each looked up once.
+    """Modules of a trace's programs and the costs of their instructions, each computed once.
 
-    A program whose HLO is not in the trace by its id is looked for by `name`: XLA:CPU counts the ids in its
-    events and those of its HLO apart.
+    If the trace has no HLO with a program's id, it is searched by `name`: XLA:CPU numbers programs
+    differently in its events and in its HLO.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -174,19 +175,21 @@ class ProgramCosts:
         self.unreadable: dict[int, str] = {}
 
     def module(self, program: int, name: str = "") -> HloModule | None:
-        """The program's module, None where the trace has none that can be read."""
+        """The program's module, None if the trace has no readable HLO for it (`unreadable` has
+        the reason).
+        """
         if program not in self._modules:
             programs = self.trace.programs
-            found = programs.get(program) or (programs.find(name) if name else None)
+            entry = programs.get(program) or (programs.find(name) if name else None)
             try:
-                self._modules[program] = programs.module(found) if found else None
+                self._modules[program] = programs.module(entry) if entry else None
             except ProfilerError as error:
                 self._modules[program] = None
                 self.unreadable[program] = error.message
         return self._modules[program]
 
     def costs(self, program: int) -> HloCosts | None:
-        """What its instructions cost."""
+        """Costs of the program's instructions, None without HLO."""
         module = self.module(program)
         if module is None:
             return None
@@ -195,17 +198,21 @@ class ProgramCosts:
         return self._costs[program]
 
     def work(self, program: Int64s, instruction: Int64s) -> Work:
-        """Work of instructions by the cost model; all bytes are those of the main memory."""
+        """Work of instructions by the cost model; all bytes count as main memory."""
         n = len(program)
-        flops, n_bytes, known = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
-        for number in np.unique(program).tolist():
-            costs = self.costs(number)
+        flops, n_bytes, is_known = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
+        for program_id in np.unique(program).tolist():
+            costs = self.costs(program_id)
             if costs is None:
                 continue
-            mine = np.flatnonzero((program == number) & (instruction >= 0))
-            mine = mine[costs.is_known[instruction[mine]]]
-            rows = instruction[mine]
-            flops[mine], n_bytes[mine], known[mine] = costs.flops[rows], costs.bytes_accessed[rows], True
+            priced = np.flatnonzero((program == program_id) & (instruction >= 0))
+            priced = priced[costs.is_known[instruction[priced]]]
+            rows = instruction[priced]
+            flops[priced], n_bytes[priced], is_known[priced] = (
+                costs.flops[rows],
+                costs.bytes_accessed[rows],
+                True,
+            )
         space = np.zeros((len(SPACES), n))
         space[0] = n_bytes
-        return Work(flops, flops.copy(), n_bytes, space, known, known.copy())
+        return Work(flops, flops.copy(), n_bytes, space, is_known, is_known.copy())

@@ -1,4 +1,4 @@
-"""GPU kernels: names, launch shapes, occupancy, and the operation that launched each.
+"""GPU kernels: names, launch parameters, occupancy, and the operation that launched each.
 
 In: a `Trace`. Out: one row per group of equal kernels. Start with `kernels.py`.
 """

@@ -1,4 +1,4 @@
-"""Kernels of GPUs, summed by kernel, operation and launch: how often, how long, on which units."""
+"""GPU kernels, summed by kernel, operation and launch: counts, durations, and the units that they ran on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Kernels:
-    """One row per distinct kernel, operation and launch, the largest total time first; times in ps.
+    """One row per distinct kernel, operation and launch, by total time, longest first; times in ps.
 
-    `host[i]`, `longest_start_ps[i]`: where the row's longest launch is (it lasts `max_ps[i]`).
+    `host[i]`, `longest_start_ps[i]`: host and start of the row's longest run (its duration is `max_ps[i]`).
     """
 
     name: tuple[str, ...]
@@ -48,10 +48,12 @@ class Kernels:
 
     def rows(self, order: Sequence[int]) -> Kernels:
         """The given rows in the given order."""
-        at = np.array(order, np.intp)
+        index = np.array(order, np.intp)
         return _made(
             {
-                key: values[at] if isinstance(values, np.ndarray) else tuple(map(values.__getitem__, order))
+                key: values[index]
+                if isinstance(values, np.ndarray)
+                else tuple(map(values.__getitem__, order))
                 for key, values in self.__dict__.items()
             }
         )
@@ -63,80 +65,80 @@ def _made(columns: dict[str, Any]) -> Kernels:
 
 @once
 def kernels(trace: Trace) -> Kernels:
-    """Kernels of all GPUs of a trace (`kernel_rows`), however short. A kernel of no known launch has one that
-    tells nothing.
+    """Kernels of all GPUs of a trace (see `kernel_rows`), however short. A kernel without known launch
+    parameters has an empty `Launch`.
     """
     rows, text = kernel_rows(trace)
     metadata = trace.events["metadata"][consecutive(rows)]
-    # Rows that are alike in all that tells kernels apart, before what that means is looked at, once for each
-    # such group.
-    code, at = split(np.empty(0, np.int32), text)
+    # Group rows by all identifying columns first; names, operations and launches are then parsed once per
+    # group.
+    code, first = split(np.empty(0, np.int32), text)
     for values in (metadata, *op_columns(trace, rows)):
-        code, at = split(code, values)
-    alike = sums(code, len(at), rows, trace.events["duration_ps"])
-    alike, at = alike[:, alike[0] > 0], at[alike[0] > 0]
-    text, name = text[at], trace.event_names[metadata[at]].astype(np.int64)
-    ops = kernel_ops(trace, alike[5])
-    key = np.zeros(len(at), np.int64)
+        code, first = split(code, values)
+    group_sums = sums(code, len(first), rows, trace.events["duration_ps"])
+    group_sums, first = group_sums[:, group_sums[0] > 0], first[group_sums[0] > 0]
+    text, name = text[first], trace.event_names[metadata[first]].astype(np.int64)
+    ops = kernel_ops(trace, group_sums[5])
+    key = np.zeros(len(first), np.int64)
     for values in (name, text, ops.code, ops.is_compiled.astype(np.int64)):
-        distinct, place = number(values)
-        key = key * len(distinct) + place
-    _, at, group = np.unique(key, return_index=True, return_inverse=True)
-    n, total, least, most, longest = _sums(group.reshape(-1), len(at), *alike[:5])
-    first = np.full(len(at), trace.n_events, np.int64)
-    np.minimum.at(first, group.reshape(-1), alike[5])
-    # Equal texts and launches are one object each, so that a result of many rows is small where it is kept.
-    written = {i: trace.strings.get(i) for i in np.unique(name[at]).tolist()}
-    names = [written[i] for i in name[at].tolist()]
+        distinct, rank = number(values)
+        key = key * len(distinct) + rank
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    n, total, least, most, longest = _sums(group.reshape(-1), len(first), *group_sums[:5])
+    first_event = np.full(len(first), trace.n_events, np.int64)
+    np.minimum.at(first_event, group.reshape(-1), group_sums[5])
+    # Equal texts and launches share one object each, so that a stored result of many rows is small.
+    text_of = {i: trace.strings.get(i) for i in np.unique(name[first]).tolist()}
+    names = [text_of[i] for i in name[first].tolist()]
     capability = capabilities(trace)
-    on = [capability[plane] for plane in trace.lines["plane"][trace.lines_at(first)].tolist()]
-    wanted = list(zip(text[at].tolist(), on, strict=True))
-    launches = {
-        (i, where): with_occupancy(read_launch(trace.strings.get(i)), where) for i, where in set(wanted)
-    }
-    chosen = ops.code[at].tolist()
-    compiled = ops.is_compiled[at].tolist()
+    plane_capability = [
+        capability[plane] for plane in trace.lines["plane"][trace.lines_at(first_event)].tolist()
+    ]
+    launch_keys = list(zip(text[first].tolist(), plane_capability, strict=True))
+    launches = {(i, sm): with_occupancy(read_launch(trace.strings.get(i)), sm) for i, sm in set(launch_keys)}
+    op_codes = ops.code[first].tolist()
+    compiled = ops.is_compiled[first].tolist()
     return _merged(
         Kernels(
             name=tuple(names),
-            op=tuple(ops.names[i] for i in chosen),
+            op=tuple(ops.names[i] for i in op_codes),
             library=tuple(library_of(n, is_compiled) for n, is_compiled in zip(names, compiled, strict=True)),
-            launch=tuple(launches[key] for key in wanted),
-            is_eligible=np.array([ops.is_eligible[i] for i in chosen], np.bool_),
+            launch=tuple(launches[key] for key in launch_keys),
+            is_eligible=np.array([ops.is_eligible[i] for i in op_codes], np.bool_),
             uses_tensor_cores=np.array([uses_tensor_cores(n) for n in names], np.bool_),
             n_occurrences=n,
             total_ps=total,
             min_ps=least,
             max_ps=most,
-            host=(trace.info.host,) * len(at),
-            longest_start_ps=trace.events["start_ps"][alike[4][longest]],
+            host=(trace.info.host,) * len(first),
+            longest_start_ps=trace.events["start_ps"][group_sums[4][longest]],
         )
     )
 
 
 def merge_kernels(parts: Sequence[Kernels]) -> Kernels:
-    """Kernels of several hosts as rows of one table: equal rows become one. Counts and times add up, the
-    extremes stay.
+    """Kernels of several hosts in one table: equal rows are merged. Counts and times are summed; minima and
+    maxima are taken over the hosts.
     """
     return parts[0] if len(parts) == 1 else _merged(_concatenated(parts))
 
 
-def _merged(whole: Kernels) -> Kernels:
-    """Equal rows as one, the largest total time first, then by name, operation and launch."""
-    objects = {id(launch): launch for launch in whole.launch}
+def _merged(table: Kernels) -> Kernels:
+    """Merge equal rows. Order: total time (longest first), then name, operation and launch."""
+    objects = {id(launch): launch for launch in table.launch}
     keys = {i: launch.key for i, launch in objects.items()}
     name, op, launch = (
-        _ranks(whole.name),
-        _ranks(whole.op),
-        _ranks([keys[id(launch)] for launch in whole.launch]),
+        _ranks(table.name),
+        _ranks(table.op),
+        _ranks([keys[id(launch)] for launch in table.launch]),
     )
     group, first = split(name, op)
-    for values in (launch, _ranks(whole.library), whole.is_eligible.astype(np.int64)):
+    for values in (launch, _ranks(table.library), table.is_eligible.astype(np.int64)):
         group, first = split(group, values)
-    times = whole.n_occurrences, whole.total_ps, whole.min_ps, whole.max_ps
-    n, total, least, most, at = _sums(group, len(first), *times, np.arange(len(whole)))
-    order = np.lexsort((launch[at], op[at], name[at], -total))
-    merged = whole.rows(at[order].tolist())
+    times = table.n_occurrences, table.total_ps, table.min_ps, table.max_ps
+    n, total, least, most, longest = _sums(group, len(first), *times, np.arange(len(table)))
+    order = np.lexsort((launch[longest], op[longest], name[longest], -total))
+    merged = table.rows(longest[order].tolist())
     return _made(
         {
             **merged.__dict__,
@@ -149,9 +151,9 @@ def _merged(whole: Kernels) -> Kernels:
 
 
 def _ranks(values: Sequence[Any]) -> npt.NDArray[np.int32]:
-    """The place of each value among the distinct ones."""
-    place = {value: i for i, value in enumerate(sorted(set(values)))}
-    return np.array([place[value] for value in values], np.int32)
+    """The rank of each value among the sorted distinct values."""
+    rank = {value: i for i, value in enumerate(sorted(set(values)))}
+    return np.array([rank[value] for value in values], np.int32)
 
 
 def _concatenated(parts: Sequence[Kernels]) -> Kernels:
@@ -174,14 +176,14 @@ def _sums(
     most: Int64s,
     row: Int64s,
 ) -> tuple[Int64s, ...]:
-    """Per group: the counts' and times' sums, the least, the most, and which has the most: of several the
-    last by `row`.
+    """Per group: sum of counts, sum of times, minimum, maximum, and the index of the maximum (of equal ones
+    the last by `row`).
     """
     order = np.lexsort((row, most, group))
     first = np.searchsorted(group[order], np.arange(n_groups))
     if not n_groups:
-        none = np.empty(0, np.int64)
-        return none, none, none, none, none
+        empty = np.empty(0, np.int64)
+        return empty, empty, empty, empty, empty
     last = order[np.append(first[1:], len(order)) - 1].astype(np.int64)
-    add = [np.add.reduceat(values[order], first) for values in (count, total)]
-    return add[0], add[1], np.minimum.reduceat(least[order], first), most[last], last
+    totals = [np.add.reduceat(values[order], first) for values in (count, total)]
+    return totals[0], totals[1], np.minimum.reduceat(least[order], first), most[last], last

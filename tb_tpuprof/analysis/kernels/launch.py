@@ -1,5 +1,5 @@
-"""How a kernel was launched, from the text that GPU tracers write: `regs:32 static_shared:0 grid:16,1,1
-block:128,1,1 occ_pct:50`.
+"""Launch parameters of a kernel, parsed from the text that GPU tracers write: `regs:32 static_shared:0
+grid:16,1,1 block:128,1,1 occ_pct:50`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ _NAN = float("nan")
 
 @dataclass(frozen=True)
 class Launch:
-    """Registers of a thread, bytes of shared memory of a block, sizes as `x,y,z`, occupancy 0–1. -1, empty
-    and NaN: not told.
+    """Registers per thread, bytes of shared memory per block, sizes as `x,y,z`, occupancy 0–1. Missing values
+    are -1, empty and NaN.
 
-    `is_computed`: the occupancy is not the tracer's, but follows from the launch
+    `is_computed`: the occupancy is not the tracer's but computed from the launch
     (analysis/kernels/occupancy.py).
     """
 
@@ -29,35 +29,35 @@ class Launch:
 
     @property
     def shared_bytes(self) -> int:
-        """Static and dynamic together, -1 if neither is told."""
-        known = [size for size in (self.static_shared_bytes, self.dynamic_shared_bytes) if size >= 0]
-        return sum(known) if known else -1
+        """Static and dynamic shared memory, -1 if neither is known."""
+        known_sizes = [size for size in (self.static_shared_bytes, self.dynamic_shared_bytes) if size >= 0]
+        return sum(known_sizes) if known_sizes else -1
 
     @property
     def key(self) -> tuple[int, int, int, str, str]:
-        """What tells launches apart; the occupancy follows from it."""
+        """The parameters that identify a launch; the occupancy follows from them."""
         return self.n_registers, self.static_shared_bytes, self.dynamic_shared_bytes, self.block, self.grid
 
 
 def read_launch(text: str) -> Launch:
-    """The launch that a text tells. Unknown words and numbers of more than 32 bits are passed over.
+    """Parse the text of a launch. Unknown words and numbers of more than 32 bits are ignored.
 
-    AMD's tracer says `group_mem` for all shared memory and occupancy 0 for unknown; old ones of NVIDIA's say
-    `shm`.
+    AMD's tracer writes `group_mem` for all shared memory and occupancy 0 for unknown; old versions of
+    NVIDIA's write `shm`.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in text.split():
         key, colon, value = word.partition(":")
         if colon:
-            found[key] = value
-    occupancy = _percent(found.get("occ_pct", ""))
-    static = next((found[key] for key in ("static_shared", "group_mem", "shm") if key in found), "")
+            values[key] = value
+    occupancy = _percent(values.get("occ_pct", ""))
+    static = next((values[key] for key in ("static_shared", "group_mem", "shm") if key in values), "")
     return Launch(
-        _number(found.get("regs", "")),
+        _number(values.get("regs", "")),
         _number(static),
-        _number(found.get("dynamic_shared", "")),
-        _sizes(found.get("block", "")),
-        _sizes(found.get("grid", "")),
+        _number(values.get("dynamic_shared", "")),
+        _sizes(values.get("block", "")),
+        _sizes(values.get("grid", "")),
         occupancy,
     )
 

@@ -1,15 +1,16 @@
-"""How many of a multiprocessor's threads a kernel can keep there at once, from its launch and the GPU's
-compute capability.
+"""Theoretical occupancy: the share of a multiprocessor's threads that a kernel can keep resident, from its
+launch and the GPU's compute capability.
 
-    blocks = least of  what the multiprocessor holds of blocks and of warps,
-                       its registers / what a block's warps take, in units of 256 a warp, each quarter of it
-                       for itself its shared memory / what a block takes, in units of 128 or 256 bytes, with 1
-                       KiB of the system's since 8.0
-    occupancy = blocks × threads of a block / threads that a multiprocessor holds
+    blocks = minimum of  the multiprocessor's limits on blocks and on warps,
+                         its registers / registers of a block's warps, allocated in units of 256 per warp,
+                         each quarter of the multiprocessor separately,
+                         its shared memory / shared memory of a block, in units of 128 or 256 bytes,
+                         plus 1 KiB for the system since 8.0
+    occupancy = blocks × threads per block / threads that a multiprocessor can hold
 
 Limits and formula: CUDA C++ Programming Guide, "Compute Capabilities"; CUDA toolkit, `cuda_occupancy.h` (its
-default: as much of the on-chip memory is shared memory as the GPU allows). AMD publishes registers of a
-kernel in no trace: there it stays unknown.
+default: as much of the on-chip memory is shared memory as the GPU allows). AMD's traces do not state a
+kernel's registers, so its occupancy stays unknown.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from tb_tpuprof.trace.trace import Trace
 
 WARP = 32
 _KIB = 1024
-_REGISTER_UNIT = 256  # registers that a warp gets at once
-_MOST_THREADS = 1024  # of a block
-_MOST_REGISTERS = 255  # of a thread
+_REGISTER_UNIT = 256  # granularity of a warp's registers
+_MOST_THREADS = 1024  # per block
+_MOST_REGISTERS = 255  # per thread
 
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """What one multiprocessor holds: warps, blocks, bytes of shared memory; the unit and the system's part of
-    a block's shared memory.
+    """Limits of one multiprocessor: warps, blocks, bytes of shared memory; the allocation unit and the
+    system's part of a block's shared memory; registers, and the parts that they are divided into.
     """
 
     n_warps: int
@@ -49,7 +50,7 @@ def _before_8(n_warps: int, n_blocks: int, shared_kib: int, n_parts: int = 4) ->
     return Multiprocessor(n_warps, n_blocks, shared_kib * _KIB, 256, 0, n_parts=n_parts)
 
 
-# By compute capability. What is not listed stays unknown: the next one may differ in any of it.
+# By compute capability. Unlisted ones stay unknown: a new generation may differ in any of these.
 MULTIPROCESSORS = {
     (5, 0): _before_8(64, 32, 64),
     (5, 2): _before_8(64, 32, 96),
@@ -70,52 +71,54 @@ MULTIPROCESSORS = {
 
 
 def n_blocks(capability: tuple[int, int], n_registers: int, shared_bytes: int, n_threads: int) -> int:
-    """Blocks that a multiprocessor holds at once; -1 where something is not known, 0 where not one fits."""
-    of = MULTIPROCESSORS.get(capability)
+    """Blocks that a multiprocessor can hold at once; -1 if an input is unknown, 0 if not even one fits."""
+    sm = MULTIPROCESSORS.get(capability)
     if (
-        of is None
+        sm is None
         or not 0 < n_threads <= _MOST_THREADS
         or not 0 < n_registers <= _MOST_REGISTERS
         or shared_bytes < 0
     ):
         return -1
     warps = math.ceil(n_threads / WARP)
-    of_warp = math.ceil(n_registers * WARP / _REGISTER_UNIT) * _REGISTER_UNIT
-    by_registers = of.n_registers // of.n_parts // of_warp * of.n_parts // warps
-    of_block = math.ceil((shared_bytes + of.system_bytes) / of.shared_unit) * of.shared_unit
-    by_shared = of.shared_bytes // of_block if of_block else of.n_blocks
-    return min(of.n_blocks, of.n_warps // warps, by_registers, by_shared)
+    registers_per_warp = math.ceil(n_registers * WARP / _REGISTER_UNIT) * _REGISTER_UNIT
+    by_registers = sm.n_registers // sm.n_parts // registers_per_warp * sm.n_parts // warps
+    shared_per_block = math.ceil((shared_bytes + sm.system_bytes) / sm.shared_unit) * sm.shared_unit
+    by_shared = sm.shared_bytes // shared_per_block if shared_per_block else sm.n_blocks
+    return min(sm.n_blocks, sm.n_warps // warps, by_registers, by_shared)
 
 
 def theoretical_occupancy(launch: Launch, capability: tuple[int, int]) -> float:
-    """Occupancy 0–1 of a launch, NaN where it cannot be known."""
+    """Occupancy 0–1 of a launch, NaN if unknown."""
     n_threads = math.prod(int(size) for size in launch.block.split(",")) if launch.block else 0
     blocks = n_blocks(capability, launch.n_registers, launch.shared_bytes, n_threads)
     return blocks * n_threads / (MULTIPROCESSORS[capability].n_warps * WARP) if blocks > 0 else math.nan
 
 
 def with_occupancy(launch: Launch, capability: tuple[int, int]) -> Launch:
-    """The launch; where the trace does not tell its occupancy, with a computed one."""
+    """The launch, with a computed occupancy if the trace does not state it."""
     if not math.isnan(launch.occupancy):
         return launch
-    found = theoretical_occupancy(launch, capability)
-    return launch if math.isnan(found) else replace(launch, occupancy=found, is_computed=True)
+    occupancy = theoretical_occupancy(launch, capability)
+    return launch if math.isnan(occupancy) else replace(launch, occupancy=occupancy, is_computed=True)
 
 
 def capabilities(trace: Trace) -> dict[int, tuple[int, int]]:
-    """Compute capability of each GPU's plane, (0, 0) where it is not told or the GPU is not NVIDIA's."""
+    """Compute capability of each GPU plane, (0, 0) if unknown or not an NVIDIA GPU."""
     vendor = trace.plane_stats.texts("device_vendor")
     others = {
         int(plane)
         for plane, text in zip(vendor.owner, vendor.value, strict=True)
         if trace.strings[int(text)].lower() != "nvidia"
     }
-    found = {}
+    result = {}
     for plane in planes(trace).gpus:
-        numbers = []
+        version = []
         for key in ("compute_cap_major", "compute_cap_minor"):
             sparse = trace.plane_stats.floats(key)
-            told = sparse.value[sparse.owner == plane]
-            numbers.append(int(told[0]) if len(told) and np.isfinite(told[0]) and plane not in others else 0)
-        found[plane] = (numbers[0], numbers[1])
-    return found
+            values = sparse.value[sparse.owner == plane]
+            version.append(
+                int(values[0]) if len(values) and np.isfinite(values[0]) and plane not in others else 0
+            )
+        result[plane] = (version[0], version[1])
+    return result

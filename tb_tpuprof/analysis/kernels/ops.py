@@ -1,4 +1,4 @@
-"""Which operation each kernel was launched for."""
+"""The operation that each kernel was launched for."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int64]
-_MODULE = "XlaModule:"  # what stands for an operation where a whole program is one
+_MODULE = "XlaModule:"  # in place of an operation: a whole program
 
 
 @dataclass(frozen=True)
 class KernelOps:
     """`code[i]`: the operation of kernel i, a row of `names` and `is_eligible`; row 0 is none.
-    `is_compiled[i]`: it has an HLO.
+    `is_compiled[i]`: kernel i ran an HLO instruction.
     """
 
     code: Codes
@@ -31,8 +31,8 @@ class KernelOps:
     is_compiled: npt.NDArray[np.bool_]
 
 
-class _Names:
-    """Operations as they are found, each once."""
+class _OpTable:
+    """Numbers distinct operations in order of appearance."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, bool], int] = {("", False): 0}
@@ -42,26 +42,26 @@ class _Names:
 
 
 def op_columns(trace: Trace, rows: Rows) -> list[Codes]:
-    """What tells the operations of kernels (ascending event rows) apart: kernels that are alike in all of it
-    have the same one.
+    """The columns that determine the operations of kernels (ascending event rows): kernels that are equal in
+    all of them have the same operation.
     """
     stats = trace.event_stats
-    found = [stats.texts_at("tf_op", rows)] if stats.has("tf_op") else []
-    found += [hlo_op_texts(trace).at(rows)] if stats.has("hlo_op") else []
+    columns = [stats.texts_at("tf_op", rows)] if stats.has("tf_op") else []
+    columns += [hlo_op_texts(trace).at(rows)] if stats.has("hlo_op") else []
     if stats.has("program_id"):
-        found.append(stats.ints_at("program_id", rows))
+        columns.append(stats.ints_at("program_id", rows))
     derived = _derived(trace, rows)
-    return found if derived is None else [*found, derived]
+    return columns if derived is None else [*columns, derived]
 
 
 def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
     """Operations of kernels (event rows).
 
-    In this order: the framework's name in the stat `tf_op`; the framework's name of the HLO instruction
-    (`hlo_op`, `program_id`), else the instruction's own; the operation that a line derived by the file's
-    writer shows above.
+    In order of precedence: the framework's name in the stat `tf_op`; the framework's name of the HLO
+    instruction (`hlo_op`, `program_id`), else the instruction's own name; the operation shown at that time on
+    a line that a profiler back end derived.
     """
-    names = _Names()
+    names = _OpTable()
     code = np.zeros(len(rows), np.int64)
     framework, compiled = trace.event_stats.texts_at("tf_op", rows), hlo_op_texts(trace).at(rows)
     framework = np.where(
@@ -73,17 +73,17 @@ def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
     _by_instruction(trace, np.flatnonzero((code == 0) & has_hlo), compiled, program, code, names)
     derived = _derived(trace, rows)
     if derived is not None:
-        open_ = np.flatnonzero(code == 0)
-        part = np.zeros(len(open_), np.int64)
-        _by_text(trace, derived[open_], part, names)
-        code[open_] = part
+        unnamed = np.flatnonzero(code == 0)
+        derived_code = np.zeros(len(unnamed), np.int64)
+        _by_text(trace, derived[unnamed], derived_code, names)
+        code[unnamed] = derived_code
     return KernelOps(
         code, tuple(name for name, _ in names.rows), tuple(eligible for _, eligible in names.rows), has_hlo
     )
 
 
-def _by_text(trace: Trace, text: Codes, code: Codes, names: _Names) -> None:
-    """Operations that the kernels name themselves."""
+def _by_text(trace: Trace, text: Codes, code: Codes, names: _OpTable) -> None:
+    """Set the operations that the given strings name."""
     distinct, inverse = np.unique(text, return_inverse=True)
     table = np.zeros(len(distinct), np.int64)
     for i, string in enumerate(distinct.tolist()):
@@ -94,48 +94,50 @@ def _by_text(trace: Trace, text: Codes, code: Codes, names: _Names) -> None:
 
 
 def _by_instruction(
-    trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, code: Codes, names: _Names
+    trace: Trace, rows: Rows, hlo_op: Codes, program: Codes, code: Codes, names: _OpTable
 ) -> None:
-    """Operations of HLO instructions."""
-    if not len(mine):
+    """Set the operations of kernels that ran HLO instructions."""
+    if not len(rows):
         return
-    pairs, inverse = np.unique(np.column_stack((program[mine], hlo_op[mine])), axis=0, return_inverse=True)
+    pairs, inverse = np.unique(np.column_stack((program[rows], hlo_op[rows])), axis=0, return_inverse=True)
     programs: dict[int, Instructions] = {}
     table, strings = np.zeros(len(pairs), np.int64), hlo_op_texts(trace).strings
-    for i, (number, text) in enumerate(pairs.tolist()):
-        if number not in programs:
-            programs[number] = Instructions(trace, number)
+    for i, (program_id, text) in enumerate(pairs.tolist()):
+        if program_id not in programs:
+            programs[program_id] = Instructions(trace, program_id)
         leaf = strings[text].rpartition("::")[2]
-        found = programs[number].get(leaf) or Instruction("", "")
+        instruction = programs[program_id].get(leaf) or Instruction("", "")
         op = (
-            parse_op(found.op_name if ":" in found.op_name else f"{found.op_name}:")
-            if found.op_name
+            parse_op(instruction.op_name if ":" in instruction.op_name else f"{instruction.op_name}:")
+            if instruction.op_name
             else None
         )
         eligible = (
-            found.opcode in ("dot", "convolution")
+            instruction.opcode in ("dot", "convolution")
             or is_tensor_core_eligible(leaf)
             or bool(op and is_tensor_core_eligible(op.name))
         )
         table[i] = names.code(op.name if op else leaf, eligible)
-    code[mine] = table[inverse.reshape(-1)]
+    code[rows] = table[inverse.reshape(-1)]
 
 
 def _derived(trace: Trace, rows: Rows) -> Codes | None:
-    """What a derived line of the same GPU shows at each kernel's time, as a string, -1 nothing; None where
-    there is no such line.
+    """The string that a derived line of the same GPU shows at each kernel's time, -1 for none; None if there
+    is no such line.
     """
     lines = np.flatnonzero(((trace.lines["id"] & 0xFFFFFFFF) == DERIVED_OPS) & (trace.lines["n_events"] > 0))
     first_of_plane = {int(trace.lines["plane"][line]): line for line in lines[::-1].tolist()}
-    found = {plane: line for plane, line in first_of_plane.items() if plane in planes(trace).gpus}
-    if not found:
+    line_of_plane = {plane: line for plane, line in first_of_plane.items() if plane in planes(trace).gpus}
+    if not line_of_plane:
         return None
     start, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
     plane_of = trace.lines["plane"][trace.lines_at(rows)]
     names = np.full(len(rows), -1, np.int64)
-    for plane, line in found.items():
-        ops, mine = line_events(trace, line), np.flatnonzero(plane_of == plane)
-        at = np.searchsorted(start[ops], start[rows[mine]], side="right") - 1
-        inside = (at >= 0) & (end[rows[mine]] <= end[ops][at])
-        names[mine[inside]] = trace.metadata["name"][trace.events["metadata"][at[inside] + ops.start]]
+    for plane, line in line_of_plane.items():
+        ops, on_plane = line_events(trace, line), np.flatnonzero(plane_of == plane)
+        position = np.searchsorted(start[ops], start[rows[on_plane]], side="right") - 1
+        is_inside = (position >= 0) & (end[rows[on_plane]] <= end[ops][position])
+        names[on_plane[is_inside]] = trace.metadata["name"][
+            trace.events["metadata"][position[is_inside] + ops.start]
+        ]
     return names

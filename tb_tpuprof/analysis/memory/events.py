@@ -1,5 +1,5 @@
-"""Allocations and deallocations of every memory (allocator or device) of a host, in the order of time, tied
-to one another.
+"""Allocations and deallocations of every memory (allocator or device) of a host in time order, each linked to
+its partner.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _DTYPES = (
     "int2",
     "uint2",
 )
-# What stands for a number that is not told.
+# Values for missing numbers.
 _NUMBERS = {
     "requested_bytes": -1,
     "allocation_bytes": 0,
@@ -67,12 +67,12 @@ _NUMBERS = {
     "peak_bytes_in_use": -1,
     "data_type": 0,
 }
-_LARGEST = 2**53  # bytes; more is damage
+_LARGEST = 2**53  # bytes; larger values are damaged
 Int64s = npt.NDArray[np.int64]
 
 
 class Column:
-    """A column of MemoryEvents of which few values are ever asked for: `column[rows]` looks them up."""
+    """A lazy column of MemoryEvents, of which few values are ever used: `column[rows]` looks them up."""
 
     def __init__(self, n: int, look_up: Callable[[Int64s], npt.NDArray[Any]]) -> None:
         self.n = n
@@ -81,23 +81,23 @@ class Column:
     def __getitem__(self, rows: int | slice | npt.NDArray[Any]) -> Any:
         if isinstance(rows, slice):
             return self.look_up(np.arange(*rows.indices(self.n), dtype=np.int64))
-        found = self.look_up(np.atleast_1d(np.asarray(rows, np.int64)))
-        return found if np.ndim(rows) else found[0]
+        values = self.look_up(np.atleast_1d(np.asarray(rows, np.int64)))
+        return values if np.ndim(rows) else values[0]
 
 
 @dataclass(frozen=True)
 class MemoryEvents:
     """Events sorted by memory, then time. Memory m has the events first[m] … first[m + 1].
 
-    `stack`, `heap`, `free`: the memory's bytes right after the event; `used`: stack and heap together;
-    `held`: what the allocator has taken from the device (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as
-    the allocator states them. What is not told is
-    -1, fragmentation NaN; where `held` is told, fragmentation is the share of it that is not in use.
+    `stack`, `heap`, `free`: the memory's bytes right after the event; `used`: stack plus heap; `held`: bytes
+    that the allocator has reserved on the device (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as
+    reported by the allocator. Missing values are -1, a missing fragmentation is NaN; if `held` is known,
+    fragmentation is the fraction of it that is not in use.
 
-    `partner[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for
-    a deallocation the allocation that it frees, -1 if that was before the trace. What a deallocation does not
-    tell of itself its allocation tells. `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`: of
-    `dtype_name`; `event`: in the trace.
+    `partner[i]`: for an allocation, the event that frees its address (or allocates it again), n if there is
+    none; for a deallocation, the allocation that it frees, -1 if that was before the trace. A deallocation's
+    missing values are those of its allocation. `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`:
+    see `dtype_name`; `event`: row in the trace.
     """
 
     memories: tuple[str, ...]
@@ -119,12 +119,12 @@ class MemoryEvents:
 
     @property
     def requested_bytes(self) -> Column:
-        """What was asked for."""
+        """Bytes that were requested."""
         return self._of_allocation(lambda rows: self._numbers("requested_bytes", rows), 1)
 
     @property
     def allocation_bytes(self) -> Column:
-        """What the allocator gave."""
+        """Bytes that the allocator returned."""
         return self._of_allocation(lambda rows: self._numbers("allocation_bytes", rows), 1)
 
     @property
@@ -134,93 +134,93 @@ class MemoryEvents:
 
     @property
     def op(self) -> Column:
-        """Operations."""
+        """Operations, as string ids."""
         return self._of_allocation(lambda rows: self._texts(("tf_op", "allocated_for"), rows), 0)
 
     @property
     def region(self) -> Column:
-        """What the memory is for."""
+        """Purposes of the memory, as string ids."""
         return self._of_allocation(lambda rows: self._texts(("region_type",), rows), 0)
 
     @property
     def shape(self) -> Column:
-        """Shapes."""
+        """Shapes, as string ids."""
         return self._of_allocation(lambda rows: self._texts(("shape",), rows), 0)
 
     @property
     def free_bytes(self) -> Column:
-        """What is left."""
+        """Bytes that are free."""
         return Column(len(self.event), lambda rows: self._numbers("bytes_available", rows))
 
     @property
     def held_bytes(self) -> Column:
-        """What the allocator has taken."""
+        """Bytes that the allocator has reserved on the device."""
         return Column(len(self.event), lambda rows: self._numbers("bytes_held", rows))
 
     @property
     def fragmentation(self) -> Column:
-        """0–1, NaN where it is not told."""
+        """Fragmentation 0–1, NaN if unknown."""
         return Column(len(self.event), self._fragmentation)
 
     def _numbers(self, key: str, rows: Int64s) -> Int64s:
         return _sane(self.stats.ints_at(key, self.event[rows], _NUMBERS[key]), _NUMBERS[key])
 
     def _texts(self, keys: tuple[str, ...], rows: Int64s) -> Int64s:
-        """The string of the first of the keys that the event has; words for nothing are none."""
-        found = np.full(len(rows), -1, np.int64)
+        """The string id of the first key that the event has, -1 for none; empty and `(null)` are none."""
+        result = np.full(len(rows), -1, np.int64)
         for key in keys:
-            found = np.where(found >= 0, found, self.stats.texts_at(key, self.event[rows]))
+            result = np.where(result >= 0, result, self.stats.texts_at(key, self.event[rows]))
         empty, null = (self.strings.find(text) for text in ("", "(null)"))
-        return np.where((found == empty) | (found == null), -1, found)
+        return np.where((result == empty) | (result == null), -1, result)
 
     def _of_allocation(self, look_up: Callable[[Int64s], Int64s], least: int) -> Column:
-        """A column of which a deallocation has the allocation's value where its own is less than `least`."""
+        """A column in which a deallocation takes its allocation's value if its own is less than `least`."""
 
         def filled(rows: Int64s) -> Int64s:
             values = look_up(rows)
-            lacking = np.flatnonzero(~self.is_allocation[rows] & (self.partner[rows] >= 0) & (values < least))
-            if len(lacking):
+            missing = np.flatnonzero(~self.is_allocation[rows] & (self.partner[rows] >= 0) & (values < least))
+            if len(missing):
                 values = values.copy()
-                values[lacking] = look_up(self.partner[rows[lacking]].astype(np.int64))
+                values[missing] = look_up(self.partner[rows[missing]].astype(np.int64))
             return values
 
         return Column(len(self.event), filled)
 
     def _fragmentation(self, rows: Int64s) -> npt.NDArray[np.float64]:
-        told = self.stats.floats_at("fragmentation", self.event[rows])
+        reported = self.stats.floats_at("fragmentation", self.event[rows])
         held = self.held_bytes[rows]
         by_held = np.where(held > 0, (held - self.heap_bytes[rows]) / np.maximum(held, 1), np.nan)
-        return np.clip(np.where(np.isfinite(told), told, by_held), 0.0, 1.0)
+        return np.clip(np.where(np.isfinite(reported), reported, by_held), 0.0, 1.0)
 
 
 def dtype_name(number: int) -> str:
-    """A data type as people write it; empty for none, its number if it is not known."""
+    """A data type's usual name; empty for none, its number if unknown."""
     return _DTYPES[number] if 0 <= number < len(_DTYPES) else str(number)
 
 
 def has_memory_events(trace: Trace) -> bool:
-    """Whether the trace tells of any allocator."""
+    """Whether the trace has events of any allocator."""
     return bool(len(events_named(trace, (ALLOCATION, DEALLOCATION))))
 
 
 @once
 def memory_events(trace: Trace) -> MemoryEvents:
-    """Allocator events of a trace (TensorFlow's, PJRT's and PyTorch's allocators, libtpu).
+    """Allocator events of a trace (the allocators of TensorFlow, PJRT and PyTorch, and libtpu).
 
-    A memory is called by its allocator (`GPU_0_bfc`), else by the number of its device. The order is that of
-    absolute time: events of several threads interleave.
+    A memory is named after its allocator (`GPU_0_bfc`), else after the number of its device. Events of
+    several threads are merged in time order.
     """
     rows = rows_of(
         trace.events["metadata"], metadata_named(trace, (ALLOCATION, DEALLOCATION)).view(np.uint8), np.int32
     )
     names, memory = _memories(trace, rows)
-    place = consecutive(rows)
-    start = trace.events["start_ps"][place]
+    index = consecutive(rows)
+    start = trace.events["start_ps"][index]
     order = _order(memory, start)
     if order is not None:
-        rows, memory, start, place = rows[order], memory[order], start[order], rows[order]
-    wanted = metadata_named(trace, (ALLOCATION,)).view(np.uint8)
-    is_allocation = classes_of(trace.events["metadata"][place], wanted).view(np.bool_)
+        rows, memory, start, index = rows[order], memory[order], start[order], rows[order]
+    is_allocation_name = metadata_named(trace, (ALLOCATION,)).view(np.uint8)
+    is_allocation = classes_of(trace.events["metadata"][index], is_allocation_name).view(np.bool_)
     first = np.searchsorted(memory, np.arange(len(names) + 1, dtype=np.int32)).astype(np.int64)
     stats = trace.event_stats
     stack, heap, peak = (
@@ -246,22 +246,23 @@ def memory_events(trace: Trace) -> MemoryEvents:
 
 
 def _sane(values: Int64s, missing: int) -> Int64s:
-    """Sizes; what is out of all bounds is not told."""
+    """Sizes in bytes; values out of range become `missing`."""
     if (
         not len(values) or values.view(np.uint64).max() <= _LARGEST
-    ):  # as which what is below 0 is larger still
+    ):  # as unsigned numbers, negative values exceed it, too
         return values
     return np.where((values < 0) | (values > _LARGEST), missing, values)
 
 
 def _order(memory: npt.NDArray[np.int32], start: Int64s) -> npt.NDArray[np.intp] | None:
-    """Events by memory, then time, then as they are; None where they are in that order."""
+    """Order of events by memory, then time, then row; None if they already are in that order."""
     by_time = None if (start[1:] >= start[:-1]).all() else np.argsort(start, kind="stable")
-    of_time = memory if by_time is None else memory[by_time]
-    if (of_time[1:] >= of_time[:-1]).all():
+    memory_by_time = memory if by_time is None else memory[by_time]
+    if (memory_by_time[1:] >= memory_by_time[:-1]).all():
         return by_time
     by_memory = np.argsort(
-        of_time.astype(np.uint16) if int(of_time.max()) < 2**16 else of_time, kind="stable"
+        memory_by_time.astype(np.uint16) if int(memory_by_time.max()) < 2**16 else memory_by_time,
+        kind="stable",
     )
     return by_memory if by_time is None else by_time[by_memory]
 
@@ -275,19 +276,20 @@ def _memories(trace: Trace, rows: npt.NDArray[np.int32]) -> tuple[tuple[str, ...
         device = np.where(device < 0, stats.ints_at("index_on_host", rows), device)
         key = np.where(key >= 0, key, -2 - device)
     if len(key) and key.min() == key.max():
-        code, at = np.zeros(len(key), np.int32), np.zeros(1, np.int64)
+        code, first = np.zeros(len(key), np.int32), np.zeros(1, np.int64)
     else:
-        code, at = split(np.empty(0, np.int32), np.ascontiguousarray(key))
+        code, first = split(np.empty(0, np.int32), np.ascontiguousarray(key))
     names = [
-        trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in key[at].tolist()
+        trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory"
+        for i in key[first].tolist()
     ]
-    place = {name: i for i, name in enumerate(sorted(set(names), key=_natural))}
-    table = np.array([place[name] for name in names], np.int32)
-    return tuple(place), code if (table == np.arange(len(table))).all() else table[code]
+    memory_of = {name: i for i, name in enumerate(sorted(set(names), key=_natural))}
+    table = np.array([memory_of[name] for name in names], np.int32)
+    return tuple(memory_of), code if (table == np.arange(len(table))).all() else table[code]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """GPU_2 before GPU_10: words and numbers in turn."""
+    """Sort key with words and numbers in turn: GPU_2 comes before GPU_10."""
     return [
         (int(part[:15]), "") if i % 2 else (0, part) for i, part in enumerate(re.split(r"([0-9]+)", name))
     ]

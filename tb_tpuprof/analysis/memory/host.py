@@ -1,5 +1,5 @@
-"""All memories of a host in few numbers: what the table of memories and their small histories need, small
-enough to keep of 256 hosts.
+"""Summary of all memories of a host for the table of memories and their small charts, small enough to keep
+for 256 hosts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tb_tpuprof.analysis.memory.window import window_events
 from tb_tpuprof.analysis.steps.marks import step_marks
 from tb_tpuprof.trace.trace import Trace
 
-SMALL_PX = 48  # width of the small histories beside one another
+SMALL_PX = 48  # width of the small charts in the table
 
 
 @dataclass(frozen=True)
 class MemoryShape:
-    """A memory: its peak, its floor, its history over the whole trace in few pixels, and what its
-    deallocations lack.
+    """A memory: its peak, its floor, its downsampled history over the whole trace, and its unmatched
+    allocations.
 
-    `history_ps`, `history_bytes`: stack and heap together after each event that `SMALL_PX` pixels show.
-    `excess_bytes`: of known allocations beyond the heap, at the peak.
+    `history_ps`, `history_bytes`: stack plus heap after each event that a chart of `SMALL_PX` pixels shows.
+    `excess_bytes`: known allocations at the peak beyond the heap (their deallocations were not recorded).
     """
 
     peak: MemoryPeak
@@ -38,27 +38,27 @@ class MemoryShape:
 
 @dataclass(frozen=True)
 class HostMemory:
-    """The memories of a host that have events, and how long its trace is."""
+    """The memories of a host that have events, and the duration of its trace."""
 
     memories: tuple[MemoryShape, ...]
     duration_ps: int
 
 
 def host_memory(trace: Trace) -> HostMemory:
-    """What is kept of a host's memories. Their events in full are `memory_events`."""
-    together(trace, _drawn, step_marks)
-    events, marked = memory_events(trace), step_marks(trace)
-    found = []
-    for peak, rows, excess in _drawn(trace):
-        floor = floor_of(events, peak.memory, marked.start_ps, marked.end_ps)
-        found.append(MemoryShape(peak, floor, events.start_ps[rows], events.used_bytes[rows], excess))
-    return HostMemory(tuple(found), trace.duration_ps)
+    """The summary of a host's memories; `memory_events` has all their events."""
+    together(trace, _step_independent, step_marks)
+    events, marks = memory_events(trace), step_marks(trace)
+    shapes = []
+    for peak, rows, excess in _step_independent(trace):
+        floor = floor_of(events, peak.memory, marks.start_ps, marks.end_ps)
+        shapes.append(MemoryShape(peak, floor, events.start_ps[rows], events.used_bytes[rows], excess))
+    return HostMemory(tuple(shapes), trace.duration_ps)
 
 
 @once
-def _drawn(trace: Trace) -> list[tuple[MemoryPeak, npt.NDArray[np.int64], int]]:
-    """What of the memories with events does not depend on steps: peak, the events that the small history
-    draws, excess.
+def _step_independent(trace: Trace) -> list[tuple[MemoryPeak, npt.NDArray[np.int64], int]]:
+    """The parts of the summary that do not depend on steps, per memory with events: (peak, events that its
+    small chart draws, excess bytes).
     """
     events = memory_events(trace)
     used = np.flatnonzero(np.diff(events.first)).tolist()

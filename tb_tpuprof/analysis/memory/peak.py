@@ -1,4 +1,4 @@
-"""How much of a memory was in use at most, when, and what lay in it then."""
+"""The peak of a memory: how much was in use, when, and by which allocations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MemoryPeak:
-    """One memory in the whole trace. `at`: the event after which stack and heap together were largest (the
-    last of several).
+    """One memory in the whole trace. `at`: the event after which stack plus heap was largest (the last of
+    equals).
 
-    `lifetime_peak_bytes`: since the process began, as the allocator says, and at least what the trace shows;
-    -1 if it does not say. `capacity_bytes`: stack, heap and free at the peak, 0 if what is free is not told
-    (`free_bytes` -1). `fragmentation`, `held_bytes`: as in MemoryEvents, at the peak.
+    `lifetime_peak_bytes`: since the process began, as reported by the allocator, and at least the trace's
+    peak; -1 if not reported. `capacity_bytes`: stack, heap and free at the peak, 0 if `free_bytes` is unknown
+    (-1). `fragmentation`, `held_bytes`: as in MemoryEvents, at the peak.
     """
 
     memory: int
@@ -38,23 +38,24 @@ class MemoryPeak:
 
     @property
     def used_bytes(self) -> int:
-        """Stack and heap at the peak."""
+        """Stack plus heap at the peak."""
         return self.stack_bytes + self.heap_bytes
 
     @property
     def capacity_bytes(self) -> int:
-        """All of the memory."""
+        """Size of the memory, 0 if unknown."""
         return self.used_bytes + self.free_bytes if self.free_bytes >= 0 else 0
 
     @property
     def used_fraction(self) -> float:
-        """Share of the capacity in use at the peak, 0 where the capacity is not told."""
+        """Fraction of the capacity in use at the peak, 0 if the capacity is unknown."""
         return self.used_bytes / self.capacity_bytes if self.capacity_bytes else 0.0
 
 
 @dataclass(frozen=True)
 class Active:
-    """Allocations that a moment finds in a memory, equal ones together, those that take most first.
+    """Allocations that are live in a memory at one moment, equal ones merged, those with the most bytes
+    first.
 
     `example`: the first event of each. `older_bytes`: heap that was allocated before the trace began (or
     whose allocation was not recorded).
@@ -68,35 +69,35 @@ class Active:
 
 
 def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
-    """Peak and counts of one memory; it has at least one event."""
+    """Peak and counts of one memory, which must have at least one event."""
     rows = events.of(memory)
-    at = int(extremes(events.used_bytes, np.array([rows.start, rows.stop]))[1][0])
+    event = int(extremes(events.used_bytes, np.array([rows.start, rows.stop]))[1][0])
     n_allocations = int(np.count_nonzero(events.is_allocation[rows]))
     lifetime = int(events.lifetime_peak_bytes[rows].max())
     return MemoryPeak(
         memory=memory,
         name=events.memories[memory],
-        at=at,
-        start_ps=int(events.start_ps[at]),
+        at=event,
+        start_ps=int(events.start_ps[event]),
         n_allocations=n_allocations,
         n_deallocations=rows.stop - rows.start - n_allocations,
-        stack_bytes=int(events.stack_bytes[at]),
-        heap_bytes=int(events.heap_bytes[at]),
-        free_bytes=int(events.free_bytes[at]),
-        held_bytes=int(events.held_bytes[at]),
-        fragmentation=float(events.fragmentation[at]),
-        lifetime_peak_bytes=max(lifetime, int(events.used_bytes[at])) if lifetime >= 0 else -1,
+        stack_bytes=int(events.stack_bytes[event]),
+        heap_bytes=int(events.heap_bytes[event]),
+        free_bytes=int(events.free_bytes[event]),
+        held_bytes=int(events.held_bytes[event]),
+        fragmentation=float(events.fragmentation[event]),
+        lifetime_peak_bytes=max(lifetime, int(events.used_bytes[event])) if lifetime >= 0 else -1,
     )
 
 
-def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
-    """What is allocated right after event `at`: allocations up to it whose address nothing has freed or used
-    anew by then.
+def active_allocations(events: MemoryEvents, memory: int, event: int) -> Active:
+    """Allocations live right after an event: those up to it whose address was neither freed nor allocated
+    again by then.
 
-    Equal: same operation, region, data type, shape and sizes. Order: by the bytes of all equal ones, then as
-    they came.
+    Equal: same operation, region, data type, shape and sizes. Order: by total bytes of equal ones, then by
+    size, then by time.
     """
-    alive = _alive(events, memory, at)
+    alive = _live(events, memory, event)
     code, first = np.zeros(len(alive), np.int32), np.zeros(min(1, len(alive)), np.int64)
     for column in (
         events.op,
@@ -110,31 +111,33 @@ def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
     count, example = np.bincount(code, minlength=len(first)), alive[first]
     total = events.allocation_bytes[example] * count
     order = np.lexsort((example, -events.allocation_bytes[example], -total))
-    stack, older = int(events.stack_bytes[at]), max(0, int(events.heap_bytes[at]) - int(total.sum()))
+    stack, older = int(events.stack_bytes[event]), max(0, int(events.heap_bytes[event]) - int(total.sum()))
     return Active(example[order].astype(np.int64), count[order].astype(np.int64), total[order], stack, older)
 
 
-def excess_bytes(events: MemoryEvents, memory: int, at: int) -> int:
-    """What known allocations hold right after an event beyond the heap: their deallocations were not
-    recorded.
+def excess_bytes(events: MemoryEvents, memory: int, event: int) -> int:
+    """Bytes of known allocations beyond the heap right after an event: their deallocations were
+    not recorded.
     """
-    known = int(events.allocation_bytes[_alive(events, memory, at)].sum())
-    return max(0, known - int(events.heap_bytes[at]))
+    known_bytes = int(events.allocation_bytes[_live(events, memory, event)].sum())
+    return max(0, known_bytes - int(events.heap_bytes[event]))
 
 
-def _alive(events: MemoryEvents, memory: int, at: int) -> Int64s:
-    """Allocations up to event `at` whose address nothing has freed or used anew by then."""
+def _live(events: MemoryEvents, memory: int, event: int) -> Int64s:
+    """Allocations up to an event whose address was neither freed nor allocated again by then."""
     rows = events.of(memory)
-    until = slice(rows.start, at + 1)
-    found: Int64s = (
-        np.flatnonzero(events.is_allocation[until] & (events.partner[until] > at)).astype(np.int64)
+    rows_until = slice(rows.start, event + 1)
+    live: Int64s = (
+        np.flatnonzero(events.is_allocation[rows_until] & (events.partner[rows_until] > event)).astype(
+            np.int64
+        )
         + rows.start
     )
-    return found
+    return live
 
 
 def event_at(events: MemoryEvents, memory: int, time_ps: int) -> int:
     """The last event of a memory at or before a time; the first if all are later."""
     rows = events.of(memory)
-    at = int(np.searchsorted(events.start_ps[rows], time_ps, side="right")) - 1
-    return int(rows.start) + max(0, at)
+    last = int(np.searchsorted(events.start_ps[rows], time_ps, side="right")) - 1
+    return int(rows.start) + max(0, last)

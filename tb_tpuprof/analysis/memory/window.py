@@ -1,4 +1,4 @@
-"""A window of a memory's history as the events that a screen can show: in each pixel the least, the most and
+"""A window of a memory's history as the events that a screen can show: per pixel the minimum, the maximum and
 the last.
 """
 
@@ -14,11 +14,12 @@ Int64s = npt.NDArray[np.int64]
 
 
 def window_events(events: MemoryEvents, memory: int, start_ps: int, end_ps: int, width_px: int) -> Int64s:
-    """Events to draw from start to end on so many pixels: all if they are few, else at most three a pixel.
+    """Events to draw from start to end on `width_px` pixels: all if they are few, else at most three per
+    pixel.
 
-    Peaks and troughs of any length stay: of each pixel the events with the least and the most in use are
-    kept, and the last, whose level the next pixel begins with. The last event before the window comes first,
-    for the level at its left edge.
+    Peaks and troughs of any length stay visible: each pixel keeps the events with the minimum and the maximum
+    in use, and the last event, whose level the next pixel begins with. The last event before the window comes
+    first, for the level at its left edge.
     """
     rows = events.of(memory)
     low, high = (rows.start + np.searchsorted(events.start_ps[rows], [start_ps, end_ps + 1])).tolist()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.host_offload import matched, of_host_memory
+from tb_tpuprof.analysis.events.host_offload import matched, names_host_memory
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.ops.metrics import sum_by
@@ -66,7 +66,7 @@ def async_ops(trace: Trace) -> AsyncOps:
             elapsed_ps += sum_by(row, time_ps, n)
             n_matched += np.bincount(row, minlength=n)
     is_offload = np.zeros(n, np.bool_)
-    is_offload[dones] = of_host_memory(trace)[trace.metadata["name"][dones]] if len(dones) else False
+    is_offload[dones] = names_host_memory(trace)[trace.metadata["name"][dones]] if len(dones) else False
     return AsyncOps(
         start_of, done_of, elapsed_ps, n_matched, is_offload, is_half & (start_of < 0) & (done_of < 0)
     )

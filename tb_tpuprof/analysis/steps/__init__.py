@@ -1,4 +1,4 @@
-"""Steps: when each ran, how long it took, and what its time went into.
+"""Steps: when each ran, how long it took, and how its time was spent.
 
 In: a `Trace`. Out: `Steps` and `Pieces`. Start with `steps.py`, which chooses between `host.py`, `gpu.py`,
 `gpu_host.py`, `pytorch.py` and `tpu.py`; `classes.py` defines the classes of time, `combine.py` aligns the

@@ -1,6 +1,4 @@
-"""What kind of time an event is: the classes of a step's breakdown, and how names and stats decide between
-them.
-"""
+"""The classes of a step's time, and how the names and stats of events decide between them."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from tb_tpuprof.trace.trace import Trace
 
 
 class TimeClass(IntEnum):
-    """Kinds of time, in ascending priority: where several overlap, the highest gets the time.
+    """Classes of time, in ascending priority: where several overlap, the highest gets the time.
 
     Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes.
-    HOST_PYTHON, HOST_WAIT and HOST_WAIT_LOADER are this project's: what the frames of the Python tracer and
-    the user's annotations say of a step's own thread while nothing else ran (see `waits.py`). IteratorGetNext
-    (HOST_WAIT_INPUT) is traced waiting and counts before computing.
+    HOST_PYTHON, HOST_WAIT and HOST_WAIT_LOADER are this project's own: they come from the Python tracer's
+    frames and the user's annotations on a step's own thread while nothing else ran (see `waits.py`).
+    IteratorGetNext (HOST_WAIT_INPUT) is a traced wait and has priority over computing.
     """
 
     UNKNOWN = 0
@@ -46,7 +44,7 @@ class TimeClass(IntEnum):
 N_CLASSES = len(TimeClass)
 NOT_COUNTED, STEP_MARKER = 100, 101
 
-# The parts of a step that people are shown, and the classes in each.
+# The displayed parts of a step, and the classes in each.
 CATEGORIES: dict[str, tuple[TimeClass, ...]] = {
     "compilation": (TimeClass.HOST_COMPILE,),
     "input": (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_TO_DEVICE),
@@ -61,7 +59,7 @@ CATEGORIES: dict[str, tuple[TimeClass, ...]] = {
     "other": (TimeClass.UNKNOWN, TimeClass.HOST_TO_HOST),
 }
 
-# Classes of a GPU's streams; the rest of a step's input and output is the host's.
+# Classes of events on a GPU's streams; the other input and output of a step is on the host.
 ON_GPU = (
     TimeClass.HOST_TO_DEVICE,
     TimeClass.DEVICE_COLLECTIVES,
@@ -80,11 +78,10 @@ _COPY_CLASSES = {
 
 
 def host_class(name: str) -> int:
-    """Class of a host event by its name (of a host without accelerators, whose work is all its own).
+    """Class of a host event by its name, on a host without accelerators, where all work is the host's.
 
-    Step markers are marked as such; wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not
-    counted, and neither are frames of the Python tracer: that a function was called says nothing of what it
-    did.
+    Step markers get STEP_MARKER. Wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not
+    counted; neither are frames of the Python tracer, since a call's name does not show what it did.
     """
     if is_explicit_step(name):
         return STEP_MARKER
@@ -105,7 +102,7 @@ def host_class(name: str) -> int:
 
 
 def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """Class of the events of each metadata row; rows of other planes are not counted."""
+    """Class of the events of each metadata row; rows of planes other than `planes` are NOT_COUNTED."""
     result = np.full(len(trace.metadata), NOT_COUNTED, np.uint8)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes))
     names = metadata_names(trace)
@@ -114,10 +111,10 @@ def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]
 
 
 def gpu_class(name: str, shape: str = "") -> TimeClass:
-    """Class of an event on a GPU's stream by its name, and the `shape` stat of older traces.
+    """Class of an event on a GPU's stream by its name, and by the `shape` stat of older traces.
 
-    Kernels count as 16 bit when the shape, or without one the name, says 16 bits or fewer; as 32 bit
-    otherwise. (XProf knows no bfloat16: to it a model that computes in it is one of 32 bits.)
+    Kernels count as 16-bit if the shape, or without one the name, indicates 16 bits or fewer; otherwise as
+    32-bit. (XProf does not know bfloat16: it counts a model that computes in it as 32-bit.)
     """
     if name[:6].lower() == "memcpy":
         kind = parse_op(name).type

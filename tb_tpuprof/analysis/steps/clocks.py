@@ -1,9 +1,8 @@
-"""Moments that all hosts of a job share → by how much each host's clock is off, and how well that is known.
+"""Moments that all hosts of a job share → the offset of each host's clock, and its uncertainty.
 
-host A    ───▏all-reduce▕──────▏all-reduce▕───      A collective ends on all hosts at once: what its ends
-differ by, clocks do. host B     ────▏all-reduce▕──────▏all-reduce▕──     Steps end about together only: they
-tell of clocks that are far apart.
-               └ lag ┘
+host A    ───▏all-reduce▕──────▏all-reduce▕───      A collective ends on all hosts at the same time, so its
+host B     ────▏all-reduce▕──────▏all-reduce▕──     ends differ only by the clocks. Steps end only at about
+               └ lag ┘                              the same time: they reveal clocks that are far apart.
 """
 
 from __future__ import annotations
@@ -27,24 +26,21 @@ from tb_tpuprof.units import format_time
 
 Int64s = npt.NDArray[np.int64]
 _COLLECTIVE = re.compile(rb"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter|nccl|rccl")
-_PARTS = (b"reduce", b"gather", b"to-all", b"toall", b"ccl")  # each collective's name holds one
-_FEWEST = 3  # moments that hosts must share
+_PARTS = (b"reduce", b"gather", b"to-all", b"toall", b"ccl")  # each collective's name contains one
+_FEWEST = 3  # shared moments that are needed
 _MOST = 4096
-_TO_DEVIATION = (
-    1.4826  # the median absolute deviation of normally spread values, by this, is their standard deviation
-)
+_TO_DEVIATION = 1.4826  # median absolute deviation × this = standard deviation, for a normal distribution
 _LEAST_PS = 1_000_000.0
-_IN_STEP = 0.25  # of a step, by which lags may spread between hosts that wait for one another
-_APART_PS = (
-    60 * 10**12
-)  # clocks in use are not a minute off: captures that far apart were made at different times …
-_TOGETHER_PS = 100_000_000  # … unless their collectives end within this of one another, step by step
-_SURE = 2.0  # times its uncertainty that an offset must be to count
+_IN_STEP = 0.25  # fraction of a step by which the lags of hosts that wait for each other may spread
+# Real clocks are not a minute off: captures that far apart were made at different times …
+_APART_PS = 60 * 10**12
+_TOGETHER_PS = 100_000_000  # … unless their collectives end within this time of each other in every step
+_SURE = 2.0  # an offset counts if it exceeds its uncertainty by this factor
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Ends of what hosts share, by the step's number (ascending, as the user annotated it)."""
+    """Ends of shared events, by the number of the step (ascending, as annotated by the user)."""
 
     number: Int64s
     end_ps: Int64s
@@ -52,8 +48,8 @@ class Moments:
 
 @dataclass(frozen=True)
 class ClockMarks:
-    """What one host's trace tells of its clock. `start_ns`: the clock at the trace's 0; `collectives`: each
-    step's last one.
+    """The evidence for one host's clock. `start_ns`: the clock at the trace's 0; `collectives`: the last one
+    of each step.
     """
 
     start_ns: int
@@ -64,11 +60,11 @@ class ClockMarks:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """`offset_ps`: what the clock is ahead of the others'. `by`: collectives, steps, or empty where nothing
-    tells.
+    """`offset_ps`: how far the clock is ahead of the others. `by`: collectives, steps, or empty if there is
+    no evidence.
 
-    `uncertainty_ps`: of collectives, how the offset spreads from one to the next (a standard deviation); of
-    steps no less than half of the longest capture. `counts`: whether the offset is surely more than that.
+    `uncertainty_ps`: for collectives, the spread of the offset between moments (a standard deviation); for
+    steps, at least half of the longest capture. `counts`: whether the offset clearly exceeds its uncertainty.
     """
 
     offset_ps: int = 0
@@ -78,25 +74,25 @@ class ClockOffset:
 
     @property
     def is_apart(self) -> bool:
-        """Whether the capture was made at another time: steps of equal numbers prove nothing where clocks
-        differ by minutes or years.
+        """Whether the capture was made at another time: if clocks differ by minutes or years, equal step
+        numbers prove nothing.
         """
         return bool(self.by) and abs(self.offset_ps) > _APART_PS and self.uncertainty_ps > _TOGETHER_PS
 
     @property
     def counts(self) -> bool:
-        """Whether times should be moved by it."""
+        """Whether timestamps should be corrected by the offset."""
         return bool(self.by) and not self.is_apart and abs(self.offset_ps) > _SURE * self.uncertainty_ps
 
     @property
     def correction_ns(self) -> int:
-        """What to add to the host's clock; 0 where the offset is not sure."""
+        """Nanoseconds to add to the host's clock; 0 if the offset is not certain."""
         return -round(self.offset_ps / 1000) if self.counts else 0
 
 
 @once
 def clock_marks(trace: Trace) -> ClockMarks:
-    """The moments of one host: annotated steps (stat `step_num`; roots where there are any), and the
+    """The moments of one host: annotated steps (stat `step_num`; only roots if there are any), and the
     collectives in them.
     """
     owner, number = first_ints(trace, "step_num")
@@ -112,10 +108,10 @@ def clock_marks(trace: Trace) -> ClockMarks:
             trace.info.start_ns, trace.duration_ps, steps, _last(np.empty(0, np.int64), np.empty(0, np.int64))
         )
     group = groups(trace).group
-    known, first = np.unique(group[owner], return_index=True)
-    at = np.minimum(np.searchsorted(known, group[collective]), len(known) - 1)
-    found = (known[at] == group[collective]) & (group[collective] >= 0)
-    numbers, collective = number[first][at][found].astype(np.int64), collective[found]
+    group_ids, first = np.unique(group[owner], return_index=True)
+    index = np.minimum(np.searchsorted(group_ids, group[collective]), len(group_ids) - 1)
+    is_match = (group_ids[index] == group[collective]) & (group[collective] >= 0)
+    numbers, collective = number[first][index][is_match].astype(np.int64), collective[is_match]
     return ClockMarks(
         trace.info.start_ns,
         trace.duration_ps,
@@ -136,30 +132,32 @@ def _collectives(trace: Trace) -> npt.NDArray[np.intp]:
     for span in spans:
         is_used[metadata[span]] = True
     used = np.flatnonzero(is_used & (names >= 0))
-    is_one = np.zeros(len(names), np.uint8)
-    is_one[used] = _named_collectives(trace.strings, names[used])
-    found = [span.start + rows_of(metadata[span], is_one) for span in spans] if is_one.any() else []
-    return np.concatenate([np.empty(0, np.intp), *found])
+    is_collective = np.zeros(len(names), np.uint8)
+    is_collective[used] = _named_collectives(trace.strings, names[used])
+    parts = (
+        [span.start + rows_of(metadata[span], is_collective) for span in spans] if is_collective.any() else []
+    )
+    return np.concatenate([np.empty(0, np.intp), *parts])
 
 
 def _named_collectives(strings: Strings, names: Int64s) -> npt.NDArray[np.bool_]:
-    """Which strings name a collective. Names may be expressions, and there are many: only those that hold a
-    part of one are looked into.
+    """For each of the strings `names`, whether it names a collective. Names may be long expressions, and
+    there are many: only those that contain a typical part are searched with the regular expression.
     """
     blob, offsets = joined(strings.blob, strings.offsets[names], strings.sizes[names])
     text, bounds = blob.tobytes().lower(), offsets.tolist()
     result = np.zeros(len(names), np.bool_)
     for part in _PARTS:
-        at = text.find(part)
-        while at >= 0:
-            row = bisect_right(bounds, at) - 1
+        position = text.find(part)
+        while position >= 0:
+            row = bisect_right(bounds, position) - 1
             result[row] |= bool(_COLLECTIVE.search(text, bounds[row], bounds[row + 1]))
-            at = text.find(part, bounds[row + 1])
+            position = text.find(part, bounds[row + 1])
     return result
 
 
 def _last(number: Int64s, end_ps: Int64s) -> Moments:
-    """The latest end of each number, of the first few thousand numbers."""
+    """The latest end for each step number, for the first few thousand numbers."""
     order = np.lexsort((end_ps, number))
     number, end_ps = number[order], end_ps[order]
     is_last = np.append(number[1:] != number[:-1], True)[: len(number)]
@@ -167,34 +165,39 @@ def _last(number: Int64s, end_ps: Int64s) -> Moments:
 
 
 def clock_offsets(hosts: Sequence[ClockMarks]) -> tuple[ClockOffset, ...]:
-    """The offset of each host against the one in the middle: the median of its lags at the moments that all
+    """The offset of each host from the host in the middle: the median of its lags at the moments that all
     hosts share.
 
-    Hosts without such moments (coordinators, data workers) have none. Clocks that drift within the capture
-    spread the lags.
+    Hosts without such moments (coordinators, data workers) have no offset. Clock drift within the capture
+    increases the spread of the lags.
     """
     for by in ("collectives", "steps"):
         moments: list[Moments] = [getattr(host, by) for host in hosts]
-        given = [i for i, one in enumerate(moments) if len(one.number) >= _FEWEST]
-        if len(given) < 2:
+        with_moments = [i for i, part in enumerate(moments) if len(part.number) >= _FEWEST]
+        if len(with_moments) < 2:
             continue
-        shared = moments[given[0]].number
-        for i in given[1:]:
+        shared = moments[with_moments[0]].number
+        for i in with_moments[1:]:
             shared = np.intersect1d(shared, moments[i].number, assume_unique=True)
         if len(shared) >= _FEWEST:
-            found = _offsets([hosts[i] for i in given], [moments[i] for i in given], shared, by)
-            if not found:
+            offsets = _offsets(
+                [hosts[i] for i in with_moments], [moments[i] for i in with_moments], shared, by
+            )
+            if not offsets:
                 continue
-            return tuple(found[given.index(i)] if i in given else ClockOffset() for i in range(len(hosts)))
+            return tuple(
+                offsets[with_moments.index(i)] if i in with_moments else ClockOffset()
+                for i in range(len(hosts))
+            )
     return tuple(ClockOffset() for _ in hosts)
 
 
 def _offsets(
     hosts: Sequence[ClockMarks], moments: Sequence[Moments], shared: Int64s, by: str
 ) -> list[ClockOffset]:
-    """Offsets of hosts that all have the shared moments; none where the hosts do not run in step."""
+    """Offsets of hosts that all have the shared moments; empty if the hosts do not run in lockstep."""
     zero = min(host.start_ns for host in hosts)
-    ends = [one.end_ps[np.searchsorted(one.number, shared)].astype(np.float64) for one in moments]
+    ends = [part.end_ps[np.searchsorted(part.number, shared)].astype(np.float64) for part in moments]
     times = np.array([end + (host.start_ns - zero) * 1000.0 for host, end in zip(hosts, ends, strict=True)])
     lags = times - np.median(times, axis=0)
     offset = np.median(lags, axis=1)
@@ -208,36 +211,37 @@ def _offsets(
 
 
 def clock_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> list[str]:
-    """A sentence for each host whose clock is off."""
-    found = []
-    for host, one in zip(hosts, offsets, strict=True):
-        if one.counts:
-            side = "ahead of" if one.offset_ps > 0 else "behind"
-            off = f"{format_time(abs(one.offset_ps))} ± {format_time(one.uncertainty_ps)}"
-            what = (
-                f"{one.by} in {one.n_moments} steps"
-                if one.by == "collectives"
-                else f"the ends of {one.n_moments} steps"
+    """A sentence for each host whose clock was corrected."""
+    sentences = []
+    for host, offset in zip(hosts, offsets, strict=True):
+        if offset.counts:
+            side = "ahead of" if offset.offset_ps > 0 else "behind"
+            difference = f"{format_time(abs(offset.offset_ps))} ± {format_time(offset.uncertainty_ps)}"
+            evidence = (
+                f"{offset.by} in {offset.n_moments} steps"
+                if offset.by == "collectives"
+                else f"the ends of {offset.n_moments} steps"
             )
-            found.append(
-                f"The clock of {host} is {off} {side} the others', by {what}: its times are moved by that."
+            sentences.append(
+                f"The clock of {host} is {difference} {side} the others (from {evidence}); "
+                "its timestamps were corrected."
             )
-    return found
+    return sentences
 
 
 def apart_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> list[str]:
-    """A sentence for each host that was captured at another time than the others."""
+    """A sentence for each host that was captured at a different time than the others."""
     return [
-        f"{host} was captured {_long_time(abs(one.offset_ps))} {'after' if one.offset_ps > 0 else 'before'} "
-        "the others: "
-        "captures that do not overlap are neither aligned nor averaged. Select one host to see it by itself."
-        for host, one in zip(hosts, offsets, strict=True)
-        if one.is_apart
+        f"{host} was captured {_long_time(abs(offset.offset_ps))} "
+        f"{'after' if offset.offset_ps > 0 else 'before'} the others. "
+        "Captures that do not overlap are neither aligned nor averaged: select a single host."
+        for host, offset in zip(hosts, offsets, strict=True)
+        if offset.is_apart
     ]
 
 
 def _long_time(time_ps: int) -> str:
-    """A time between captures in a unit that people count it in."""
+    """A time between captures in days, hours, minutes or smaller units."""
     seconds = time_ps / 10**12
     for name, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:

@@ -28,15 +28,15 @@ class DeviceSpans:
 
 
 def device_spans(trace: Trace, line: int) -> DeviceSpans:
-    """The line's events by the stats `device_offset_ps` and `device_duration_ps`, where they are given, else
-    as traced.
+    """The line's events by the stats `device_offset_ps` and `device_duration_ps` if they have them, else by
+    their traced times.
     """
     rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
     offset = values_at(rows, *first_ints(trace, "device_offset_ps"), -1)
     length = values_at(rows, *first_ints(trace, "device_duration_ps"), -1)
-    given = (offset >= 0) & (length >= 0)
-    start = np.where(given, offset, trace.events["start_ps"][rows])
-    duration = np.where(given, length, trace.events["duration_ps"][rows])
+    has_device_time = (offset >= 0) & (length >= 0)
+    start = np.where(has_device_time, offset, trace.events["start_ps"][rows])
+    duration = np.where(has_device_time, length, trace.events["duration_ps"][rows])
     order = np.lexsort((-duration, start))
     rows, start, duration = rows[order], start[order], duration[order]
     _parent, self_ps = nest(start, start + duration, np.array([0, len(rows)], np.int64))

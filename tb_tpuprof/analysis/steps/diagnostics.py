@@ -1,5 +1,5 @@
-"""What a reader must know of a trace to trust its numbers: missing steps, damage, the profiler's own
-complaints.
+"""Notices that a reader needs to judge a trace's numbers: missing steps, damage, errors reported by the
+profiler.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOW_TO_ANNOTATE = {
 }
 _LONGER = "If steps are annotated, capture for longer than one step takes."
 _REQUESTS = (
-    "A server's requests have no steps of their own: see how long programs ran in the trace viewer's track "
+    "Requests of a model server are not steps: see how long programs ran in the trace viewer's track "
     "XLA Modules. In training, "
 )
 _RECAPTURE = "Capture the profile again, or copy the file again if it was cut off in transfer."
@@ -32,7 +32,7 @@ _RECAPTURE = "Capture the profile again, or copy the file again if it was cut of
 
 @dataclass(frozen=True)
 class Notice:
-    """One thing to know, and what to do about it."""
+    """A message about the trace, and a remedy (empty if there is none)."""
 
     severity: Literal["info", "warning", "error"]
     message: str
@@ -41,8 +41,8 @@ class Notice:
 
 @once
 def trace_notices(trace: Trace) -> tuple[Notice, ...]:
-    """What the trace of one host says about itself: damaged parts, errors and warnings of the profiler,
-    devices without events.
+    """Notices about the trace of one host: damaged parts, the profiler's errors and warnings, devices without
+    events.
     """
     info = trace.info
     notices = [
@@ -56,18 +56,20 @@ def trace_notices(trace: Trace) -> tuple[Notice, ...]:
         count = "1 damaged part was" if info.n_damaged == 1 else f"{info.n_damaged:,} damaged parts were"
         why = f" (first: {info.damage})" if info.damage else ""
         notices.append(
-            Notice("warning", f"{info.host}: {count} left out{why}. Numbers may be too low.", _RECAPTURE)
+            Notice("warning", f"{info.host}: {count} skipped{why}. Numbers may be too low.", _RECAPTURE)
         )
     if not trace.n_events and not info.is_outline:
         notices.append(
-            Notice("warning", f"{info.host}: the trace holds no events.", "Capture while the job is running.")
+            Notice(
+                "warning", f"{info.host}: the trace contains no events.", "Capture while the job is running."
+            )
         )
     roles = planes(trace)
     devices = (*roles.gpus, *roles.tensor_cores)
     if devices and trace.n_events and not trace.lines["n_events"][trace.lines_of(list(devices))].any():
         text = (
-            f"{info.host}: the accelerators' planes hold no events: nothing ran on them, or the device "
-            "tracer could not record."
+            f"{info.host}: the accelerators' planes contain no events: nothing ran on them, or the device "
+            "tracer failed."
         )
         notices.append(
             Notice(
@@ -80,53 +82,46 @@ def trace_notices(trace: Trace) -> tuple[Notice, ...]:
 
 
 def annotate_remedy(framework: str = "") -> str:
-    """How to mark steps in the job's framework; in each of them where it is not known."""
-    known = _HOW_TO_ANNOTATE.get(TENSORFLOW if framework == SERVING else framework)
-    if known or framework not in ("", UNKNOWN):
-        return f"Annotate steps: {known}" if known else "Annotate steps."
+    """How to mark steps in the job's framework; in all frameworks if it is unknown."""
+    instruction = _HOW_TO_ANNOTATE.get(TENSORFLOW if framework == SERVING else framework)
+    if instruction or framework not in ("", UNKNOWN):
+        return f"Annotate steps: {instruction}" if instruction else "Annotate steps."
     return "Annotate steps. " + " ".join(f"{name}: {how}" for name, how in _HOW_TO_ANNOTATE.items())
 
 
 def step_notices(
     common: CommonSteps, n_hosts: int, has_loop_ops: bool, framework: str = ""
 ) -> tuple[Notice, ...]:
-    """What to know of the steps that were found, or were not. `has_loop_ops`: TensorFlow v1 loops made
+    """Notices about the common steps, or why there are none. `has_loop_ops`: TensorFlow v1 loops made
     grouping impossible.
     """
     steps = common.steps
     annotate = f"{annotate_remedy(framework)} {_LONGER}"
     if common.is_disjoint:
         text = (
-            "The hosts have no steps in common, so there is no step time of the whole run: each host has "
+            "The hosts have no steps in common, so there is no step time for the whole run: each host has "
             "its own."
         )
-        return (
-            Notice("warning", text, "Capture all hosts at the same time, or look at one host at a time."),
-        )
+        return (Notice("warning", text, "Capture all hosts at the same time, or select a single host."),)
     if not len(steps):
         if has_loop_ops:
             return (
                 Notice(
                     "warning",
-                    "TensorFlow v1 loops run on the host: their steps cannot be told apart.",
+                    "TensorFlow v1 loops run on the host: their steps cannot be distinguished.",
                     annotate,
                 ),
             )
         if steps.n_incomplete:
-            text = (
-                f"Nothing was computed in {_steps(steps.n_incomplete)} that were found, so there is no "
-                "step time."
-            )
+            text = f"Found {_steps(steps.n_incomplete)} without computation, so there is no step time."
             return (Notice("warning", text, annotate),)
         if steps.n_unmarked_runs:
             runs = (
-                "1 run of a program"
-                if steps.n_unmarked_runs == 1
-                else f"{steps.n_unmarked_runs:,} runs of programs"
+                "1 program run" if steps.n_unmarked_runs == 1 else f"{steps.n_unmarked_runs:,} program runs"
             )
             text = (
-                "The TPU marked no steps (there is no line Steps), so there is no step time; the trace "
-                f"holds {runs}."
+                "The TPU marked no steps (there is no line `Steps`), so there is no step time. The trace "
+                f"contains {runs}."
             )
             return (
                 Notice(
@@ -153,7 +148,7 @@ def step_notices(
         notices.append(
             Notice(
                 "warning",
-                f"{common.n_without} of {n_hosts} hosts have no steps; step times are of the others.",
+                f"{common.n_without} of {n_hosts} hosts have no steps; step times are from the others.",
             )
         )
     if steps.n_trimmed:
@@ -166,9 +161,7 @@ def step_notices(
             )
         )
     if steps.n_incomplete:
-        notices.append(
-            Notice("info", f"{_steps(steps.n_incomplete)} in which nothing was computed are left out.")
-        )
+        notices.append(Notice("info", f"Excluded {_steps(steps.n_incomplete)} without computation."))
     return tuple(notices)
 
 

@@ -1,4 +1,4 @@
-"""Steps of GPUs: the span of the kernels that a step launched, and what the streams did in it."""
+"""Steps of GPUs: the span of the kernels that a step launched, and the activity of the streams in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 def stream_lines(trace: Trace, plane: int) -> list[int]:
-    """A GPU's streams: its lines without derived ones."""
+    """A GPU's streams: its lines except derived ones."""
     derived = planes(trace).is_derived_line
     return [line for line in trace.lines_of([plane]).tolist() if not derived[line]]
 
@@ -38,7 +38,7 @@ def _has_groups(trace: Trace, plane: int) -> bool:
 
 
 def gpu_parts(trace: Trace) -> StepParts:
-    """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker
+    """Markers and events of all GPUs together. Events of a GPU count in a step only if that GPU has a marker
     of the step.
     """
     grouped = [plane for plane in planes(trace).gpus if _has_groups(trace, plane)]
@@ -49,11 +49,11 @@ def gpu_parts(trace: Trace) -> StepParts:
     markers, counted = [], []
     for plane in grouped:
         rows = stream_events(trace, plane)
-        found = step_spans(trace, plane, rows)
+        spans = step_spans(trace, plane, rows)
         rows = rows[launched[rows] & (groups(trace).group[rows] >= 0)]
-        rows = rows[np.isin(groups(trace).group[rows], found[0])]
+        rows = rows[np.isin(groups(trace).group[rows], spans[0])]
         if len(rows):
-            markers.append(found[:, np.isin(found[0], groups(trace).group[rows])])
+            markers.append(spans[:, np.isin(spans[0], groups(trace).group[rows])])
             counted.append(rows)
     marker = np.concatenate(markers, axis=1) if markers else np.empty((3, 0), np.int64)
     rows = np.concatenate(counted) if counted else np.empty(0, np.intp)
@@ -71,8 +71,8 @@ def gpu_parts(trace: Trace) -> StepParts:
 
 
 def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
-    """(group, start, end) of a GPU's step markers: the file's derived `Steps` line, else runs of events of
-    one group in time order.
+    """(group, start, end) of a GPU's step markers, int64[3, n]: from the file's derived `Steps` line, else
+    runs of consecutive events of one group in time order.
     """
     line = step_line_of_gpu(trace, plane)
     if line >= 0:
@@ -83,13 +83,13 @@ def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
     start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     order = np.lexsort((duration, start))
     group, start, end = group[order].astype(np.int64), start[order], (start + duration)[order]
-    known = np.flatnonzero(group >= 0)
-    if line < 0 and len(known):
+    grouped = np.flatnonzero(group >= 0)
+    if line < 0 and len(grouped):
         # Ungrouped events between grouped ones belong to the latest group.
         latest = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
         group, start, end = group[latest][latest >= 0], start[latest >= 0], end[latest >= 0]
     else:
-        group, start, end = group[known], start[known], end[known]
+        group, start, end = group[grouped], start[grouped], end[grouped]
     if not len(group):
         return np.empty((3, 0), np.int64)
     if line >= 0:
@@ -99,8 +99,8 @@ def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
 
 
 def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint8]:
-    """Class of each event of GPU streams: by its name and shape, looked at once per pair; by its program's
-    types where it has one.
+    """Class of each event of GPU streams: by its name and shape (parsed once per distinct pair), and by the
+    types in its HLO if it has one.
     """
     metadata = trace.events["metadata"][rows].astype(np.int64)
     texts = trace.event_stats.texts("shape")

@@ -1,5 +1,5 @@
-"""Steps of a GPU that the user marked on the host: from the annotation's start, or the end of the step
-before, to the end of its work.
+"""Steps of a GPU that the user marked on the host: from the start of the annotation, or the end of the
+previous step, to the end of the step's work.
 
     synchronous   ├ train 3 ──────────────┤ ├ train 4 ──────────────┤
       GPU             ■■■■■■■                   ■■■■■■■
@@ -9,9 +9,9 @@ before, to the end of its work.
       GPU           ■■■■■■■■■■■■■■■■■■■■■
       step        ├───────┤├─────┤├─────┤
 
-The span of a step's kernels alone would lose what the GPU waits for before them. While no kernel runs, the
-step's own thread says what it does: load data, wait, run Python, compile. What it does not say stays idle
-time of the GPU.
+The span of a step's kernels alone would miss the time for which the GPU waits before them. While no kernel
+runs, the events of the step's own thread determine the class: loading data, waiting, Python, compilation. The
+rest is idle time of the GPU.
 """
 
 from __future__ import annotations
@@ -28,27 +28,33 @@ from tb_tpuprof.analysis.steps.classes import TimeClass, host_classes
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.idle_pieces import (
-    by_their_calls,
-    of_launching_threads,
-    of_own_thread,
-    while_copying,
+    copy_waits,
+    launching_thread_pieces,
+    own_thread_pieces,
+    with_launching_calls,
 )
 from tb_tpuprof.analysis.steps.pieces import Pieces, joined, no_pieces
 from tb_tpuprof.analysis.steps.record import Steps, annotated_events, longest_markers, no_steps, trimmed
-from tb_tpuprof.analysis.steps.waits import SAID_BY_PYTHON, classes_and_waits, of_steps, segments, told_of
+from tb_tpuprof.analysis.steps.waits import (
+    PYTHON_CLASSES,
+    classes_and_waits,
+    classify_line,
+    segments,
+    waits_in_steps,
+)
 from tb_tpuprof.analysis.steps.windows import Windows, clipped
 from tb_tpuprof.native import classes_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
-_FROM_HOST = (*SAID_BY_PYTHON, TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_COMPILE)
+_HOST_CLASSES = (*PYTHON_CLASSES, TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_COMPILE)
 _COMPUTES = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
 
 @once
 def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
-    """The same, and the pieces that the steps' times are made of."""
+    """The annotated steps of GPUs, and the pieces that the steps' times consist of."""
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
     markers = annotated_events(trace, event_class)
     kernels = _launched(trace)
@@ -57,32 +63,39 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
         return no_steps(), no_pieces()
     start = trace.events["start_ps"][kernels]
     end = start + trace.events["duration_ps"][kernels]
-    which, at, *span = clipped(start, end, windows)
-    unnamed = np.full(len(which), -1, np.int64)
+    interval, window, *span = clipped(start, end, windows)
+    unnamed = np.full(len(interval), -1, np.int64)
     device = Pieces(
-        span[0], span[1], gpu_classes(trace, kernels)[which], at, unnamed, kernels[which].astype(np.int64)
+        span[0],
+        span[1],
+        gpu_classes(trace, kernels)[interval],
+        window,
+        unnamed,
+        kernels[interval].astype(np.int64),
     )
-    every = joined([by_their_calls(trace, device), *_of_host(trace, windows, markers, event_class)])
-    class_ps, waits = classes_and_waits(trace, every, (windows.start, windows.end))
-    kept = np.flatnonzero(class_ps[:, list(_COMPUTES)].any(axis=1))
+    pieces = joined(
+        [with_launching_calls(trace, device), *_host_pieces(trace, windows, markers, event_class)]
+    )
+    class_ps, waits = classes_and_waits(trace, pieces, (windows.start, windows.end))
+    computing = np.flatnonzero(class_ps[:, list(_COMPUTES)].any(axis=1))
     names = groups(trace).names
-    found = Steps(
-        windows.group[kept],
-        tuple(names.get(i, str(i)) for i in windows.group[kept].tolist()),
-        windows.start[kept],
-        (windows.end - windows.start)[kept],
-        class_ps[kept],
+    result = Steps(
+        windows.group[computing],
+        tuple(names.get(i, str(i)) for i in windows.group[computing].tolist()),
+        windows.start[computing],
+        (windows.end - windows.start)[computing],
+        class_ps[computing],
         "annotation",
-        len(windows.group) - len(kept),
+        len(windows.group) - len(computing),
         how=windows.how,
-        waits=of_steps(waits, kept),
+        waits=waits_in_steps(waits, computing),
     )
-    found = trimmed(found)
-    return found, every.of_steps(windows.group, found.number)
+    result = trimmed(result)
+    return result, pieces.of_steps(windows.group, result.number)
 
 
 def _launched(trace: Trace) -> Rows:
-    """Events of all GPUs' streams that the host launched."""
+    """Events of all GPU streams that the host launched."""
     rows = np.concatenate(
         [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
     )
@@ -95,44 +108,64 @@ def _launched(trace: Trace) -> Rows:
 
 def _windows(trace: Trace, markers: Rows, kernels: Rows) -> tuple[Windows, Rows]:
     """The windows of the steps that launched kernels, by start, and the events that mark them (see the
-    module's picture).
+    module's drawing).
     """
     group = groups(trace).group.astype(np.int64)
     markers = markers[group[markers] >= 0]
     start = trace.events["start_ps"].astype(np.int64, copy=False)
     stop = start[markers] + trace.events["duration_ps"][markers]
-    number, begin, end, chosen = longest_markers(group[markers], start[markers], stop)
+    number, begin, end, longest = longest_markers(group[markers], start[markers], stop)
     kernels = kernels[np.isin(group[kernels], number)]
-    kept = np.isin(number, group[kernels])
-    number, begin, end, markers = number[kept], begin[kept], end[kept], markers[chosen[kept]]
-    done = end.copy()
+    has_kernels = np.isin(number, group[kernels])
+    number, begin, end, markers = (
+        number[has_kernels],
+        begin[has_kernels],
+        end[has_kernels],
+        markers[longest[has_kernels]],
+    )
+    work_end = end.copy()
     np.maximum.at(
-        done, np.searchsorted(number, group[kernels]), start[kernels] + trace.events["duration_ps"][kernels]
+        work_end,
+        np.searchsorted(number, group[kernels]),
+        start[kernels] + trace.events["duration_ps"][kernels],
     )
     order = np.argsort(begin, kind="stable")
-    number, begin, end, done, markers = number[order], begin[order], end[order], done[order], markers[order]
-    runs_ahead = bool(len(done) > 1 and float((done[:-1] > begin[1:]).mean()) > 0.5)
-    done = np.maximum.accumulate(done)
-    begin = np.maximum(begin, np.append(begin[:1], done[:-1]))
-    lasting = done > begin
+    number, begin, end, work_end, markers = (
+        number[order],
+        begin[order],
+        end[order],
+        work_end[order],
+        markers[order],
+    )
+    runs_ahead = bool(len(work_end) > 1 and float((work_end[:-1] > begin[1:]).mean()) > 0.5)
+    work_end = np.maximum.accumulate(work_end)
+    begin = np.maximum(begin, np.append(begin[:1], work_end[:-1]))
+    has_length = work_end > begin
     how = "dispatched" if runs_ahead else "annotated"
-    return Windows(number[lasting], begin[lasting], done[lasting], how), markers[lasting]
+    return Windows(number[has_length], begin[has_length], work_end[has_length], how), markers[has_length]
 
 
-def _of_host(
+def _host_pieces(
     trace: Trace, windows: Windows, markers: Rows, event_class: npt.NDArray[np.uint8]
 ) -> Iterator[Pieces]:
-    """What the steps' threads load, wait for, compile or run in Python; and what launches kernels while none
-    runs.
+    """What the steps' threads load, wait for, compile or run in Python; and the calls that launch kernels
+    while no kernel runs.
     """
     for line in np.unique(trace.event_line[markers]).tolist():
-        found = segments(trace, told_of(trace, line, event_class, markers, are_steps=True, has_device=True))
-        said = np.isin(found.klass, _FROM_HOST)
-        own = of_own_thread(found, ~said, windows)
-        yield own
-        yield while_copying(trace, own)
-        which, at, begin, end = clipped(found.start[said], found.end[said], windows)
-        yield Pieces(
-            begin, end, found.klass[said][which], at, found.named[said][which], found.event[said][which]
+        thread = segments(
+            trace, classify_line(trace, line, event_class, markers, are_steps=True, has_device=True)
         )
-    yield from of_launching_threads(trace, windows, trace.event_line[markers])
+        is_host_time = np.isin(thread.klass, _HOST_CLASSES)
+        idle = own_thread_pieces(thread, ~is_host_time, windows)
+        yield idle
+        yield copy_waits(trace, idle)
+        interval, window, begin, end = clipped(thread.start[is_host_time], thread.end[is_host_time], windows)
+        yield Pieces(
+            begin,
+            end,
+            thread.klass[is_host_time][interval],
+            window,
+            thread.named[is_host_time][interval],
+            thread.event[is_host_time][interval],
+        )
+    yield from launching_thread_pieces(trace, windows, trace.event_line[markers])

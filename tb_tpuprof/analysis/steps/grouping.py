@@ -1,17 +1,16 @@
-"""Which step every event belongs to: groups of events that one root event caused, on its own thread and on
+"""The step that each event belongs to: groups of events that one root event caused, on its own thread and
 others.
 
-    thread A   ┌ train (root, step 7) ──────────┐        group 0: all that lies inside a root, and all that is
-    tied
-               │   EagerExecute ──┐             │                 to something inside (and inside that, and so
-               on)
-    thread B   │                  └▶ MatMul ─   │
+    thread A   ┌ train (root, step 7) ──────────┐        group 0: all events inside a root, all events tied
+               │   EagerExecute ──┐             │                 to one of these, all events inside those,
+    thread B   │                  └▶ MatMul ─   │                 and so on
     GPU        └─────────────────────── kernel ─┘
 
-Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server;
-where TensorFlow's loops run and nobody annotated steps, on devices each iteration's first executor event
-instead. Higher levels claim first, then earlier roots; what is claimed stays claimed; a root inside another
-of its level makes no group. A file that a back end has grouped already (stat `group_id`) is believed.
+Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server.
+If TensorFlow loops run and the user annotated no steps, on devices the first executor event of each iteration
+is a root instead. Higher levels claim events first, then earlier roots; claimed events stay claimed; a root
+inside another root of its level makes no group. If a back end has already grouped the file (stat `group_id`),
+its groups are used.
 """
 
 from __future__ import annotations
@@ -55,9 +54,10 @@ _DATA_FUNCTIONS = tuple(
 
 @dataclass(frozen=True)
 class Groups:
-    """`group`: of each event, -1 none. `names`: of each group, as people know the step (`train 17`).
+    """`group`: the group of each event, -1 none. `names`: the name of each group as shown to users (`train
+    17`).
 
-    `named_roots`: the events whose own name gave the group's name (a user's step annotations), ascending.
+    `named_roots`: the events whose own name became the group's name (a user's step annotations), ascending.
     """
 
     group: npt.NDArray[np.int32]
@@ -66,18 +66,18 @@ class Groups:
     has_loop_ops: bool = False
 
     def step_name(self, group: int) -> str:
-        """How people know the step of a group, empty for none."""
+        """The displayed name of a group's step, empty for none."""
         return self.names.get(group, str(group)) if group >= 0 else ""
 
 
 @once
 def groups(trace: Trace) -> Groups:
-    """Group a trace's events (see the module's picture). Formula and order: OpenXLA's profiler,
-    `group_events.cc`.
+    """Group a trace's events (see the module's drawing). Source of the rules and their order: OpenXLA's
+    profiler, `group_events.cc`.
     """
-    owner, given = first_ints(trace, "group_id")
+    owner, stated = first_ints(trace, "group_id")
     if len(owner):
-        return _given_groups(trace, owner, given)
+        return _stated_groups(trace, owner, stated)
     names = trace.metadata["name"]
     if any(is_loop_op(trace.strings[i]) for i in _loop_candidates(trace, names)):
         return Groups(np.full(trace.n_events, -1, np.int32), {}, np.empty(0, np.intp), has_loop_ops=True)
@@ -98,19 +98,19 @@ def groups(trace: Trace) -> Groups:
 
 
 def _loop_candidates(trace: Trace, names: npt.NDArray[np.int32]) -> list[int]:
-    found = (
+    ids = (
         trace.strings.find(name)
         for name in ("WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp")
     )
-    return [i for i in found if i >= 0 and (names == i).any()]
+    return [i for i in ids if i >= 0 and (names == i).any()]
 
 
-def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray[np.int64]) -> Groups:
-    """What the file says: `group_id`, and `step_name` on the roots."""
+def _stated_groups(trace: Trace, owner: npt.NDArray[np.int32], stated: npt.NDArray[np.int64]) -> Groups:
+    """The groups that the file states: `group_id`, and `step_name` on the roots."""
     group = np.full(trace.n_events, -1, np.int32)
-    group[owner] = np.clip(given, -1, 2**31 - 1)
+    group[owner] = np.clip(stated, -1, 2**31 - 1)
     texts = trace.event_stats.texts("step_name")
-    rows = (
+    named_rows = (
         texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]]
         if len(texts.owner)
         else texts.owner
@@ -120,12 +120,12 @@ def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray
     for number in np.unique(group).tolist():
         if number >= 0:
             names.setdefault(number, str(number))
-    return Groups(group, names, np.unique(rows).astype(np.intp))
+    return Groups(group, names, np.unique(named_rows).astype(np.intp))
 
 
 def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Root events, their levels, and for loops the ties first event → other events of an iteration (2
-    columns).
+    """Root events, their levels, and for loops the ties from the first event of an iteration to its other
+    events (2 columns).
     """
     data_ids = _data_step_ids(trace)
     rows, levels = _marked_roots(trace, data_ids)
@@ -140,8 +140,8 @@ def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], n
 
 
 def _are_explicit(trace: Trace, rows: npt.NDArray[np.intp]) -> bool:
-    """Whether any of the roots is a user's step annotation: one with a number and a name of its own. These
-    win over loops inside.
+    """Whether any of the roots is a user's step annotation: one with a step number and a name of its own.
+    These take precedence over loops inside them.
     """
     numbered = rows[np.isin(rows, first_ints(trace, "step_num")[0])]
     return bool((~metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][numbered]]).any())
@@ -161,16 +161,18 @@ def _marked_roots(
     )
     owner, value = first_ints(trace, "_r")
     rows = np.union1d(named, owner[value > 0]).astype(np.intp)
-    given = values_at(rows, owner, value, 0)
-    levels = np.where(given > 0, given, level_of_name[trace.events["metadata"][rows]])
+    stated_level = values_at(rows, owner, value, 0)
+    levels = np.where(stated_level > 0, stated_level, level_of_name[trace.events["metadata"][rows]])
     if len(data_ids):
-        of_data = np.isin(values_at(rows, *first_ints(trace, "id"), np.iinfo(np.int64).min), data_ids)
-        rows, levels = rows[~of_data], levels[~of_data]
+        is_data_function = np.isin(
+            values_at(rows, *first_ints(trace, "id"), np.iinfo(np.int64).min), data_ids
+        )
+        rows, levels = rows[~is_data_function], levels[~is_data_function]
     return rows, levels
 
 
 def _data_step_ids(trace: Trace) -> npt.NDArray[np.int64]:
-    """Executor step ids of functions that tf.data runs: those are not training steps."""
+    """Executor step ids of functions that tf.data runs, which are not training steps."""
     rows = events_named(trace, _DATA_FUNCTIONS)
     if not len(rows):
         return np.empty(0, np.int64)
@@ -181,8 +183,8 @@ def _data_step_ids(trace: Trace) -> npt.NDArray[np.int64]:
 def _loop_iterations(
     trace: Trace, data_ids: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """First executor event of each iteration of each TensorFlow loop (a step id with several iterations), in
-    time order.
+    """The first executor event of each iteration of each TensorFlow loop (a step id with several iterations),
+    in time order; and the ties from it to the iteration's other events (2 columns).
     """
     executors, step, iteration = _looping(trace, data_ids)
     if not len(executors):
@@ -203,33 +205,33 @@ def _looping(
     executors = events_named(trace, (EXECUTOR,))
     step = values_at(executors, *first_ints(trace, "id"), _NO_NUMBER)
     iteration = values_at(executors, *first_ints(trace, "iter_num"), -1)
-    usable = (step != _NO_NUMBER) & (iteration >= 0) & ~np.isin(step, data_ids)
-    executors, step, iteration = executors[usable], step[usable], iteration[usable]
+    is_usable = (step != _NO_NUMBER) & (iteration >= 0) & ~np.isin(step, data_ids)
+    executors, step, iteration = executors[is_usable], step[is_usable], iteration[is_usable]
     steps, inverse = np.unique(step, return_inverse=True)
-    most = np.zeros(len(steps), np.int64)
-    np.maximum.at(most, inverse, iteration)
-    looping = most[inverse] > 0
-    return executors[looping], step[looping], iteration[looping]
+    last_iteration = np.zeros(len(steps), np.int64)
+    np.maximum.at(last_iteration, inverse, iteration)
+    is_looping = last_iteration[inverse] > 0
+    return executors[is_looping], step[is_looping], iteration[is_looping]
 
 
 def fetching_loops(trace: Trace) -> npt.NDArray[np.intp]:
-    """Where iterations begin of loops that fetch their own data inside of one run of a function; none where
-    no loop does.
+    """Events that begin the iterations of loops that fetch their own data inside one run of a function; none
+    if there is no such loop.
 
-    Of `steps_per_execution` these are the fetches (IteratorGetNext) of every run whose iterations fetch, of
-    `for batch in dataset` in a tf.function the calls of the iterator that runs the loop's body
+    For `steps_per_execution` these are the fetches (IteratorGetNext) of all runs whose iterations fetch; for
+    `for batch in dataset` in a tf.function, the calls of the iterator that runs the loop's body
     (`ReduceIterator::…::Scan`).
     """
     fetches = events_named(trace, FETCHES)
     step = values_at(fetches, *first_ints(trace, "id"), _NO_NUMBER)
     iteration = values_at(fetches, *first_ints(trace, "iter_num"), -1)
     _executors, looping, _iteration = _looping(trace, _data_step_ids(trace))
-    of_loop = np.isin(step, looping)
-    if len(np.unique(iteration[of_loop])) > 1:
-        return fetches[of_loop]
+    is_in_loop = np.isin(step, looping)
+    if len(np.unique(iteration[is_in_loop])) > 1:
+        return fetches[is_in_loop]
     strings, names = trace.strings, trace.metadata["name"]
-    bodies = np.array([_is_loop_body(strings[i]) for i in names.tolist()], np.bool_)
-    return np.flatnonzero(bodies[trace.events["metadata"]]) if bodies.any() else fetches[:0]
+    is_body = np.array([_is_loop_body(strings[i]) for i in names.tolist()], np.bool_)
+    return np.flatnonzero(is_body[trace.events["metadata"]]) if is_body.any() else fetches[:0]
 
 
 def _is_loop_body(name: str) -> bool:
@@ -239,27 +241,27 @@ def _is_loop_body(name: str) -> bool:
 def _claim_by_level(
     trace: Trace, tree: Forest, roots: npt.NDArray[np.intp], levels: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Let roots claim what they cause, highest level first: (roots that made a group, in order; label of each
-    node).
+    """Let roots claim the events that they cause, highest level first: (roots that made a group, in order;
+    label of each node).
     """
     labels = tree.no_labels()
-    made: list[npt.NDArray[np.intp]] = []
-    n_made = 0
+    claimed: list[npt.NDArray[np.intp]] = []
+    n_claimed = 0
     for level in np.unique(levels)[::-1].tolist():
-        here = roots[levels == level]
-        here = here[tree.label_of(here, labels) < 0]
-        here = here[~tree.has_ancestor_among(here)]
-        here = here[np.argsort(trace.events["start_ps"][here], kind="stable")]
-        labels = tree.claim(n_made + np.arange(len(here), dtype=np.int64), here, labels)
-        made.append(here)
-        n_made += len(here)
-    order = np.concatenate(made) if made else np.empty(0, np.intp)
+        at_level = roots[levels == level]
+        at_level = at_level[tree.label_of(at_level, labels) < 0]
+        at_level = at_level[~tree.has_ancestor_among(at_level)]
+        at_level = at_level[np.argsort(trace.events["start_ps"][at_level], kind="stable")]
+        labels = tree.claim(n_claimed + np.arange(len(at_level), dtype=np.int64), at_level, labels)
+        claimed.append(at_level)
+        n_claimed += len(at_level)
+    order = np.concatenate(claimed) if claimed else np.empty(0, np.intp)
     return order, labels
 
 
 def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.intp]) -> Groups:
-    """Name groups after their roots: the graph's type or the root's name, then iteration, step number or
-    group number.
+    """Name groups after their roots: the graph's type or the root's name, followed by the iteration, step
+    number or group number.
     """
     implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][order]]
     graph_type = trace.event_stats.texts("graph_type")
@@ -267,32 +269,36 @@ def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.int
     texts = np.where(implicit, -1, trace.metadata["name"][trace.events["metadata"][order]]).tolist()
     text_of = {i: trace.strings.get(i) for i in {*texts, *graph_types.values()}}
     names: dict[int, str] = {}
-    for number, (root, found) in enumerate(zip(order.tolist(), _numbers(trace, order).tolist(), strict=True)):
+    for number, (root, stated_number) in enumerate(
+        zip(order.tolist(), _numbers(trace, order).tolist(), strict=True)
+    ):
         name = text_of[graph_types.get(root, texts[number])]
-        names[number] = f"{name} {number if found == _NO_NUMBER else found}".strip()
+        names[number] = f"{name} {number if stated_number == _NO_NUMBER else stated_number}".strip()
     for number in np.unique(group[group >= len(order)]).tolist() if len(group) else []:
         names[number] = str(number)
     return Groups(group, names, np.sort(order[~implicit]))
 
 
 def _numbers(trace: Trace, roots: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """Number of each root's iteration or step: its own, else that of the nearest event around it that has
-    one.
+    """Iteration or step number of each root: its own, else that of the nearest enclosing event
+    that has one.
     """
     kinds = [first_ints(trace, key) for key in ("iter_num", "step_num")]
-    own = [values_at(roots, *kind, -1) for kind in kinds]
-    result = np.where(own[0] >= 0, own[0], np.where(own[1] >= 0, own[1], _NO_NUMBER))
-    above = parents(trace)
+    own_numbers = [values_at(roots, *kind, -1) for kind in kinds]
+    result = np.where(
+        own_numbers[0] >= 0, own_numbers[0], np.where(own_numbers[1] >= 0, own_numbers[1], _NO_NUMBER)
+    )
+    parent = parents(trace)
     for owner, value in kinds:
-        open_ = np.flatnonzero(result == _NO_NUMBER)
-        around = above[roots[open_]]
+        unnumbered = np.flatnonzero(result == _NO_NUMBER)
+        ancestor = parent[roots[unnumbered]]
         for _ in range(_MOST_AROUND):
-            open_, around = open_[around >= 0], around[around >= 0]
-            if not len(open_) or not len(owner):
+            unnumbered, ancestor = unnumbered[ancestor >= 0], ancestor[ancestor >= 0]
+            if not len(unnumbered) or not len(owner):
                 break
-            found = values_at(around, owner, value, _NO_NUMBER)
-            result[open_] = found
-            open_, around = open_[found == _NO_NUMBER], above[around[found == _NO_NUMBER]]
+            numbers = values_at(ancestor, owner, value, _NO_NUMBER)
+            result[unnumbered] = numbers
+            unnumbered, ancestor = unnumbered[numbers == _NO_NUMBER], parent[ancestor[numbers == _NO_NUMBER]]
     return result
 
 
@@ -301,7 +307,7 @@ def eager_ops(trace: Trace) -> npt.NDArray[np.bool_]:
     """Whether each event ran in eager mode: below an `EagerExecute` that runs a single operation (`is_func`
     is 0).
 
-    Where the file says it itself (stat `is_eager`), it is believed.
+    If the file states it (stat `is_eager`), that is used.
     """
     result = np.zeros(trace.n_events, np.bool_)
     owner, value = first_ints(trace, "is_eager")
@@ -309,8 +315,8 @@ def eager_ops(trace: Trace) -> npt.NDArray[np.bool_]:
         result[owner] = value != 0
         return result
     rows, is_function = events_with(trace, "is_func")
-    called = metadata_named(trace, ("EagerExecute",))[trace.events["metadata"][rows]]
-    rows, is_function = rows[called], is_function[called]
+    is_call = metadata_named(trace, ("EagerExecute",))[trace.events["metadata"][rows]]
+    rows, is_function = rows[is_call], is_function[is_call]
     if not len(rows) or (is_function != 0).all():
         return result
     tree = forest(trace, rows.astype(np.intp), np.empty((0, 2), np.int64))

@@ -1,12 +1,11 @@
-"""What threads do while a device waits for them: pieces of steps whose class says only that nothing ran on
-the device.
+"""Activity of threads while a device waits for them: pieces of steps for which the class only shows that
+nothing ran on the device.
 
 step's thread      ├ train ──────────────────────────────────┤
                    ├aten::mm┤ ├item: waits ───┤ ├ Python ──┤
 autograd's thread             ├MmBackward0┤
 device                   ■■■■■■■■■■■■■■■■■■■■■
-pieces             dddddd                      pppppppppp        dispatch, Python: of the time that is
-nobody's otherwise
+pieces             dddddd                      pppppppppp        dispatch, Python: the rest of the time
 """
 
 from __future__ import annotations
@@ -38,48 +37,59 @@ _COPIES = re.compile(
 _LAUNCHES = tuple(f"{api}{call}" for api in ("cuda", "hip", "cu") for call in ("Launch", "GraphLaunch"))
 
 
-def of_own_thread(found: Segments, chosen: npt.NDArray[np.bool_], windows: Spans) -> Pieces:
+def own_thread_pieces(segments: Segments, is_chosen: npt.NDArray[np.bool_], windows: Spans) -> Pieces:
     """The chosen stretches of a step's own thread, for the time in which devices are idle."""
-    which, at, begin, end = clipped(found.start[chosen], found.end[chosen], windows)
-    klass = np.full(len(which), TimeClass.UNKNOWN, np.uint8)
+    interval, window, begin, end = clipped(segments.start[is_chosen], segments.end[is_chosen], windows)
+    klass = np.full(len(interval), TimeClass.UNKNOWN, np.uint8)
     return Pieces(
         begin,
         end,
         klass,
-        at,
-        found.named[chosen][which],
-        found.event[chosen][which],
-        found.klass[chosen][which],
+        window,
+        segments.named[is_chosen][interval],
+        segments.event[is_chosen][interval],
+        segments.klass[is_chosen][interval],
     )
 
 
-def while_copying(trace: Trace, own: Pieces) -> Pieces:
-    """Calls of a step's own thread, as far as another thread prepares a copy to or from the device meanwhile:
-    they wait for it.
+def copy_waits(trace: Trace, own_pieces: Pieces) -> Pieces:
+    """The parts of a step's own calls during which another thread prepares a copy to or from the device: the
+    calls wait for it.
     """
     names = metadata_names(trace)
-    copies = np.zeros(len(names), np.bool_)
+    is_copy = np.zeros(len(names), np.bool_)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
-    copies[rows] = [_COPIES.fullmatch(names[row]) is not None for row in rows.tolist()]
-    found = np.flatnonzero(copies[trace.events["metadata"]])
-    found = (
-        found[~np.isin(trace.event_line[found], np.unique(trace.event_line[own.event]))]
-        if len(own)
-        else found[:0]
+    is_copy[rows] = [_COPIES.fullmatch(names[row]) is not None for row in rows.tolist()]
+    copy_events = np.flatnonzero(is_copy[trace.events["metadata"]])
+    copy_events = (
+        copy_events[~np.isin(trace.event_line[copy_events], np.unique(trace.event_line[own_pieces.event]))]
+        if len(own_pieces)
+        else copy_events[:0]
     )
-    found = found[trace.events["duration_ps"][found] > 0]
-    if not len(found):
+    copy_events = copy_events[trace.events["duration_ps"][copy_events] > 0]
+    if not len(copy_events):
         return no_pieces()
-    begin = trace.events["start_ps"][found].astype(np.int64)
+    begin = trace.events["start_ps"][copy_events].astype(np.int64)
     order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], np.maximum.accumulate((begin + trace.events["duration_ps"][found])[order])
-    new = np.append(True, begin[1:] > end[:-1])
-    spans = _Spans(begin[new], end[np.append(np.flatnonzero(new)[1:] - 1, len(end) - 1)])
-    calls = np.flatnonzero(own.said == TimeClass.HOST_COMPUTE)
-    which, _at, start, stop = clipped(own.start[calls], own.end[calls], spans)
-    at = calls[which]
-    said = np.full(len(at), TimeClass.HOST_TO_DEVICE, np.uint8)
-    return Pieces(start, stop, own.klass[at], own.step[at], own.named[at], own.event[at], said)
+    begin, end = (
+        begin[order],
+        np.maximum.accumulate((begin + trace.events["duration_ps"][copy_events])[order]),
+    )
+    opens = np.append(True, begin[1:] > end[:-1])
+    spans = _Spans(begin[opens], end[np.append(np.flatnonzero(opens)[1:] - 1, len(end) - 1)])
+    calls = np.flatnonzero(own_pieces.thread_class == TimeClass.HOST_COMPUTE)
+    call, _span, start, stop = clipped(own_pieces.start[calls], own_pieces.end[calls], spans)
+    piece = calls[call]
+    thread_class = np.full(len(piece), TimeClass.HOST_TO_DEVICE, np.uint8)
+    return Pieces(
+        start,
+        stop,
+        own_pieces.klass[piece],
+        own_pieces.step[piece],
+        own_pieces.named[piece],
+        own_pieces.event[piece],
+        thread_class,
+    )
 
 
 @dataclass(frozen=True)
@@ -88,55 +98,61 @@ class _Spans:
     end: Int64s
 
 
-def of_launching_threads(trace: Trace, windows: Spans, own: npt.NDArray[np.integer]) -> Iterator[Pieces]:
-    """What other threads of the host do in calls that launch work: autograd's, an executor's. `own`: lines of
-    the steps' threads.
+def launching_thread_pieces(
+    trace: Trace, windows: Spans, own_lines: npt.NDArray[np.integer]
+) -> Iterator[Pieces]:
+    """Activity of other threads of the host in calls that launch work (autograd's, an executor's).
+    `own_lines`: lines of the steps' own threads.
     """
     launches = launch_events(trace)
-    for line in np.setdiff1d(np.unique(trace.event_line[launches]), own).tolist():
+    for line in np.setdiff1d(np.unique(trace.event_line[launches]), own_lines).tolist():
         rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
         parent = parents_within(trace, rows)
         root = nearest(parent, parent < 0)
-        holds = np.zeros(len(parent), np.bool_)
-        holds[root[launches[(launches >= rows.start) & (launches < rows.stop)] - rows.start]] = True
+        launches_work = np.zeros(len(parent), np.bool_)
+        launches_work[root[launches[(launches >= rows.start) & (launches < rows.stop)] - rows.start]] = True
         start, end, owner = innermost(trace, rows, parent)
-        kept = holds[root[owner]]
-        which, at, begin, stop = clipped(start[kept], end[kept], windows)
-        event = owner[kept][which].astype(np.int64) + rows.start
-        klass, said = (
-            np.full(len(which), one, np.uint8) for one in (TimeClass.UNKNOWN, TimeClass.HOST_COMPUTE)
+        is_launching = launches_work[root[owner]]
+        interval, window, begin, stop = clipped(start[is_launching], end[is_launching], windows)
+        event = owner[is_launching][interval].astype(np.int64) + rows.start
+        klass, thread_class = (
+            np.full(len(interval), class_, np.uint8) for class_ in (TimeClass.UNKNOWN, TimeClass.HOST_COMPUTE)
         )
-        yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event, said)
+        yield Pieces(begin, stop, klass, window, np.full(len(interval), -1, np.int64), event, thread_class)
 
 
 @once
 def launch_events(trace: Trace) -> Rows:
-    """The host's calls that launch kernels, graphs of them or copies: by their names, or because a device's
-    event has their number.
+    """The host's calls that launch kernels, graphs of them or copies: identified by their names, or because a
+    device event has the same correlation id.
     """
     names = metadata_names(trace)
-    by_name = np.zeros(len(names), np.bool_)
+    is_launch_name = np.zeros(len(names), np.bool_)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
-    by_name[rows] = [names[row].startswith(_LAUNCHES) for row in rows.tolist()]
+    is_launch_name[rows] = [names[row].startswith(_LAUNCHES) for row in rows.tolist()]
     on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
     owner, value = first_ints(trace, "correlation_id")
-    numbered = owner[(value > 0) & on_host[trace.lines_at(owner)]] if len(owner) else owner
-    found: Rows = np.union1d(np.flatnonzero(by_name[trace.events["metadata"]]), numbered).astype(np.intp)
-    return found
+    with_id = owner[(value > 0) & on_host[trace.lines_at(owner)]] if len(owner) else owner
+    result: Rows = np.union1d(np.flatnonzero(is_launch_name[trace.events["metadata"]]), with_id).astype(
+        np.intp
+    )
+    return result
 
 
-def by_their_calls(trace: Trace, device: Pieces) -> Pieces:
-    """Work of devices, with each copy's event the host's call that asked for it, where the trace tells: who
-    called is who copies.
+def with_launching_calls(trace: Trace, device: Pieces) -> Pieces:
+    """Work of devices, in which the event of each copy is replaced by the host's call that requested it, if
+    the trace shows it: the caller is responsible for the copy.
     """
-    copies = np.isin(device.klass, (TimeClass.HOST_TO_DEVICE, TimeClass.DEVICE_TO_HOST))
-    if not copies.any():
+    is_copy = np.isin(device.klass, (TimeClass.HOST_TO_DEVICE, TimeClass.DEVICE_TO_HOST))
+    if not is_copy.any():
         return device
-    found = kernel_launches(trace)
-    order = np.argsort(found.kernel, kind="stable")
-    made, launch = found.kernel[order], found.launch[order]
-    at = np.minimum(np.searchsorted(made, device.event), max(len(made) - 1, 0))
-    known = copies & (made[at] == device.event) if len(made) else np.zeros(len(copies), np.bool_)
+    launches = kernel_launches(trace)
+    order = np.argsort(launches.kernel, kind="stable")
+    kernel, launch = launches.kernel[order], launches.launch[order]
+    position = np.minimum(np.searchsorted(kernel, device.event), max(len(kernel) - 1, 0))
+    has_launch = (
+        is_copy & (kernel[position] == device.event) if len(kernel) else np.zeros(len(is_copy), np.bool_)
+    )
     event = device.event.copy()
-    event[known] = launch[at[known]]
+    event[has_launch] = launch[position[has_launch]]
     return replace(device, event=event)

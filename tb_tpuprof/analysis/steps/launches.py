@@ -1,5 +1,4 @@
-"""Launches of kernels on the host, by device and step → how many there were, how long they took, and how long
-kernels waited.
+"""Kernel launches on the host, by device and step → their number, their duration, and the latency of kernels.
 
 host      ├launch┤├launch┤                    ├launch┤
 stream           ▪kernel   ▪kernel                   ▪kernel
@@ -25,7 +24,7 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Launches:
-    """Launches with the kernel of each; a launch that started several kernels stands once for each."""
+    """Pairs of launch and kernel (rows); a launch that started several kernels has one pair for each."""
 
     launch: Int64s
     kernel: Int64s
@@ -33,11 +32,11 @@ class Launches:
 
 @dataclass(frozen=True)
 class StepLaunches:
-    """Launches of one device by step (`group` of `analysis.grouping`), in time order. `first` is a step's
-    first launch.
+    """Launches of one device by step (`group` of `analysis.steps.grouping`), in time order. `first` is the
+    first launch of a step.
 
     A launch lasts as long as the call on the host; a kernel's latency is from its launch's end to its start,
-    0 where it started before.
+    0 if it started earlier.
     """
 
     group: Int64s
@@ -54,22 +53,22 @@ class StepLaunches:
 @once
 def kernel_launches(trace: Trace) -> Launches:
     """All launches that have a kernel."""
-    launch, made, kernel, used = launch_to_kernel(trace)
-    if not len(made):
+    launch, launch_key, kernel, kernel_key = launch_to_kernel(trace)
+    if not len(launch_key):
         return Launches(np.empty(0, np.int64), np.empty(0, np.int64))
-    at = np.minimum(np.searchsorted(made, used), len(made) - 1)
-    found = np.flatnonzero(made[at] == used)
-    return Launches(np.asarray(launch, np.int64)[at[found]], np.asarray(kernel, np.int64)[found])
+    position = np.minimum(np.searchsorted(launch_key, kernel_key), len(launch_key) - 1)
+    is_match = np.flatnonzero(launch_key[position] == kernel_key)
+    return Launches(np.asarray(launch, np.int64)[position[is_match]], np.asarray(kernel, np.int64)[is_match])
 
 
 def step_launches(trace: Trace, plane: int) -> StepLaunches:
-    """Launches of a GPU's kernels by the step that they belong to; those outside of steps are not counted."""
-    found = kernel_launches(trace)
+    """Launches of a GPU's kernels by step; those outside of steps are not counted."""
+    launches = kernel_launches(trace)
     is_here = np.zeros(trace.n_events, np.bool_)
     is_here[stream_events(trace, plane)] = True
-    group = groups(trace).group[found.launch].astype(np.int64)
-    mine = np.flatnonzero(is_here[found.kernel] & (group >= 0))
-    launch, kernel, group = found.launch[mine], found.kernel[mine], group[mine]
+    group = groups(trace).group[launches.launch].astype(np.int64)
+    counted = np.flatnonzero(is_here[launches.kernel] & (group >= 0))
+    launch, kernel, group = launches.launch[counted], launches.kernel[counted], group[counted]
     start = trace.events["start_ps"][launch]
     order = np.lexsort((start, group))
     launch, kernel, group, start = launch[order], kernel[order], group[order], start[order]
@@ -77,8 +76,10 @@ def step_launches(trace: Trace, plane: int) -> StepLaunches:
     latency = np.maximum(trace.events["start_ps"][kernel] - start - duration, 0)
     first = np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])
     if not len(first):
-        none = np.empty(0, np.int64)
-        return StepLaunches(none, none, none, none, none, none, none.astype(float), none, none.astype(float))
+        empty = np.empty(0, np.int64)
+        return StepLaunches(
+            empty, empty, empty, empty, empty, empty, empty.astype(float), empty, empty.astype(float)
+        )
     n = np.diff(np.append(first, len(group)))
     ends = np.maximum.reduceat(start + duration, first)
     by_time = np.lexsort((-ends, start[first]))

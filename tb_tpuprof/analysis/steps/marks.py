@@ -1,4 +1,4 @@
-"""Where steps begin on the host's clock, for what is looked at from step to step."""
+"""Starts of steps on the host's clock, for values that are compared from step to step."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ class StepMarks:
 
 @once
 def step_marks(trace: Trace) -> StepMarks:
-    """The trace's steps; where it has none (devices that ran nothing for them), the user's own annotations on
+    """The trace's steps; if it has none (devices that ran nothing for them), the user's own annotations on
     the host.
     """
-    found = steps(trace)
-    if len(found):
-        order = np.argsort(found.start_ps, kind="stable")
-        end = int((found.start_ps + found.duration_ps).max())
-        return StepMarks(tuple(found.name[i] for i in order.tolist()), found.start_ps[order], end)
+    traced_steps = steps(trace)
+    if len(traced_steps):
+        order = np.argsort(traced_steps.start_ps, kind="stable")
+        end = int((traced_steps.start_ps + traced_steps.duration_ps).max())
+        return StepMarks(
+            tuple(traced_steps.name[i] for i in order.tolist()), traced_steps.start_ps[order], end
+        )
     grouped = groups(trace)
     rows = grouped.named_roots[np.argsort(trace.events["start_ps"][grouped.named_roots], kind="stable")]
     start = trace.events["start_ps"][rows].astype(np.int64)

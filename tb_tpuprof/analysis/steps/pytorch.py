@@ -1,5 +1,5 @@
-"""Steps that PyTorch's profiler marks on the host (`ProfilerStep#n`): what devices did, and how long the host
-waited for its data loader.
+"""Steps that PyTorch's profiler marks on the host (`ProfilerStep#n`): the activity of devices, and the time
+that the host waited for its data loader.
 
     host     ├ ProfilerStep#3 ──────────────┤├ ProfilerStep#4 ─────────── …
               ├ DataLoader ──┤ ├launch┤
@@ -7,8 +7,8 @@ waited for its data loader.
     charged  ccccciiiiiiiiiiii.....cccccccccc|cccccccccc …
 
 A marker lasts from one `prof.step()` to the next, so the markers add up to the loop's time. A window's time
-is charged by what runs in it: kernels that an earlier step launched are busy time of the window in which they
-run, so no window is busier than it is long. Waiting for the loader counts where no kernel runs meanwhile.
+is charged to what runs in it: kernels launched by an earlier step are busy time of the window in which they
+run, so no window is busier than it is long. Waiting for the loader counts only while no kernel runs.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from tb_tpuprof.units import format_time
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 MARKER = "ProfilerStep"
-_LATE = 0.1  # share of the steps' time that is worth a notice
+_LATE = 0.1  # fraction of the steps' time that justifies a notice
 _COMPUTES = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 _SINGLE = "_SingleProcessDataLoaderIter"
 
 
 @dataclass(frozen=True)
 class LoaderWait:
-    """Fetching batches in a host's steps: by which name most of it, in how many steps, for how long.
+    """Time spent fetching batches in a host's steps: the name that accounts for most of it, the number of
+    steps, and the duration.
 
-    `total_ps`: in all windows; `hidden_ps`: of that while kernels ran, which costs nothing. `steps_ps`:
+    `total_ps`: in all windows; `hidden_ps`: the part while kernels ran, which costs nothing. `steps_ps`:
     length of all windows.
     """
 
@@ -58,18 +59,18 @@ class LoaderWait:
 
     @property
     def fraction(self) -> float:
-        """Share of the steps' time."""
+        """Fraction of the steps' time."""
         return self.total_ps / self.steps_ps if self.steps_ps else 0.0
 
     @property
     def is_in_process(self) -> bool:
-        """Whether batches are made by the process that trains (`num_workers=0`)."""
+        """Whether the training process itself loads the batches (`num_workers=0`)."""
         return _SINGLE in self.name
 
 
 @dataclass(frozen=True)
 class Windows:
-    """The markers by time: rows of events, groups, starts and ends."""
+    """The markers in time order: rows of events, groups, starts and ends in ps."""
 
     row: Rows
     group: Int64s
@@ -79,7 +80,7 @@ class Windows:
 
 @once
 def windows(trace: Trace) -> Windows:
-    """The host's step markers that last, by start; none where the profiler marked no steps."""
+    """The host's step markers with a duration, by start; none if the profiler marked no steps."""
     rows = events_named(trace, (MARKER,))
     on_host = (
         np.isin(trace.lines["plane"][trace.lines_at(rows)], planes(trace).hosts)
@@ -97,10 +98,10 @@ def windows(trace: Trace) -> Windows:
 
 
 def window_parts(trace: Trace) -> StepParts:
-    """The markers, and in each what its devices' streams and the data loader did, whichever step they belong
-    to.
+    """The markers, and the activity of device streams and of the data loader in each, whichever step it
+    belongs to.
     """
-    found = windows(trace)
+    markers = windows(trace)
     rows = np.concatenate(
         [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
     )
@@ -110,47 +111,47 @@ def window_parts(trace: Trace) -> StepParts:
     klass = np.concatenate(
         (gpu_classes(trace, rows), np.full(len(loader), TimeClass.HOST_WAIT_INPUT, np.uint8))
     )
-    event, window = overlapping(start, end, found)
-    launched = _that_launched(trace, rows[np.isin(klass[: len(rows)], _COMPUTES)], found)
-    none = np.zeros(len(launched), np.int64)
+    event, window = overlapping(start, end, markers)
+    launched = _launching_windows(trace, rows[np.isin(klass[: len(rows)], _COMPUTES)], markers)
+    no_time = np.zeros(len(launched), np.int64)
     return StepParts(
-        found.group, found.start, found.end,
-        np.concatenate((found.group[window], found.group[launched])),
-        np.concatenate((start[event], none)), np.concatenate((end[event], none)),
+        markers.group, markers.start, markers.end,
+        np.concatenate((markers.group[window], markers.group[launched])),
+        np.concatenate((start[event], no_time)), np.concatenate((end[event], no_time)),
         np.concatenate((klass[event], np.full(len(launched), TimeClass.DEVICE_COMPUTE_32, np.uint8))),
     )  # fmt: skip
 
 
-def _that_launched(trace: Trace, kernels: Rows, found: Windows) -> Rows:
-    """Windows of steps that launched kernels, wherever these ran: such a step computes, though perhaps after
+def _launching_windows(trace: Trace, kernels: Rows, markers: Windows) -> Rows:
+    """Windows of steps that launched kernels, wherever these ran: such a step computes, though possibly after
     its window.
     """
-    return np.flatnonzero(np.isin(found.group, groups(trace).group[kernels]))
+    return np.flatnonzero(np.isin(markers.group, groups(trace).group[kernels]))
 
 
 @once
 def loader_events(trace: Trace) -> Rows:
-    """Fetches of batches on the threads that the step markers are on."""
-    found = windows(trace)
-    if not len(found.row):
+    """Fetches of batches on the threads of the step markers."""
+    markers = windows(trace)
+    if not len(markers.row):
         return np.empty(0, np.intp)
     names = metadata_names(trace)
-    fetches = np.zeros(len(names), np.bool_)
-    of_host = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
-    fetches[of_host] = [is_fetch(names[row]) for row in of_host.tolist()]
-    rows = np.flatnonzero(fetches[trace.events["metadata"]])
-    return rows[np.isin(trace.event_line[rows], trace.event_line[found.row])]
+    is_fetch_name = np.zeros(len(names), np.bool_)
+    host_rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
+    is_fetch_name[host_rows] = [is_fetch(names[row]) for row in host_rows.tolist()]
+    rows = np.flatnonzero(is_fetch_name[trace.events["metadata"]])
+    return rows[np.isin(trace.event_line[rows], trace.event_line[markers.row])]
 
 
-def loader_wait_in(trace: Trace, found: Windows) -> LoaderWait | None:
-    """As `loader_wait`, in the given windows."""
+def loader_wait_in(trace: Trace, markers: Windows) -> LoaderWait | None:
+    """As `loader_wait` in `pytorch_loader.py`, but for the given windows."""
     rows = loader_events(trace)
     start = trace.events["start_ps"][rows].astype(np.int64)
-    event, window = overlapping(start, start + trace.events["duration_ps"][rows], found)
+    event, window = overlapping(start, start + trace.events["duration_ps"][rows], markers)
     if not len(event):
         return None
-    first = np.maximum(start[event], found.start[window])
-    last = np.minimum(start[event] + trace.events["duration_ps"][rows][event], found.end[window])
+    first = np.maximum(start[event], markers.start[window])
+    last = np.minimum(start[event] + trace.events["duration_ps"][rows][event], markers.end[window])
     by_name = np.bincount(trace.events["metadata"][rows[event]], weights=last - first)
     kernels = np.concatenate(
         [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
@@ -161,42 +162,42 @@ def loader_wait_in(trace: Trace, found: Windows) -> LoaderWait | None:
         trace.events["start_ps"][kernels] + trace.events["duration_ps"][kernels],
     )
     total, busy = union_ps(first, last), union_ps(begin, stop)
-    both = union_ps(np.append(first, begin), np.append(last, stop))
+    either = union_ps(np.append(first, begin), np.append(last, stop))
     name = trace.strings.get(int(trace.metadata["name"][int(by_name.argmax())]))
     return LoaderWait(
-        name, len(np.unique(window)), total, total + busy - both, int((found.end - found.start).sum())
+        name, len(np.unique(window)), total, total + busy - either, int((markers.end - markers.start).sum())
     )
 
 
 def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
     """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
-    found, time_ps = loader_wait_in(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
+    loader, time_ps = loader_wait_in(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
     return (
-        (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
+        (StepWait(TimeClass.HOST_WAIT_LOADER, loader.name, "", 0, time_ps),)
+        if loader and time_ps.any()
+        else ()
     )
 
 
 def late_notice(trace: Trace) -> tuple[Notice, ...]:
-    """Says so where devices still work on the marked steps for long after the last of them ended
-    on the host.
-    """
-    found = windows(trace)
-    if not len(found.row) or not planes(trace).gpus:
+    """A notice if devices still work on the marked steps long after the last one ended on the host."""
+    markers = windows(trace)
+    if not len(markers.row) or not planes(trace).gpus:
         return ()
     rows = np.concatenate([stream_events(trace, plane) for plane in planes(trace).gpus])
-    rows = rows[np.isin(groups(trace).group[rows], found.group)]
-    start = np.maximum(trace.events["start_ps"][rows], found.end.max())
+    rows = rows[np.isin(groups(trace).group[rows], markers.group)]
+    start = np.maximum(trace.events["start_ps"][rows], markers.end.max())
     end = trace.events["start_ps"][rows] + trace.events["duration_ps"][rows]
     late_ps = union_ps(start[end > start], end[end > start])
-    if late_ps < _LATE * int((found.end - found.start).sum()):
+    if late_ps < _LATE * int((markers.end - markers.start).sum()):
         return ()
-    late = f"they worked {format_time(late_ps)} on the marked steps after the last one ended"
-    text = f"{trace.info.host}: the host ran ahead of its devices: {late}."
+    late = f"which worked on the marked steps for {format_time(late_ps)} after the last one ended"
+    text = f"{trace.info.host}: the host ran ahead of its devices, {late}."
     return (
         Notice(
             "info",
             text,
-            "Step times are the host's. Profile more steps, until launches wait for the device, to see its "
-            "pace.",
+            "Step times are the host's. To see the device's pace, profile more steps, until launches wait "
+            "for it.",
         ),
     )

@@ -1,4 +1,4 @@
-"""PyTorch's data loader in the steps that pages show."""
+"""PyTorch's data loader in the displayed steps."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from tb_tpuprof.units import format_fraction, format_time
 
 @once
 def loader_wait(trace: Trace) -> LoaderWait | None:
-    """How long the steps that pages show fetch batches, all of them together; None where no fetch was traced
-    in them.
-    """
-    found = windows(trace)
-    shown = np.flatnonzero(np.isin(found.group, steps(trace).number))
+    """Total time that the displayed steps spend fetching batches; None if no fetch was traced in them."""
+    markers = windows(trace)
+    shown = np.flatnonzero(np.isin(markers.group, steps(trace).number))
     return loader_wait_in(
-        trace, Windows(found.row[shown], found.group[shown], found.start[shown], found.end[shown])
+        trace, Windows(markers.row[shown], markers.group[shown], markers.start[shown], markers.end[shown])
     )
 
 
-def loader_sentence(found: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
-    """What fetching batches takes of the steps of the host that fetches longest, by name; empty where none
-    fetches.
+def loader_sentence(waits: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
+    """The time and share of fetching batches in the steps of the host that fetches longest, by name; empty if
+    no host fetches.
     """
-    known = [(wait, host) for wait, host in zip(found, hosts, strict=True) if wait]
-    if not known:
+    fetching = [(wait, host) for wait, host in zip(waits, hosts, strict=True) if wait]
+    if not fetching:
         return ""
-    waits, host = max(known, key=lambda pair: pair[0].fraction)
+    longest, host = max(fetching, key=lambda pair: pair[0].fraction)
     where = f"{host}: " if len(hosts) > 1 else ""
-    marked = f"each of the {waits.n_steps:,} marked steps" if waits.n_steps > 1 else "the marked step"
-    took = f"{format_time(waits.total_ps / waits.n_steps)} ({format_fraction(waits.fraction)}) of {marked}"
-    share = waits.hidden_ps / waits.total_ps
+    marked = f"each of the {longest.n_steps:,} marked steps" if longest.n_steps > 1 else "the marked step"
+    took = (
+        f"{format_time(longest.total_ps / longest.n_steps)} ({format_fraction(longest.fraction)}) of {marked}"
+    )
+    share = longest.hidden_ps / longest.total_ps
     hidden = f", {format_fraction(share)} of it while kernels run" if share >= 0.01 else ""
-    how = " It makes batches in the training process (num_workers=0)." if waits.is_in_process else ""
-    return f"{where}`{waits.name}` takes {took}{hidden}.{how}"
+    how = " It loads batches in the training process (num_workers=0)." if longest.is_in_process else ""
+    return f"{where}`{longest.name}` takes {took}{hidden}.{how}"

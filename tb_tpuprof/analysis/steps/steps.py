@@ -1,8 +1,7 @@
-"""Steps: when each ran, how long it took, and what its time went into.
+"""Steps: when each ran, how long it took, and how its time was spent.
 
 markers        ├── train 7 ──────┤├── train 8 ────┤        a step's time is that of its longest marker
-its events       ░░input░░▒compute▒                        each moment is charged to the highest class that is
-active
+its events       ░░input░░▒compute▒                        each moment is charged to the highest active class
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ Rows = npt.NDArray[np.intp]
 def steps(trace: Trace) -> Steps:
     """The steps of a trace: of its devices if it has any, else of its host.
 
-    A step is kept if it has a marker of some length and if something was computed in it: on the device, or on
-    the host where there is no device. Source of the rules: OpenXLA's profiler (`xplane_to_step_events`,
+    A step is kept if it has a marker with a duration and if something was computed in it: on the device, or
+    on the host if there is no device. Source of the rules: OpenXLA's profiler (`xplane_to_step_events`,
     `step_events_to_steps_db`).
     """
     return step_pieces(trace)[0]
@@ -51,30 +50,32 @@ def steps(trace: Trace) -> Steps:
 
 @once
 def step_pieces(trace: Trace) -> tuple[Steps, Pieces | None]:
-    """The same with the pieces that the steps' times are made of; None where only their classes are known."""
+    """The steps, and the pieces that their times consist of; None if only their classes are known."""
     roles = planes(trace)
     if roles.tensor_cores or roles.sparse_cores:
         return tpu_steps(trace), None
     if roles.gpus:
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         if len(windows(trace).row):
-            found = assemble(trace, window_parts(trace), computes, "annotation")
-            return replace(found, waits=named_waits(trace, found.class_ps)), pytorch_pieces(trace, found)
-        marked, pieces = steps_of_gpu(trace)
-        if len(marked) or marked.n_incomplete:
-            return marked, pieces
+            pytorch_steps = assemble(trace, window_parts(trace), computes, "annotation")
+            return replace(pytorch_steps, waits=named_waits(trace, pytorch_steps.class_ps)), pytorch_pieces(
+                trace, pytorch_steps
+            )
+        marked_steps, pieces = steps_of_gpu(trace)
+        if len(marked_steps) or marked_steps.n_incomplete:
+            return marked_steps, pieces
         return assemble(trace, gpu_parts(trace), computes, "device"), None
     return steps_of_host(trace)
 
 
 def host_parts(trace: Trace) -> StepParts:
-    """Annotations and counted events of the host's threads. Events inside another of their class add nothing
-    and are left out.
+    """Annotations and classified events of the host's threads. Events inside another of their class add
+    nothing and are left out.
     """
     group = groups(trace).group
-    none = np.empty(0, np.int64)
+    empty = np.empty(0, np.int64)
     if not (group >= 0).any():
-        return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
+        return StepParts(empty, empty, empty, empty, empty, empty, np.empty(0, np.uint8))
     classes = host_classes(trace, planes(trace).hosts)
     event_class = classes_of(trace.events["metadata"], classes)
     markers = annotated_events(trace, event_class)

@@ -1,5 +1,5 @@
-"""Steps on TPUs: the device's own step (or module) events are grouped by the host's launches, or counted in
-lock-step.
+"""Steps on TPUs: the device's own step (or module) events are grouped by the host's launches, or numbered
+alike on all cores.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def grouping_lines(trace: Trace) -> dict[int, int]:
     return result
 
 
-def credited(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The event that stands for each event in the graph: on TPU planes the step that contains it (-1: none),
+def representatives(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The event that represents each event in the graph: on TPU planes the step that contains it (-1: none),
     else itself.
     """
     lines = grouping_lines(trace)
@@ -38,25 +38,25 @@ def credited(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int3
     plane = trace.lines["plane"][trace.event_line[events]]
     result: npt.NDArray[np.int32] = events.copy()
     for device in {*planes(trace).tensor_cores, *planes(trace).sparse_cores}:
-        mine = plane == device
-        if not mine.any():
+        on_device = plane == device
+        if not on_device.any():
             continue
         if device not in lines:
-            result[mine] = -1
+            result[on_device] = -1
             continue
         first = int(trace.line_offsets[lines[device]])
-        rows = events[mine]
-        own = trace.event_line[rows] == lines[device]
-        at, inside = _containing(trace, lines[device], rows)
-        result[mine] = np.where(own, rows, np.where(inside, first + at, -1))
+        rows = events[on_device]
+        is_step = trace.event_line[rows] == lines[device]
+        step, is_inside = _containing(trace, lines[device], rows)
+        result[on_device] = np.where(is_step, rows, np.where(is_inside, first + step, -1))
     return result
 
 
 def group_devices(
     trace: Trace, lines: dict[int, int], group: npt.NDArray[np.int32], n_groups: int
 ) -> npt.NDArray[np.int32]:
-    """Number steps 0, 1, 2 … on every core alike if the host's roots reached none, then hand their groups to
-    all they overlap.
+    """Number steps 0, 1, 2 … equally on every core if the host's roots reached none; then give each step's
+    group to all events that it overlaps.
     """
     group = group.copy()
     cores = [plane for plane in planes(trace).tensor_cores if plane in lines]
@@ -70,28 +70,30 @@ def group_devices(
             if other == line or trace.line_names[other] in STEP_LINES:
                 continue
             rows = np.arange(*line_events(trace, other).indices(trace.n_events)[:2])
-            at, overlaps = _overlapping(trace, line, rows)
-            group[rows] = np.where(overlaps, group[steps][at], -1)
+            step, overlaps = _overlapping(trace, line, rows)
+            group[rows] = np.where(overlaps, group[steps][step], -1)
     return group
 
 
-def _first_open(trace: Trace, line: int, rows: npt.NDArray[np.intp] | Int64s) -> tuple[slice, Int64s]:
-    """For each event the first event of `line` that ends after it begins (clipped to the last)."""
+def _first_ending_after(trace: Trace, line: int, rows: npt.NDArray[np.intp] | Int64s) -> tuple[slice, Int64s]:
+    """The events of `line`, and for each of `rows` the first of them that ends after it begins (else the
+    last).
+    """
     steps = line_events(trace, line)
     ends = np.maximum.accumulate(trace.events["start_ps"][steps] + trace.events["duration_ps"][steps])
-    at = np.searchsorted(ends, trace.events["start_ps"][rows], side="right")
-    return steps, np.minimum(at, len(ends) - 1).astype(np.int64)
+    index = np.searchsorted(ends, trace.events["start_ps"][rows], side="right")
+    return steps, np.minimum(index, len(ends) - 1).astype(np.int64)
 
 
 def _containing(trace: Trace, line: int, rows: Int64s) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    steps, at = _first_open(trace, line, rows)
+    steps, index = _first_ending_after(trace, line, rows)
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
-    begin, end = start[steps][at], (start[steps] + duration[steps])[at]
-    return at, (begin <= start[rows]) & (end >= start[rows] + duration[rows])
+    begin, end = start[steps][index], (start[steps] + duration[steps])[index]
+    return index, (begin <= start[rows]) & (end >= start[rows] + duration[rows])
 
 
 def _overlapping(trace: Trace, line: int, rows: npt.NDArray[np.intp]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    steps, at = _first_open(trace, line, rows)
+    steps, index = _first_ending_after(trace, line, rows)
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
-    begin, end = start[steps][at], (start[steps] + duration[steps])[at]
-    return at, (begin <= start[rows] + duration[rows]) & (end >= start[rows])
+    begin, end = start[steps][index], (start[steps] + duration[steps])[index]
+    return index, (begin <= start[rows] + duration[rows]) & (end >= start[rows])

@@ -1,14 +1,14 @@
-"""What a step's own thread did from moment to moment, and whom it waited for where nothing traced ran.
+"""Classifies the time of a step's own thread, and names what it waited for while nothing traced ran.
 
     thread    ├ train (step) ─────────────────────────────┤
               │ next ─────────────────┤ ├ PjitFunction ─┤ │
               │   batches (gen.py:15) ┤                   │
               │     sleep ───────┤                        │
-    charged   ..iiiiiiiiiiiiiiiiiiiiiii..ccccccccccccccccc..     the innermost thing that says something wins
+    charged   ..iiiiiiiiiiiiiiiiiiiiiii..ccccccccccccccccc..     the innermost classified event wins
 
 A call of the runtime or an operation computes, whatever Python it calls. A frame or annotation that hands
-over data makes what lies inside it input; a frame that sleeps, locks, polls or reads waits; other frames, and
-annotations that nothing traced covers, are Python. What encloses whole steps says nothing of any of them.
+over data makes everything inside it input; a frame that sleeps, locks, polls or reads waits; other frames,
+and annotations not covered by anything traced, are Python. Events that enclose whole steps are ignored.
 """
 
 from __future__ import annotations
@@ -39,20 +39,17 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
-SAID_BY_PYTHON = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_WAIT_LOADER)
-_MARKS, _HOLDS, _COMPILES = (
-    128,
-    256,
-    512,
-)  # a step's marker, what one lies in, what compiles in: beside the class of the event
-_AT_ONCE = 200
-_CONTEXT_STATS = ("_p", "_c", "correlation_id")  # of the runtime's events, never of a user's annotation
+PYTHON_CLASSES = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_WAIT_LOADER)
+# Bits above an event's class: it marks a step, encloses a marker, encloses a compilation.
+_IS_MARKER, _HOLDS_MARKER, _HOLDS_COMPILATION = (128, 256, 512)
+_CODES_AT_ONCE = 200
+_CONTEXT_STATS = ("_p", "_c", "correlation_id")  # stats of runtime events, never of a user's annotation
 
 
 @dataclass(frozen=True)
 class StepWait:
-    """One thing that steps wait for, or Python that they run. `time_ps`: in each step, where nothing traced
-    computed meanwhile.
+    """One thing that steps wait for, or Python that they run. `time_ps`: in each step, while nothing traced
+    computed.
 
     `kind`: HOST_WAIT_LOADER (data), HOST_WAIT or HOST_PYTHON. `name`: a function or annotation; `file` and
     `line` of the function's definition, empty and 0 for annotations.
@@ -71,14 +68,14 @@ class StepWait:
 
     @property
     def total_ps(self) -> int:
-        """Of all steps."""
+        """Time in all steps together."""
         return int(self.time_ps.sum())
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a line's contexts say of their own time: `klass` of TimeClass (UNKNOWN: nothing), `named`: the
-    metadata row that says so.
+class LineClasses:
+    """Classes of the own time of a line's contexts: `klass` of TimeClass (UNKNOWN: unclassified), `named`:
+    the metadata row that determines it.
     """
 
     line: LineContexts
@@ -89,9 +86,9 @@ class Told:
 @dataclass(frozen=True)
 class Segments:
     """Stretches of a line, in order: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that
-    says so.
+    determines it.
 
-    `event`: the innermost event that is on.
+    `event`: the innermost event that is running.
     """
 
     start: Int64s
@@ -106,8 +103,8 @@ class Segments:
 
 @once
 def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
-    """Kind of each metadata row of the host's planes by its name; operations of XLA and contexts of the
-    runtime are none.
+    """Kind of each metadata row of the host's planes by its name; NONE for operations of XLA and contexts of
+    the runtime.
     """
     result = np.zeros(len(trace.metadata), np.uint8)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
@@ -125,19 +122,19 @@ def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
 
 
 def _calls_of_functions(trace: Trace) -> npt.NDArray[np.integer]:
-    """Metadata rows of events that are calls of a tf.function, under the function's name: what directly holds
-    their execution.
+    """Metadata rows of events that are calls of a tf.function, under the function's name: the events that
+    directly enclose their execution.
     """
-    above = parents(trace)
-    around = above[events_named(trace, ("TFE_Py_ExecuteCancelable",))]
-    kinds = _frames(trace)
-    while (around >= 0).any():
-        around = np.unique(around[around >= 0])
-        inside_frame = kinds[trace.events["metadata"][around]]
+    parent = parents(trace)
+    enclosing = parent[events_named(trace, ("TFE_Py_ExecuteCancelable",))]
+    is_frame = _frames(trace)
+    while (enclosing >= 0).any():
+        enclosing = np.unique(enclosing[enclosing >= 0])
+        inside_frame = is_frame[trace.events["metadata"][enclosing]]
         if not inside_frame.any():
             break
-        around = np.concatenate((around[~inside_frame], above[around[inside_frame]]))
-    return np.unique(trace.events["metadata"][around[around >= 0]])
+        enclosing = np.concatenate((enclosing[~inside_frame], parent[enclosing[inside_frame]]))
+    return np.unique(trace.events["metadata"][enclosing[enclosing >= 0]])
 
 
 def _frames(trace: Trace) -> npt.NDArray[np.bool_]:
@@ -145,8 +142,8 @@ def _frames(trace: Trace) -> npt.NDArray[np.bool_]:
     return np.array([frame_of(name) is not None for name in metadata_names(trace)], np.bool_)
 
 
-def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bool:
-    """Whether frames or annotations of the user are on these lines, other than the steps' own."""
+def has_user_events(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bool:
+    """Whether these lines have frames or annotations of the user other than the steps' own."""
     kinds = name_kinds(trace).copy()
     kinds[trace.events["metadata"][markers]] = Kind.NONE
     if not kinds.any():
@@ -158,75 +155,84 @@ def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bo
     )
 
 
-def told_of(
+def classify_line(
     trace: Trace,
     line: int,
     event_class: npt.NDArray[np.uint8],
     markers: Rows,
     are_steps: bool,
     has_device: bool = False,
-) -> Told:
-    """What the innermost event that says something says of a line's time (see the module's picture).
+) -> LineClasses:
+    """Classify a line's contexts by the innermost classified event (see the module's drawing).
 
-    `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and
-    whether they are the steps (annotations) or only begin them (runs of functions). `has_device`: the model
-    computes elsewhere, so that calls of the runtime inside of a loader, such as transfers, are loading, too.
+    `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps;
+    `are_steps`: they are the steps (annotations), else they only begin them (runs of functions).
+    `has_device`: the model computes elsewhere, so calls of the runtime inside a loader, such as transfers,
+    are loading, too.
     """
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    here = event_class[rows].astype(np.uint16)
-    mine = np.sort(markers[(markers >= rows.start) & (markers < rows.stop)]) - rows.start
+    event_mark = event_class[rows].astype(np.uint16)
+    own_markers = np.sort(markers[(markers >= rows.start) & (markers < rows.stop)]) - rows.start
     if are_steps:
-        here[mine] = STEP_MARKER
+        event_mark[own_markers] = STEP_MARKER
     parent = parents_within(trace, rows)
-    compiling = _around(parent, np.flatnonzero(here == TimeClass.HOST_COMPILE), here == STEP_MARKER)
-    here[mine] |= _MARKS
-    here[_around(parent, mine)] |= _HOLDS
-    here[compiling] |= _COMPILES
-    of = line_contexts(trace, line, here)
-    mark = here[of.first]
-    kind, own_class = _kinds(trace, of, mark), (mark & (_MARKS - 1)).astype(np.uint8)
-    klass, named = _resolved(trace, of, own_class, kind, (mark & _COMPILES) > 0)
+    compiling = _enclosing(
+        parent, np.flatnonzero(event_mark == TimeClass.HOST_COMPILE), event_mark == STEP_MARKER
+    )
+    event_mark[own_markers] |= _IS_MARKER
+    event_mark[_enclosing(parent, own_markers)] |= _HOLDS_MARKER
+    event_mark[compiling] |= _HOLDS_COMPILATION
+    contexts = line_contexts(trace, line, event_mark)
+    mark = event_mark[contexts.first]
+    kind, own_class = _kinds(trace, contexts, mark), (mark & (_IS_MARKER - 1)).astype(np.uint8)
+    klass, named = _resolved(trace, contexts, own_class, kind, (mark & _HOLDS_COMPILATION) > 0)
     if has_device:
-        loader = nearest(of.above, (own_class == STEP_MARKER) | (kind == Kind.LOADER))
+        loader = nearest(contexts.above, (own_class == STEP_MARKER) | (kind == Kind.LOADER))
         klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = (
             TimeClass.HOST_WAIT_LOADER
         )
-    return Told(of, klass, named)
+    return LineClasses(contexts, klass, named)
 
 
-def segments(trace: Trace, told: Told) -> Segments:
-    """A line's stretches, each of one event."""
-    of = told.line
-    start, end, owner = innermost(trace, of.rows, of.parent)
-    context = of.context[owner]
-    said = told.klass[context] != TimeClass.UNKNOWN
-    context = context[said]
+def segments(trace: Trace, classes: LineClasses) -> Segments:
+    """A line's classified stretches, each of one event."""
+    contexts = classes.line
+    start, end, owner = innermost(trace, contexts.rows, contexts.parent)
+    context = contexts.context[owner]
+    is_classified = classes.klass[context] != TimeClass.UNKNOWN
+    context = context[is_classified]
     return Segments(
-        start[said],
-        end[said],
-        told.klass[context],
-        told.named[context],
-        owner[said].astype(np.int64) + of.rows.start,
+        start[is_classified],
+        end[is_classified],
+        classes.klass[context],
+        classes.named[context],
+        owner[is_classified].astype(np.int64) + contexts.rows.start,
     )
 
 
-def _around(parent: npt.NDArray[np.int32], events: Rows, beyond: npt.NDArray[np.bool_] | None = None) -> Rows:
-    """What the events are inside of, up to those `beyond`."""
-    found = np.zeros(len(parent), np.bool_)
-    rest = parent[events]
-    while len(rest):
-        rest = np.unique(rest[rest >= 0])
-        rest = rest[~found[rest]] if beyond is None else rest[~found[rest] & ~beyond[rest]]
-        found[rest] = True
-        rest = parent[rest]
-    return np.flatnonzero(found)
+def _enclosing(
+    parent: npt.NDArray[np.int32], events: Rows, beyond: npt.NDArray[np.bool_] | None = None
+) -> Rows:
+    """Events that enclose any of `events`, up to those in `beyond`."""
+    is_enclosing = np.zeros(len(parent), np.bool_)
+    frontier = parent[events]
+    while len(frontier):
+        frontier = np.unique(frontier[frontier >= 0])
+        frontier = (
+            frontier[~is_enclosing[frontier]]
+            if beyond is None
+            else frontier[~is_enclosing[frontier] & ~beyond[frontier]]
+        )
+        is_enclosing[frontier] = True
+        frontier = parent[frontier]
+    return np.flatnonzero(is_enclosing)
 
 
-def _kinds(trace: Trace, of: LineContexts, mark: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """Kind of each context of a line: what `next` calls hands over data; what holds a step's marker is plain
-    Python.
+def _kinds(trace: Trace, contexts: LineContexts, mark: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """Kind of each context of a line: what `next` calls hands over data; a context that encloses a step's
+    marker is plain Python.
     """
-    metadata, parent = of.metadata, of.above
+    metadata, parent = contexts.metadata, contexts.above
     kind = name_kinds(trace)[metadata]
     is_next = kind == Kind.NEXT
     if is_next.any():
@@ -237,66 +243,72 @@ def _kinds(trace: Trace, of: LineContexts, mark: npt.NDArray[np.uint16]) -> npt.
         by_library = is_next & (parent >= 0) & of_library[metadata[parent]]
         kind[is_next] = Kind.LOADER
         kind[by_library] = Kind.PYTHON
-        called = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
-        kind[called] = Kind.LOADER
-    kind[((mark & _HOLDS) > 0) & (kind != Kind.NONE)] = Kind.PYTHON
-    kind[(mark & _MARKS) > 0] = Kind.NONE
+        is_called_by_next = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
+        kind[is_called_by_next] = Kind.LOADER
+    kind[((mark & _HOLDS_MARKER) > 0) & (kind != Kind.NONE)] = Kind.PYTHON
+    kind[(mark & _IS_MARKER) > 0] = Kind.NONE
     result: npt.NDArray[np.uint8] = kind.astype(np.uint8)
     return result
 
 
 def _resolved(
     trace: Trace,
-    of: LineContexts,
-    here: npt.NDArray[np.uint8],
+    contexts: LineContexts,
+    own_class: npt.NDArray[np.uint8],
     kind: npt.NDArray[np.uint8],
     compiling: npt.NDArray[np.bool_],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Class of each context's own time, and the metadata row that gives it its name.
+    """Class of each context's own time, and the metadata row that names it.
 
-    `compiling`: inside of which something is compiled: what else calls of the runtime do themselves is
-    tracing and lowering for it.
+    `compiling`: contexts that enclose a compilation; the other work of runtime calls in them is tracing and
+    lowering for it.
     """
-    metadata, parent = of.metadata, of.above
+    metadata, parent = contexts.metadata, contexts.above
     are_users = _are_users(trace, metadata)
-    is_marker, is_loader, is_wait = here == STEP_MARKER, kind == Kind.LOADER, kind == Kind.WAIT
-    computes = (here < NOT_COUNTED) & (here >= TimeClass.HOST_COMPUTE) & (kind == Kind.NONE)
+    is_marker, is_loader, is_wait = own_class == STEP_MARKER, kind == Kind.LOADER, kind == Kind.WAIT
+    computes = (own_class < NOT_COUNTED) & (own_class >= TimeClass.HOST_COMPUTE) & (kind == Kind.NONE)
     computing = nearest(parent, is_marker | computes)
     is_annotation = (kind == Kind.ANNOTATION) & ~is_marker & ~((computing >= 0) & computes[computing])
     is_frame = (kind == Kind.PYTHON) | is_wait | is_loader
-    above = nearest(parent, computes & (here > TimeClass.HOST_COMPUTE))
-    near = nearest(parent, is_marker | is_loader | is_wait | is_annotation | computes)
+    higher = nearest(parent, computes & (own_class > TimeClass.HOST_COMPUTE))
+    nearest_classified = nearest(parent, is_marker | is_loader | is_wait | is_annotation | computes)
     loader = nearest(parent, is_marker | is_loader)
     user = nearest(parent, is_marker | (is_frame & are_users) | is_annotation)
     annotation = nearest(parent, is_marker | is_annotation)
-    # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one
-    # that waits for a result.
+    # A step's own time, outside of its frames, may be a call without a frame, such as one that waits for a
+    # result.
     innermost = nearest(parent, is_frame | is_marker)
-    python = (innermost >= 0) & is_frame[innermost]
-    result = np.where(python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
-    known = near >= 0
+    in_python = (innermost >= 0) & is_frame[innermost]
+    result = np.where(in_python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
+    has_classified = nearest_classified >= 0
     in_loader = (loader >= 0) & is_loader[loader]
-    result[known & is_wait[near]] = TimeClass.HOST_WAIT
-    result[known & is_annotation[near]] = TimeClass.HOST_PYTHON
+    result[has_classified & is_wait[nearest_classified]] = TimeClass.HOST_WAIT
+    result[has_classified & is_annotation[nearest_classified]] = TimeClass.HOST_PYTHON
     result[in_loader] = TimeClass.HOST_WAIT_LOADER
-    result[known & computes[near]] = TimeClass.HOST_COMPUTE
-    result[known & (compiling & computes & (here == TimeClass.HOST_COMPUTE))[near]] = TimeClass.HOST_COMPILE
-    result[above >= 0] = here[above[above >= 0]]
-    at = np.where((user >= 0) & ~is_marker[user], user, np.arange(len(parent)))
-    at = np.where(
-        (result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, at
+    result[has_classified & computes[nearest_classified]] = TimeClass.HOST_COMPUTE
+    result[
+        has_classified & (compiling & computes & (own_class == TimeClass.HOST_COMPUTE))[nearest_classified]
+    ] = TimeClass.HOST_COMPILE
+    result[higher >= 0] = own_class[higher[higher >= 0]]
+    naming = np.where((user >= 0) & ~is_marker[user], user, np.arange(len(parent)))
+    naming = np.where(
+        (result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, naming
     )
-    placed = nearest(parent, is_marker | (is_loader & (are_users | (here < NOT_COUNTED))))
-    at = np.where((result == TimeClass.HOST_WAIT_LOADER) & (placed >= 0) & is_loader[placed], placed, at)
+    user_loader = nearest(parent, is_marker | (is_loader & (are_users | (own_class < NOT_COUNTED))))
+    naming = np.where(
+        (result == TimeClass.HOST_WAIT_LOADER) & (user_loader >= 0) & is_loader[user_loader],
+        user_loader,
+        naming,
+    )
     enclosing = nearest(parent, is_frame & are_users)
-    at = np.where(
-        (at == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, at
+    naming = np.where(
+        (naming == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, naming
     )
-    return result, metadata[at]
+    return result, metadata[naming]
 
 
 def _are_users(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
-    """Whether each is a frame with a place of its own."""
+    """Whether each metadata row is a frame of the user (see `Frame.is_users`)."""
     placed = np.zeros(len(trace.metadata), np.bool_)
     for i in np.unique(metadata).tolist():
         frame = frame_of(trace.strings[trace.metadata["name"][i]])
@@ -307,38 +319,41 @@ def _are_users(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
 def classes_and_waits(
     trace: Trace, pieces: Pieces, steps: tuple[Int64s, Int64s]
 ) -> tuple[Int64s, tuple[StepWait, ...]]:
-    """Time of each step (starts, ends) by class, [steps, N_CLASSES]; and what they wait for by name.
+    """Time of each step (starts, ends) by class, int64[steps, N_CLASSES], in ps; and what the steps wait for,
+    by name.
 
-    A wait's time is that in which no other thread and no device computes: their classes are higher.
+    A wait's time excludes time in which another thread or a device computes: their classes are higher.
     """
     outline = pieces.outline()
-    name = np.where((outline.named >= 0) & np.isin(outline.klass, SAID_BY_PYTHON), outline.named, -1)
+    name = np.where((outline.named >= 0) & np.isin(outline.klass, PYTHON_CLASSES), outline.named, -1)
     pairs, number = np.unique((outline.klass.astype(np.int64) << 32) + name + 1, return_inverse=True)
     klass, names = pairs >> 32, (pairs & 0xFFFFFFFF) - 1
-    if len(pairs) <= _AT_ONCE:
+    if len(pairs) <= _CODES_AT_ONCE:
         time, _ = pieces.charged(number + 1, steps, len(pairs) + 1)
     else:
         time = np.zeros((len(steps[0]), len(pairs) + 1), np.int64)
-        for first in range(0, len(pairs), _AT_ONCE):
-            higher = len(pairs[first : first + _AT_ONCE]) + 1
+        for first in range(0, len(pairs), _CODES_AT_ONCE):
+            higher = len(pairs[first : first + _CODES_AT_ONCE]) + 1
             code = np.where(number < first, -1, np.minimum(number - first + 1, higher))
-            some, _ = pieces.charged(code, steps, higher + 1)
-            time[:, first + 1 : first + higher] = some[:, 1:higher]
+            batch_time, _ = pieces.charged(code, steps, higher + 1)
+            time[:, first + 1 : first + higher] = batch_time[:, 1:higher]
     class_ps = np.zeros((len(steps[0]), N_CLASSES), np.int64)
     by_name: dict[tuple[int, str], Int64s] = {}
-    for at, (kind, row) in enumerate(zip(klass.tolist(), names.tolist(), strict=True)):
-        class_ps[:, kind] += time[:, at + 1]
+    for i, (kind, row) in enumerate(zip(klass.tolist(), names.tolist(), strict=True)):
+        class_ps[:, kind] += time[:, i + 1]
         if row >= 0:
             key = kind, trace.strings[trace.metadata["name"][row]]
-            by_name[key] = by_name.get(key, 0) + time[:, at + 1]
+            by_name[key] = by_name.get(key, 0) + time[:, i + 1]
     class_ps[:, 0] = np.maximum(steps[1] - steps[0], 0) - class_ps[:, 1:].sum(axis=1)
     return class_ps, tuple(_wait(TimeClass(kind), name, total) for (kind, name), total in by_name.items())
 
 
-def of_steps(waits: Iterable[StepWait], kept: Rows) -> tuple[StepWait, ...]:
-    """Those of some of the steps, longest first."""
-    found = [replace(wait, time_ps=wait.time_ps[kept]) for wait in waits if wait.time_ps[kept].any()]
-    return tuple(sorted(found, key=lambda wait: (-wait.total_ps, wait.name)))
+def waits_in_steps(waits: Iterable[StepWait], kept_steps: Rows) -> tuple[StepWait, ...]:
+    """The waits of the `kept_steps`, longest first."""
+    chosen_waits = [
+        replace(wait, time_ps=wait.time_ps[kept_steps]) for wait in waits if wait.time_ps[kept_steps].any()
+    ]
+    return tuple(sorted(chosen_waits, key=lambda wait: (-wait.total_ps, wait.name)))
 
 
 def _wait(kind: TimeClass, name: str, time_ps: Int64s) -> StepWait:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.hlo.dot import dot_text, json_text
-from tb_tpuprof.analysis.hlo.graph import MOST_NODES, GraphOptions, HloGraph, neighbourhood
+from tb_tpuprof.analysis.hlo.graph import MOST_NODES, GraphOptions, HloGraph, neighborhood
 from tb_tpuprof.analysis.hlo.search import matching_rows
 from tb_tpuprof.analysis.hlo.text.printer import LONG, SHORT, module_text
 from tb_tpuprof.analysis.hlo.text.window import text_index
@@ -202,7 +202,7 @@ def _graph(timed: Timed, center: int, params: Params) -> HloGraph:
     options = GraphOptions(
         int(params["radius"]), int(params["most_nodes"]), params["fusions"] == "opened", opened
     )
-    return neighbourhood(timed.module, center, options, lambda row: timed.times.at(row)[0])
+    return neighborhood(timed.module, center, options, lambda row: timed.times.at(row)[0])
 
 
 def _matches(timed: Timed, text: str) -> Table:

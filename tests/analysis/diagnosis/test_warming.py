@@ -83,3 +83,16 @@ def test_compiling_before_the_first_step_is_told_of_without_a_name() -> None:
         Cause.COMPILATION,
         7 * PS,
     )
+
+
+def test_compiling_counts_with_a_first_step_that_begins_after_it() -> None:
+    """Compiled for 9 µs and then a first step of 15: neither is twice the usual 11, both together are."""
+    steps, inside = box("train", 15), " " + box("d", 13) + " "
+    for i in range(6):
+        steps += box("train", 9 + i)
+        inside += " " + box("d", 6) + " " * (2 + i)
+    assert warming(trace_of(f"main  {' ' * 10}{steps}\nmain  {' ' * 10}{inside}")) is None
+    found = warming(trace_of(f"main  {box('c', 9)} {steps}\nmain  {' ' * 10}{inside}"))
+    assert found is not None
+    assert (found.name, found.duration_ps, found.cause) == ("train 0", 24 * PS, Cause.COMPILATION)
+    assert found.cause_ps == (9 + 15 - found.usual_ps // PS) * PS

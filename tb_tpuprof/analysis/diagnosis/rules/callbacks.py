@@ -93,5 +93,8 @@ RULE = Rule(
         Claim(r"(?:\S+:)?(?:Eager)?PyFunc(?:Stateless)?(?::\w+)?", 4),
         Claim(r"\$callback\.py:\d+ _(?:wrapped_)?callback|\$script_ops\.py:\d+ (?:__call__|_call|call)", 4),
         Claim(r"\$callback_list\.py:\d+ \w+", 4),
+        # Keras's hooks by their names: an annotation that begins within one breaks the nesting.
+        Claim(r"\$\S+\.py:\d+ on_(?:train|test|predict)_batch_(?:begin|end)", 4),
+        Claim(r"\$\S+\.py:\d+ on_(?:epoch|train|test|predict)_(?:begin|end)", 4),
     ),
 )

@@ -67,7 +67,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             Culprit("program", name, caller.file, caller.line)
             if name == _LAMBDA and caller.name
             else Culprit("program" if name else "", name),
-            gain_ps=gain(evidence, time, 0.9, 1.65),
+            gain_ps=gain(evidence, time, 0.9, 2.15 if evidence.software.framework == TENSORFLOW else 1.75),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(
@@ -101,7 +101,8 @@ RULE = Rule(
         ),
         Claim(
             r"\$(?:tracing_compilation|func_graph|concrete_function)\.py:\d+ "
-            r"(?:trace_\w+|_maybe_define_\w+|_create_\w+|func_graph_\w+)",
+            # `trace_function` and `_maybe_define_*` also look up functions that are known.
+            r"(?:_create_\w+|func_graph_\w+)",
             3,
         ),
     ),

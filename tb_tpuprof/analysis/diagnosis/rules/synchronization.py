@@ -95,7 +95,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         evidence.share(lost),
         reason,
         culprit,
-        gain_ps=gain(evidence, lost, 0.85, 1.3),
+        gain_ps=gain(evidence, lost, 0.85, 1.4),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.")

@@ -82,7 +82,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, wh
         else Culprit("call", culprit.name)
         if culprit.name
         else Culprit(),
-        gain_ps=gain(evidence, time, 0.9, 1.3),
+        gain_ps=gain(evidence, time, 0.9, 1.4),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, parts, "The longest copy"),

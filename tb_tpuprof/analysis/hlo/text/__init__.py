@@ -1,3 +1,3 @@
-"""Prints HLO instructions as XLA does. Start with `printer.py`; `window.py` prints a few lines of a large
-program.
+"""Prints HLO instructions as XLA does. Start with `printer.py`; `window.py` prints a range of lines of a
+large program.
 """

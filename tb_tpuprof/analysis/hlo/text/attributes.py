@@ -78,58 +78,62 @@ def numbers(values: Iterable[int]) -> str:
 
 
 def name_of(names: Sequence[str], index: object) -> str:
-    """A name by number; the number itself where it is not known."""
+    """A name by number; the number itself if it is unknown."""
     return names[index] if isinstance(index, int) and 0 <= index < len(names) else str(index)
 
 
-def attribute_texts(opcode: str, found: Attributes) -> Iterator[str]:
-    """What belongs to the opcode, in XLA's order; called computations, sharding and metadata come after."""
+def attribute_texts(opcode: str, attributes: Attributes) -> Iterator[str]:
+    """Attributes that belong to the opcode, in XLA's order; called computations, sharding and metadata follow
+    separately.
+    """
     if opcode.removesuffix("-start") in _COLLECTIVES:
-        yield from _collective(opcode, found)
+        yield from _collective(opcode, attributes)
         return
     if opcode in _DIMENSIONS:
-        yield f"dimensions={numbers(found.dimensions)}"
+        yield f"dimensions={numbers(attributes.dimensions)}"
     if opcode == "iota":
-        yield f"iota_dimension={found.dimensions[0] if found.dimensions else 0}"
+        yield f"iota_dimension={attributes.dimensions[0] if attributes.dimensions else 0}"
     formula = _OPCODES.get(opcode)
     if formula:
-        yield from formula(found)
-    if opcode in ("send", "recv", "send-done", "recv-done") and found.channel_id:
-        yield f"channel_id={found.channel_id}"
-        if found.options.get("is_host_transfer"):
+        yield from formula(attributes)
+    if opcode in ("send", "recv", "send-done", "recv-done") and attributes.channel_id:
+        yield f"channel_id={attributes.channel_id}"
+        if attributes.options.get("is_host_transfer"):
             yield "is_host_transfer=true"
 
 
-def _collective(opcode: str, found: Attributes) -> Iterator[str]:
-    if found.channel_id:
-        yield f"channel_id={found.channel_id}"
+def _collective(opcode: str, attributes: Attributes) -> Iterator[str]:
+    if attributes.channel_id:
+        yield f"channel_id={attributes.channel_id}"
     if "permute" in opcode:
         yield (
             "source_target_pairs={"
-            + ",".join(f"{{{a},{b}}}" for a, b in found.source_target_pairs.tolist())
+            + ",".join(f"{{{a},{b}}}" for a, b in attributes.source_target_pairs.tolist())
             + "}"
         )
-        if found.slices:
-            yield f"slice_sizes={found.slices}"
+        if attributes.slices:
+            yield f"slice_sizes={attributes.slices}"
         return
-    yield f"replica_groups={replica_groups_text(found.replica_groups)}"
-    if found.options.get("constrain_layout"):
+    yield f"replica_groups={replica_groups_text(attributes.replica_groups)}"
+    if attributes.options.get("constrain_layout"):
         yield "constrain_layout=true"
     has_dimensions = (
         "gather" in opcode
         or "scatter" in opcode
-        or (opcode.startswith("all-to-all") and bool(found.dimensions))
+        or (opcode.startswith("all-to-all") and bool(attributes.dimensions))
     )
-    if opcode.startswith(("all-reduce", "reduce-scatter")) and found.options.get("use_global_device_ids"):
+    if opcode.startswith(("all-reduce", "reduce-scatter")) and attributes.options.get(
+        "use_global_device_ids"
+    ):
         yield "use_global_device_ids=true"
     if has_dimensions:
-        yield f"dimensions={numbers(found.dimensions)}"
-    if opcode.startswith("all-gather") and found.options.get("use_global_device_ids"):
+        yield f"dimensions={numbers(attributes.dimensions)}"
+    if opcode.startswith("all-gather") and attributes.options.get("use_global_device_ids"):
         yield "use_global_device_ids=true"
 
 
-def _dot(found: Attributes) -> Iterator[str]:
-    dims = found.dot
+def _dot(attributes: Attributes) -> Iterator[str]:
+    dims = attributes.dot
     if dims:
         if dims.lhs_batch:
             yield f"lhs_batch_dims={numbers(dims.lhs_batch)}"
@@ -140,30 +144,30 @@ def _dot(found: Attributes) -> Iterator[str]:
         if dims.lhs_ragged or dims.rhs_group:
             yield f"lhs_ragged_dims={numbers(dims.lhs_ragged)}"
             yield f"rhs_group_dims={numbers(dims.rhs_group)}"
-    yield from _precision(found)
+    yield from _precision(attributes)
 
 
-def _precision(found: Attributes) -> Iterator[str]:
-    if any(found.precision):
-        yield "operand_precision={" + ",".join(name_of(_PRECISION, p) for p in found.precision) + "}"
-    if found.algorithm:
-        yield f"algorithm={name_of(_ALGORITHMS, found.algorithm)}"
+def _precision(attributes: Attributes) -> Iterator[str]:
+    if any(attributes.precision):
+        yield "operand_precision={" + ",".join(name_of(_PRECISION, p) for p in attributes.precision) + "}"
+    if attributes.algorithm:
+        yield f"algorithm={name_of(_ALGORITHMS, attributes.algorithm)}"
 
 
-def _window_and_groups(found: Attributes) -> Iterator[str]:
-    if found.window:
-        yield f"window={{{window_text(found.window)}}}"
-    if found.convolution is not None:
-        yield f"dim_labels={dim_labels(found.convolution)}"
-    if found.feature_group_count not in (0, 1):
-        yield f"feature_group_count={found.feature_group_count}"
-    if found.batch_group_count not in (0, 1):
-        yield f"batch_group_count={found.batch_group_count}"
-    yield from _precision(found)
+def _window_and_groups(attributes: Attributes) -> Iterator[str]:
+    if attributes.window:
+        yield f"window={{{window_text(attributes.window)}}}"
+    if attributes.convolution is not None:
+        yield f"dim_labels={dim_labels(attributes.convolution)}"
+    if attributes.feature_group_count not in (0, 1):
+        yield f"feature_group_count={attributes.feature_group_count}"
+    if attributes.batch_group_count not in (0, 1):
+        yield f"batch_group_count={attributes.batch_group_count}"
+    yield from _precision(attributes)
 
 
 def window_text(window: Sequence[WindowDim]) -> str:
-    """size=3x3 stride=2x2 pad=0_1x0_1 …; what is as usual is left out."""
+    """size=3x3 stride=2x2 pad=0_1x0_1 …; defaults are left out."""
     parts = ["size=" + "x".join(str(dim.size) for dim in window)]
     if any(dim.stride != 1 for dim in window):
         parts.append("stride=" + "x".join(str(dim.stride) for dim in window))
@@ -201,8 +205,8 @@ def dim_labels(dims: ConvolutionDims) -> str:
     return f"{lhs}_{rhs}->{out}"
 
 
-def _gather(found: Attributes) -> Iterator[str]:
-    dims = found.gather
+def _gather(attributes: Attributes) -> Iterator[str]:
+    dims = attributes.gather
     if dims:
         yield f"offset_dims={numbers(dims.offset)}"
         yield f"collapsed_slice_dims={numbers(dims.collapsed)}"
@@ -212,12 +216,12 @@ def _gather(found: Attributes) -> Iterator[str]:
         if dims.start_indices_batching:
             yield f"start_indices_batching_dims={numbers(dims.start_indices_batching)}"
         yield f"index_vector_dim={dims.index_vector}"
-    yield f"slice_sizes={numbers(found.gather_slice_sizes)}"
-    yield from _flags(found, "indices_are_sorted")
+    yield f"slice_sizes={numbers(attributes.gather_slice_sizes)}"
+    yield from _flags(attributes, "indices_are_sorted")
 
 
-def _scatter(found: Attributes) -> Iterator[str]:
-    dims = found.scatter
+def _scatter(attributes: Attributes) -> Iterator[str]:
+    dims = attributes.scatter
     if dims:
         yield f"update_window_dims={numbers(dims.update_window)}"
         yield f"inserted_window_dims={numbers(dims.inserted_window)}"
@@ -227,48 +231,50 @@ def _scatter(found: Attributes) -> Iterator[str]:
         if dims.scatter_indices_batching:
             yield f"scatter_indices_batching_dims={numbers(dims.scatter_indices_batching)}"
         yield f"index_vector_dim={dims.index_vector}"
-    yield from _flags(found, "indices_are_sorted", "unique_indices")
+    yield from _flags(attributes, "indices_are_sorted", "unique_indices")
 
 
-def _flags(found: Attributes, *names: str) -> Iterator[str]:
-    return (f"{name}=true" for name in names if found.options.get(name))
+def _flags(attributes: Attributes, *names: str) -> Iterator[str]:
+    return (f"{name}=true" for name in names if attributes.options.get(name))
 
 
-def _pad(found: Attributes) -> Iterator[str]:
-    parts = (f"{low}_{high}" + (f"_{inner}" if inner else "") for low, high, inner in found.padding or ())
+def _pad(attributes: Attributes) -> Iterator[str]:
+    parts = (
+        f"{low}_{high}" + (f"_{inner}" if inner else "") for low, high, inner in attributes.padding or ()
+    )
     yield "padding=" + "x".join(parts)
 
 
-def _slice(found: Attributes) -> Iterator[str]:
+def _slice(attributes: Attributes) -> Iterator[str]:
     parts = (
         f"[{start}:{limit}]" if stride == 1 else f"[{start}:{limit}:{stride}]"
-        for start, limit, stride in found.slices
+        for start, limit, stride in attributes.slices
     )
     yield "slice={" + ", ".join(parts) + "}"
 
 
-def _compare(found: Attributes) -> Iterator[str]:
-    yield f"direction={found.comparison_direction}"
-    if found.comparison_type == "TOTALORDER":
+def _compare(attributes: Attributes) -> Iterator[str]:
+    yield f"direction={attributes.comparison_direction}"
+    if attributes.comparison_type == "TOTALORDER":
         yield "type=TOTALORDER"
 
 
-def _solve(found: Attributes) -> Iterator[str]:
-    yield from _flags(found, "left_side", "lower", "unit_diagonal")
-    yield f"transpose_a={name_of(_TRANSPOSE, found.options.get('transpose_a', 0))}"
+def _solve(attributes: Attributes) -> Iterator[str]:
+    yield from _flags(attributes, "left_side", "lower", "unit_diagonal")
+    yield f"transpose_a={name_of(_TRANSPOSE, attributes.options.get('transpose_a', 0))}"
 
 
-def _custom_call(found: Attributes) -> Iterator[str]:
-    yield from _window_and_groups(found)
+def _custom_call(attributes: Attributes) -> Iterator[str]:
+    yield from _window_and_groups(attributes)
 
 
 def _option(name: str, names: Sequence[str] = ()) -> Callable[[Attributes], Iterator[str]]:
-    return lambda found: iter([f"{name}={name_of(names, found.options.get(name, 0))}"])
+    return lambda attributes: iter([f"{name}={name_of(names, attributes.options.get(name, 0))}"])
 
 
-def _norm(found: Attributes) -> Iterator[str]:
-    yield f"epsilon={found.options.get('epsilon', 0.0):.6g}"
-    yield f"feature_index={found.options.get('feature_index', 0)}"
+def _norm(attributes: Attributes) -> Iterator[str]:
+    yield f"epsilon={attributes.options.get('epsilon', 0.0):.6g}"
+    yield f"feature_index={attributes.options.get('feature_index', 0)}"
 
 
 _OPCODES: dict[str, Callable[[Attributes], Iterator[str]]] = {
@@ -277,11 +283,11 @@ _OPCODES: dict[str, Callable[[Attributes], Iterator[str]]] = {
     "scaled-dot": _dot,
     "convolution": _window_and_groups,
     "custom-call": _custom_call,
-    "reduce-window": lambda found: iter(
-        [f"window={{{window_text(found.window or ())}}}"] if found.window else []
+    "reduce-window": lambda attributes: iter(
+        [f"window={{{window_text(attributes.window or ())}}}"] if attributes.window else []
     ),
-    "select-and-scatter": lambda found: iter(
-        [f"window={{{window_text(found.window or ())}}}"] if found.window else []
+    "select-and-scatter": lambda attributes: iter(
+        [f"window={{{window_text(attributes.window or ())}}}"] if attributes.window else []
     ),
     "gather": _gather,
     "scatter": _scatter,
@@ -289,38 +295,44 @@ _OPCODES: dict[str, Callable[[Attributes], Iterator[str]]] = {
     "slice": _slice,
     "compare": _compare,
     "triangular-solve": _solve,
-    "cholesky": lambda found: _flags(found, "lower"),
-    "dynamic-slice": lambda found: iter([f"dynamic_slice_sizes={numbers(found.dynamic_slice_sizes)}"]),
-    "fft": lambda found: iter(
-        [f"fft_type={name_of(_FFT, found.fft_type)}", f"fft_length={numbers(found.fft_length)}"]
+    "cholesky": lambda attributes: _flags(attributes, "lower"),
+    "dynamic-slice": lambda attributes: iter(
+        [f"dynamic_slice_sizes={numbers(attributes.dynamic_slice_sizes)}"]
     ),
-    "sort": lambda found: _flags(found, "is_stable"),
-    "topk": lambda found: iter(
-        [f"k={found.options.get('k', 0)}", f"largest={'true' if found.options.get('largest') else 'false'}"]
+    "fft": lambda attributes: iter(
+        [f"fft_type={name_of(_FFT, attributes.fft_type)}", f"fft_length={numbers(attributes.fft_length)}"]
+    ),
+    "sort": lambda attributes: _flags(attributes, "is_stable"),
+    "topk": lambda attributes: iter(
+        [
+            f"k={attributes.options.get('k', 0)}",
+            f"largest={'true' if attributes.options.get('largest') else 'false'}",
+        ]
     ),
     "rng": _option("distribution", _RANDOM),
     "rng-bit-generator": _option("algorithm", _RANDOM_ALGORITHM),
     "rng-get-and-update-state": _option("delta"),
-    "reduce-precision": lambda found: iter(
+    "reduce-precision": lambda attributes: iter(
         [
-            f"exponent_bits={found.options.get('exponent_bits', 0)}",
-            f"mantissa_bits={found.options.get('mantissa_bits', 0)}",
+            f"exponent_bits={attributes.options.get('exponent_bits', 0)}",
+            f"mantissa_bits={attributes.options.get('mantissa_bits', 0)}",
         ]
     ),
     "batch-norm-training": _norm,
     "batch-norm-inference": _norm,
     "batch-norm-grad": _norm,
-    "outfeed": lambda found: iter([f"outfeed_shape={found.outfeed_shape.text()}"]),
-    "copy-start": lambda found: iter(
-        [f"cross_program_prefetch_index={found.options.get('cross_program_prefetch_index', 0)}"]
-        if "cross_program_prefetch_index" in found.options or found.options.get("is_cross_program_prefetch")
+    "outfeed": lambda attributes: iter([f"outfeed_shape={attributes.outfeed_shape.text()}"]),
+    "copy-start": lambda attributes: iter(
+        [f"cross_program_prefetch_index={attributes.options.get('cross_program_prefetch_index', 0)}"]
+        if "cross_program_prefetch_index" in attributes.options
+        or attributes.options.get("is_cross_program_prefetch")
         else []
     ),
 }
 
 
 def replica_groups_text(groups: ReplicaGroups | None) -> str:
-    """{{0,1},{2,3}}, [2,2]<=[4] or along axes of a mesh."""
+    """{{0,1},{2,3}}, [2,2]<=[4], or groups along axes of a mesh."""
     if groups is None:
         return "{}"
     if groups.mesh:
@@ -332,8 +344,8 @@ def replica_groups_text(groups: ReplicaGroups | None) -> str:
 
 def _iota(dims: Sequence[int], reshape: Sequence[int], permutation: Sequence[int]) -> str:
     text = f"[{','.join(map(str, dims))}]<=[{','.join(map(str, reshape))}]"
-    is_turned = len(reshape) > 1 and list(permutation) != list(range(len(permutation)))
-    return text + (f"T({','.join(map(str, permutation))})" if is_turned else "")
+    is_transposed = len(reshape) > 1 and list(permutation) != list(range(len(permutation)))
+    return text + (f"T({','.join(map(str, permutation))})" if is_transposed else "")
 
 
 def _mesh(mesh: Mesh) -> str:
@@ -347,7 +359,7 @@ def _axis(axis: AxisRef, mesh: Mesh) -> str:
 
 
 def sharding_text(sharding: Sharding) -> str:
-    """{replicated}, {maximal device=0}, {devices=[2,1]<=[2]}, {{…}, {…}} of a tuple."""
+    """{replicated}, {maximal device=0}, {devices=[2,1]<=[2]}, or {{…}, {…}} for a tuple."""
     if sharding.named:
         return _named(sharding.named)
     if sharding.type == 2:
@@ -372,46 +384,52 @@ def sharding_text(sharding: Sharding) -> str:
 
 
 def _named(named: NamedSharding) -> str:
-    def axes(found: Sequence[AxisRef]) -> str:
-        return ",".join(_axis(axis, named.mesh) for axis in found)
+    def axes(refs: Sequence[AxisRef]) -> str:
+        return ",".join(_axis(axis, named.mesh) for axis in refs)
 
     dims = ",".join(
-        "{" + axes(found) + ("" if is_closed else ("," if found else "") + "?") + "}"
-        for found, is_closed in named.dims
+        "{" + axes(refs) + ("" if is_closed else ("," if refs else "") + "?") + "}"
+        for refs, is_closed in named.dims
     )
     parts = [f"{_mesh(named.mesh)}, [{dims}]"]
-    for name, found in (
+    for name, refs in (
         ("replicated", named.replicated),
         ("unreduced", named.unreduced),
         ("manual", named.manual),
     ):
-        if found:
-            parts.append(f"{name}={{{axes(found)}}}")
+        if refs:
+            parts.append(f"{name}={{{axes(refs)}}}")
     return "{" + ", ".join(parts) + "}"
 
 
-def custom_call_texts(target: str, found: Attributes, called: Sequence[str]) -> Iterator[str]:
-    """What follows the dimensions of a custom call: its target, constraints and calling convention."""
+def custom_call_texts(target: str, attributes: Attributes, called: Sequence[str]) -> Iterator[str]:
+    """The attributes after the dimensions of a custom call: its target, constraints and calling
+    convention.
+    """
     yield f'custom_call_target="{escaped(target)}"'
     if called:
         yield "called_computations={" + ", ".join(called) + "}"
-    if found.options.get("constrain_layout"):
-        yield "operand_layout_constraints={" + ", ".join(shape.text() for shape in found.operand_shapes) + "}"
-    if found.options.get("custom_call_has_side_effect"):
+    if attributes.options.get("constrain_layout"):
+        yield (
+            "operand_layout_constraints={"
+            + ", ".join(shape.text() for shape in attributes.operand_shapes)
+            + "}"
+        )
+    if attributes.options.get("custom_call_has_side_effect"):
         yield "custom_call_has_side_effect=true"
-    yield from aliasing_texts(found)
-    if found.options.get("schedule"):
-        yield f"schedule={name_of(_SCHEDULES, found.options['schedule'])}"
-    if found.options.get("api_version", 0) not in (0, 1):
-        yield f"api_version={name_of(_API_VERSIONS, found.options['api_version'])}"
+    yield from aliasing_texts(attributes)
+    if attributes.options.get("schedule"):
+        yield f"schedule={name_of(_SCHEDULES, attributes.options['schedule'])}"
+    if attributes.options.get("api_version", 0) not in (0, 1):
+        yield f"api_version={name_of(_API_VERSIONS, attributes.options['api_version'])}"
 
 
-def aliasing_texts(found: Attributes) -> Iterator[str]:
+def aliasing_texts(attributes: Attributes) -> Iterator[str]:
     """output_to_operand_aliasing={{0}: (0, {})}."""
-    if found.operand_aliases:
+    if attributes.operand_aliases:
         parts = (
             f"{_index(part.output_index)}: ({part.operand}, {_index(part.operand_index)})"
-            for part in found.operand_aliases
+            for part in attributes.operand_aliases
         )
         yield "output_to_operand_aliasing={" + ", ".join(parts) + "}"
 
@@ -424,7 +442,7 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\":
 
 
 def escaped(text: str | bytes) -> str:
-    """Text as it stands between double quotes in C."""
+    """Text escaped as in a C string literal."""
     data = text if isinstance(text, bytes) else text.encode()
     return "".join(
         _ESCAPES.get(chr(byte)) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data

@@ -1,4 +1,4 @@
-"""Constants of HLO as XLA writes them: {1, 2}, { { 1, 2 }, { 3, 4 } }, (1, -inf) …"""
+"""HLO constants as XLA writes them: {1, 2}, { { 1, 2 }, { 3, 4 } }, (1, -inf) …"""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.trace.hlo_attributes import Literal
 
-_MANTISSA_DIGITS = {10: 5, 16: 4}  # f16, bf16: as many as tell two values apart
-# 8-bit and smaller floats: exponent bits, mantissa bits, bias, and how what is not finite is written.
+_MANTISSA_DIGITS = {10: 5, 16: 4}  # f16, bf16: enough to distinguish any two values
+# 8-bit and smaller floats: exponent bits, mantissa bits, bias, and the encoding of non-finite values.
 _SMALL = {
     19: (5, 2, 15, "ieee"),
     20: (4, 3, 7, "fn"),
@@ -26,7 +26,7 @@ _SMALL = {
 
 
 def literal_text(literal: Literal, limit: int) -> str:
-    """A literal; {...} where it has more elements than `limit` or they are not known."""
+    """A literal; {...} if it has more than `limit` elements or they are unknown."""
     shape = literal.shape
     if shape.is_tuple:
         return "( " + ", ".join(literal_text(part, limit) for part in literal.elements) + " )"
@@ -67,7 +67,7 @@ def _value(value: Any, code: int) -> str:
 
 
 def small_float(bits: int, code: int) -> float:
-    """Value of a float of 8 or 4 bits."""
+    """Value of a float with 8 or fewer bits; `code` is its element type."""
     exponent_bits, mantissa_bits, bias, kind = _SMALL[code]
     if kind == "exponent":
         return math.nan if bits == 255 else 2.0 ** (bits - bias)
@@ -97,5 +97,5 @@ def _float(value: float, code: int) -> str:
         return f"{value:.{2 if _SMALL[code][1] < 3 else 3}g}"
     short, full = (15, 17) if code in (12, 18) else (6, 9)
     text = f"{value:.{short}g}"
-    same = float(text) == value if full == 17 else np.float32(text) == np.float32(value)
-    return text if same else f"{value:.{full}g}"
+    is_exact = float(text) == value if full == 17 else np.float32(text) == np.float32(value)
+    return text if is_exact else f"{value:.{full}g}"

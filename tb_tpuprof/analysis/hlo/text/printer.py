@@ -1,7 +1,7 @@
 """An HLO module → text, as XLA prints it.
 
-LONG names everything with %, shows metadata, source stacks and the computations' parameters; SHORT leaves
-these out and is what XLA itself can read back. Lines are made one by one, so that a module of any size can be
+LONG prefixes names with % and prints metadata, source stacks and the computations' parameters; SHORT omits
+these and is what XLA itself can parse. Lines are generated one by one, so that a module of any size can be
 streamed.
 """
 
@@ -24,13 +24,13 @@ from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import Attributes
 from tb_tpuprof.trace.hlo_shape import Shape
 
-MAX_LITERAL = 1 << 16  # elements of a constant that are ever written
+MAX_LITERAL = 1 << 16  # elements; longer constants are never written
 _FEW = 10
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What is written. Constants with more than `literal_limit` elements become {...}."""
+    """Parts to print. Constants with more than `literal_limit` elements become {...}."""
 
     percent: bool = True
     metadata: bool = True
@@ -48,7 +48,7 @@ SHORT = TextOptions(percent=False, metadata=False, program_shape=False, control=
 
 
 def module_text(module: HloModule, options: TextOptions = LONG) -> Iterator[str]:
-    """The module's lines, without line ends."""
+    """The module's lines, without newlines."""
     yield from preamble(module, options)
     for computation in printed_computations(module):
         yield from computation_text(module, computation, options)
@@ -65,8 +65,8 @@ def preamble(module: HloModule, options: TextOptions = LONG) -> Iterator[str]:
 
 
 def printed_computations(module: HloModule) -> list[int]:
-    """`printed_order` without the computations that are written as a part of the instruction that starts
-    them.
+    """`printed_order` without the computations that are printed as part of the instruction that
+    starts them.
     """
     hidden = {
         int(module.calls[row][0])
@@ -77,8 +77,8 @@ def printed_computations(module: HloModule) -> list[int]:
 
 
 def printed_order(module: HloModule) -> list[int]:
-    """Computations as XLA prints them: each behind those that it calls, in the order of ids; those that
-    nothing calls one after another.
+    """Computations in XLA's print order: callees before callers, by instruction id; computations without
+    callers by their own id.
     """
     called = set(module.calls.values.tolist())
     ids = module.instructions["id"]
@@ -95,7 +95,7 @@ def printed_order(module: HloModule) -> list[int]:
     by_id = np.argsort(module.computations["id"], kind="stable").tolist()
     for root in [
         c for c in by_id if c not in called
-    ] + by_id:  # the second round finds those that call themselves
+    ] + by_id:  # the second round covers recursive computations
         if root in visited:
             continue
         visited.add(root)
@@ -115,9 +115,7 @@ def printed_order(module: HloModule) -> list[int]:
 
 
 def computation_text(module: HloModule, computation: int, options: TextOptions = LONG) -> Iterator[str]:
-    """A computation's lines: its name, its instructions in order of execution (where that is known), a
-    closing brace.
-    """
+    """A computation's lines: its name, its instructions in execution order (if known), a closing brace."""
     entry = "ENTRY " if computation == module.info.entry else ""
     name = _name(module.computation_name(computation), options)
     shapes = ""
@@ -140,12 +138,12 @@ def instruction_text(module: HloModule, row: int, options: TextOptions = LONG) -
 
 def expression_text(module: HloModule, row: int, options: TextOptions = LONG) -> str:
     """An instruction without its name: shape opcode(operands), attributes."""
-    found = module.attributes(row)
+    attributes = module.attributes(row)
     opcode = _written_opcode(module, row)
-    inside = _operands(module, row, found, options)
-    parts = [f"{module.shape(row).text(options.layouts)} {opcode}({inside})"]
-    parts += _own(module, row, found, options)
-    parts += _common(module, row, found, options)
+    operands = _operands(module, row, attributes, options)
+    parts = [f"{module.shape(row).text(options.layouts)} {opcode}({operands})"]
+    parts += _opcode_attributes(module, row, attributes, options)
+    parts += _common_attributes(module, row, attributes, options)
     return ", ".join(parts)
 
 
@@ -154,7 +152,9 @@ def _name(name: str, options: TextOptions) -> str:
 
 
 def _written_opcode(module: HloModule, row: int) -> str:
-    """The opcode; of asynchronous operations that of what they run, where that is a single instruction."""
+    """The opcode as printed; for an asynchronous operation, the opcode that it wraps if that is a single
+    instruction.
+    """
     opcode = module.opcode(row)
     if not opcode.startswith("async-"):
         return opcode
@@ -171,7 +171,7 @@ def _written_opcode(module: HloModule, row: int) -> str:
 
 
 def _is_wrapped(module: HloModule, start: int) -> bool:
-    """Whether an asynchronous operation runs a computation of a single instruction, which then is written in
+    """Whether an asynchronous operation runs a computation of a single instruction, which is then printed in
     its place.
     """
     called = module.calls[start]
@@ -183,12 +183,12 @@ def _is_wrapped(module: HloModule, start: int) -> bool:
     return is_whole and all(i >= 0 and module.opcode(i) == "parameter" for i in operands)
 
 
-def _operands(module: HloModule, row: int, found: Attributes, options: TextOptions) -> str:
+def _operands(module: HloModule, row: int, attributes: Attributes, options: TextOptions) -> str:
     opcode = module.opcode(row)
     if opcode == "parameter":
         return str(int(module.instructions["parameter_number"][row]))
     if opcode == "constant":
-        return literal_text(found.literal, options.literal_limit) if found.literal else "{...}"
+        return literal_text(attributes.literal, options.literal_limit) if attributes.literal else "{...}"
     names = [_operand(module, int(i), options) if i >= 0 else "?" for i in module.operands[row]]
     numbered = options.operand_numbers
     return ", ".join(
@@ -201,18 +201,20 @@ def _operand(module: HloModule, row: int, options: TextOptions) -> str:
     return f"{module.shape(row).text(options.layouts)} {name}" if options.operand_shapes else name
 
 
-def _own(module: HloModule, row: int, found: Attributes, options: TextOptions) -> Iterator[str]:
-    """Attributes of the opcode and the computations that are called."""
+def _opcode_attributes(
+    module: HloModule, row: int, attributes: Attributes, options: TextOptions
+) -> Iterator[str]:
+    """Attributes of the opcode, and the called computations."""
     opcode = module.opcode(row)
     called = [_name(module.computation_name(int(i)), options) if i >= 0 else "?" for i in module.calls[row]]
     if opcode == "get-tuple-element":
         yield f"index={int(module.instructions['tuple_index'][row])}"
-    yield from attribute_texts(opcode, found)
+    yield from attribute_texts(opcode, attributes)
     if opcode == "fusion":
         yield f"kind={module.text('fusion_kind', row)}"
-        yield from aliasing_texts(found)
+        yield from aliasing_texts(attributes)
     if opcode == "custom-call":
-        yield from custom_call_texts(module.text("custom_call_target", row), found, called)
+        yield from custom_call_texts(module.text("custom_call_target", row), attributes, called)
     elif opcode == "while" and len(called) == 2:
         yield f"condition={called[1]}"
         yield f"body={called[0]}"
@@ -245,22 +247,24 @@ def _branches(called: list[str]) -> str:
     return "branch_computations={" + ", ".join(called) + "}"
 
 
-def _common(module: HloModule, row: int, found: Attributes, options: TextOptions) -> Iterator[str]:
-    """What any instruction may have."""
-    if found.options.get("is_composite"):
+def _common_attributes(
+    module: HloModule, row: int, attributes: Attributes, options: TextOptions
+) -> Iterator[str]:
+    """Attributes that any instruction may have."""
+    if attributes.options.get("is_composite"):
         yield "is_composite=true"
-    if found.sharding:
-        yield f"sharding={sharding_text(found.sharding)}"
-    if found.frontend:
-        yield _frontend(found.frontend)
-    if found.control_predecessors and options.control:
+    if attributes.sharding:
+        yield f"sharding={sharding_text(attributes.sharding)}"
+    if attributes.frontend:
+        yield _frontend(attributes.frontend)
+    if attributes.control_predecessors and options.control:
         yield (
             "control-predecessors={"
-            + ", ".join(_name(module.name(i), options) for i in found.control_predecessors)
+            + ", ".join(_name(module.name(i), options) for i in attributes.control_predecessors)
             + "}"
         )
     if options.metadata:
-        metadata = _metadata(module, row, found)
+        metadata = _metadata(module, row, attributes)
         if metadata:
             yield f"metadata={{{metadata}}}"
     config = module.backend_config(row)
@@ -274,7 +278,7 @@ def _common(module: HloModule, row: int, found: Attributes, options: TextOptions
 
 
 def _frontend(attributes: dict[str, str]) -> str:
-    """frontend_attributes={key="value"}; a value in braces stands without quotes."""
+    """frontend_attributes={key="value"}; a value in braces is not quoted."""
     texts = {
         key: text if text.startswith("{") and text.endswith("}") else f'"{escaped(text)}"'
         for key, text in attributes.items()
@@ -282,14 +286,14 @@ def _frontend(attributes: dict[str, str]) -> str:
     return "frontend_attributes={" + ",".join(f"{key}={texts[key]}" for key in sorted(texts)) + "}"
 
 
-def _metadata(module: HloModule, row: int, found: Attributes) -> str:
+def _metadata(module: HloModule, row: int, attributes: Attributes) -> str:
     columns = module.instructions
     parts = [
         f'{key}="{escaped(text)}"'
         for key in ("op_type", "op_name", "source_file")
         if (text := module.text(key, row))
     ]
-    end_line, column, end_column = found.source_end
+    end_line, column, end_column = attributes.source_end
     line = int(columns["source_line"][row])
     pairs = (
         ("source_line", line),
@@ -298,8 +302,8 @@ def _metadata(module: HloModule, row: int, found: Attributes) -> str:
         ("source_end_column", end_column),
     )
     parts += [f"{key}={n}" for key, n in pairs if n]
-    if found.scheduling_name:
-        parts.append(f'scheduling_name="{escaped(found.scheduling_name)}"')
+    if attributes.scheduling_name:
+        parts.append(f'scheduling_name="{escaped(attributes.scheduling_name)}"')
     if frame := int(columns["stack_frame"][row]):
         parts.append(f"stack_frame_id={frame}")
     return " ".join(parts)
@@ -307,12 +311,14 @@ def _metadata(module: HloModule, row: int, found: Attributes) -> str:
 
 def _program_shape(module: HloModule, computation: int) -> str:
     """(p: f32[2], q: s32[]) -> f32[2]."""
-    found = {
+    parameter_rows = {
         int(module.instructions["parameter_number"][i]): i
         for i in module.rows_of(computation)
         if module.opcode(i) == "parameter"
     }
-    parameters = (f"{module.name(row)}: {module.shape(row).text(False)}" for _, row in sorted(found.items()))
+    parameters = (
+        f"{module.name(row)}: {module.shape(row).text(False)}" for _, row in sorted(parameter_rows.items())
+    )
     root = int(module.computations["root"][computation])
     result = module.shape(root).text(False) if root >= 0 else "()"
     return f"({', '.join(parameters)}) -> {result}"
@@ -372,7 +378,7 @@ def _stack_frames(module: HloModule) -> Iterator[str]:
     yield ""
     yield "StackFrames"
     yield from (
-        f"{i} {{file_location_id={place} parent_frame_id={parent + 1}}}"
-        for i, (place, parent) in enumerate(frames.frames, 1)
+        f"{i} {{file_location_id={location} parent_frame_id={parent + 1}}}"
+        for i, (location, parent) in enumerate(frames.frames, 1)
     )
     yield ""

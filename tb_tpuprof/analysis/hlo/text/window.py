@@ -1,5 +1,5 @@
-"""Any lines of a module's text, without writing those before them: how many lines each computation takes is
-known beforehand.
+"""Any range of lines of a module's text, without printing the lines before it: the number of lines of each
+computation is known in advance.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _KEPT = 2
 
 @dataclass(frozen=True, eq=False)
 class TextIndex:
-    """`computations` in the order in which they are written; the first line of computation i is `first[i]`,
-    `first[-1]` their end.
+    """`computations` in print order; the first line of computation i is `first[i]`, and `first[-1]` is the
+    number of lines.
     """
 
     module: HloModule
@@ -39,35 +39,39 @@ class TextIndex:
 
     @property
     def n_lines(self) -> int:
-        """Lines of the whole text."""
+        """Number of lines of the whole text."""
         return int(self.first[-1])
 
     def lines(self, start: int, count: int) -> list[str]:
         """At most `count` lines from line `start` (0 is the first)."""
-        found = list(self.head[start : start + count])
-        at = max(0, int(np.searchsorted(self.first, max(start, len(self.head)), "right")) - 1)
-        while len(found) < count and at < len(self.computations):
-            skip = max(0, start + len(found) - int(self.first[at]))
-            found += self._of_computation(at, skip, count - len(found))
-            at += 1
-        return found
+        result = list(self.head[start : start + count])
+        i = max(0, int(np.searchsorted(self.first, max(start, len(self.head)), "right")) - 1)
+        while len(result) < count and i < len(self.computations):
+            skip = max(0, start + len(result) - int(self.first[i]))
+            result += self._of_computation(i, skip, count - len(result))
+            i += 1
+        return result
 
     def line_of(self, row: int) -> int:
-        """The line of an instruction, -1 where it is not written on a line of its own."""
+        """The line of an instruction, -1 if it has no line of its own."""
         computation = int(self.module.instructions["computation"][row])
         if computation not in self.computations:
             return -1
         rows = self._rows(computation)
-        found = np.flatnonzero(rows == row)
-        return int(self.first[self.computations.index(computation)]) + 1 + int(found[0]) if len(found) else -1
+        position = np.flatnonzero(rows == row)
+        return (
+            int(self.first[self.computations.index(computation)]) + 1 + int(position[0])
+            if len(position)
+            else -1
+        )
 
     def _rows(self, computation: int) -> npt.NDArray[np.int64]:
         rows = self.module.schedule.get(computation)
         return np.array(self.module.rows_of(computation) if rows is None else rows, np.int64)
 
-    def _of_computation(self, at: int, skip: int, count: int) -> list[str]:
-        """Lines skip … skip + count of a computation and the empty line behind it."""
-        computation = self.computations[at]
+    def _of_computation(self, i: int, skip: int, count: int) -> list[str]:
+        """Lines skip … skip + count of a computation and the empty line after it."""
+        computation = self.computations[i]
         rows = self._rows(computation)
         head = [next(computation_text(self.module, computation, self.options))][skip:]
         begin = max(0, skip - 1)
@@ -89,20 +93,20 @@ _LOCK = Lock()
 
 
 def text_index(module: HloModule, options: TextOptions = LONG) -> TextIndex:
-    """Where each computation's lines begin. The last few are kept."""
+    """The index of a module's lines. The most recent few are kept."""
     with _LOCK:
-        known = _INDEXES.get((module, options))
-        if known is not None:
+        cached = _INDEXES.get((module, options))
+        if cached is not None:
             _INDEXES.move_to_end((module, options))
-            return known
+            return cached
     head = tuple(preamble(module, options))
     computations = tuple(printed_computations(module))
     schedule = module.schedule
     counts = [len(schedule.get(c, ())) if c in schedule else len(module.rows_of(c)) for c in computations]
     first = np.cumsum([len(head), *(n + 3 for n in counts)])
-    made = TextIndex(module, options, head, computations, first)
+    index = TextIndex(module, options, head, computations, first)
     with _LOCK:
-        _INDEXES[(module, options)] = made
+        _INDEXES[(module, options)] = index
         while len(_INDEXES) > _KEPT:
             _INDEXES.popitem(last=False)
-    return made
+    return index

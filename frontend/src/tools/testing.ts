@@ -1,6 +1,6 @@
 /** Payloads and tables for tests, made from plain columns. */
 import type { Kind, ScalarSpec, TableSpec } from '../api/declared';
-import type { Payload, Scalar, Table } from '../api/types';
+import type { Column, Payload, Scalar, Table } from '../api/types';
 
 type Cells = (number | string | boolean | null)[];
 type AnySpec = TableSpec<Readonly<Record<string, Kind>>, Readonly<Record<string, Kind>>>;
@@ -50,55 +50,68 @@ export function payloadOf(parts: Partial<Payload> = {}): Payload {
 
 const UNKNOWN: Record<Kind, string | number | boolean | null> = { number: null, text: '', bool: false };
 
-/** A table of a declaration from some of its columns: the other required ones are unknown. */
-export function filled(spec: AnySpec, columns: Record<string, Cells>): Table {
-  const n = Object.values(columns)[0]?.length ?? 0;
-  const missing = Object.entries(spec.required).filter(([name]) => !(name in columns));
-  const all = {
-    ...columns,
-    ...Object.fromEntries(missing.map(([name, kind]) => [name, Array<Cells[0]>(n).fill(UNKNOWN[kind])])),
-  };
-  const kinds = { ...spec.optional, ...spec.required };
-  const made = tableOf(all).columns.map((column) =>
-    kinds[column.name] === 'text'
-      ? {
-          name: column.name,
-          title: column.name,
-          unit: '' as const,
-          kind: 'text' as const,
-          strings: (all[column.name] ?? []).map((cell) => String(cell ?? '')),
-          codes: (all[column.name] ?? []).map((cell, i) => (cell === null ? -1 : i)),
-        }
-      : kinds[column.name] === 'bool'
-        ? {
-            name: column.name,
-            title: column.name,
-            unit: '' as const,
-            kind: 'bool' as const,
-            values: (all[column.name] ?? []).map(Boolean),
-          }
-        : column,
-  );
-  return { title: '', note: '', n_rows: n, columns: made };
+interface AnyQuestion {
+  tables: Record<string, AnySpec>;
+  scalars: Record<string, ScalarSpec>;
 }
 
-/** The answer to a question from some of its tables and numbers: the other required ones are empty or unknown. */
+function emptyColumn(name: string, kind: Kind, n: number): Column {
+  const head = { name, title: name, unit: '' as const };
+  const values = Array<Cells[0]>(n).fill(UNKNOWN[kind]);
+  if (kind === 'text') return { ...head, kind, strings: [''], codes: values.map(() => 0) };
+  return kind === 'bool'
+    ? { ...head, kind, values: values.map(Boolean) }
+    : { ...head, kind, values: values as null[] };
+}
+
+/** Columns of the declared kinds, which plain values do not always show. */
+function ofKind(column: Column, kind: Kind | undefined): Column {
+  const { name, title, unit } = column;
+  if (kind === 'text' && column.kind === 'number')
+    return { name, title, unit, kind, strings: [''], codes: Array.from(column.values, () => -1) };
+  if (kind === 'bool' && column.kind === 'number')
+    return { name, title, unit, kind, values: Array.from(column.values, Boolean) };
+  return column;
+}
+
+/** A table with all columns that its declaration requires: those not given are unknown. */
+export function completeTable(spec: AnySpec, table: Table): Table {
+  const kinds = { ...spec.optional, ...spec.required };
+  const given = new Set(table.columns.map(({ name }) => name));
+  const missing = Object.entries(spec.required).filter(([name]) => !given.has(name));
+  return {
+    ...table,
+    columns: [
+      ...table.columns.map((column) => ofKind(column, kinds[column.name])),
+      ...missing.map(([name, kind]) => emptyColumn(name, kind, table.n_rows)),
+    ],
+  };
+}
+
+/** The answer with all that its question requires: tables not given are empty, numbers unknown. */
+export function complete({ tables, scalars }: AnyQuestion, payload: Payload): Payload {
+  const unknown = (spec: ScalarSpec): Scalar => ({ value: null, unit: '', title: spec.name, note: '' });
+  const required = Object.values(scalars).filter((spec) => !spec.isOptional);
+  const all = Object.values(tables).map((spec) => [
+    spec.name,
+    completeTable(spec, payload.tables[spec.name] ?? tableOf({})),
+  ]);
+  return {
+    ...payload,
+    tables: Object.fromEntries(all) as Payload['tables'],
+    scalars: {
+      ...Object.fromEntries(required.map((spec) => [spec.name, unknown(spec)])),
+      ...payload.scalars,
+    },
+  };
+}
+
+/** The answer to a question from some columns of its tables and some of its numbers. */
 export function answerOf(
-  question: { tables: Record<string, AnySpec>; scalars: Record<string, ScalarSpec> },
+  question: AnyQuestion,
   tables: Record<string, Record<string, Cells>> = {},
   scalars: Payload['scalars'] = {},
 ): Payload {
-  const unknown = (spec: ScalarSpec): Scalar => ({ value: null, unit: '', title: spec.name, note: '' });
-  const specs = Object.values(question.tables);
-  return payloadOf({
-    tables: Object.fromEntries(specs.map((spec) => [spec.name, filled(spec, tables[spec.name] ?? {})])),
-    scalars: {
-      ...Object.fromEntries(
-        Object.values(question.scalars)
-          .filter((spec) => !spec.isOptional)
-          .map((spec) => [spec.name, unknown(spec)]),
-      ),
-      ...scalars,
-    },
-  });
+  const made = Object.entries(tables).map(([name, columns]) => [name, tableOf(columns)]);
+  return complete(question, payloadOf({ tables: Object.fromEntries(made) as Payload['tables'], scalars }));
 }

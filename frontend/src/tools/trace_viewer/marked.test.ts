@@ -19,7 +19,6 @@ describe('a marked stretch', () => {
     expect(stretchOf(boxOf(layout, 10, 90, 60, 62), layout).rows).toEqual({ topPx: 54, bottomPx: 73 });
   });
   it('asks for what is shown', () => {
-    expect(totalsParams(parseMark('10-90')!, null)).toEqual({ totals: '1', start_ps: '10', end_ps: '90' });
     expect(totalsParams(parseMark('10-90')!, [4, 7]).tracks).toBe('4,7');
     expect(totalsParams(parseMark('10-90@5:0-1')!, [4, 7])).toMatchObject({
       tracks: '5',

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Payload } from '../../api/types';
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
+import type { Payload, Table } from '../../api/types';
+import { complete } from '../testing';
 import { decodeDensity, decodeDetails, decodeFound, decodeTotals } from './details_model';
 import { decodeFacts, decodeWindow, requestParams } from './model';
 import { number, PAYLOAD, scalars, table, text, WHOLE } from './testing';
@@ -13,12 +15,15 @@ describe('decoding', () => {
     expect(WHOLE.psPerPx).toBe(2);
     expect(WHOLE.boxes.names[WHOLE.boxes.nameId[4] as number]).toBe('(no name)');
   });
-  it('survives an answer without tables', () => {
+  it('names what an answer lacks', () => {
     const empty = { ...PAYLOAD, tables: {} };
-    expect(decodeFacts(empty).tracks).toEqual([]);
-    expect(
-      decodeWindow(empty, { startPs: 0, endPs: 10, widthPx: 10, trackIds: null, hasFlows: false }).boxes.n,
-    ).toBe(0);
+    expect(() => decodeFacts(empty)).toThrow('has no table hosts');
+    const request = { startPs: 0, endPs: 10, widthPx: 10, trackIds: null, hasFlows: false };
+    expect(() => decodeWindow(empty, request)).toThrow('has no table boxes');
+    const { boxes } = PAYLOAD.tables;
+    const columns = boxes?.columns.filter(({ name }) => name !== 'duration_ps') ?? [];
+    const renamed = { ...PAYLOAD, tables: { ...PAYLOAD.tables, boxes: { ...(boxes as Table), columns } } };
+    expect(() => decodeWindow(renamed, request)).toThrow('has no number column duration_ps in table boxes');
   });
   it('asks in whole picoseconds, outward', () => {
     expect(
@@ -29,26 +34,31 @@ describe('decoding', () => {
     ).toEqual({ width_px: '800' });
   });
   it('reads details', () => {
-    const details = decodeDetails({
-      ...PAYLOAD,
-      scalars: scalars({ event: 11, track: 5, depth: 1, start_ps: 120, duration_ps: 80, self_time_ps: 80 }),
-      tables: {
-        about: table(
-          [text('name', ['name', 'step', 'full_name'], [0, 1, 2]), text('value', ['c', '7', 'c'], [0, 1, 2])],
-          3,
-        ),
-        arguments: table([text('name', ['flops'], [0]), text('value', ['33'], [0])], 1),
-        ancestors: table(
-          [
-            number('event', [10]),
-            text('name', ['a'], [0]),
-            number('start_ps', [100]),
-            number('duration_ps', [300]),
-          ],
-          1,
-        ),
-      },
-    });
+    const details = decodeDetails(
+      complete(TRACE_VIEWER.event, {
+        ...PAYLOAD,
+        scalars: scalars({ event: 11, track: 5, depth: 1, start_ps: 120, duration_ps: 80, self_time_ps: 80 }),
+        tables: {
+          about: table(
+            [
+              text('name', ['name', 'step', 'full_name'], [0, 1, 2]),
+              text('value', ['c', '7', 'c'], [0, 1, 2]),
+            ],
+            3,
+          ),
+          arguments: table([text('name', ['flops'], [0]), text('value', ['33'], [0])], 1),
+          ancestors: table(
+            [
+              number('event', [10]),
+              text('name', ['a'], [0]),
+              number('start_ps', [100]),
+              number('duration_ps', [300]),
+            ],
+            1,
+          ),
+        },
+      }),
+    );
     expect(details).toMatchObject({
       event: 11,
       name: 'c',
@@ -63,11 +73,12 @@ describe('decoding', () => {
 });
 
 describe('answers beside the window', () => {
-  const asked = (tables: Payload['tables'], values: Record<string, number> = {}): Payload => ({
-    ...PAYLOAD,
-    tables,
-    scalars: scalars(values),
-  });
+  type Question = Parameters<typeof complete>[0];
+  const asked = (
+    question: Question,
+    tables: Payload['tables'],
+    values: Record<string, number> = {},
+  ): Payload => complete(question, { ...PAYLOAD, tables, scalars: scalars(values) });
   it('reads counters, steps and flows', () => {
     const tables = {
       counters: table(
@@ -95,7 +106,7 @@ describe('answers beside the window', () => {
         1,
       ),
     };
-    const window = decodeWindow(asked(tables, { n_flows: 40 }), {
+    const window = decodeWindow(asked(TRACE_VIEWER.page, tables, { n_flows: 40 }), {
       startPs: 0,
       endPs: 10,
       widthPx: 10,
@@ -123,15 +134,17 @@ describe('answers beside the window', () => {
       ],
       1,
     );
-    expect(decodeFound(asked({ matches }, { n_matches: 483, n_names: 6 }))).toMatchObject({
+    expect(
+      decodeFound(asked(TRACE_VIEWER.search, { matches }, { n_matches: 483, n_names: 6 })),
+    ).toMatchObject({
       nMatches: 483,
       nNames: 6,
       matches: [{ event: 3, track: 5, name: 'c', startPs: 1, durationPs: 2 }],
     });
-    expect(decodeTotals(asked({}, { n_events: 4, range_ps: 9 }))).toEqual({
+    expect(decodeTotals(asked(TRACE_VIEWER.totals, {}, { n_events: 4, range_ps: 9 }))).toMatchObject({
       nEvents: 4,
       rangePs: 9,
-      table: null,
+      table: { n_rows: 0 },
     });
     const density = table(
       [
@@ -142,16 +155,20 @@ describe('answers beside the window', () => {
       ],
       3,
     );
-    expect(decodeDensity(asked({ density }), 4).parts.map(({ section, busy }) => [section, ...busy])).toEqual(
-      [
-        ['TPU:0', 0.5, 0, 0, 1],
-        ['Host threads', 0, 0.25, 0, 0],
-      ],
-    );
+    expect(
+      decodeDensity(asked(TRACE_VIEWER.minimap, { density }), 4).parts.map(({ section, busy }) => [
+        section,
+        ...busy,
+      ]),
+    ).toEqual([
+      ['TPU:0', 0.5, 0, 0, 1],
+      ['Host threads', 0, 0.25, 0, 0],
+    ]);
   });
   it('reads links, flows and the statistics of the name', () => {
     const details = decodeDetails(
       asked(
+        TRACE_VIEWER.event,
         {
           links: table(
             [

@@ -27,10 +27,11 @@ describe('names', () => {
     expect(styleOf(3, 9)).toBe(styleOf(3, 1));
     expect(styleOf(99, 0)).toBe(0);
     const table0 = PAYLOAD.tables.boxes as Table;
-    const boxes = table([...table0.columns, number('family', [3, 1, 1, 1, 5])], 5);
+    const others = table0.columns.filter(({ name }) => name !== 'family');
+    const boxes = table([...others, number('family', [3, 1, 1, 1, 5])], 5);
     const colors = table([number('color_key', [10, 11, 12, 13])], 4);
     const { style } = decodeWindow(
-      { ...PAYLOAD, tables: { boxes, colors } },
+      { ...PAYLOAD, tables: { ...PAYLOAD.tables, boxes, colors } },
       { startPs: 0, endPs: 10, widthPx: 10, trackIds: null, hasFlows: false },
     ).boxes;
     const codes = (table0.columns.find(({ kind }) => kind === 'text') as TextColumn).codes;

@@ -1,12 +1,14 @@
 // @vitest-environment happy-dom
 import { describe, expect, it } from 'vitest';
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload } from '../../api/types';
+import { complete } from '../testing';
 import { Search } from './search';
 import { number, PAYLOAD, scalars, table, text } from './testing';
 
 describe('search', () => {
   /** 12,500 matches, one each 10 ps, told 5,000 at a time. */
-  const answer = (params: Record<string, string>): Promise<Payload> => {
+  const answer = (_question: string, params: Record<string, string>): Promise<Payload> => {
     const total = 12_500;
     const after = params.after_event === undefined ? null : Number(params.after_event) + 1;
     const before = params.before_event === undefined ? null : Number(params.before_event);
@@ -38,11 +40,8 @@ describe('search', () => {
       ],
       events.length,
     );
-    return Promise.resolve({
-      ...PAYLOAD,
-      tables: { matches },
-      scalars: scalars({ n_matches: total, n_names: 1 }),
-    });
+    const found = { ...PAYLOAD, tables: { matches }, scalars: scalars({ n_matches: total, n_names: 1 }) };
+    return Promise.resolve(complete(TRACE_VIEWER.search, found));
   };
   it('walks all matches, page after page, and around both ends', async () => {
     const seen: number[] = [];

@@ -1,6 +1,8 @@
 /** One small trace, drawn as text, for the tests of the trace viewer's parts. */
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Column, Payload, Table } from '../../api/types';
 import { RULER_PX } from '../../canvas/overlay';
+import { complete } from '../testing';
 import { type Layout, layoutTracks } from './layout';
 import { decodeFacts, decodeWindow } from './model';
 import { arrange, PLAIN, type TrackView } from './track_view';
@@ -36,7 +38,7 @@ export const scalars = (values: Record<string, number>): Payload['scalars'] =>
  *           depth 1     |c|d|
  *   track 2 depth 0          |xxx|        (xxx: 3 merged)
  */
-export const PAYLOAD: Payload = {
+export const PAYLOAD: Payload = complete(TRACE_VIEWER.page, {
   tool: 'trace_viewer',
   run: 'r',
   hosts: ['h'],
@@ -69,7 +71,7 @@ export const PAYLOAD: Payload = {
       5,
     ),
   },
-};
+});
 export const WHOLE = decodeWindow(PAYLOAD, {
   startPs: null,
   endPs: null,

@@ -241,7 +241,7 @@ def test_captures_that_do_not_overlap_are_shown_by_themselves() -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
     assert payload.verdict.text.startswith(
-        "The captures of 3 hosts do not overlap in time, so each host is judged by itself"
+        "The captures of 3 hosts do not overlap in time, so each host is judged separately"
     )
     assert [detail.partition(": ")[2].split(" ")[0] for detail in payload.verdict.details] == [
         "Highly",

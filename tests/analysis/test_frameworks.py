@@ -164,7 +164,7 @@ def test_advice_cites_this_run() -> None:
         facts,
         (Call("workers", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, PS),),
     )
-    assert "are not fast enough (1 batch waited 1.00 µs)" in workers[0]
+    assert "are too slow (1 batch waited 1.00 µs)" in workers[0]
 
 
 def test_amd_gpus_have_hip_graphs() -> None:

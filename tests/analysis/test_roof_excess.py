@@ -54,7 +54,11 @@ def test_what_is_within_five_percent_of_the_peak_is_no_excess() -> None:
     [hlo_stats.TOOL, roofline_model.TOOL, op_profile.TOOL, framework_op_stats.TOOL, overview_page.TOOL],
 )
 def test_every_page_reports_it(tool: Tool) -> None:
-    told = [one for one in tool.run(session(15_000), None, {}).diagnostics if "a peak of the device" in one.message]
+    told = [
+        one
+        for one in tool.run(session(15_000), None, {}).diagnostics
+        if "a peak of the device" in one.message
+    ]
     assert [one.severity for one in told] == ["warning"]
     assert "`fusion.1` at 150 % of peak HBM bandwidth (1.00 GB/s)" in told[0].message
     assert "a cache served part of the bytes, or the peak is too low (source: the trace)" in told[0].message

@@ -350,7 +350,7 @@ def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: i
 def test_advice_names_the_loader_and_not_the_tracer_that_found_it() -> None:
     found = input_pipeline([input_part(loop(GENERATOR))])
     texts = [advice.text for advice in input_advice(found, "bad")]
-    assert texts[0].startswith("`plain` (gen.py:15) holds up the thread of the steps")
+    assert texts[0].startswith("`plain` (gen.py:15) blocks the thread that runs the steps")
     assert not any("python_tracer_level" in text for text in texts)
 
 

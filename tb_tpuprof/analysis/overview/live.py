@@ -1,4 +1,4 @@
-"""A short profile of a running job → the few numbers that monitoring prints. Each is the overview's, for the
+"""A short profile of a running job → the few numbers that monitoring prints, each as on the overview of the
 same trace.
 """
 
@@ -15,12 +15,12 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class LiveSample:
-    """What one host did while it was profiled. None: not known, such as step times where no step ended in
-    that time.
+    """The numbers of one host during the profile. None: unknown, such as step times if no step ended in that
+    time.
 
     `matrix_unit_fraction`: FLOPs done / FLOPs that the peak allows in the profiled time.
-    `device_idle_fraction`: of the accelerators. `input_fraction_*`: share of a step that waits for input; the
-    average is the ratio of the sums, the other two are those of single steps.
+    `device_idle_fraction`: of the accelerators. `input_fraction_*`: share of a step spent waiting for input;
+    the average is the ratio of the sums, the other two are those of single steps.
     """
 
     device_type: str

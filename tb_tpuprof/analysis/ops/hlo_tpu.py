@@ -209,9 +209,7 @@ def _work(
     work = per_run.times(n_occurrences)
     if is_silent.any():
         silent_rows = np.flatnonzero(is_silent)
-        modelled = costs.work(program[silent_rows], instruction[silent_rows]).times(
-            n_occurrences[silent_rows]
-        )
+        modeled = costs.work(program[silent_rows], instruction[silent_rows]).times(n_occurrences[silent_rows])
         for key in COLUMNS:
-            getattr(work, key)[..., silent_rows] = getattr(modelled, key)
+            getattr(work, key)[..., silent_rows] = getattr(modeled, key)
     return work

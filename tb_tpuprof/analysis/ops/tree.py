@@ -141,21 +141,21 @@ def _grow(levels: list[_Level], ops: HloOps) -> OpTree:
     sums = [_sums(ops, everything, np.arange(len(ops)), 1)]
     n = 1
     for level in levels:
-        labelled = np.flatnonzero(level.labels >= 0)
-        if not len(labelled):
+        labeled = np.flatnonzero(level.labels >= 0)
+        if not len(labeled):
             continue
-        key = node_of_op[labelled] * (int(level.labels.max()) + 1) + level.labels[labelled]
+        key = node_of_op[labeled] * (int(level.labels.max()) + 1) + level.labels[labeled]
         _, first, node = np.unique(key, return_index=True, return_inverse=True)
         node = node.reshape(-1)
-        labels = level.labels[labelled[first]]
+        labels = level.labels[labeled[first]]
         is_op = level.kind == _OP
         codes.append((ops.name.codes[labels] if is_op else labels) + len(strings))
         strings += ops.name.strings if is_op else level.names
         kinds.append(np.full(len(first), level.kind))
-        parents.append(node_of_op[labelled[first]])
+        parents.append(node_of_op[labeled[first]])
         rows.append(labels if is_op else np.full(len(first), -1))
-        sums.append(_sums(ops, node, labelled, len(first)))
-        node_of_op[labelled] = node + n
+        sums.append(_sums(ops, node, labeled, len(first)))
+        node_of_op[labeled] = node + n
         n += len(first)
     parent = np.concatenate(parents)
     self_ps, n_occurrences, elapsed_ps = (

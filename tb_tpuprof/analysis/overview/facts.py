@@ -1,10 +1,10 @@
 """The facts of a run that all pages share: hosts, devices, spans, steps, busy and idle time. This module
 alone computes and names them.
 
-    capture     ├───────────────────────────────────────────┤   of the longest host: from the trace's start to
-                                                                its last event
-    device 0         ├■■■■■■░░■■■■■■░░░■■■■■■┤                  its span: from the start of its first operation
-                                                                to the end of its last
+    capture     ├───────────────────────────────────────────┤   of the longest host: from the trace's start
+                                                                to its last event
+    device 0         ├■■■■■■░░■■■■■■░░░■■■■■■┤                  its span: from its first operation's start to
+                                                                its last one's end
     device 1           ├■■■■■░░░■■■■■░░░░■■■■■┤                 busy ■: it runs an operation; idle ░: none
     all devices      ├■■■■■■■■░■■■■■■■░░■■■■■■■┤                their union: busy while any of them is
 

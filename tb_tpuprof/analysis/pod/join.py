@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.pod.collectives import Collective, GroupsFrom, alike_together
+from tb_tpuprof.analysis.pod.collectives import Collective, GroupsFrom, merge_alike
 from tb_tpuprof.analysis.pod.comms import merged
 from tb_tpuprof.analysis.pod.groups import groups_by_ends
 from tb_tpuprof.analysis.pod.host import PodCore, PodHost
@@ -308,7 +308,7 @@ class _Transfers:
         if op.groups:
             return op.groups, GroupsFrom.FILE
         if op.kind == SEND_RECEIVE:
-            return tuple((device,) for device in device_of), GroupsFrom.NOBODY
+            return tuple((device,) for device in device_of), GroupsFrom.UNKNOWN
         if op_row in self.last_ps and op.kind != "collective-permute":
             groups = groups_by_ends(self.last_ps[op_row], self.time_ps[op_row])
             if groups:
@@ -347,7 +347,7 @@ class _Transfers:
         moved = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
         part_ps[:, :, Part.COLLECTIVE] -= moved
         part_ps[:, :, Part.COLLECTIVE_WAIT] += moved
-        return alike_together(collectives), late_idle
+        return merge_alike(collectives), late_idle
 
     def _collective(
         self,

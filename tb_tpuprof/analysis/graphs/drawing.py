@@ -187,13 +187,13 @@ class _Layout:
 
     def _item_of_node(self) -> Ints:
         """The item that shows each node of the graph."""
-        above = self.of_scope.copy()
+        item_of_scope = self.of_scope.copy()
         is_open = np.array([*self.is_open, False], np.bool_)
-        for row in range(1, len(above)):
-            parent = int(above[self.tree.parent[row]])
-            if above[row] < 0 or (parent >= 0 and not is_open[parent]):
-                above[row] = parent
-        closed = above[self.tree.of_node]
+        for row in range(1, len(item_of_scope)):
+            parent = int(item_of_scope[self.tree.parent[row]])
+            if item_of_scope[row] < 0 or (parent >= 0 and not is_open[parent]):
+                item_of_scope[row] = parent
+        closed = item_of_scope[self.tree.of_node]
         return np.where(self.of_node >= 0, self.of_node, closed)
 
     def _box_of_function(self, row: int) -> int:

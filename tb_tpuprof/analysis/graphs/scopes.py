@@ -90,16 +90,16 @@ def _row(tree: _Tree, function: str, scope: str) -> tuple[int, bool]:
     row = 0
     if function:
         for name, path in ((FUNCTIONS, FUNCTIONS), (function, function)):
-            below = tree.child(row, name, function if name == function else "", path)
-            if below < 0:
+            child = tree.child(row, name, function if name == function else "", path)
+            if child < 0:
                 return row, False
-            row = below
+            row = child
     parts = scope.split("/", MAX_DEPTH) if scope else []
     for depth, part in enumerate(parts[:MAX_DEPTH]):
-        below = tree.child(row, part, function, "/".join(parts[: depth + 1]))
-        if below < 0:
+        child = tree.child(row, part, function, "/".join(parts[: depth + 1]))
+        if child < 0:
             return row, False
-        row = below
+        row = child
     return row, len(parts) <= MAX_DEPTH
 
 
@@ -112,10 +112,10 @@ def _sorted(tree: _Tree, counts: Ints, of_node: Ints, n_merged: int) -> Scopes:
         row = stack.pop()
         row_of[row] = len(order)
         order.append(row)
-        below = sorted(
+        children = sorted(
             tree.children[row].values(), key=lambda child: (-invalid[child], -sizes[child], tree.name[child])
         )
-        stack += reversed(below)
+        stack += reversed(children)
     parent = np.array([row_of.get(tree.parent[row], -1) for row in order], np.int64)
     name, path, function = (
         tuple(column[row] for row in order) for column in (tree.name, tree.path, tree.function)

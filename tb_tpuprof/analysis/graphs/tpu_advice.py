@@ -53,7 +53,7 @@ _BY_NAME = tuple(
             "decoding",
             r"^(Decode|Encode|ParseExample|ParseSingle|ParseSequence|ParseTensor|ExtractJpeg|ExtractGlimpse)",
             "Decode and parse in the input pipeline (`Dataset.map(…, num_parallel_calls=tf.data.AUTOTUNE)`) "
-            "and feed tensors of numbers.",
+            "and feed numeric tensors.",
         ),
         (
             "file",
@@ -130,7 +130,7 @@ _BY_NAME = tuple(
             r"^(Variable|VariableV2|TemporaryVariable|IsVariableInitialized|Assign|AssignAdd|AssignSub|Apply.*|Scatter(Add|"
             r"Sub|Mul|Div|Min|Max|Update|NdAdd|NdSub|NdUpdate)|Ref.*|CountUpTo)$",
             "Use resource variables: `tf.compat.v1.enable_resource_variables()`, or `get_variable(…, "
-            "use_resource=True)`, or `tf.Variable` of TensorFlow 2.",
+            "use_resource=True)`, or `tf.Variable` in TensorFlow 2.",
         ),
         (
             "quantized",

@@ -182,9 +182,9 @@ def _check_callers(graph: Graph, verdicts: _Verdicts) -> None:
         new_level = np.where(
             host_call | (of_caller == 0), 0, np.where((of_caller == 2) | on_tpu, 2, 1)
         ).astype(np.int8)
-        before = level.copy()
+        previous = level.copy()
         np.maximum.at(level, calls[:, 1], new_level)
-        if np.array_equal(before, level):
+        if np.array_equal(previous, level):
             break
     of_node = level[graph.function]
     verdicts.give(of_node == 0, NOT_CHECKED, "called only by the host")

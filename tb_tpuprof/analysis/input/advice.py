@@ -24,9 +24,11 @@ _LOAD_AHEAD = {
     "": f"tf.data with `prefetch(tf.data.AUTOTUNE)`, {_GRAIN}, a PyTorch `DataLoader` with `num_workers`",
 }
 _COPY_AHEAD = {
-    JAX: "`jax.device_put` ahead of use", PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
-    TENSORFLOW: "`prefetch_to_device`", "": "prefetch_to_device, jax.device_put ahead of use",
-}  # fmt: skip
+    JAX: "`jax.device_put` ahead of use",
+    PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
+    TENSORFLOW: "`prefetch_to_device`",
+    "": "prefetch_to_device, jax.device_put ahead of use",
+}
 _STAGE = re.compile(r"(?:V\d+)?(?:\[\d+\])?$")
 # Stages whose own time is mostly waiting for the threads they started.
 _WAITING = (

@@ -29,9 +29,7 @@ _STAGES = {
 }
 _FILE_READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
 _WAITERS = ("Root", "Prefetch")
-_COPIES_TO_DEVICE = (
-    "::Prefetch::Generator"  # of a device's pipeline: fetches the elements of the host's pipeline
-)
+_COPIES_TO_DEVICE = "::Prefetch::Generator"  # of a device's pipeline: fetches elements of the host's pipeline
 _NUMBER = re.compile(r"(?<!DirectedInterleave)(?<!Zip)\[\d+\]")
 _AHEAD = ("::MemoryReader", "::MemoryWriter", "::Interleave", "::Prefetch", "::ParallelMap")
 
@@ -197,11 +195,11 @@ def host_time(host_ops: HostInput, copy_fraction: float = 0.0) -> HostTime:
         else min(1.0, copy_fraction)
     )
     self_ps = [float(host_ops.time_ps(category)) for category in HOST_CATEGORIES]
-    enqueue, rest = self_ps[0], sum(self_ps[1:])
+    enqueue, rest_ps = self_ps[0], sum(self_ps[1:])
     has_ratio = ratio > 0 and enqueue > 0
     if not has_ratio:
         return HostTime(tuple(self_ps), -1.0)
     others = enqueue * (1 - ratio) / ratio
-    if rest <= 0:
+    if rest_ps <= 0:
         return HostTime((enqueue, 0.0, 0.0, 0.0, others), ratio)
-    return HostTime((enqueue, *(time * others / rest for time in self_ps[1:])), ratio)
+    return HostTime((enqueue, *(time * others / rest_ps for time in self_ps[1:])), ratio)

@@ -78,8 +78,8 @@ def input_part(trace: Trace) -> InputPart:
 
 def copy_fraction(steps: Steps) -> float:
     """Share of the steps' time spent on copies from host to device; 0 without steps."""
-    whole = int(steps.duration_ps.sum())
-    return float(steps.class_ps[:, TimeClass.HOST_TO_DEVICE].sum()) / whole if whole else 0.0
+    total_ps = int(steps.duration_ps.sum())
+    return float(steps.class_ps[:, TimeClass.HOST_TO_DEVICE].sum()) / total_ps if total_ps else 0.0
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,10 @@ class InputPipeline:
     @property
     def input_fraction(self) -> Floats:
         """Share of each step spent waiting for input."""
-        whole = self.steps.duration_ps
-        return np.divide(self.steps.category_ps("input"), whole, out=np.zeros(len(whole)), where=whole > 0)
+        step_ps = self.steps.duration_ps
+        return np.divide(
+            self.steps.category_ps("input"), step_ps, out=np.zeros(len(step_ps)), where=step_ps > 0
+        )
 
     @property
     def moved_ps(self) -> int:

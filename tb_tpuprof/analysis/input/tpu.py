@@ -94,15 +94,15 @@ def waiting(trace: Trace) -> Waiting:
         longest = np.max([core.bucket_ps[:, _INFEED] for core in _cores(trace)], axis=0, initial=0)
         excess = np.maximum(longest - class_ps[:, TimeClass.HOST_WAIT_INPUT], 0)
         for source in (TimeClass.UNKNOWN, TimeClass.DEVICE_COLLECTIVES, TimeClass.DEVICE_COMPUTE_32):
-            taken = np.minimum(excess, class_ps[:, source])
-            class_ps[:, source] -= taken
-            class_ps[:, TimeClass.HOST_WAIT_INPUT] += taken
-            excess = excess - taken
+            taken_ps = np.minimum(excess, class_ps[:, source])
+            class_ps[:, source] -= taken_ps
+            class_ps[:, TimeClass.HOST_WAIT_INPUT] += taken_ps
+            excess = excess - taken_ps
         return Waiting(replace(host_steps, class_ps=class_ps), none)
-    moved = np.minimum(_host_input_ps(trace, host_steps), class_ps[:, TimeClass.UNKNOWN])
-    class_ps[:, TimeClass.UNKNOWN] -= moved
-    class_ps[:, TimeClass.HOST_WAIT_INPUT] += moved
-    return Waiting(replace(host_steps, class_ps=class_ps), moved)
+    moved_ps = np.minimum(_host_input_ps(trace, host_steps), class_ps[:, TimeClass.UNKNOWN])
+    class_ps[:, TimeClass.UNKNOWN] -= moved_ps
+    class_ps[:, TimeClass.HOST_WAIT_INPUT] += moved_ps
+    return Waiting(replace(host_steps, class_ps=class_ps), moved_ps)
 
 
 def _host_input_ps(trace: Trace, host_steps: Steps) -> Int64s:

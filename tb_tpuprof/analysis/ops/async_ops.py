@@ -101,8 +101,8 @@ def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     is_half[[*starts.values(), *(row for row, _, _ in dones)]] = True
     for row, same_number, text in dones:
         operand = _OPERAND.search(text)
-        named = operand[1] if operand else same_number
-        start_of[row] = starts.get((plane[row], program[row], named), -1)
+        start_name = operand[1] if operand else same_number
+        start_of[row] = starts.get((plane[row], program[row], start_name), -1)
     return start_of, is_half
 
 
@@ -114,9 +114,8 @@ def _elapsed(trace: Trace, line: int, code_of: Int64s, start_of: Int64s) -> tupl
     metadata = trace.events["metadata"][spans.rows].astype(np.int64)
     code, is_start = code_of[metadata], start_of[metadata] < 0
     halves = np.flatnonzero(code >= 0)
-    order = halves[
-        np.lexsort((~is_start[halves], spans.start_ps[halves], code[halves]))
-    ]  # a start may take no time at all
+    # Starts sort before dones of the same time, since a start may take no time at all.
+    order = halves[np.lexsort((~is_start[halves], spans.start_ps[halves], code[halves]))]
     cuts = np.flatnonzero(np.diff(code[order])) + 1
     parts = [matched(group, is_start[group], 0) for group in np.split(order, cuts) if len(group)]
     start, done, _ = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1).astype(np.int64)

@@ -139,12 +139,12 @@ def _awaited(categories: OpCategories) -> str:
 
 def _time(time_ps: int, categories: OpCategories, word: str) -> str:
     n = categories.n_devices
-    each = (
+    per_device = (
         f" summed over {n:,} {word}s, {format_time(time_ps / n)} per {word}"
         if n > 1 and categories.kind != "CPU"
         else ""
     )
-    return f"{format_time(time_ps)}{each}"
+    return f"{format_time(time_ps)}{per_device}"
 
 
 def without_steps_sentence(categories: OpCategories) -> str:

@@ -181,10 +181,10 @@ def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Ro
     is_inside = (position >= 0) & (
         start[kernels] + duration[kernels] <= (start[ops] + duration[ops])[position]
     )
-    rows, above = kernels[is_inside], position[is_inside] + ops.start
+    rows, op_row = kernels[is_inside], position[is_inside] + ops.start
     if not len(rows):
         return no_ops(), kernels
-    event, first, occurrence = np.unique(above, return_index=True, return_inverse=True)
+    event, first, occurrence = np.unique(op_row, return_index=True, return_inverse=True)
     metadata, op = np.unique(trace.events["metadata"][event], return_inverse=True)
     full = [trace.strings[i] for i in trace.metadata["name"][metadata].tolist()]
     names = [

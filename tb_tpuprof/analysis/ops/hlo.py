@@ -78,7 +78,7 @@ def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
         span_ps=sum(part.span_ps for part in parts),
         n_devices=sum(part.n_devices for part in parts),
         programs={number: title for part in reversed(parts) for number, title in part.programs.items()},
-        unreadable={number: why for part in parts for number, why in part.unreadable.items()},
+        unreadable={number: reason for part in parts for number, reason in part.unreadable.items()},
     )
 
 

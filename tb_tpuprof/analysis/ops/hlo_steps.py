@@ -67,8 +67,8 @@ def step_work(trace: Trace) -> StepWork:
     is_in_step[is_in_step] = ordered[position[is_in_step]] == group[is_in_step]
     step, op, time_ps = order[position[is_in_step]], op[is_in_step], time_ps[is_in_step]
     n = len(steps)
-    each = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
-    work = summed_work(each.taken(op.astype(np.intp)), step, n, ~ops.is_container[op])
+    per_run = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
+    work = summed_work(per_run.taken(op.astype(np.intp)), step, n, ~ops.is_container[op])
     is_transfer = ops.category.is_in(TRANSFERS)[op] if len(ops) else np.zeros(0, np.bool_)
     transfer = sum_by(step[is_transfer], time_ps[is_transfer], n)
     return StepWork(tuple(steps.name), steps.duration_ps * max(ops.n_devices, 1), transfer, work)

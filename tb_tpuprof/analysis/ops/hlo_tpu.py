@@ -109,9 +109,8 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
     use_event_work(trace, work, rows, columns["category"].is_in((CUSTOM_CALL,)))
     work_ps = working_ps(trace, used, op, columns["n_occurrences"], columns["time_ps"])
-    forget(
-        work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0)
-    )  # no occurrence has both halves: no rate
+    # No occurrence has both halves: no rate.
+    forget(work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0))
     return HloOps(
         **columns,
         program=program[rows],

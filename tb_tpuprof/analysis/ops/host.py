@@ -147,14 +147,14 @@ def _without_repeats(executions: _Executions, parent: npt.NDArray[np.int32]) -> 
     """
     if not (executions.how != BY_NAME).any():
         return executions, False
-    inside = np.flatnonzero(parent >= 0)
-    inside = inside[executions.op[inside] == executions.op[parent[inside]]]
-    outer = parent[inside]
-    is_kernel = (executions.how[inside] == BY_NAME) & (executions.how[outer] == BY_DISPATCH)
+    nested = np.flatnonzero(parent >= 0)
+    nested = nested[executions.op[nested] == executions.op[parent[nested]]]
+    outer = parent[nested]
+    is_kernel = (executions.how[nested] == BY_NAME) & (executions.how[outer] == BY_DISPATCH)
     how, keep = executions.how.copy(), np.ones(len(executions.rows), np.bool_)
-    how[inside[is_kernel]] = BY_DISPATCH
+    how[nested[is_kernel]] = BY_DISPATCH
     keep[outer[is_kernel]] = False
-    keep[inside[executions.how[inside] == BY_STAT]] = False
+    keep[nested[executions.how[nested] == BY_STAT]] = False
     return _Executions(executions.rows, executions.op, how)[keep], not keep.all()
 
 
@@ -232,8 +232,8 @@ def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
     ops = {}
     for value in np.flatnonzero(np.bincount(text)).tolist():
         op = parse_op(trace.strings[value])
-        named = op.name and op.name != "(null)"
-        ops[value] = names.add(op.name, op.type) if named else -1
+        has_name = op.name and op.name != "(null)"
+        ops[value] = names.add(op.name, op.type) if has_name else -1
     numbers = _numbered(text, ops)
     return rows[numbers >= 0], numbers[numbers >= 0]
 

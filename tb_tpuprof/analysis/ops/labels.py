@@ -191,7 +191,7 @@ def _from_hlo(program: _Program, hlo_op: str, framework_op: int, text_codes: _Te
     source = f"{file}:{line}" if file and line else file
     if not source:
         source = next(
-            (place.text for place in module.frames.stack(int(module.instructions["stack_frame"][row]))), ""
+            (frame.text for frame in module.frames.stack(int(module.instructions["stack_frame"][row]))), ""
         )
     return op_name if op_name >= 0 else framework_op, text_codes.of(source)
 
@@ -212,9 +212,9 @@ def levels(
     ]
     table = np.full((len(rows), min(max(map(len, rows), default=0), limit)), -1, np.int64)
     for i, pieces in enumerate(rows):
-        above = -1
+        parent_key = -1
         for level, part in enumerate(pieces[:limit]):
-            above = table[i, level] = keys.setdefault((above, part), len(keys))
+            parent_key = table[i, level] = keys.setdefault((parent_key, part), len(keys))
     names = [part for _, part in keys]
     return table[row_of_code], lambda key: names[key]
 

@@ -105,7 +105,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     if not len(steps):
         return Finding("unknown", "", f"Whether the job waits for input is unknown. {_without_steps(ops)}")
     by_category = {cost.category: cost for cost in costs(steps)}
-    waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
+    waits, untraced, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     covered = ("input", "other", "host_wait")
     others = tuple(
         _sentence(cost, kind, steps)
@@ -115,7 +115,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     first = _first_step(steps)
     if waits.severity:
         return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), first, others)
-    seen = (
+    traced = (
         f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data"
         if waits.mean_ps
         else ""
@@ -126,31 +126,32 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
             f"{_where(steps, 'host_wait')}"
         )
         text = (
-            f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {where}, and the trace "
-            "does not show what for."
+            f"Possibly input-bound: {traced or 'no waiting for data was traced'}, but {where}, and the "
+            "trace does not show what for."
         )
         return Finding("warn", "host_wait", text, first, others)
-    if rest.severity and not is_fed(steps, kind):
+    if untraced.severity and not is_fed(steps, kind):
         idle_text = "nothing traced ran" if kind == "CPU" else f"the {kind} had no work"
         for_time = (
-            f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {idle_text}"
+            f"for {format_time(untraced.mean_ps)} ({format_fraction(untraced.fraction)}) of each step "
+            f"{idle_text}"
         )
-        waits_text = seen or "no waiting for data was traced"
+        waits_text = traced or "no waiting for data was traced"
         text = (
             f"Possibly input-bound: {waits_text}, but {for_time}, which may also be time spent waiting for "
             "data."
         )
         return Finding("warn", "other", text, first, others)
-    if rest.severity:
+    if untraced.severity:
         text = (
-            f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or "
-            "other work between operations"
+            f"{format_time(untraced.mean_ps)} ({format_fraction(untraced.fraction)}) of each step is Python "
+            "or other work between operations"
         )
         others = (
             f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.",
             *others,
         )
-    return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", first, others)
+    return Finding("good", "input", f"Not input-bound: {traced or 'no step waits for data'}.", first, others)
 
 
 def _first_step(steps: Steps) -> tuple[str, ...]:
@@ -177,12 +178,12 @@ def _where(steps: Steps, category: str) -> str:
     """The functions or annotations in which the steps spent a category's time, if the trace has frames or
     annotations; else empty.
     """
-    named = [wait for wait in steps.waits if wait.kind in CATEGORIES[category]]
-    whole = int(steps.category_ps(category).sum())
-    if not named or not whole or named[0].total_ps * 2 < sum(wait.total_ps for wait in named):
-        several = [wait.title for wait in named if wait.total_ps * 10 >= whole][:3]
-        return f" in {' and '.join(several)}" if several and whole else ""
-    return f"{', most of it' if named[0].total_ps < 0.9 * whole else ''} in {named[0].title}"
+    waits = [wait for wait in steps.waits if wait.kind in CATEGORIES[category]]
+    total_ps = int(steps.category_ps(category).sum())
+    if not waits or not total_ps or waits[0].total_ps * 2 < sum(wait.total_ps for wait in waits):
+        several = [wait.title for wait in waits if wait.total_ps * 10 >= total_ps][:3]
+        return f" in {' and '.join(several)}" if several and total_ps else ""
+    return f"{', most of it' if waits[0].total_ps < 0.9 * total_ps else ''} in {waits[0].title}"
 
 
 def on_worst_host(verdict: Finding, host: str, steps: Steps) -> Finding:
@@ -266,18 +267,18 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
 
 def _waits_on_host(steps: Steps) -> float:
     """Share of the steps' time in which the host waited for data and no device worked."""
-    whole = int(steps.duration_ps.sum())
+    total_ps = int(steps.duration_ps.sum())
     classes = [TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_WAIT_LOADER]
-    return int(steps.class_ps[:, classes].sum()) / whole if whole else 0.0
+    return int(steps.class_ps[:, classes].sum()) / total_ps if total_ps else 0.0
 
 
 def _python_sentence(how: str, time: str, steps: Steps) -> str:
     """A sentence about time in Python, or in regions that the program annotates and in which no operation was
     traced.
     """
-    named = [wait for wait in steps.waits if wait.kind in CATEGORIES["host_python"]]
+    waits = [wait for wait in steps.waits if wait.kind in CATEGORIES["host_python"]]
     where = _where(steps, "host_python")
-    if named and not named[0].file and where:
+    if waits and not waits[0].file and where:
         return (
             f"{time} of each step is{where}, where no operation was traced: Python or other host work, or "
             "waiting."

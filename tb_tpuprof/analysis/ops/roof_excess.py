@@ -49,12 +49,12 @@ def excesses(ops: HloOps, peaks: Roofs) -> tuple[Excess, ...]:
     if not len(ops) or not (peaks.flops_per_s or any(peaks.bytes_per_s)):
         return ()
     speed = rates(ops.work, ops.work_ps, peaks)
-    above = np.flatnonzero(~ops.is_container & (np.nan_to_num(speed.efficiency) > LIMIT))
-    above = above[np.argsort(-speed.efficiency[above], kind="stable")]
-    each = np.divide(ops.work_ps, np.maximum(ops.n_occurrences, 1))
+    exceeding = np.flatnonzero(~ops.is_container & (np.nan_to_num(speed.efficiency) > LIMIT))
+    exceeding = exceeding[np.argsort(-speed.efficiency[exceeding], kind="stable")]
+    mean_ps = np.divide(ops.work_ps, np.maximum(ops.n_occurrences, 1))
     return tuple(
-        Excess(ops.name[i], RESOURCES[speed.nearest[i]], float(speed.efficiency[i]), float(each[i]))
-        for i in above.tolist()
+        Excess(ops.name[i], RESOURCES[speed.nearest[i]], float(speed.efficiency[i]), float(mean_ps[i]))
+        for i in exceeding.tolist()
     )
 
 

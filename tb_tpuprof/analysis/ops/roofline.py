@@ -150,10 +150,15 @@ def in_words(resource: str) -> str:
     return resource.lower() if resource == RESOURCES[0] else resource
 
 
-def ratio(above: Floats, below: Floats | Int64s) -> Floats:
-    """above / below, NaN if below is 0 or either is unknown."""
-    result = np.full(np.shape(above), np.nan)
-    np.divide(above, below, out=result, where=np.broadcast_to(np.asarray(below) > 0, np.shape(above)))
+def ratio(numerator: Floats, denominator: Floats | Int64s) -> Floats:
+    """numerator / denominator, NaN if the denominator is 0 or either is unknown."""
+    result = np.full(np.shape(numerator), np.nan)
+    np.divide(
+        numerator,
+        denominator,
+        out=result,
+        where=np.broadcast_to(np.asarray(denominator) > 0, np.shape(numerator)),
+    )
     return result
 
 

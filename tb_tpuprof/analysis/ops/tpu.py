@@ -49,9 +49,8 @@ def _ops_of(trace: Trace, plane: int) -> OpMetrics:
     }
     names = trace.event_names[used].tolist()
     work = tpu_work(trace).taken(used).times(count[used])
-    moves_itself = work.knows_bytes & (
-        async_ops(trace).start_of[used] < 0
-    )  # a done only waits for a transfer that runs in parallel
+    # A done only waits for a transfer that runs in parallel.
+    moves_itself = work.knows_bytes & (async_ops(trace).start_of[used] < 0)
     flops, model_flops = (
         np.where(work.knows_flops, values, np.nan) for values in (work.flops, work.model_flops)
     )

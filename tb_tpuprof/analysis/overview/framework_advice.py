@@ -80,8 +80,10 @@ def framework_advice(category: str, facts: RunFacts, calls: tuple[Call, ...]) ->
             return ("Select one host at a time: the captures do not overlap.",)
         return (_ANNOTATE.get(framework, "Annotate steps, so that step time and its parts can be measured."),)
     makers: dict[str, Callable[[str, RunFacts, tuple[Call, ...]], tuple[str, ...]]] = {
-        "input": _input, "other": _idle, "kernel_launch": _launches,
-    }  # fmt: skip
+        "input": _input,
+        "other": _idle,
+        "kernel_launch": _launches,
+    }
     if category in makers:
         return makers[category](framework, facts, calls) or (_IN_GENERAL[category],)
     tables = {"device_collectives": _COLLECTIVES, "compilation": _COMPILING, "output": _OUTPUT}

@@ -34,9 +34,10 @@ def host_steps(parts: Sequence[Summary], common: CommonSteps) -> tuple[HostSteps
         rows = slice(None) if common.is_disjoint else common_rows
         duration = part.steps.duration_ps[rows]
         if len(duration):
-            whole = int(duration.sum()) or 1
+            total_ps = int(duration.sum()) or 1
             shares = [
-                int(part.steps.category_ps(category)[rows].sum()) / whole for category in ("input", "other")
+                int(part.steps.category_ps(category)[rows].sum()) / total_ps
+                for category in ("input", "other")
             ]
             host_rows.append(
                 HostSteps(part.host, float(duration.mean()), shares[0], shares[1], part.use.duty_cycle)

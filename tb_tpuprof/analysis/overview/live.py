@@ -40,7 +40,7 @@ def live_sample(trace: Trace) -> LiveSample:
     """The sample of one host's trace."""
     facts = run_facts([host_facts(trace)])
     machine, steps = facts.hardware, facts.steps
-    whole = LiveSample(
+    without_steps = LiveSample(
         machine.device,
         machine.n_devices or None,
         utilization(trace).flops_fraction,
@@ -48,11 +48,19 @@ def live_sample(trace: Trace) -> LiveSample:
         n_steps=len(steps),
     )
     if not len(steps):
-        return whole
+        return without_steps
     time = steps.duration_ps
     share = steps.category_ps("input") / np.maximum(time, 1)
     return LiveSample(
-        whole.device_type, whole.n_cores, whole.matrix_unit_fraction, whole.device_idle_fraction,
-        float(time.mean()), int(time.min()), int(time.max()), len(steps),
-        steps.fraction("input"), float(share.min()), float(share.max()),
-    )  # fmt: skip
+        without_steps.device_type,
+        without_steps.n_cores,
+        without_steps.matrix_unit_fraction,
+        without_steps.device_idle_fraction,
+        float(time.mean()),
+        int(time.min()),
+        int(time.max()),
+        len(steps),
+        steps.fraction("input"),
+        float(share.min()),
+        float(share.max()),
+    )

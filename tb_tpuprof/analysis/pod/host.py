@@ -214,9 +214,9 @@ def _with_host(cores: list[_Core], host_steps: Steps) -> list[_Core]:
         return [replace(cores[0], part_ps=parts_of_classes(host_steps.class_ps))]
     for core in cores:
         for klass in _OF_HOST:
-            taken = np.minimum(core.part_ps[:, Part.IDLE], host_steps.class_ps[:, klass])
-            core.part_ps[:, Part.IDLE] -= taken
-            core.part_ps[:, part_of_class(klass)] += taken
+            taken_ps = np.minimum(core.part_ps[:, Part.IDLE], host_steps.class_ps[:, klass])
+            core.part_ps[:, Part.IDLE] -= taken_ps
+            core.part_ps[:, part_of_class(klass)] += taken_ps
     return cores
 
 
@@ -225,9 +225,8 @@ def _all_idle(trace: Trace, core_data: list[_Core], host_steps: Steps) -> Int64s
     if not core_data:
         return np.zeros(len(host_steps), np.int64)
     if planes(trace).hardware == "GPU" and host_steps.name != (WHOLE,):
-        idle: Int64s = parts_of_classes(host_steps.class_ps)[
-            :, Part.IDLE
-        ]  # this includes GPUs that ran nothing in the steps, as on other pages
+        # This includes GPUs that ran nothing in the steps, as on other pages.
+        idle: Int64s = parts_of_classes(host_steps.class_ps)[:, Part.IDLE]
         return idle
     least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in core_data], np.int64).min(axis=0)
     if len(core_data) == 1 or not sum(len(core.busy.step) for core in core_data):
@@ -244,9 +243,8 @@ def _all_idle(trace: Trace, core_data: list[_Core], host_steps: Steps) -> Int64s
         windows_ps,
         2,
     )
-    result: Int64s = np.minimum(
-        any_ps[:, 0], least
-    )  # without the host's work for all of them meanwhile, such as loading
+    # The minimum leaves out the host's work for all of them meanwhile, such as loading.
+    result: Int64s = np.minimum(any_ps[:, 0], least)
     return result
 
 

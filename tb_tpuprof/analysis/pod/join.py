@@ -322,7 +322,7 @@ class _Transfers:
         A core that arrives later than the first of its group because it works longer did not arrive late by
         idling.
         """
-        waited, whole = np.zeros(part_ps.shape[:2]), np.zeros(part_ps.shape[:2])
+        waited, total = np.zeros(part_ps.shape[:2]), np.zeros(part_ps.shape[:2])
         busy = part_ps.sum(axis=2) - part_ps[:, :, [Part.COLLECTIVE, Part.RECV, Part.IDLE]].sum(axis=2)
         waited_in: dict[bytes, tuple[Int64s, Int64s]] = {}
         collectives = []
@@ -337,16 +337,16 @@ class _Transfers:
             waited += spent - least
             waited_with_label = waited_in.setdefault(label.tobytes(), (label, np.zeros_like(spent)))[1]
             waited_with_label += spent - least
-            whole += spent
+            total += spent
             collectives.append(self._collective(row, op, label, least, (groups, known_by)))
         late_idle = sum(
             (_late_idle(wait, busy, label) for label, wait in waited_in.values()),
             np.zeros(part_ps.shape[:2], np.int64),
         )
-        share = np.divide(waited, whole, out=np.zeros_like(waited), where=whole > 0)
-        moved = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
-        part_ps[:, :, Part.COLLECTIVE] -= moved
-        part_ps[:, :, Part.COLLECTIVE_WAIT] += moved
+        share = np.divide(waited, total, out=np.zeros_like(waited), where=total > 0)
+        moved_ps = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
+        part_ps[:, :, Part.COLLECTIVE] -= moved_ps
+        part_ps[:, :, Part.COLLECTIVE_WAIT] += moved_ps
         return merge_alike(collectives), late_idle
 
     def _collective(

@@ -231,9 +231,8 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
     by_host = np.add.reduceat(own_ps, first, axis=0) / sizes[:, None]
     parts_by_host = np.add.reduceat(pod.part_ps.astype(np.float64), first, axis=0) / sizes[:, None, None]
     without_idle = own_ps
-    if (
-        pod.is_synchronous
-    ):  # others that idle while a straggler works would not: their idling sets no step's time
+    # Without the straggler, the others would not idle meanwhile: their idle time determines no step's time.
+    if pod.is_synchronous:
         idle = pod.part_ps[:, :, Part.IDLE]
         without_idle = (
             pod.total_ps
@@ -260,9 +259,9 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
                 pod.job_ps(slow.since),
             )
         )
-    named = {straggler.slow.unit for straggler in result}
+    slow_hosts = {straggler.slow.unit for straggler in result}
     for slow in cores:
-        if (host := int(pod.host_of[slow.unit])) not in named:
+        if (host := int(pod.host_of[slow.unit])) not in slow_hosts:
             adjusted = _others_without_idle(own_ps, without_idle, np.arange(len(own_ps)) == slow.unit)
             result.append(
                 Straggler(

@@ -19,9 +19,7 @@ from tb_tpuprof.trace.trace import Trace
 Measure = Literal["step", "time", "hidden", "outside", ""]
 Place = Literal["inside", "between", "outside", ""]
 _AHEAD_THREADS = "tf_data_iterator_resource"
-_APART = (
-    0.05  # share of the steps by which calls may exceed the time that the steps count as waiting for input
-)
+_APART = 0.05  # share of the steps by which calls may exceed the steps' own time waiting for input
 _SCHEDULED_PS = 500_000_000  # waking a thread takes less: a longer delay is waiting for a processor
 HIDDEN = 0.2  # share of a step above which a call's time is never called hidden
 # The calls that users write for tf.data's stages.
@@ -140,8 +138,8 @@ def _share_of_calls(host_steps: Steps, pipeline: Pipeline) -> float:
     first, last = host_steps.start_ps[order], (host_steps.start_ps + host_steps.duration_ps)[order]
     step = np.maximum(np.searchsorted(first, pipeline.start_ps, "right") - 1, 0)
     overlap_ps = np.maximum(np.minimum(end, last[step]) - np.maximum(pipeline.start_ps, first[step]), 0)
-    whole = int(host_steps.duration_ps.sum())
-    return min(1.0, int(overlap_ps.sum()) / whole) if whole else 0.0
+    total_ps = int(host_steps.duration_ps.sum())
+    return min(1.0, int(overlap_ps.sum()) / total_ps) if total_ps else 0.0
 
 
 def _severity(fraction: float) -> int:
@@ -165,9 +163,11 @@ def position_text(stages: tuple[Stage, ...], index: int) -> str:
         return ""
     # Data flows from the source, which has the longest path to the root.
     order = sorted(same_call, key=lambda i: (-stages[i].long_name.count("::"), i))
-    above = stages[index].parent
-    below = next((i for i, stage in enumerate(stages) if stage.parent == index), -1)
-    names = [f"`{user_call(stages[i].name)}`" for i in (below, above) if i >= 0 and stages[i].name != "Root"]
+    consumer = stages[index].parent
+    producer = next((i for i, stage in enumerate(stages) if stage.parent == index), -1)
+    names = [
+        f"`{user_call(stages[i].name)}`" for i in (producer, consumer) if i >= 0 and stages[i].name != "Root"
+    ]
     neighbors = (
         f", between {names[0]} and {names[1]}"
         if len(names) == 2

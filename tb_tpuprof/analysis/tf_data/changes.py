@@ -34,9 +34,7 @@ _OFFLINE = (
     "`tf.data.experimental.service`."
 )
 _TINY_PS = 20e6  # function time per element below which passing elements on costs more than the function
-_STRAGGLES = (
-    2.5  # the slowest runs take this many times the median where one element delays the following ones
-)
+_STRAGGLES = 2.5  # times the median, in the slowest runs, if one element delays the following ones
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
 
 
@@ -100,7 +98,7 @@ def advice(pipeline: Pipeline, facts: Evidence = NOTHING_KNOWN) -> tuple[str, ..
             "Raise the buffer of `prefetch_to_device`, or prefetch on the host.",
         )
     if stage is None:
-        return ("Nothing: no stage was waited for.",)
+        return ("No change is needed: no call waited for a stage.",)
     return stage_advice(stage, pipeline.stages, facts)
 
 
@@ -141,10 +139,10 @@ def _is_window(stage: Stage) -> bool:
 
 def _before_map(stage: Stage, stages: tuple[Stage, ...]) -> tuple[str, ...]:
     """Advice to filter first, where a filter drops the output of this map; else empty."""
-    above = stages[stage.parent] if 0 <= stage.parent < len(stages) else None
-    if above is None or above.name not in ("Filter", "ParallelFilter") or not above.times.n_calls:
+    consumer = stages[stage.parent] if 0 <= stage.parent < len(stages) else None
+    if consumer is None or consumer.name not in ("Filter", "ParallelFilter") or not consumer.times.n_calls:
         return ()
-    per_kept_element = stage.times.n_calls / above.times.n_calls
+    per_kept_element = stage.times.n_calls / consumer.times.n_calls
     if per_kept_element < 1.2:
         return ()
     text = (

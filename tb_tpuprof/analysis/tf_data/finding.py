@@ -21,7 +21,7 @@ from tb_tpuprof.units import format_fraction, format_time
 
 _LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
 _HOW = ("", "Moderately", "Highly")
-_READY = 0.5  # share of the calls' time after their elements were ready above which the calls themselves cost
+_READY = 0.5  # above this share of their time after the elements were ready, the calls themselves cost
 
 _CONTENDED = (
     "The pipeline's functions and the step share the host's processors: give the pipeline fewer threads "
@@ -125,8 +125,7 @@ def _hidden(pipeline: Pipeline, waits: Waiting, average_ps: float, step_ps: floa
         )
     if not pipeline.n_slow or (step_ps and average_ps >= HIDDEN * step_ps):
         return ""
-    what = "call" if pipeline.n_slow == 1 else "calls"
-    return f" {pipeline.n_slow:,} {what} of {len(pipeline.calls):,} took over 50 µs, but that time is hidden."
+    return f" {pipeline.n_slow:,} of {len(pipeline.calls):,} calls took over 50 µs, but that time is hidden."
 
 
 def _stage_text(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:
@@ -134,10 +133,10 @@ def _stage_text(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:
     `augment`, train.py:31)".
     """
     call, source = user_call(stage.name), source_of(trace, pipeline)
-    which = source or position_text(pipeline.stages, pipeline.bottleneck)
+    place_text = source or position_text(pipeline.stages, pipeline.bottleneck)
     yours = "" if call in (stage.name, stage.name.lower()) else f"your `{call}`"
-    inside = ": ".join(part for part in (yours, which) if part)
-    return f"`{stage.name}` ({inside})" if inside else f"`{stage.name}`"
+    details = ": ".join(part for part in (yours, place_text) if part)
+    return f"`{stage.name}` ({details})" if details else f"`{stage.name}`"
 
 
 def _work_text(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:

@@ -42,9 +42,8 @@ _RUNS = (
 )
 _DIRECTED = "DirectedInterleave"
 _ASYNC = ("Prefetch", "Parallel", "MapAndBatch", "ParseExample", "LegacyParallel", "DataService")
-_HOP_PS = (
-    20_000_000  # the most that starting a function on a free pool thread takes; beyond, it waited for one
-)
+# The most that starting a function on a free pool thread takes; a longer delay is waiting for a thread.
+_HOP_PS = 20_000_000
 _DOUBLINGS = 8  # calls nested 256 deep; deeper nesting counts as a cycle
 _NO_ELEMENT = -1
 
@@ -469,8 +468,8 @@ def _covered(base: _IteratorEvents, parent: Ints, overlap: Ints) -> Ints:
     shift = np.cumsum(width) - base.duration[parent_of_child] - 1
     first = np.maximum(base.start[child] - base.start[parent_of_child], 0) + shift
     last = first + overlap[child]
-    before = np.append(np.int64(-1), np.maximum.accumulate(last)[:-1])
-    fresh_ps = np.maximum(last - np.maximum(first, before), 0)
+    covered_until = np.append(np.int64(-1), np.maximum.accumulate(last)[:-1])
+    fresh_ps = np.maximum(last - np.maximum(first, covered_until), 0)
     np.add.at(covered, parent_of_child, fresh_ps)
     return covered
 

@@ -97,8 +97,8 @@ class Pipeline:
     @property
     def wake_fraction(self) -> float:
         """Share of the calls' time after their elements were ready."""
-        whole = int(self.duration_ps.sum())
-        return 1 - int(self.waited_ps.sum()) / whole if whole else 0.0
+        total_ps = int(self.duration_ps.sum())
+        return 1 - int(self.waited_ps.sum()) / total_ps if total_ps else 0.0
 
     @property
     def is_loop(self) -> bool:
@@ -246,10 +246,16 @@ def _waking_ps(iterators: Forest, calls: Rows, events: Rows) -> Ints:
     row_of = np.full(len(iterators), -1, np.int64)
     row_of[calls] = np.arange(len(calls))
     result = np.zeros(len(calls), np.int64)
-    below = events[(iterators.after_ps[events] > 0) & (iterators.parent[events] == iterators.call[events])]
+    prefetches = events[
+        (iterators.after_ps[events] > 0) & (iterators.parent[events] == iterators.call[events])
+    ]
     end = iterators.start_ps + iterators.duration_ps
-    call_of = iterators.call[below]
-    np.add.at(result, row_of[call_of], iterators.after_ps[below] + np.maximum(end[call_of] - end[below], 0))
+    call_of = iterators.call[prefetches]
+    np.add.at(
+        result,
+        row_of[call_of],
+        iterators.after_ps[prefetches] + np.maximum(end[call_of] - end[prefetches], 0),
+    )
     return result
 
 
@@ -259,8 +265,8 @@ def _requested_ps(iterators: Forest, calls: Rows, events: Rows, loop: str) -> In
     """
     row_of = np.full(len(iterators), -1, np.int64)
     row_of[calls] = np.arange(len(calls))
-    above = iterators.parent[events]
-    requests = events[(above >= 0) & (iterators.node[above] == iterators.stages.index(loop))]
+    parent = iterators.parent[events]
+    requests = events[(parent >= 0) & (iterators.node[parent] == iterators.stages.index(loop))]
     result = np.zeros(len(calls), np.int64)
     np.add.at(result, row_of[iterators.call[requests]], iterators.duration_ps[requests])
     return result
@@ -336,9 +342,9 @@ def _stages(iterators: Forest, events: Rows, counted: Rows) -> tuple[Stage, ...]
     new_index = {old: new for new, old in enumerate(order)}
     names = [iterators.stages[node] for node in nodes.tolist()]
     totals = [Times(*column) for column in sums.T.tolist()]
-    above = [new_index[i] if i >= 0 else -1 for i in parent]
+    new_parent = [new_index[i] if i >= 0 else -1 for i in parent]
     return tuple(
-        Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), above[i]) for i in order
+        Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), new_parent[i]) for i in order
     )
 
 
@@ -346,8 +352,8 @@ def _parents(iterators: Forest, events: Rows, index: dict[int, int]) -> tuple[li
     """The consuming stage of each stage, by its first event; a stage that leads back to itself is attached to
     the root instead. Also returns the number of these.
     """
-    above = iterators.parent[events]
-    parent = [index.get(int(iterators.node[i]), -1) if i >= 0 else -1 for i in above.tolist()]
+    parent_event = iterators.parent[events]
+    parent = [index.get(int(iterators.node[i]), -1) if i >= 0 else -1 for i in parent_event.tolist()]
     root = next((i for i, event in enumerate(events.tolist()) if iterators.is_root[event]), -1)
     n_changed = 0
     for i in range(len(parent)):
@@ -364,8 +370,8 @@ def _parents(iterators: Forest, events: Rows, index: dict[int, int]) -> tuple[li
 def _parents_first(parent: list[int]) -> list[int]:
     """Indices with parents before children, siblings in their order."""
     children: dict[int, list[int]] = {}
-    for i, above in enumerate(parent):
-        children.setdefault(above, []).append(i)
+    for i, consumer in enumerate(parent):
+        children.setdefault(consumer, []).append(i)
     order: list[int] = []
     stack = children.get(-1, [])[::-1]
     while stack:

@@ -117,16 +117,16 @@ class _Inline:
 class _Prefetch:
     inputs: list[_Input]
     buffer: int
-    made: float = 0.0
-    taken: deque[float] = field(default_factory=deque)
+    ready_ps: float = 0.0
+    taken_ps: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        free = self.taken.popleft() if len(self.taken) >= self.buffer else 0.0
-        self.made = max(self.made, free)
+        free = self.taken_ps.popleft() if len(self.taken_ps) >= self.buffer else 0.0
+        self.ready_ps = max(self.ready_ps, free)
         for source in self.inputs:
-            self.made = source.next(self.made)
-        self.taken.append(max(time, self.made))
-        return self.taken[-1]
+            self.ready_ps = source.next(self.ready_ps)
+        self.taken_ps.append(max(time, self.ready_ps))
+        return self.taken_ps[-1]
 
 
 @dataclass
@@ -172,10 +172,10 @@ class _BatchLanes:
     batches: int
     fetched: float = 0.0
     free: list[float] = field(default_factory=list)
-    taken: deque[float] = field(default_factory=deque)
+    taken_ps: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        begin = self.taken.popleft() if len(self.taken) >= self.batches else 0.0
+        begin = self.taken_ps.popleft() if len(self.taken_ps) >= self.batches else 0.0
         self.fetched = max(self.fetched, begin)
         last = self.fetched
         for _ in range(self.batch):
@@ -186,8 +186,8 @@ class _BatchLanes:
             end = self.fetched + self.function.next()
             heappush(self.free, end)
             last = max(last, end)
-        self.taken.append(max(time, last))
-        return self.taken[-1]
+        self.taken_ps.append(max(time, last))
+        return self.taken_ps[-1]
 
 
 @dataclass
@@ -197,21 +197,21 @@ class _Interleave:
     source: _Inline
     lanes: int
     ahead: int
-    made: float = 0.0
+    ready_ps: float = 0.0
     free: list[float] = field(default_factory=list)
-    taken: deque[float] = field(default_factory=deque)
+    taken_ps: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        begin = self.taken.popleft() if len(self.taken) >= self.ahead else 0.0
+        begin = self.taken_ps.popleft() if len(self.taken_ps) >= self.ahead else 0.0
         if not self.free:
             self.free = [0.0] * self.lanes
             heapify(self.free)
         begin = max(begin, heappop(self.free))
         end = self.source.next(begin)
         heappush(self.free, end)
-        self.made = max(self.made, end)  # in turn: never before the previous one
-        self.taken.append(max(time, self.made))
-        return self.taken[-1]
+        self.ready_ps = max(self.ready_ps, end)  # in turn: never before the previous one
+        self.taken_ps.append(max(time, self.ready_ps))
+        return self.taken_ps[-1]
 
 
 @dataclass
@@ -236,8 +236,9 @@ class _Builder:
         """The stages that a stage requests elements from."""
         return [
             _Input(self.source(i, thread), part.per_parent / divisor)
-            for i, part in enumerate(self.parts) if part.parent == index and i != index
-        ]  # fmt: skip
+            for i, part in enumerate(self.parts)
+            if part.parent == index and i != index
+        ]
 
     def source(self, index: int, thread: int) -> _Source:
         """A stage with all stages that feed it; `thread` is the requesting thread."""

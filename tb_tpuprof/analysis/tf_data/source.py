@@ -90,6 +90,6 @@ def _within(trace: Trace, rows: Rows, outer: Rows) -> Bools:
         return np.zeros(len(rows), np.bool_)
     start, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
     position = np.searchsorted(outer, rows) - 1
-    before = outer[np.maximum(position, 0)]
-    is_same_line: Bools = (position >= 0) & (trace.event_line[before] == trace.event_line[rows])
-    return is_same_line & (start[rows] >= start[before]) & (end[rows] <= end[before])
+    candidate = outer[np.maximum(position, 0)]
+    is_same_line: Bools = (position >= 0) & (trace.event_line[candidate] == trace.event_line[rows])
+    return is_same_line & (start[rows] >= start[candidate]) & (end[rows] <= end[candidate])

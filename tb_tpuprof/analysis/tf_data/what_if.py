@@ -145,7 +145,7 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     if pipeline.kind == "Device":
         return "this is the copy to the device, which waits for a pipeline on the host"
     if stage is None:
-        return "no stage was waited for"
+        return "no call waited for a stage"
     if pipeline.is_loop:
         return (
             "the loop over the data set runs inside a `tf.function`, as a stage of the pipeline, so consumer "
@@ -165,9 +165,9 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     if any("DataService" in other.name for other in pipeline.stages):
         return "elements come from tf.data service: its workers are not in this trace"
     parameters = parameters_of(trace, pipeline)
-    whole = {key: value for options in parameters.values() for key, value in options.items()}
-    processors = _number(whole.get("cpu_budget", ""))
-    pool = _number(whole.get("threadpool_size", "")) or processors
+    all_options = {key: value for options in parameters.values() for key, value in options.items()}
+    processors = _number(all_options.get("cpu_budget", ""))
+    pool = _number(all_options.get("threadpool_size", "")) or processors
     busy, python = processor_time(trace)
     if processors and busy >= SATURATED * processors:
         share = format_fraction(min(1.0, busy / processors))
@@ -204,8 +204,9 @@ def _simulated(model: Model, change: Change) -> Simulated:
     per_call = _per_call(parts)
     functions = sum(
         part.function_ps.mean() * n * (part.batch if part.kind == "batch_lanes" else 1)
-        for part, n in zip(parts, per_call, strict=True) if len(part.function_ps)
-    )  # fmt: skip
+        for part, n in zip(parts, per_call, strict=True)
+        if len(part.function_ps)
+    )
     if model.pool:
         bounds.append((float(functions) / model.pool, f"the thread pool ({model.pool})"))
     if model.processors and not (change.remove or change.cache):
@@ -252,9 +253,9 @@ def changed_parts(model: Model, change: Change) -> tuple[Part, ...]:
             if i == index or _feeds(parts, i, index):
                 parts[i] = replace(_passing(parts[i]), per_parent=parts[i].per_parent if i == index else 0.0)
     if change.prefetch:
-        ahead = Part("Prefetch", 0, "prefetch", 1.0, nothing, nothing, buffer=2)
+        prefetch = Part("Prefetch", 0, "prefetch", 1.0, nothing, nothing, buffer=2)
         moved = [replace(stage, parent=stage.parent + 1 if stage.parent > 0 else 1) for stage in parts[1:]]
-        parts = [parts[0], ahead, *moved]
+        parts = [parts[0], prefetch, *moved]
     return tuple(parts)
 
 
@@ -285,12 +286,12 @@ def _variants(model: Model, change: Change) -> list[Change]:
     optimizations are off.
     """
     part = model.parts[model.bottleneck]
-    above = model.parts[part.parent] if part.parent > 0 else None
+    consumer = model.parts[part.parent] if part.parent > 0 else None
     can_fuse = (
         change.parallel
-        and above
-        and above.name in _BATCHES
-        and above.kind == "inline"
+        and consumer
+        and consumer.name in _BATCHES
+        and consumer.kind == "inline"
         and part.per_parent > 1
     )
     return [change, replace(change, is_fused=True)] if can_fuse else [change]

@@ -241,10 +241,10 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         builder,
     )
     _scope_lines(plane, events, labels, "", builder)
-    each = replace(events, is_new=np.ones(len(rows), np.uint8))
+    separate = replace(events, is_new=np.ones(len(rows), np.uint8))
     _add_runs(
         DerivedLine(plane, "XLA Ops", "hlo_ops"),
-        each,
+        separate,
         labels.of,
         builder.codes(labels.hlo_op, labels.texts),
         builder,

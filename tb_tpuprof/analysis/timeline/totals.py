@@ -117,11 +117,11 @@ def bin_edges(low: int, high: int) -> Int64s:
     if high <= low:
         return np.array([low, high + 1], np.int64)
     edges = np.geomspace(max(low, 1), high, N_BINS + 1)
-    whole = np.unique(np.append(np.round(edges).astype(np.int64), [low, high]))
+    distinct = np.unique(np.append(np.round(edges).astype(np.int64), [low, high]))
     return (
-        whole[np.append(True, np.diff(whole) > 0)][: N_BINS + 1]
-        if len(whole) <= N_BINS + 1
-        else _drop_inner_edges(whole)
+        distinct[np.append(True, np.diff(distinct) > 0)][: N_BINS + 1]
+        if len(distinct) <= N_BINS + 1
+        else _drop_inner_edges(distinct)
     )
 
 
@@ -152,9 +152,9 @@ def ancestors(drawn: Timeline, event: int, limit: int) -> list[int]:
     rows = np.arange(layer.first_row[line], row, dtype=np.int32)
     places = layer.rows.first_ending_after(rows, max(end - 1, start))
     candidates = [
-        int(layer.order[place])
-        for i, place in enumerate(places.tolist())
-        if place < layer.row_offsets[rows[i] + 1]
+        int(layer.order[position])
+        for i, position in enumerate(places.tolist())
+        if position < layer.row_offsets[rows[i] + 1]
     ]
     containing = [
         e

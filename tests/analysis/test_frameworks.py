@@ -142,7 +142,7 @@ def test_advice_cites_this_run() -> None:
     waits = Call("sync", "cudaStreamSynchronize", 12, 30 * PS)
     (first, *_) = framework_advice("other", facts, (waits,))
     assert first.startswith(
-        "The host waits for the device in `cudaStreamSynchronize` (12 calls, 30.0 µs): take `.item()`"
+        "The host waits for the device in `cudaStreamSynchronize` (12 calls, 30.0 µs): move `.item()`"
     )
     unseen = framework_advice("other", facts, (Call("sync", "aten::item", 1, 1000),))
     assert not any("aten::item" in text for text in unseen), "what costs nothing is no evidence"
@@ -164,7 +164,7 @@ def test_advice_cites_this_run() -> None:
         facts,
         (Call("workers", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, PS),),
     )
-    assert "are not fast enough (1 batch waited 1.00 µs)" in workers[0]
+    assert "are too slow (1 batch waited 1.00 µs)" in workers[0]
 
 
 def test_amd_gpus_have_hip_graphs() -> None:

@@ -104,10 +104,10 @@ def test_a_sleep_that_nothing_says_is_for_data_is_waiting() -> None:
     assert parts(found)["host_wait"] == [47, 47, 47]
     overview, of_input = said(trace)
     assert overview.startswith(
-        "Waiting: each step waits 47.0 µs (47.0 %) in `settle` (train.py:70). Nothing says for what"
+        "Waiting: each step waits 47.0 µs (47.0 %) in `settle` (train.py:70). The trace does not show what for"
     )
     assert of_input.startswith(
-        "Possibly input-bound: no waiting for data was traced, but for 47.0 µs (47.0 %) each step waits in "
+        "Possibly input-bound: no waiting for data was traced, but each step waits 47.0 µs (47.0 %) in "
         "`settle`"
     )
 
@@ -322,7 +322,7 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
     assert (wait.title, (wait.time_ps / PS).tolist()) == ("`plain` (gen.py:15)", [45, 45, 45])
     told = on_worst_host(Finding("good", "input", "fine"), "worker-1", mine)
     assert told.text.startswith(
-        "Highly input-bound on worker-1: it waits 61.0 µs (61.0 %) of each of its steps for data in `plain` "
+        "Highly input-bound on worker-1: each of its steps waits 61.0 µs (61.0 %) for data in `plain` "
         "(gen.py:15)"
     )
 
@@ -338,12 +338,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
 @pytest.mark.parametrize(
     ("explained", "text"),
     [
-        (0, "GPU idle: for 60.0 µs (60.0 %) of each step the GPU had nothing to do."),
-        (
-            20,
-            "GPU idle: for 40.0 µs (40.0 %) of each step, besides its waits for data, the GPU had nothing to "
-            "do.",
-        ),
+        (0, "GPU idle: the GPU had no work for 60.0 µs (60.0 %) of each step."),
+        (20, "GPU idle: the GPU had no work for 40.0 µs (40.0 %) of each step, besides waits for data."),
     ],
 )
 def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: int, text: str) -> None:
@@ -354,7 +350,7 @@ def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: i
 def test_advice_names_the_loader_and_not_the_tracer_that_found_it() -> None:
     found = input_pipeline([input_part(loop(GENERATOR))])
     texts = [advice.text for advice in input_advice(found, "bad")]
-    assert texts[0].startswith("`plain` (gen.py:15) holds up the thread of the steps")
+    assert texts[0].startswith("`plain` (gen.py:15) blocks the thread that runs the steps")
     assert not any("python_tracer_level" in text for text in texts)
 
 

@@ -158,8 +158,8 @@ def test_hosts_without_steps_are_told_of() -> None:
             "Highly input-bound: each step waits",
         ),
         ({"HOST_WAIT_INPUT": 0.06, "HOST_COMPUTE": 0.94}, "CPU", "warn", "input", "Moderately input-bound"),
-        ({"HOST_COMPUTE": 0.5}, "CPU", "bad", "other", "Untraced: for"),
-        ({"DEVICE_COMPUTE_32": 0.9}, "GPU", "warn", "other", "GPU idle: for"),
+        ({"HOST_COMPUTE": 0.5}, "CPU", "bad", "other", "Untraced: nothing"),
+        ({"DEVICE_COMPUTE_32": 0.9}, "GPU", "warn", "other", "GPU idle: the GPU had no work for"),
         (
             {"DEVICE_COMPUTE_32": 0.6, "DEVICE_COLLECTIVES": 0.4},
             "GPU",
@@ -194,7 +194,7 @@ def test_without_steps_the_largest_operation_is_named() -> None:
     ops = op_stats(drawing("main  [Add:Add  ]"))
     found = finding(no_steps(), ops, "CPU")
     assert found.level == "unknown"
-    assert "on the host, `Add` took most: 11.0 µs" in found.text
+    assert "on the host, `Add` took the most time: 11.0 µs" in found.text
 
 
 def test_mixed_precision_is_suggested_where_compute_is_32_bit() -> None:

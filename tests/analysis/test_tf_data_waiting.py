@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.analysis.input.stage import slow_stage
-from tb_tpuprof.analysis.tf_data.advice import described, waiting
-from tb_tpuprof.analysis.tf_data.finding import by_weight, found_of, sentence
+from tb_tpuprof.analysis.tf_data.advice import position_text, waiting
+from tb_tpuprof.analysis.tf_data.finding import by_weight, pipeline_verdict, sentence
 from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, call, parameters_of, pipelines
 from tb_tpuprof.analysis.tf_data.source import source_of
 from tb_tpuprof.trace.trace import Trace
@@ -71,7 +71,7 @@ def only(trace: Trace) -> Pipeline:
 
 def said(trace: Trace) -> str:
     pipeline = only(trace)
-    return sentence(pipeline, found_of(trace, pipeline), "h", 1e12)
+    return sentence(pipeline, pipeline_verdict(trace, pipeline), "h", 1e12)
 
 
 def cut_and_whole() -> Trace:
@@ -149,7 +149,7 @@ def test_waking_up_after_the_element_was_there_is_no_waiting_for_input() -> None
     assert found.woken == pytest.approx(0.198, abs=0.002)
     text = said(trace)
     assert text.startswith("tf.data keeps up")
-    assert "Elements were ready: of each call 99.0 µs" in text
+    assert "Elements were ready: 99.0 µs of each call" in text
     assert "not traced" not in text
 
 
@@ -163,7 +163,7 @@ def test_waiting_until_the_element_is_made_is_waiting_for_input() -> None:
 def test_a_caller_that_waits_for_a_processor_is_told_so() -> None:
     trace = steps_with(latency=2000, consume_after=1, length=8000, ready=True)
     pipeline = only(trace)
-    found = found_of(trace, pipeline)
+    found = pipeline_verdict(trace, pipeline)
     assert found.waiting.is_contended
     assert found.level == "warn"
     assert "for a processor" in sentence(pipeline, found, "h", 8e9)
@@ -174,7 +174,7 @@ def test_a_caller_that_waits_for_a_processor_is_told_so() -> None:
 def test_a_call_longer_than_a_fifth_of_a_step_is_never_called_hidden() -> None:
     trace = steps_with(latency=100, consume_after=1, length=500, ready=True)
     pipeline = only(trace)
-    found = found_of(trace, pipeline)
+    found = pipeline_verdict(trace, pipeline)
     assert "hidden" not in sentence(pipeline, found, "h", 400 * PS)
 
 
@@ -212,7 +212,7 @@ def test_one_call_makes_no_rate() -> None:
     trace = build([plane(consumer=consumer, producer=made(12, 990, 1))])
     pipeline = only(trace)
     assert pipeline.wait_fraction is None
-    found = found_of(trace, pipeline)
+    found = pipeline_verdict(trace, pipeline)
     assert (found.level, found.waiting.fraction) == ("unknown", None)
     assert "a rate needs at least two calls" in said(trace)
 
@@ -242,12 +242,12 @@ def test_a_validation_outside_of_the_steps_neither_comes_first_nor_colours_the_p
     training, validation = by_weight(trace)
     assert (len(training.calls), len(validation.calls)) == (8, 6)
     assert validation.max_ps > training.max_ps
-    assert found_of(trace, training).level == "good"
+    assert pipeline_verdict(trace, training).level == "good"
     stage = slow_stage(trace)  # what the overview names
     assert stage is None or stage.pipeline == training.name
-    found = found_of(trace, validation)
+    found = pipeline_verdict(trace, validation)
     assert (found.level, found.waiting.of) == ("unknown", "outside")
-    assert "runs outside of the steps" in sentence(validation, found, "h", None)
+    assert "runs outside the steps" in sentence(validation, found, "h", None)
 
 
 def test_calls_between_annotated_steps_are_the_training_s() -> None:
@@ -285,7 +285,7 @@ def test_a_loop_inside_of_a_tf_function_has_a_pipeline_and_its_body_is_no_bottle
     assert stage is not None
     assert stage.name == "Map"
     assert set(pipeline.waited_ps.tolist()) == {80 * PS}
-    assert "inside of a `tf.function`" in found_of(trace, pipeline).estimates[0].note
+    assert "inside a `tf.function`" in pipeline_verdict(trace, pipeline).estimates[0].note
 
 
 def test_device_pipelines_with_a_root_are_known_by_their_generator() -> None:
@@ -302,7 +302,7 @@ def test_device_pipelines_with_a_root_are_known_by_their_generator() -> None:
     trace = build([plane(main=main, other=other)])
     assert sorted(one.name for one in pipelines(trace)) == ["Device:0", "Host:0"]
     device = next(one for one in pipelines(trace) if one.kind == "Device")
-    assert found_of(trace, device).estimates[0].kind == "none"
+    assert pipeline_verdict(trace, device).estimates[0].kind == "none"
 
 
 def two_maps(frames: bool) -> Trace:
@@ -331,12 +331,12 @@ def two_maps(frames: bool) -> Trace:
 def test_two_maps_are_told_apart_by_the_source_line_or_by_their_neighbours() -> None:
     trace = two_maps(frames=True)
     assert source_of(trace, only(trace)) == "`augment` (train.py:31)"
-    assert found_of(trace, only(trace)).stage == "`Map` (`augment` (train.py:31))"
+    assert pipeline_verdict(trace, only(trace)).stage == "`Map` (`augment` (train.py:31))"
     trace = two_maps(frames=False)
     pipeline = only(trace)
     assert source_of(trace, pipeline) == ""
     assert (
-        described(pipeline.stages, pipeline.bottleneck)
+        position_text(pipeline.stages, pipeline.bottleneck)
         == "the first of 2 `map` stages from the source, between `shuffle` and `map`"
     )
 

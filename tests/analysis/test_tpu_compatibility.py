@@ -78,9 +78,9 @@ def one(data: bytes) -> tuple[str, str]:
         (node("StringLower", device="/device:TPU:1"), "incompatible", "no kernel for TPUs"),
         (node("StringLower", device="/job:worker/replica:0/task:0"), "incompatible", "no kernel for TPUs"),
         (node("StringLower", marks=["_xla_outside_compilation"]), "not checked", "outside compilation"),
-        (node("MapDataset"), "not checked", "makes input, on the host"),
-        (node("ParallelMapDatasetV2"), "not checked", "makes input, on the host"),
-        (node("IteratorGetNext"), "not checked", "makes input, on the host"),
+        (node("MapDataset"), "not checked", "produces input, on the host"),
+        (node("ParallelMapDatasetV2"), "not checked", "produces input, on the host"),
+        (node("IteratorGetNext"), "not checked", "produces input, on the host"),
         (node("SaveV2"), "not checked", "saves or restores, on the host"),
     ],
 )
@@ -117,7 +117,7 @@ def test_functions_run_where_they_are_called() -> None:
         "j": "not checked",
         "i": "not checked",
     }
-    assert said(found)["p"][1] == "called by the host only"
+    assert said(found)["p"][1] == "called only by the host"
 
 
 def test_a_function_that_both_call_is_checked() -> None:
@@ -165,7 +165,7 @@ def test_where_a_tpu_computation_is_marked_the_rest_is_not_checked() -> None:
         "outer": [node("Print", "around"), node("PyFunc", "within", marks=["_tpu_replicate"])],
     }
     by_name = said(checked(nodes, functions))
-    assert by_name["before"] == ("not checked", "outside of the TPU computation")
+    assert by_name["before"] == ("not checked", "outside the TPU computation")
     assert {name: by_name[name][0] for name in ("marked", "inside", "around", "within")} == {
         "marked": "incompatible", "inside": "incompatible", "around": "not checked", "within": "incompatible",
     }  # fmt: skip
@@ -287,8 +287,8 @@ def test_the_list_against_tensorboard_s() -> None:
         ("Identity", "no kernel for string", "string"),
         ("SparseTensorDenseMatMul", "no kernel for TPUs", "sparse tensor"),
         ("RaggedGather", "no kernel for TPUs", "ragged tensor"),
-        ("NonMaxSuppressionV5", "no kernel for TPUs", "shape by data"),
-        ("CTCLoss", "no kernel for TPUs", "shape by data"),
+        ("NonMaxSuppressionV5", "no kernel for TPUs", "data-dependent shape"),
+        ("CTCLoss", "no kernel for TPUs", "data-dependent shape"),
         ("ResizeBicubic", "no kernel for TPUs", "image resizing"),
         ("CropAndResize", "no kernel for TPUs", "image resizing"),
         ("RandomGamma", "no kernel for TPUs", "random numbers"),

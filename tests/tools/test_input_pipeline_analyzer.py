@@ -141,7 +141,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
     assert payload.verdict.text.startswith(
-        "Highly input-bound on synthetic-tpu-5: it waits 300 µs (30.0 %) of each of its steps"
+        "Highly input-bound on synthetic-tpu-5: each of its steps waits 300 µs (30.0 %) for data"
     )
     assert table(payload, "advice")["tool"] != ["overview_page"]
 

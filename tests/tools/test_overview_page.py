@@ -241,7 +241,7 @@ def test_captures_that_do_not_overlap_are_shown_by_themselves() -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
     assert payload.verdict.text.startswith(
-        "The captures of 3 hosts do not overlap in time, so each host is judged by itself"
+        "The captures of 3 hosts do not overlap in time, so each host is judged separately"
     )
     assert [detail.partition(": ")[2].split(" ")[0] for detail in payload.verdict.details] == [
         "Highly",
@@ -260,7 +260,7 @@ def test_an_input_bound_tensorflow_job_names_its_slow_stage_first() -> None:
     payload = TOOL.run(Session(str(demo_runs()["keras_slow_input"]), cache=False), None, {})
     assert payload.verdict is not None
     assert payload.verdict.next[0].tool == "tf_data_bottleneck_analysis"
-    assert payload.verdict.details[0].startswith("The slow stage is `Map` of the tf.data pipeline Host:0")
+    assert payload.verdict.details[0].startswith("The slow stage of the tf.data pipeline Host:0 is `Map`")
     average = payload.scalars["step_time_avg_ps"].value
     assert average is not None
     assert payload.verdict.details[1].endswith(f"instead of {format_time(average)}.")

@@ -100,7 +100,7 @@ def test_sizes_and_groups_that_no_file_states_are_unknown_with_the_reason(tmp_pa
     found = table(payload, "collectives")
     assert found["kind"] == ["all-to-all", "all-reduce"]
     assert str(found["size_bytes"]) == "[12000000.0, nan]"
-    assert found["groups_from"] == ["nothing: all count as one"] * 2
+    assert found["groups_from"] == ["nothing: all cores count as one group"] * 2
     assert str(found["bus_bytes_per_s"]) == "[nan, nan]"
     assert found["remark"] == [
         "bus bandwidth unknown: the trace does not state the group",

@@ -158,7 +158,7 @@ def test_without_hlo_groups_are_told_by_who_leaves_together(tmp_path: Path) -> N
     collectives = table(payload, "collectives")
     row = collectives["op"].index("all-reduce.3")
     assert collectives["groups"][row] == "{0,1,2,3,4,5,6,7} {8,9,10,11,12,13,14,15}"
-    assert collectives["groups_from"][row] == "who leaves together"
+    assert collectives["groups_from"][row] == "common end times"
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
     assert "for 1, groups are inferred" in payload.diagnostics[0].message
 

@@ -100,7 +100,7 @@ def test_verdict_names_what_and_how(several: Session) -> None:
         "4 operations of 25 in `words` cannot run on a TPU: 84.0 % are compatible.",
     )
     assert any("StringLookup" in detail for detail in verdict.details)
-    assert any("TPUs hold no text" in detail for detail in verdict.details)
+    assert any("TPUs do not support strings" in detail for detail in verdict.details)
 
 
 def test_fixes_stand_once_for_each_kind(several: Session) -> None:

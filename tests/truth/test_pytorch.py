@@ -217,7 +217,9 @@ def test_a_step_that_waits_for_its_loader_names_it_and_what_costs_more(tmp_path:
     )
     assert "num_workers=0" in slow.verdict.details[0]
     advice = [columns(one.tables["advice"])["text"] for one in (slow, fast)]
-    held_up = "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` holds up the thread of the steps"
+    held_up = (
+        "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` blocks the thread that runs the steps"
+    )
     assert [any(text.startswith(held_up) for text in texts) for texts in advice] == [True, False]
     assert not any("_MultiProcessing" in text for text in advice[1])
     assert not fast.verdict.text.startswith(("Highly input-bound", "Moderately input-bound"))

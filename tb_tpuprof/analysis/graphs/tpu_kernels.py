@@ -8,7 +8,7 @@ from __future__ import annotations
 
 VERSION = "2.21.0"
 
-# What users call TensorFlow's types; the first has number 1.
+# TensorFlow's types as users write them; the first has number 1.
 _TYPE_NAMES = """
 float32 float64 int32 uint8 int16 int8 string complex64 int64 bool qint8 quint8 qint32 bfloat16 qint16 quint16
 uint16 complex128 float16 resource variant uint32 uint64 float8_e5m2 float8_e4m3fn float8_e4m3fnuz

@@ -1,6 +1,4 @@
-"""What to change about a job's input: advice for what takes time in this run, named by the calls in the
-user's code.
-"""
+"""Advice on a job's input: changes to the calls in the user's code that take time in this run."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.units import format_fraction
 
 Tool = Literal["", "trace_viewer", "overview_page", "tf_data_bottleneck_analysis", "framework_op_stats"]
-_MATTERS = 0.1  # share of the host's time for input from which a category gets advice
+_MATTERS = 0.1  # share of the host's time for input above which a category gets advice
 _GRAIN = "Grain with `ReadOptions(num_threads, prefetch_buffer_size)` and `mp_prefetch`"
 _LOAD_AHEAD = {
     JAX: _GRAIN,
@@ -26,11 +24,13 @@ _LOAD_AHEAD = {
     "": f"tf.data with `prefetch(tf.data.AUTOTUNE)`, {_GRAIN}, a PyTorch `DataLoader` with `num_workers`",
 }
 _COPY_AHEAD = {
-    JAX: "`jax.device_put` ahead of use", PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
-    TENSORFLOW: "`prefetch_to_device`", "": "prefetch_to_device, jax.device_put ahead of use",
-}  # fmt: skip
+    JAX: "`jax.device_put` ahead of use",
+    PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
+    TENSORFLOW: "`prefetch_to_device`",
+    "": "prefetch_to_device, jax.device_put ahead of use",
+}
 _STAGE = re.compile(r"(?:V\d+)?(?:\[\d+\])?$")
-# Stages whose own time is mostly waiting for the threads that they started.
+# Stages whose own time is mostly waiting for the threads they started.
 _WAITING = (
     "Prefetch",
     "Root",
@@ -45,8 +45,8 @@ _WAITING = (
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to do. `category`: of HOST_CATEGORIES or of CATEGORIES, what it would save; `tool`: where to
-    look, or empty.
+    """One recommendation. `category`: the saved category, of HOST_CATEGORIES or of CATEGORIES; `tool`: where
+    to investigate, or empty.
     """
 
     category: str
@@ -58,7 +58,7 @@ def stage(name: str) -> str:
     """The kind of tf.data stage that an iterator's name ends in: `Iterator::Root::Prefetch::BatchV2` →
     `Batch`.
 
-    A `Generator` below a prefetch is not the user's: it fetches from the host's pipeline for a device
+    A `Generator` below a prefetch is not the user's: it fetches elements of the host's pipeline for a device
     (`DeviceGenerator`).
     """
     if name.endswith("Prefetch::Generator"):
@@ -67,89 +67,89 @@ def stage(name: str) -> str:
 
 
 def short(name: str) -> str:
-    """An iterator by its last two stages: `Iterator::Root::Prefetch::Shuffle::Map` → `…::Shuffle::Map`."""
+    """An iterator's last two stages: `Iterator::Root::Prefetch::Shuffle::Map` → `…::Shuffle::Map`."""
     parts = name.split("::")
     return "::".join(("…", *parts[-2:])) if len(parts) > 3 else name
 
 
-def costliest(found: HostInput, category: str) -> str:
-    """The stage of a category with most self time, its instances merged; stages that only wait for others
-    come last. Empty if none.
+def costliest(host_ops: HostInput, category: str) -> str:
+    """The stage of a category with the most self time, its instances merged; stages that only wait for others
+    come last. Empty if there is none.
     """
-    return largest(found, category)[0]
+    return largest(host_ops, category)[0]
 
 
-def largest(found: HostInput, category: str) -> tuple[str, int]:
-    """The same with its self time, in ps, summed over its instances."""
+def largest(host_ops: HostInput, category: str) -> tuple[str, int]:
+    """The same stage with its self time in ps, summed over its instances."""
     total: dict[str, int] = {}
-    for i, mine in enumerate(found.category):
-        if mine == category:
-            name = merged_stage(found.ops.name[i])
-            total[name] = total.get(name, 0) + int(found.ops.self_ps[i])
+    for i, own_category in enumerate(host_ops.category):
+        if own_category == category:
+            name = merged_stage(host_ops.ops.name[i])
+            total[name] = total.get(name, 0) + int(host_ops.ops.self_ps[i])
     if not total:
         return "", 0
-    name = min(total, key=lambda one: (stage(one) in _WAITING, -total[one]))
+    name = min(total, key=lambda stage_name: (stage(stage_name) in _WAITING, -total[stage_name]))
     return name, total[name]
 
 
-def input_advice(found: InputPipeline, level: str, framework: str = "") -> tuple[Advice, ...]:
-    """What to do, biggest gain first, in terms of the job's framework (empty: of all).
+def input_advice(pipeline: InputPipeline, level: str, framework: str = "") -> tuple[Advice, ...]:
+    """Recommendations, largest gain first, for the job's framework (empty: for all).
 
     `level`: of the verdict on the input; a job that does not wait needs no faster input.
     """
     if level == "good":
-        text = "A faster input pipeline would not make the steps faster: look at what they compute."
+        text = "A faster input pipeline would not make the steps faster: optimize their computation instead."
         return (Advice("input", text, "overview_page"),)
-    if not found.host_time.total_ps:
+    if not pipeline.host_time.total_ps:
         return (
-            *_copies(found, framework),
-            *_python_loader(found.steps),
-            *_without_operations(level, found.steps, framework),
+            *_copies(pipeline, framework),
+            *_python_loader(pipeline.steps),
+            *_without_operations(level, pipeline.steps, framework),
         )
-    total = found.host_time.total_ps
-    shares = dict(zip(HOST_CATEGORIES, (time / total for time in found.host_time.time_ps), strict=True))
-    result = list(_copies(found, framework))
+    total = pipeline.host_time.total_ps
+    shares = dict(zip(HOST_CATEGORIES, (time / total for time in pipeline.host_time.time_ps), strict=True))
+    result = list(_copies(pipeline, framework))
     for category in sorted(HOST_CATEGORIES, key=lambda name: -shares[name]):
         if shares[category] >= _MATTERS:
-            result.append(_of(found.host_input, category))
-    if any(name.startswith("Iterator") for name in found.host_input.ops.name):
-        result += _of_pipeline(found.host_input)
+            result.append(_category_advice(pipeline.host_input, category))
+    if any(name.startswith("Iterator") for name in pipeline.host_input.ops.name):
+        result += _pipeline_advice(pipeline.host_input)
     return tuple(result)
 
 
-def _copies(found: InputPipeline, framework: str) -> tuple[Advice, ...]:
-    """Copies to the device that cost as much of the step as makes input a moderate cost."""
-    share = copy_fraction(found.steps)
+def _copies(pipeline: InputPipeline, framework: str) -> tuple[Advice, ...]:
+    """Advice on copies to the device, if they cost at least what makes input a moderate cost."""
+    share = copy_fraction(pipeline.steps)
     if share < THRESHOLDS["input"][0]:
         return ()
     ahead = _COPY_AHEAD.get(framework, _COPY_AHEAD[""])
     text = (
-        f"Copies to the device take {format_fraction(share)} of the steps: send fewer, larger arrays and "
+        f"Copies to the device take {format_fraction(share)} of the step time: send fewer, larger arrays and "
         f"smaller types (uint8, cast on the device), and copy the next batch during the step ({ahead})."
     )
     return (Advice("input", text, "trace_viewer"),)
 
 
 def _python_loader(steps: Steps) -> tuple[Advice, ...]:
-    """The function or annotation in which the steps' own thread waits for data, where that costs what makes
-    input a moderate cost.
+    """Advice on the function or annotation in which the steps' own thread waits for data, if it costs at
+    least what makes input a moderate cost.
     """
     loader = next((wait for wait in steps.waits if wait.kind == TimeClass.HOST_WAIT_LOADER), None)
     if loader is None or loader.total_ps < THRESHOLDS["input"][0] * int(steps.duration_ps.sum()):
         return ()
     text = (
-        f"{loader.title} holds up the thread of the steps: do its work ahead of time in other threads or "
-        "processes; if it already waits for such workers, add more."
+        f"{loader.title} blocks the thread that runs the steps: do its work ahead of time in other threads "
+        "or processes; if it already waits for such workers, add more."
     )
     return (Advice("input", text, "trace_viewer"),)
 
 
 def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advice, ...]:
-    seen = "See on the timeline what the host does between steps"
+    check = "Check in the trace viewer what the host does between steps"
     option = "with_stack=True" if framework == PYTORCH else "python_tracer_level=1"
-    tracer = "" if steps.waits else f"; a Python loader shows with the Python tracer on ({option})"
+    tracer = "" if steps.waits else f"; the Python tracer ({option}) records Python loaders"
     look = Advice(
-        "other", f"The trace names no operations of an input pipeline. {seen}{tracer}.", "trace_viewer"
+        "other", f"The trace has no operations of an input pipeline. {check}{tracer}.", "trace_viewer"
     )
     if level == "unknown":
         return (look,)
@@ -158,39 +158,38 @@ def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advic
 
 
 _PREPROCESSING = {
-    "Map": "`{name}` maps one element at a time: give it `num_parallel_calls=tf.data.AUTOTUNE` "
-    "(`deterministic=False` if order is free).",
+    "Map": "`{name}` maps one element at a time: set `num_parallel_calls=tf.data.AUTOTUNE` "
+    "(and `deterministic=False` if order does not matter).",
     "ParallelMap": (
-        "`{name}` is parallel already, so its function is what costs: batch() before map() and work on "
-        "whole batches, do it offline, or let more hosts help with the tf.data service."
+        "`{name}` already runs in parallel, so make its function cheaper: batch() before map() to work on "
+        "whole batches, do the work offline, or use more hosts with the tf.data service."
     ),
-    "MapAndBatch": "`{name}` is parallel already: make its function cheaper, do it offline, or let more "
-    "hosts help (tf.data service).",
-    "Batch": "`{name}` copies elements into batches: give it `num_parallel_calls=tf.data.AUTOTUNE`, or batch "
+    "MapAndBatch": "`{name}` already runs in parallel: make its function cheaper, do the work offline, or "
+    "use more hosts (tf.data service).",
+    "Batch": "`{name}` copies elements into batches: set `num_parallel_calls=tf.data.AUTOTUNE`, or batch "
     "before map().",
     "PaddedBatch": "`{name}` pads every element on one thread: bucket elements by length "
     "(bucket_by_sequence_length), or pad offline.",
-    "ParallelBatch": "`{name}` copies on several threads already: make elements smaller (narrower types), or "
+    "ParallelBatch": "`{name}` already copies on several threads: make elements smaller (narrower types), or "
     "batch before map().",
-    "Shuffle": "`{name}` waits for its buffer to fill: a smaller buffer_size, or shuffle file names and "
+    "Shuffle": "`{name}` waits for its buffer to fill: use a smaller buffer_size, or shuffle file names and "
     "records offline.",
-    "Filter": "`{name}` drops elements after they were made: filter before map(), or offline.",
-    "FlatMap": "`{name}` opens one source after the other: use "
-    "`interleave(num_parallel_calls=tf.data.AUTOTUNE)` in place of `flat_map()`.",
-    "Interleave": "`{name}` interleaves in one thread: give it `num_parallel_calls=tf.data.AUTOTUNE`.",
-    "ParallelInterleave": "`{name}` is parallel already: a larger cycle_length, more and smaller files, or "
-    "faster storage.",
-    "ParseExample": "`{name}` parses records: parse whole batches (parse_example after batch()), store fewer "
-    "features.",
-    "Generator": "`{name}` runs Python for each element: have it yield batches, or replace from_generator() "
-    "by files or NumPy arrays.",
-    "FlatMapGenerator": "`{name}` runs Python for each element: have it yield whole batches.",
-    "Cache": "`{name}` is being filled or read: the first pass over a cache is slow, later ones are not.",
+    "Filter": "`{name}` drops elements that other stages have processed: filter before map(), or offline.",
+    "FlatMap": "`{name}` opens one source after another: use "
+    "`interleave(num_parallel_calls=tf.data.AUTOTUNE)` instead of `flat_map()`.",
+    "Interleave": "`{name}` interleaves on one thread: set `num_parallel_calls=tf.data.AUTOTUNE`.",
+    "ParallelInterleave": "`{name}` already runs in parallel: use a larger cycle_length, more and smaller "
+    "files, or faster storage.",
+    "ParseExample": "`{name}` parses records: parse whole batches (parse_example after batch()), or store "
+    "fewer features.",
+    "Generator": "`{name}` runs Python for each element: yield batches, or replace from_generator() with "
+    "files or NumPy arrays.",
+    "FlatMapGenerator": "`{name}` runs Python for each element: yield whole batches.",
+    "Cache": "`{name}` is being filled or read: the first pass over a cache is slow, later passes are not.",
 }
 
 
-# Loaders other than tf.data by what their functions are called in a trace: what to change about them, in
-# their own terms.
+# Loaders other than tf.data: the names of their functions in a trace, and advice in their own terms.
 _LOADERS = (
     (
         (
@@ -202,7 +201,7 @@ _LOADERS = (
             "grain",
             "PrefetchDatasetIterator",
         ),
-        "`{name}` is Grain's: read ahead in more threads (`to_iter_dataset(ReadOptions(num_threads=…, "
+        "`{name}` belongs to Grain: read ahead in more threads (`to_iter_dataset(ReadOptions(num_threads=…, "
         "prefetch_buffer_size=…))`), and "
         "transform in other processes (`mp_prefetch(MultiprocessingOptions(num_workers=…))`).",
     ),
@@ -213,34 +212,35 @@ _LOADERS = (
             "_MultiProcessingDataLoaderIter",
             "_SingleProcessDataLoaderIter",
         ),
-        "`{name}` is PyTorch's: load in other processes (`DataLoader(num_workers=…, persistent_workers=True, "
+        "`{name}` belongs to PyTorch: load in other processes (`DataLoader(num_workers=…, "
+        "persistent_workers=True, "
         "prefetch_factor=…)`), and "
         "set `pin_memory=True` with `.to(device, non_blocking=True)` for a GPU.",
     ),
 )
 _PLAIN = (
-    "`{name}` reads in the job's own process: load the next batch in a thread (if it waits for files or the "
+    "`{name}` runs in the job's own process: load the next batch in a thread (if it waits for files or the "
     "network) or in another process (if it computes), while the current step runs."
 )
 
 
 def loader_advice(name: str) -> str:
-    """What to do about a loader that is not tf.data, by the function that the trace names."""
+    """Advice on a loader other than tf.data, by the function that the trace names."""
     for words, text in _LOADERS:
         if any(word in name for word in words):
             return text.format(name=name)
     return _PLAIN.format(name=name)
 
 
-def _of(found: HostInput, category: str) -> Advice:
-    full_name = costliest(found, category)
+def _category_advice(host_ops: HostInput, category: str) -> Advice:
+    full_name = costliest(host_ops, category)
     name = short(full_name)
-    uses_data = any(known.startswith("Iterator") for known in found.ops.name)
+    uses_data = any(op_name.startswith("Iterator") for op_name in host_ops.ops.name)
     tool: Tool = "tf_data_bottleneck_analysis" if uses_data else "trace_viewer"
     if category == "enqueuing":
-        what = f"`{name}` hands data" if name else "Data is handed"
+        what = f"`{name}` transfers data" if name else "Data is transferred"
         text = (
-            f"{what} to the device: send fewer, larger transfers (one array per batch), and smaller types "
+            f"{what} to the device: use fewer, larger transfers (one array per batch) and smaller types "
             "(uint8, cast on the device)."
         )
         return Advice(category, text, "trace_viewer")
@@ -252,38 +252,39 @@ def _of(found: HostInput, category: str) -> Advice:
         return Advice(category, loader_advice(full_name), "trace_viewer")
     if category == "demanded_reads":
         text = (
-            f"`{name}` reads when it is asked: read ahead with `interleave(…, "
+            f"`{name}` reads on demand: read ahead with `interleave(…, "
             "num_parallel_calls=tf.data.AUTOTUNE)` over several files."
         )
         return Advice(category, text, tool)
     if category == "advanced_reads":
         text = (
-            f"`{name}` reads ahead and is still waited for: more files at a time (a larger cycle_length of "
-            "interleave()), files of 100 MB and more, storage near the host; cache() what fits into memory."
+            f"`{name}` reads ahead, but the job still waits for it: read more files at a time (a larger "
+            "cycle_length in interleave()), use files of 100 MB or more on storage near the host, and "
+            "cache() data that fits in memory."
         )
         return Advice(category, text, tool)
     if category == "other":
         text = (
-            "Between enqueues the host does what no input operation accounts for: see on the timeline "
-            "what runs in its threads."
+            "Between enqueues the host does work that no input operation accounts for: check its threads in "
+            "the trace viewer."
         )
         return Advice(category, text, "trace_viewer")
     if stage(full_name) in _WAITING:
         text = (
-            f"`{name}` waits for stages that the trace does not name: see the pipeline on the host that "
+            f"`{name}` waits for stages that the trace does not name: check the pipeline on the host that "
             "runs it."
         )
         return Advice(category, text, tool)
     default = (
-        "`{name}` takes most of the preprocessing: run it in parallel, do it offline, or let more "
-        "hosts help (tf.data service)."
+        "`{name}` takes most of the preprocessing time: run it in parallel, do it offline, or use more "
+        "hosts (tf.data service)."
     )
     return Advice(category, _PREPROCESSING.get(stage(full_name), default).format(name=name), tool)
 
 
-def _of_pipeline(found: HostInput) -> list[Advice]:
-    """What the pipeline as a whole lacks: working ahead, and keeping what it makes again and again."""
-    names = found.ops.name
+def _pipeline_advice(host_ops: HostInput) -> list[Advice]:
+    """Advice on the pipeline as a whole, if it does not work ahead or recomputes its elements."""
+    names = host_ops.ops.name
     stages = {stage(part) for name in names for part in name.split("::")}
     result = []
     if "Prefetch" not in stages and not stages & {"ParallelMap", "MapAndBatch"}:
@@ -296,8 +297,8 @@ def _of_pipeline(found: HostInput) -> list[Advice]:
         "Cache" in part or part.startswith("Memory") for part in stages
     ):
         text = (
-            "The pipeline repeats its data and recomputes it every epoch: put cache() after the expensive "
-            "part if that fits into memory."
+            "The pipeline repeats its data and recomputes it every epoch: add cache() after the expensive "
+            "stage if the result fits in memory."
         )
         result.append(Advice("preprocessing", text))
     return result

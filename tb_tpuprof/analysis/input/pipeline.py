@@ -1,4 +1,4 @@
-"""Whether a job waits for its input, on which host and core, and what its host's time for input goes into."""
+"""Whether a job waits for its input, on which host and core, and what its host spends its input time on."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class InputPart:
-    """One host's part. `steps` tell waiting for input from idling (see `waiting`), by `moved_ps` per step;
-    `cores` of TPUs only.
+    """One host's part. In `steps`, waiting for input is separated from idling (see `waiting`): `moved_ps` per
+    step moved from idle time; `cores` of TPUs only.
     """
 
     host: str
@@ -44,12 +44,12 @@ class InputPart:
 
     @property
     def fraction(self) -> float:
-        """Share of the steps' time that waits for input; NaN without steps."""
+        """Share of the steps' time spent waiting for input; NaN without steps."""
         return self.steps.fraction("input") if len(self.steps) else float("nan")
 
     @property
     def waiting_ps(self) -> float:
-        """Time per step that waits for input, the mean over steps; NaN without steps."""
+        """Time in ps per step spent waiting for input, the mean over steps; NaN without steps."""
         return float(self.steps.category_ps("input").mean()) if len(self.steps) else float("nan")
 
     @property
@@ -59,14 +59,14 @@ class InputPart:
 
 
 def input_part(trace: Trace) -> InputPart:
-    """All that the input pipeline analyser needs of one host."""
+    """Everything that the input pipeline analyzer needs of one host."""
     together(trace, waiting, op_stats, parents)
-    found = waiting(trace)
+    waits = waiting(trace)
     return InputPart(
         trace.info.host,
         planes(trace).hardware,
-        found.steps,
-        found.moved_ps,
+        waits.steps,
+        waits.moved_ps,
         core_steps(trace),
         host_input(trace),
         op_stats(trace),
@@ -77,15 +77,15 @@ def input_part(trace: Trace) -> InputPart:
 
 
 def copy_fraction(steps: Steps) -> float:
-    """Share of the steps' time that goes into copies from host to device; 0 without steps."""
-    whole = int(steps.duration_ps.sum())
-    return float(steps.class_ps[:, TimeClass.HOST_TO_DEVICE].sum()) / whole if whole else 0.0
+    """Share of the steps' time spent on copies from host to device; 0 without steps."""
+    total_ps = int(steps.duration_ps.sum())
+    return float(steps.class_ps[:, TimeClass.HOST_TO_DEVICE].sum()) / total_ps if total_ps else 0.0
 
 
 @dataclass(frozen=True)
 class CoreRange:
-    """How the cores of all hosts differ in each step: the least and the largest share that waits for input,
-    and which core's that is.
+    """The range over the cores of all hosts in each step: the smallest and the largest share spent waiting
+    for input, and the core with the largest.
     """
 
     parts: dict[str, Int64s]
@@ -96,8 +96,8 @@ class CoreRange:
 
 @dataclass(frozen=True)
 class InputPipeline:
-    """The hosts together. `hosts` are sorted by the share of their steps that waits for input, those without
-    steps last.
+    """All hosts together. `hosts` are sorted by the share of their steps spent waiting for input, hosts
+    without steps last.
     """
 
     common: CommonSteps
@@ -113,49 +113,52 @@ class InputPipeline:
 
     @property
     def input_fraction(self) -> Floats:
-        """Share of each step that waits for input."""
-        whole = self.steps.duration_ps
-        return np.divide(self.steps.category_ps("input"), whole, out=np.zeros(len(whole)), where=whole > 0)
+        """Share of each step spent waiting for input."""
+        step_ps = self.steps.duration_ps
+        return np.divide(
+            self.steps.category_ps("input"), step_ps, out=np.zeros(len(step_ps)), where=step_ps > 0
+        )
 
     @property
     def moved_ps(self) -> int:
-        """Idle time of TPU cores that counts as waiting for input, as a sum over all hosts' steps."""
+        """Idle time of TPU cores in ps that counts as waiting for input, summed over all hosts' steps."""
         return sum(int(part.moved_ps.sum()) for part in self.hosts)
 
 
 def input_pipeline(parts: Sequence[InputPart]) -> InputPipeline:
-    """Align the hosts' steps and put the hosts together. Step times and shares are the hosts' mean;
+    """Align the hosts' steps and combine the hosts. Step times and shares are means over the hosts;
     operations are summed.
     """
     common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
-    found = sum_host_input([part.host_input for part in parts])
+    total_input = sum_host_input([part.host_input for part in parts])
     by_share = sorted(
         parts, key=lambda part: (not len(part.steps), -part.fraction if len(part.steps) else 0.0)
     )
-    time = host_time(found, copy_fraction(common.steps))
-    return InputPipeline(common, _core_range(parts, common), found, time, tuple(by_share))
+    time = host_time(total_input, copy_fraction(common.steps))
+    return InputPipeline(common, _core_range(parts, common), total_input, time, tuple(by_share))
 
 
 def _core_range(parts: Sequence[InputPart], common: CommonSteps) -> CoreRange | None:
-    """The cores of those hosts that have the common steps; None where there are no TPU cores."""
-    given = [
+    """The cores of the hosts that have the common steps; None without TPU cores."""
+    with_cores = [
         (part, part.cores, rows)
         for part, rows in zip(parts, common.rows, strict=True)
         if part.cores and rows.stop > rows.start
     ]
-    if not given or not len(common.steps):
+    if not with_cores or not len(common.steps):
         return None
-    names = [f"{part.host}:{core}" for part, cores, _ in given for core in cores.cores]
-    share = np.concatenate([cores.input_fraction[:, rows] for _, cores, rows in given])
+    names = [f"{part.host}:{core}" for part, cores, _ in with_cores for core in cores.cores]
+    share = np.concatenate([cores.input_fraction[:, rows] for _, cores, rows in with_cores])
     means = {}
     for group in ("parts", "sparse"):
-        for name in dict.fromkeys(name for _, cores, _ in given for name in getattr(cores, group)):
+        for name in dict.fromkeys(name for _, cores, _ in with_cores for name in getattr(cores, group)):
             columns = [
-                getattr(cores, group)[name][rows] for _, cores, rows in given if name in getattr(cores, group)
+                getattr(cores, group)[name][rows]
+                for _, cores, rows in with_cores
+                if name in getattr(cores, group)
             ]
             means[name] = np.sum(columns, axis=0) // len(columns)
-    # Means are whole picoseconds: what they lose goes to idle time, so that the parts still sum up to the
-    # step.
+    # Means are whole picoseconds: idle time gets the rounding loss, so that the parts still sum to the step.
     means["tc_idle"] = (
         means["tc_idle"] + common.steps.duration_ps - np.sum([means[name] for name in TC_PARTS], axis=0)
     )

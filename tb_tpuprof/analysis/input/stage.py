@@ -1,6 +1,4 @@
-"""The stage of a host's tf.data pipeline that an input-bound job waits for, and what the best change to it is
-estimated to gain.
-"""
+"""The tf.data stage that an input-bound job waits for, and the estimated gain of the best change to it."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from tb_tpuprof.analysis.tf_data.what_if import Estimate, what_if
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 
-_TO_DO = ("parallel", "prefetch", "parallel_prefetch")  # kinds of changes that a user can make at once
+_TO_DO = ("parallel", "prefetch", "parallel_prefetch")  # kinds of changes that a user can make immediately
 
 
 @dataclass(frozen=True)
 class SlowStage:
-    """A pipeline's bottleneck. `step_ps`: the estimated step after `change` (from, to), if there is an
-    estimate that is below `now_ps`, the mean step; `note`: its condition; empty texts where there is none.
+    """A pipeline's bottleneck. `step_ps`: the estimated step after `change` (low, high), if an estimate is
+    below `now_ps`, the mean step; `note`: its condition. Texts are empty without an estimate.
     """
 
     pipeline: str
@@ -33,10 +31,10 @@ class SlowStage:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Which stage, and what a change would gain."""
+        """The stage, and the gain of a change."""
         call = user_call(self.stage)
         named = f"`{self.stage}`" if call == self.stage.lower() else f"`{self.stage}` (your `{call}`)"
-        first = f"The slow stage is {named} of the tf.data pipeline {self.pipeline}."
+        first = f"The slow stage of the tf.data pipeline {self.pipeline} is {named}."
         if self.step_ps is None:
             return (first,)
         condition = f"{self.note[0].upper()}{self.note[1:]}: " if self.note else ""
@@ -50,10 +48,10 @@ class SlowStage:
 
 @once
 def slow_stage(trace: Trace) -> SlowStage | None:
-    """Of the pipeline that its page opens on: the slowest of a host that feeds its steps. None where no stage
-    takes time.
+    """The bottleneck of the pipeline that the tf.data page opens on: the slowest one that feeds the host's
+    steps. None if no stage takes time.
     """
-    pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
+    pipeline = next((other for other in by_weight(trace) if other.kind == "Host"), None)
     stage = pipeline.bottleneck_stage if pipeline else None
     if pipeline is None or stage is None or waiting(trace, pipeline).is_contended:
         return None
@@ -61,10 +59,12 @@ def slow_stage(trace: Trace) -> SlowStage | None:
 
 
 def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
-    """The change that promises most, by the upper end of its interval."""
+    """The stage with the most promising change, by the upper end of its interval."""
     mean_ps = float(steps(trace).duration_ps.mean()) if len(steps(trace)) else 0.0
     estimates = [
-        one for one in what_if(trace, pipeline) if one.kind in _TO_DO and one.step_ps and not one.is_no_gain
+        estimate
+        for estimate in what_if(trace, pipeline)
+        if estimate.kind in _TO_DO and estimate.step_ps and not estimate.is_no_gain
     ]
     best: Estimate | None = min(estimates, key=_upper_ps, default=None)
     if best is None or best.step_ps is None or best.step_ps[1] >= mean_ps:
@@ -72,5 +72,5 @@ def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
     return SlowStage(pipeline.name, stage, best.change, best.step_ps, mean_ps, best.note)
 
 
-def _upper_ps(one: Estimate) -> float:
-    return one.step_ps[1] if one.step_ps else 0.0
+def _upper_ps(estimate: Estimate) -> float:
+    return estimate.step_ps[1] if estimate.step_ps else 0.0

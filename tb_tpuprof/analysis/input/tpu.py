@@ -1,5 +1,5 @@
-"""What the TensorCores of one host did in each step, beyond what Steps tells: transfers, collectives, the
-cores one by one.
+"""Time of the TensorCores of one host in each step, in more detail than Steps: transfers, collectives, and
+each core separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# The parts of a TPU's step, in the order in which they are stacked. They sum up to the step.
+# The parts of a TPU's step, in stacking order. They sum to the step.
 TC_PARTS = (
     "tc_compute",
     "collective_compute",
@@ -48,12 +48,11 @@ _OF_CLASS = {
 
 @dataclass(frozen=True)
 class CoreSteps:
-    """Steps of one host's cores. `parts[name][i]`: time of step i in one of TC_PARTS, the mean over cores but
-    for `tc_infeed`, which is that of the core that waits longest (see `waiting`). `sparse`: in SC_PARTS, if
-    there are SparseCores.
+    """Steps of one host's cores. `parts[name][i]`: time in ps of step i in one of TC_PARTS, the mean over
+    cores except for `tc_infeed`, which is that of the core that waits longest (see `waiting`). `sparse`:
+    times in SC_PARTS, if there are SparseCores.
 
-    `input_fraction[c, i]`: share of step i, as long as it was on core c, that core c waited for input.
-    `cores`: their numbers.
+    `input_fraction[c, i]`: share of step i on core c that this core waited for input. `cores`: their numbers.
     """
 
     cores: tuple[str, ...]
@@ -64,8 +63,8 @@ class CoreSteps:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Steps in which waiting for input is told from idling. `moved_ps[i]`: how much of the idle time of step
-    i that was.
+    """Steps in which waiting for input is separated from idling. `moved_ps[i]`: idle time of step i that
+    counts as waiting.
     """
 
     steps: Steps
@@ -74,62 +73,65 @@ class Waiting:
 
 @once
 def waiting(trace: Trace) -> Waiting:
-    """The steps of a trace, as far as they wait for input. On TPUs that is more than what `steps` tells, the
-    mean over cores.
+    """The steps of a trace with all their waiting for input. On TPUs that is more than in `steps`, which has
+    the mean over cores.
 
     With infeed: a step waits as long as the core that waits longest, since the others wait for that core in
-    the next collective or after the step. What it waits longer than the mean is taken from idle time, then
-    from collectives, then from computing. Source: XProf, `ComputeTpuPerStepDataAcrossCores`.
+    the next collective or after the step. The excess over the mean is taken from idle time, then from
+    collectives, then from computing. Source: XProf, `ComputeTpuPerStepDataAcrossCores`.
 
-    Without: JAX and newer TensorFlow copy the input to the device before the program starts, and the cores
-    just idle. If the host waited for input or copied it for the time w within the same step, w of the step's
-    idle time, or all of it if it idled less, is waiting for input. Source: XProf, `MayFixTpuStepAnalysis`; it
-    adds up overlapping events on the host, here their union counts.
+    Without infeed: JAX and newer TensorFlow copy the input to the device before the program starts, and the
+    cores are just idle. If the host waited for input or copied it for the time w within the same step, w of
+    the step's idle time, or all of it if it was idle for less, is waiting for input. Source: XProf,
+    `MayFixTpuStepAnalysis`; XProf adds up overlapping events on the host, this function takes their union.
     """
-    found = steps(trace)
-    none = np.zeros(len(found), np.int64)
-    if planes(trace).hardware != "TPU" or not len(found):
-        return Waiting(found, none)
-    class_ps = found.class_ps.copy()
+    host_steps = steps(trace)
+    none = np.zeros(len(host_steps), np.int64)
+    if planes(trace).hardware != "TPU" or not len(host_steps):
+        return Waiting(host_steps, none)
+    class_ps = host_steps.class_ps.copy()
     if class_ps[:, TimeClass.HOST_WAIT_INPUT].any():
         longest = np.max([core.bucket_ps[:, _INFEED] for core in _cores(trace)], axis=0, initial=0)
-        more = np.maximum(longest - class_ps[:, TimeClass.HOST_WAIT_INPUT], 0)
+        excess = np.maximum(longest - class_ps[:, TimeClass.HOST_WAIT_INPUT], 0)
         for source in (TimeClass.UNKNOWN, TimeClass.DEVICE_COLLECTIVES, TimeClass.DEVICE_COMPUTE_32):
-            taken = np.minimum(more, class_ps[:, source])
-            class_ps[:, source] -= taken
-            class_ps[:, TimeClass.HOST_WAIT_INPUT] += taken
-            more = more - taken
-        return Waiting(replace(found, class_ps=class_ps), none)
-    moved = np.minimum(_host_waited(trace, found), class_ps[:, TimeClass.UNKNOWN])
-    class_ps[:, TimeClass.UNKNOWN] -= moved
-    class_ps[:, TimeClass.HOST_WAIT_INPUT] += moved
-    return Waiting(replace(found, class_ps=class_ps), moved)
+            taken_ps = np.minimum(excess, class_ps[:, source])
+            class_ps[:, source] -= taken_ps
+            class_ps[:, TimeClass.HOST_WAIT_INPUT] += taken_ps
+            excess = excess - taken_ps
+        return Waiting(replace(host_steps, class_ps=class_ps), none)
+    moved_ps = np.minimum(_host_input_ps(trace, host_steps), class_ps[:, TimeClass.UNKNOWN])
+    class_ps[:, TimeClass.UNKNOWN] -= moved_ps
+    class_ps[:, TimeClass.HOST_WAIT_INPUT] += moved_ps
+    return Waiting(replace(host_steps, class_ps=class_ps), moved_ps)
 
 
-def _host_waited(trace: Trace, found: Steps) -> Int64s:
-    """How long the host waited for input or copied it, by step: the union of such events of the
-    step's group.
+def _host_input_ps(trace: Trace, host_steps: Steps) -> Int64s:
+    """Time in ps that the host waited for input or copied it, by step: the union of such events in the step's
+    group.
     """
     parts = host_parts(trace)
-    at = np.minimum(np.searchsorted(found.number, parts.group), len(found) - 1)
-    mine = (found.number[at] == parts.group) & np.isin(
+    step = np.minimum(np.searchsorted(host_steps.number, parts.group), len(host_steps) - 1)
+    is_input = (host_steps.number[step] == parts.group) & np.isin(
         parts.klass, (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE)
     )
-    if not mine.any():
-        return np.zeros(len(found), np.int64)
-    at, start, end = at[mine].astype(np.int64), parts.start[mine], parts.end[mine]
-    windows = np.full(len(found), int(start.min()), np.int64), np.full(len(found), int(end.max()), np.int64)
-    return charge(start, end, np.ones(len(at), np.uint8), at, windows, 2)[:, 1]
+    if not is_input.any():
+        return np.zeros(len(host_steps), np.int64)
+    step, start, end = step[is_input].astype(np.int64), parts.start[is_input], parts.end[is_input]
+    windows = (
+        np.full(len(host_steps), int(start.min()), np.int64),
+        np.full(len(host_steps), int(end.max()), np.int64),
+    )
+    return charge(start, end, np.ones(len(step), np.uint8), step, windows, 2)[:, 1]
 
 
 @once
 def core_steps(trace: Trace) -> CoreSteps | None:
-    """The cores in each step; None where there are no TensorCores or no steps."""
-    found = waiting(trace)
+    """The cores in each step; None without TensorCores or without steps."""
+    waits = waiting(trace)
     cores = _cores(trace)
-    if not cores or not len(found.steps):
+    if not cores or not len(waits.steps):
         return None
-    class_ps = found.steps.class_ps
+    class_ps = waits.steps.class_ps
     send, sparse = (
         np.mean([core.bucket_ps[:, b] for core in cores], axis=0).astype(np.int64)
         for b in (_HOST_SEND, _SPARSE_WAIT)
@@ -137,7 +139,7 @@ def core_steps(trace: Trace) -> CoreSteps | None:
     compute = class_ps[:, TimeClass.DEVICE_COMPUTE_32] + class_ps[:, TimeClass.DEVICE_COMPUTE_16]
     collective, output = class_ps[:, TimeClass.DEVICE_COLLECTIVES], class_ps[:, TimeClass.DEVICE_TO_HOST]
     send, sparse = np.minimum(send, output), np.minimum(sparse, compute)
-    sync = np.minimum(_sync_ps(cores, len(found.steps)), collective)
+    sync = np.minimum(_sync_ps(cores, len(waits.steps)), collective)
     parts = {
         "tc_compute": compute - sparse,
         "collective_compute": collective - sync,
@@ -149,23 +151,23 @@ def core_steps(trace: Trace) -> CoreSteps | None:
         "tc_outfeed": output - send,
         "tc_idle": class_ps[:, TimeClass.UNKNOWN],
     }
-    idle_before = class_ps[:, TimeClass.UNKNOWN] + found.moved_ps
+    idle_before = class_ps[:, TimeClass.UNKNOWN] + waits.moved_ps
     moved_share = np.divide(
-        found.moved_ps, idle_before, out=np.zeros(len(idle_before)), where=idle_before > 0
+        waits.moved_ps, idle_before, out=np.zeros(len(idle_before)), where=idle_before > 0
     )
     names = tuple(trace.plane_names[core.plane].rpartition(":")[2] for core in cores)
     return CoreSteps(
         names,
         np.array([_input_fraction(core, moved_share) for core in cores]),
         parts,
-        _sparse(trace, found.steps),
+        _sparse(trace, waits.steps),
     )
 
 
 @dataclass(frozen=True)
 class _Core:
     """One core's part: step times, self times by step and bucket, and its collectives (key columns, step,
-    duration).
+    duration). Times in ps.
     """
 
     plane: int
@@ -202,7 +204,7 @@ def _bucket(category: str) -> int:
 
 def _core(trace: Trace, plane: int, number: Int64s) -> _Core:
     """Self times of a core's operations by step and bucket; `number`: the steps' groups."""
-    marked, _start, duration = step_markers(trace, plane)
+    marked_number, _start, duration = step_markers(trace, plane)
     bucket_ps = np.zeros((len(number), _OTHER + 1), np.int64)
     collective = [np.empty((0, 5), np.int64)]
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
@@ -212,99 +214,109 @@ def _core(trace: Trace, plane: int, number: Int64s) -> _Core:
         ids, inverse = np.unique(category[metadata], return_inverse=True)
         bucket = np.array([_bucket(trace.strings.get(i)) for i in ids.tolist()], np.int64)[inverse]
         step = _step_of(trace, spans, number)
-        mine = step >= 0
-        np.add.at(bucket_ps, (step[mine], bucket[mine]), spans.self_ps[mine])
-        collective.append(_collectives(trace, spans, step, mine & (bucket == _COLLECTIVE)))
-    at = np.minimum(np.searchsorted(marked, number), len(marked) - 1)
+        is_in_step = step >= 0
+        np.add.at(bucket_ps, (step[is_in_step], bucket[is_in_step]), spans.self_ps[is_in_step])
+        collective.append(_collectives(trace, spans, step, is_in_step & (bucket == _COLLECTIVE)))
+    position = np.minimum(np.searchsorted(marked_number, number), len(marked_number) - 1)
     return _Core(
-        plane, np.where(marked[at] == number, duration[at], 0), bucket_ps, np.concatenate(collective)
+        plane,
+        np.where(marked_number[position] == number, duration[position], 0),
+        bucket_ps,
+        np.concatenate(collective),
     )
 
 
 def _step_of(trace: Trace, spans: DeviceSpans, number: Int64s) -> Int64s:
-    """The step that each event lies in, -1 for none."""
+    """The step that contains each event, -1 for none."""
     group = groups(trace).group[spans.rows].astype(np.int64)
     if not len(number):
         return np.full(len(group), -1, np.int64)
-    at = np.minimum(np.searchsorted(number, group), len(number) - 1).astype(np.int64)
-    return np.where(number[at] == group, at, -1)
+    step = np.minimum(np.searchsorted(number, group), len(number) - 1).astype(np.int64)
+    return np.where(number[step] == group, step, -1)
 
 
-def _collectives(trace: Trace, spans: DeviceSpans, step: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Rows of (has an id, id or name, occurrence in the step, step, duration): what makes a collective the
-    same on all cores.
+def _collectives(trace: Trace, spans: DeviceSpans, step: Int64s, mask: npt.NDArray[np.bool_]) -> Int64s:
+    """Rows of (has an id, id or name, occurrence in the step, step, duration in ps): the columns that
+    identify a collective on all cores.
 
-    Cores that run one collective share its `all_reduce_unique_id`. Without ids the k-th run of an operation
-    in a step is taken for the same one everywhere: all cores run the same program.
+    Cores that run one collective share its `all_reduce_unique_id`. Without ids, the k-th runs of an operation
+    in a step count as the same collective on all cores, since all cores run the same program.
     """
-    rows = spans.rows[chosen]
+    rows = spans.rows[mask]
     unique = values_at(rows, *first_ints(trace, "all_reduce_unique_id"), -1)
     name = trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64)
     has_id = unique >= 0
     key = np.where(has_id, unique, name)
-    order = np.lexsort((spans.start_ps[chosen], key, has_id, step[chosen]))
-    key, has_id, at, length = key[order], has_id[order], step[chosen][order], spans.duration_ps[chosen][order]
-    new = np.append(True, (key[1:] != key[:-1]) | (at[1:] != at[:-1]) | (has_id[1:] != has_id[:-1]))[
-        : len(key)
-    ]
-    first = np.maximum.accumulate(np.where(new, np.arange(len(key)), 0))
+    order = np.lexsort((spans.start_ps[mask], key, has_id, step[mask]))
+    key, has_id, step_of_row, length = (
+        key[order],
+        has_id[order],
+        step[mask][order],
+        spans.duration_ps[mask][order],
+    )
+    is_first = np.append(
+        True, (key[1:] != key[:-1]) | (step_of_row[1:] != step_of_row[:-1]) | (has_id[1:] != has_id[:-1])
+    )[: len(key)]
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(key)), 0))
     nth = np.where(has_id, 0, np.arange(len(key)) - first)
-    return np.column_stack((has_id.astype(np.int64), key, nth, at, length))
+    return np.column_stack((has_id.astype(np.int64), key, nth, step_of_row, length))
 
 
 def _sync_ps(cores: list[_Core], n_steps: int) -> Int64s:
-    """Time that a core waits for others in collectives, by step, the mean over cores.
+    """Time in ps that a core waits for others in collectives, by step, the mean over cores.
 
-    The core that comes last runs a collective in the shortest time: that much is communication, what a core
-    takes longer is waiting. A collective that only one core was seen to run is all communication.
+    The core that comes last runs a collective in the shortest time: that much is communication, and the
+    excess on other cores is waiting. A collective recorded on only one core is all communication.
     """
-    every = np.concatenate([core.collective for core in cores])
-    if not len(every):
+    collectives = np.concatenate([core.collective for core in cores])
+    if not len(collectives):
         return np.zeros(n_steps, np.int64)
-    key = mix(mix(mix(every[:, 0], every[:, 1]), every[:, 2]), every[:, 3])
+    key = mix(mix(mix(collectives[:, 0], collectives[:, 1]), collectives[:, 2]), collectives[:, 3])
     _keys, inverse = np.unique(key, return_inverse=True)
     shortest = np.full(int(inverse.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(shortest, inverse, every[:, 4])
+    np.minimum.at(shortest, inverse, collectives[:, 4])
     total = np.zeros(n_steps, np.int64)
-    np.add.at(total, every[:, 3], every[:, 4] - shortest[inverse])
+    np.add.at(total, collectives[:, 3], collectives[:, 4] - shortest[inverse])
     return total // len(cores)
 
 
-def _sparse(trace: Trace, found: Steps) -> dict[str, Int64s]:
-    """Times of the SparseCores by step, the mean over all; empty without SparseCores."""
-    cores = [_sparse_core(trace, plane, found) for plane in planes(trace).sparse_cores]
+def _sparse(trace: Trace, host_steps: Steps) -> dict[str, Int64s]:
+    """Times of the SparseCores in ps by step, the mean over all; empty without SparseCores."""
+    cores = [_sparse_core(trace, plane, host_steps) for plane in planes(trace).sparse_cores]
     if not cores:
         return {}
     infeed, outfeed, busy = (np.sum([core[i] for core in cores], axis=0) // len(cores) for i in range(3))
-    busy = np.minimum(busy, found.duration_ps)
+    busy = np.minimum(busy, host_steps.duration_ps)
     compute = np.maximum(busy - infeed - outfeed, 0)
-    return dict(zip(SC_PARTS, (compute, infeed, outfeed, found.duration_ps - busy), strict=True))
+    return dict(zip(SC_PARTS, (compute, infeed, outfeed, host_steps.duration_ps - busy), strict=True))
 
 
-def _sparse_core(trace: Trace, plane: int, found: Steps) -> tuple[Int64s, Int64s, Int64s]:
-    """Infeed, outfeed and busy time of one SparseCore by step."""
-    infeed, outfeed, busy = (np.zeros(len(found), np.int64) for _ in range(3))
+def _sparse_core(trace: Trace, plane: int, host_steps: Steps) -> tuple[Int64s, Int64s, Int64s]:
+    """Infeed, outfeed and busy time in ps of one SparseCore by step."""
+    infeed, outfeed, busy = (np.zeros(len(host_steps), np.int64) for _ in range(3))
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
     for line in lines_named(trace, plane, _OPS):
         spans = device_spans(trace, line)
-        step = _sparse_step_of(trace, spans, found)
+        step = _sparse_step_of(trace, spans, host_steps)
         text = category[trace.events["metadata"][spans.rows]]
         np.add.at(busy, step[step >= 0], spans.self_ps[step >= 0])
         for total, name in ((infeed, "infeed"), (outfeed, "outfeed")):
-            mine = (step >= 0) & (text >= 0) & (text == trace.strings.find(name))
-            np.add.at(total, step[mine], spans.self_ps[mine])
+            is_transfer = (step >= 0) & (text >= 0) & (text == trace.strings.find(name))
+            np.add.at(total, step[is_transfer], spans.self_ps[is_transfer])
     return infeed, outfeed, busy
 
 
-def _sparse_step_of(trace: Trace, spans: DeviceSpans, found: Steps) -> Int64s:
-    """The step of each event; where it has none of its own, the TensorCores' step in which its middle lies,
-    -1 for none.
+def _sparse_step_of(trace: Trace, spans: DeviceSpans, host_steps: Steps) -> Int64s:
+    """The step of each event; an event without one gets the TensorCores' step that contains its middle, -1
+    for none.
     """
-    step = _step_of(trace, spans, found.number)
+    step = _step_of(trace, spans, host_steps.number)
     middle = spans.start_ps + spans.duration_ps // 2
-    order = np.argsort(found.start_ps, kind="stable")
-    at = np.maximum(np.searchsorted(found.start_ps[order], middle, side="right") - 1, 0)
-    at = order[at]
-    inside = (middle >= found.start_ps[at]) & (middle < (found.start_ps + found.duration_ps)[at])
-    ungrouped = groups(trace).group[spans.rows] < 0
-    return np.where(ungrouped & inside, at, step).astype(np.int64)
+    order = np.argsort(host_steps.start_ps, kind="stable")
+    position = np.maximum(np.searchsorted(host_steps.start_ps[order], middle, side="right") - 1, 0)
+    nearest = order[position]
+    is_inside = (middle >= host_steps.start_ps[nearest]) & (
+        middle < (host_steps.start_ps + host_steps.duration_ps)[nearest]
+    )
+    is_ungrouped = groups(trace).group[spans.rows] < 0
+    return np.where(is_ungrouped & is_inside, nearest, step).astype(np.int64)

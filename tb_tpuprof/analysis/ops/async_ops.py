@@ -3,8 +3,8 @@
     XLA Ops    ▪copy-start.5   ▪add ▪mul …   ├── copy-done.5 ──┤
                ├──────────── the copy: elapsed ────────────────┤
 
-The start only queues the work and takes nanoseconds; the work goes on beside other operations until the done
-returns.
+The start only queues the work and takes nanoseconds; the work runs concurrently with other operations until
+the done returns.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _OPERAND = re.compile(r"%([A-Za-z][\w\-]*-start(?:\.\w+)*)\)")
 
 @dataclass(frozen=True, eq=False)
 class AsyncOps:
-    """Per row of metadata. `start_of`: of a done the row of the start that it ends, else -1; `done_of`: the
-    reverse.
+    """One row per metadata row. `start_of`: for a done, the row of the start that it ends, else -1;
+    `done_of`: the reverse.
 
-    `elapsed_ps` of a done: from the start's begin to the done's end, summed over the `n_matched` occurrences
-    of which both halves are in the capture. `is_offload`: dones of transfers to or from the host's memory.
-    `is_orphan`: halves whose other half never ran.
+    `elapsed_ps` of a done: from the beginning of the start to the end of the done, summed over the
+    `n_matched` occurrences with both halves in the capture. `is_offload`: dones of transfers to or from the
+    host's memory. `is_orphan`: halves whose other half never ran.
     """
 
     start_of: Int64s
@@ -49,7 +49,7 @@ class AsyncOps:
 def async_ops(trace: Trace) -> AsyncOps:
     """The asynchronous operations of one host's TensorCores.
 
-    A done names its start in its HLO text; without one the start of its own name and number counts.
+    A done names its start in its HLO text; if it does not, the start with its own name and number is used.
     Occurrences of one pair are matched first come, first served.
     """
     n = len(trace.metadata)
@@ -73,8 +73,8 @@ def async_ops(trace: Trace) -> AsyncOps:
 
 
 def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    """For each row of metadata that ends an operation the row that starts it, on the same plane and in the
-    same program, else -1; and which rows are halves at all.
+    """For each metadata row of a done, the row of its start on the same plane and in the same program, else
+    -1; and which rows are halves at all.
     """
     n = len(trace.metadata)
     plane, program = (
@@ -84,10 +84,14 @@ def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     starts: dict[tuple[int, int, str], int] = {}
     dones: list[tuple[int, str, str]] = []
     for row, name in enumerate(trace.strings.take(trace.event_names.astype(np.int64))):
-        own = name.partition(" = ")[0]  # where there is no display name the name is the whole HLO text
-        half = _HALF.fullmatch(own) if program[row] != -1 and ("-start" in own or "-done" in own) else None
+        own_name = name.partition(" = ")[0]  # without a display name, the name is the whole HLO text
+        half = (
+            _HALF.fullmatch(own_name)
+            if program[row] != -1 and ("-start" in own_name or "-done" in own_name)
+            else None
+        )
         if half and half[2] == "start":
-            starts[plane[row], program[row], own.lstrip("%")] = row
+            starts[plane[row], program[row], own_name.lstrip("%")] = row
         elif half:
             dones.append(
                 (row, f"{half[1]}-start{half[3]}", trace.strings.get(int(trace.metadata["name"][row])))
@@ -97,22 +101,21 @@ def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     is_half[[*starts.values(), *(row for row, _, _ in dones)]] = True
     for row, same_number, text in dones:
         operand = _OPERAND.search(text)
-        named = operand[1] if operand else same_number
-        start_of[row] = starts.get((plane[row], program[row], named), -1)
+        start_name = operand[1] if operand else same_number
+        start_of[row] = starts.get((plane[row], program[row], start_name), -1)
     return start_of, is_half
 
 
 def _elapsed(trace: Trace, line: int, code_of: Int64s, start_of: Int64s) -> tuple[Int64s, Int64s]:
-    """The done's row of metadata and the elapsed time of each operation on one line whose halves were both
+    """Metadata row of the done and elapsed time in ps of each operation on one line, if both halves were
     traced.
     """
     spans = device_spans(trace, line)
     metadata = trace.events["metadata"][spans.rows].astype(np.int64)
     code, is_start = code_of[metadata], start_of[metadata] < 0
-    mine = np.flatnonzero(code >= 0)
-    order = mine[
-        np.lexsort((~is_start[mine], spans.start_ps[mine], code[mine]))
-    ]  # a start may take no time at all
+    halves = np.flatnonzero(code >= 0)
+    # Starts sort before dones of the same time, since a start may take no time at all.
+    order = halves[np.lexsort((~is_start[halves], spans.start_ps[halves], code[halves]))]
     cuts = np.flatnonzero(np.diff(code[order])) + 1
     parts = [matched(group, is_start[group], 0) for group in np.split(order, cuts) if len(group)]
     start, done, _ = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1).astype(np.int64)

@@ -1,8 +1,8 @@
-"""What compiled operations spend their time on, in a sentence about categories: the headline of a run without
-steps.
+"""A sentence about the categories in which compiled operations spend their time: the headline of a run
+without steps.
 
-A single operation says little where a program has thousands, or where several like ones share the time.
-Waiting is a category of its own, whatever it is waited for: `copy-done`, `async-done`, infeed.
+A single operation means little in a program with thousands, or where several similar ones share the time.
+Waiting has its own categories, whatever it waits for: `copy-done`, `async-done`, infeed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _WORDS = {"TPU": ("core", "TPU"), "GPU": ("GPU", "GPU"), "CPU": ("device", "CPU"
 
 @dataclass(frozen=True)
 class OpCategories:
-    """Self times of operations in ps, summed over the devices: by category, and `offload_ps` of it waiting
-    for transfers to or from the host's memory. `kind`: TPU, GPU or CPU.
+    """Self times of operations in ps, summed over the devices: by category; `offload_ps` is the part spent
+    waiting for transfers to or from the host's memory. `kind`: TPU, GPU or CPU.
     """
 
     times: dict[str, int]
@@ -41,7 +41,7 @@ class OpCategories:
 
     @property
     def busy_ps(self) -> int:
-        """Of all operations."""
+        """Self time of all operations."""
         return sum(self.times.values())
 
     @property
@@ -52,25 +52,30 @@ class OpCategories:
 
 @once
 def offload_wait_ps(trace: Trace) -> int:
-    """Time in which one host's TensorCores wait for transfers to or from the host's memory to end: self times
-    of their dones.
+    """Time in ps that one host's TensorCores wait for transfers to or from the host's memory to end: the self
+    times of the dones of these.
     """
     is_offload = async_ops(trace).is_offload
     if not is_offload.any():
         return 0
     lines = [line for plane in planes(trace).tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
     spans = [device_spans(trace, line) for line in lines]
-    return sum(int(one.self_ps[is_offload[trace.events["metadata"][one.rows]]].sum()) for one in spans)
+    return sum(
+        int(line_spans.self_ps[is_offload[trace.events["metadata"][line_spans.rows]]].sum())
+        for line_spans in spans
+    )
 
 
 @once
 def host_categories(trace: Trace) -> OpCategories:
-    """The categories of one host's compiled operations; no times where there are none."""
+    """The categories of one host's compiled operations; `times` is empty if there are none."""
     return op_categories(hlo_ops(trace), offload_wait_ps(trace))
 
 
 def op_categories(ops: HloOps, offload_ps: int) -> OpCategories:
-    """The categories of given operations but SparseCores', which run beside the others."""
+    """The categories of the given operations except those of SparseCores, which run concurrently with the
+    others.
+    """
     main = np.where(ops.is_sparse, 0, ops.self_ps)
     totals = (
         sum_by(ops.category.codes, main, len(ops.category.strings)) if len(ops) else np.zeros(0, np.int64)
@@ -82,7 +87,7 @@ def op_categories(ops: HloOps, offload_ps: int) -> OpCategories:
 
 
 def sum_categories(parts: Sequence[OpCategories]) -> OpCategories:
-    """Several hosts together; the kind is that of the first with operations."""
+    """The sum of several hosts; the kind is that of the first host with operations."""
     first = next((part for part in parts if part.busy_ps), parts[0])
     names = dict.fromkeys(name for part in parts for name in part.times)
     times = {name: sum(part.times.get(name, 0) for part in parts) for name in names}
@@ -94,33 +99,33 @@ def sum_categories(parts: Sequence[OpCategories]) -> OpCategories:
     )
 
 
-def category_sentence(found: OpCategories) -> str:
-    """Whether most of the operations' time is waiting, and for what; else which category takes most. Shares
-    are of that time.
+def category_sentence(categories: OpCategories) -> str:
+    """A sentence that says what most of the operations' time is waiting for; if it is not waiting, which
+    category takes the most. Shares are of the operations' time.
     """
-    busy, waiting = found.busy_ps, found.waiting
-    word, kind = _WORDS.get(found.kind, ("device", "device"))
-    name, time = max(found.times.items(), key=lambda item: item[1])
+    busy, waiting = categories.busy_ps, categories.waiting
+    word, kind = _WORDS.get(categories.kind, ("device", "device"))
+    name, time = max(categories.times.items(), key=lambda item: item[1])
     waited = sum(waiting.values())
-    if waited and waited >= max((t for n, t in found.times.items() if n not in waiting), default=0):
-        told = _time(waited, found, word)
+    if waited and waited >= max((t for n, t in categories.times.items() if n not in waiting), default=0):
+        waited_text = _time(waited, categories, word)
         return (
             f"{format_fraction(waited / busy)} of the operations' time on the {kind} is waiting for "
-            f"{_awaited(found)}: {told}."
+            f"{_awaited(categories)}: {waited_text}."
         )
     return (
         f"`{name}` takes {format_fraction(time / busy)} of the operations' time on the {kind}: "
-        f"{_time(time, found, word)}."
+        f"{_time(time, categories, word)}."
     )
 
 
-def _awaited(found: OpCategories) -> str:
-    """What is waited for, and the category that shows it."""
-    waiting = found.waiting
+def _awaited(categories: OpCategories) -> str:
+    """What the device waits for, and the category that shows it."""
+    waiting = categories.waiting
     name, time = max(waiting.items(), key=lambda item: item[1])
     if name in TRANSFERS:
         return f"the host (`{name}`)"
-    if found.offload_ps >= _MOST * sum(waiting.values()):
+    if categories.offload_ps >= _MOST * sum(waiting.values()):
         return f"host-offload copies (`{name}`)"
     what = {"copy-done": "asynchronous copies", "async-done": "asynchronous operations"}.get(
         name, "transfers between devices"
@@ -128,31 +133,35 @@ def _awaited(found: OpCategories) -> str:
     return (
         f"{what} (`{name}`)"
         if time >= _MOST * sum(waiting.values())
-        else f"{what} and others (`{name}` most)"
+        else f"{what} and others (mostly `{name}`)"
     )
 
 
-def _time(time_ps: int, found: OpCategories, word: str) -> str:
-    n = found.n_devices
-    each = (
+def _time(time_ps: int, categories: OpCategories, word: str) -> str:
+    n = categories.n_devices
+    per_device = (
         f" summed over {n:,} {word}s, {format_time(time_ps / n)} per {word}"
-        if n > 1 and found.kind != "CPU"
+        if n > 1 and categories.kind != "CPU"
         else ""
     )
-    return f"{format_time(time_ps)}{each}"
+    return f"{format_time(time_ps)}{per_device}"
 
 
-def without_steps_sentence(found: OpCategories) -> str:
-    """The headline of a run without steps; empty where no compiled operation was traced."""
+def without_steps_sentence(categories: OpCategories) -> str:
+    """The headline of a run without steps; empty if no compiled operation was traced."""
     return (
-        f"No steps were found, so there is no step time. {category_sentence(found)}" if found.busy_ps else ""
+        f"No steps were found, so there is no step time. {category_sentence(categories)}"
+        if categories.busy_ps
+        else ""
     )
 
 
-def told_by_category(finding: Finding, n_steps: int, found: OpCategories, device_busy_ps: int) -> Finding:
-    """The verdict on a run; without steps it speaks of categories, where nearly all operations on the devices
-    are compiled ones.
+def verdict_by_category(
+    verdict: Finding, n_steps: int, categories: OpCategories, device_busy_ps: int
+) -> Finding:
+    """The verdict on a run; without steps it is about categories, if nearly all operations on the devices are
+    compiled ones.
     """
-    is_told = not n_steps and found.kind != "CPU" and found.busy_ps >= _MOST * device_busy_ps
-    text = without_steps_sentence(found) if is_told else ""
-    return replace(finding, text=text) if text else finding
+    is_covered = not n_steps and categories.kind != "CPU" and categories.busy_ps >= _MOST * device_busy_ps
+    text = without_steps_sentence(categories) if is_covered else ""
+    return replace(verdict, text=text) if text else verdict

@@ -1,6 +1,4 @@
-"""What a compiled operation is, as HLO text on one line: from its program's module, else from the trace's own
-metadata.
-"""
+"""HLO text of compiled operations, on one line: from the program's module, else from the trace's metadata."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ ONE_LINE = TextOptions(
 
 
 def expressions(trace: Trace, ops: HloOps, rows: npt.NDArray[np.intp]) -> list[str]:
-    """The text of some operations of this trace's host. With the operands' shapes, as a TPU's compiler writes
-    it into the trace.
+    """The HLO text of each of the rows `rows` of `ops`, which must be of this trace's host. It includes the
+    operands' shapes, as a TPU's compiler writes them into the trace.
     """
     programs = ProgramCosts(trace)
     result = []
@@ -47,6 +45,6 @@ def expressions(trace: Trace, ops: HloOps, rows: npt.NDArray[np.intp]) -> list[s
 
 
 def program_name(ops: HloOps, program: int) -> str:
-    """A program's name without its id, empty where only the id is known."""
+    """A program's name without its id; empty if only the id is known."""
     title = ops.programs.get(program, "")
     return title.rpartition("(")[0]

@@ -1,4 +1,4 @@
-"""Calls in a trace that advice can cite: waits for the device, launches, loaders, eager operations."""
+"""Framework calls that advice can cite: waits for the device, launches, loaders, eager operations."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _ANY = re.compile("|".join(f"(?:{pattern})" for _, pattern in _PATTERNS))
 
 @dataclass(frozen=True)
 class Call:
-    """All calls of one name within the steps, or in the capture where there are none: how many, and the time
-    in them, in ps.
+    """All calls of one name within the steps, or in the whole capture if there are none: their number and
+    total time in ps.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Call:
 
 @once
 def framework_calls(trace: Trace) -> tuple[Call, ...]:
-    """The calls of one host that match one of the patterns, the longest time first."""
+    """The calls of one host that match one of the patterns, longest total time first."""
     name = trace.metadata["name"].astype(np.int64)
     kinds: dict[int, str] = {}
     for text_id, text in zip(name.tolist(), metadata_names(trace), strict=True):
@@ -59,30 +59,30 @@ def framework_calls(trace: Trace) -> tuple[Call, ...]:
             kinds[text_id] = next(kind for kind, pattern in _COMPILED if pattern.fullmatch(text))
     if not kinds:
         return ()
-    is_one = np.isin(name, list(kinds))
-    rows = np.flatnonzero(is_one[trace.events["metadata"]])
-    found_steps = steps(trace)
-    if len(found_steps):  # the profiler's own calls lie before and behind them
+    is_call = np.isin(name, list(kinds))
+    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    host_steps = steps(trace)
+    if len(host_steps):  # the profiler's own calls come before and after them
         start = trace.events["start_ps"][rows]
-        last = int((found_steps.start_ps + found_steps.duration_ps).max())
-        rows = rows[(start >= found_steps.start_ps.min()) & (start < last)]
-    at = trace.events["metadata"][rows].astype(np.int64)
+        last = int((host_steps.start_ps + host_steps.duration_ps).max())
+        rows = rows[(start >= host_steps.start_ps.min()) & (start < last)]
+    metadata = trace.events["metadata"][rows].astype(np.int64)
     count, time = (
-        np.bincount(at, minlength=len(name)),
-        sum_by(at, trace.events["duration_ps"][rows], len(name)),
+        np.bincount(metadata, minlength=len(name)),
+        sum_by(metadata, trace.events["duration_ps"][rows], len(name)),
     )
-    found = (
+    calls = (
         Call(kinds[int(name[i])], trace.strings.get(int(name[i])), int(count[i]), int(time[i]))
         for i in np.flatnonzero(count).tolist()
     )
-    return sum_calls([tuple(found)])
+    return sum_calls([tuple(calls)])
 
 
 def sum_calls(parts: Sequence[Iterable[Call]]) -> tuple[Call, ...]:
-    """Calls of several hosts by name, the longest time first."""
+    """Calls of several hosts by name, longest total time first."""
     total: dict[tuple[str, str], tuple[int, int]] = {}
     for call in (call for part in parts for call in part):
         n, time = total.get((call.kind, call.name), (0, 0))
         total[call.kind, call.name] = n + call.n, time + call.time_ps
-    found = [Call(kind, name, n, time) for (kind, name), (n, time) in total.items()]
-    return tuple(sorted(found, key=lambda call: (-call.time_ps, call.name)))
+    calls = [Call(kind, name, n, time) for (kind, name), (n, time) in total.items()]
+    return tuple(sorted(calls, key=lambda call: (-call.time_ps, call.name)))

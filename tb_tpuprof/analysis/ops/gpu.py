@@ -1,4 +1,4 @@
-"""Operations on GPUs: kernels summed by the compiler's or the framework's operation that launched them."""
+"""Operations on GPUs: kernels summed by the compiler or framework operation that launched them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ Int64s = npt.NDArray[np.int64]
 
 
 def gpu_ops(trace: Trace) -> OpMetrics:
-    """Occurrences and times of the operations of all GPUs.
+    """Occurrences and times in ps of the operations of all GPUs.
 
-    A kernel belongs to the HLO instruction named by its stats `hlo_op` (see `hlo_op_texts`) and `program_id`;
-    successive kernels of one instruction in one step are one occurrence. Without HLO the stat `tf_op` names
-    the operation, and each kernel is one occurrence; of a CUDA or HIP graph each launch is. Without either, a
-    line of operations derived by the file's writer is asked. What is left are kernels of no known operation:
-    each is a row of its own, of the type `(no operation)`, so that the time of all kernels is in the rows.
-    Copies count with the operation that they name, if they name one. The span of a GPU is the time from its
-    first event to its last one's end.
+    A kernel belongs to the HLO instruction that its stats `hlo_op` (see `hlo_op_texts`) and `program_id`
+    name; successive kernels of one instruction in one step are one occurrence. Without HLO the stat `tf_op`
+    names the operation, and each kernel is one occurrence; for a CUDA or HIP graph each launch is one.
+    Without either, the line of operations that the file's writer derived, if there is one, names it.
+    Remaining kernels have no known operation: each kernel name is a row of type `(no operation)`, so that the
+    rows contain the time of all kernels. Copies count under the operation that they name, if any. The span of
+    a GPU is the time from its first event's start to its last one's end.
     """
     programs: dict[int, Instructions] = {}
     return add_up([_ops_of(trace, plane, programs) for plane in planes(trace).gpus])
@@ -60,13 +60,13 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMe
     parts = [_hlo_ops(trace, rows[with_hlo], hlo_op[with_hlo], program[with_hlo], programs)]
     parts.append(_framework_ops(trace, rows[with_name], framework_op[with_name]))
     without = rows[~with_hlo & ~with_name]
-    derived, at = _derived_ops(trace, plane, without[kernel_mask(trace)[without]])
-    parts += [derived, _without_ops(trace, at)]
+    derived, unattributed = _derived_ops(trace, plane, without[kernel_mask(trace)[without]])
+    parts += [derived, _unattributed_ops(trace, unattributed)]
     return replace(add_up(parts), span_ps=span_ps)
 
 
 def transfer_ps(ops: OpMetrics) -> int:
-    """Time of the copies and fills among GPU operations (rows of operation and kernel): what they have beyond
+    """Time in ps of the copies and fills among GPU operations (rows of operation and kernel), which are not
     kernels.
     """
     names = (name.rpartition("/")[2] for name in ops.name)
@@ -86,40 +86,38 @@ def _framework_names(trace: Trace, rows: Rows) -> Int64s:
 def _hlo_ops(
     trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, Instructions]
 ) -> OpMetrics:
-    """Kernels of HLO instructions. An instruction that no HLO describes is known by its name alone, and has
-    no type.
-    """
+    """Kernels of HLO instructions. An instruction that no HLO describes has only its name, and no type."""
     pairs, op = np.unique(np.column_stack((program, hlo_op)), axis=0, return_inverse=True)
     op = op.reshape(-1)
     if not len(pairs):
         return no_ops()
-    names, found, strings = [], [], hlo_op_texts(trace).strings
+    names, instructions, strings = [], [], hlo_op_texts(trace).strings
     for number, text in pairs.tolist():
         if number not in programs:
             programs[number] = Instructions(trace, number)
         name = strings[text].rpartition("::")[2]
         names.append(name)
-        found.append(programs[number].get(name))
+        instructions.append(programs[number].get(name))
     first = first_of_runs(trace, rows, op)
     duration = np.add.reduceat(trace.events["duration_ps"][rows], first)
     occurrences = Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]])
     ops = sum_occurrences([(str(i), "") for i in range(len(names))], occurrences, 0)
-    chosen = [int(i) for i in ops.name]
-    details = [found[i] or Instruction("", "") for i in chosen]
+    pair_rows = [int(i) for i in ops.name]
+    details = [instructions[i] or Instruction("", "") for i in pair_rows]
     return replace(
         ops,
-        name=tuple(names[i] for i in chosen),
+        name=tuple(names[i] for i in pair_rows),
         type=tuple(detail.opcode for detail in details),
-        program=tuple(max(0, int(pairs[i][0])) for i in chosen),
+        program=tuple(max(0, int(pairs[i][0])) for i in pair_rows),
         provenance=tuple(_with_colon(detail.op_name) for detail in details),
     )
 
 
 def first_of_runs(trace: Trace, rows: Rows, op: Int64s) -> Rows:
-    """Where occurrences begin: successive kernels (ascending event rows) of one operation in one step and
-    stream are one.
+    """Return the positions where occurrences begin: successive kernels (ascending event rows) of one
+    operation in one step and stream are one occurrence.
 
-    Without a step to hold them together successive kernels may well be successive runs: each counts.
+    Without a step, successive kernels may be successive runs, so each counts.
     """
     group, line = groups(trace).group[rows], trace.event_line[rows]
     is_new = np.append(
@@ -129,13 +127,13 @@ def first_of_runs(trace: Trace, rows: Rows, op: Int64s) -> Rows:
 
 
 def _with_colon(op_name: str) -> str:
-    """HLO metadata names operations without the colon that parse_op() goes by."""
+    """Add the colon that parse_op() expects and that HLO metadata omits."""
     return op_name if not op_name or ":" in op_name else f"{op_name}:"
 
 
 def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
-    """Kernels that name a framework operation: one row per operation and kernel; the kernels of a graph's
-    launches are one row.
+    """Kernels that name a framework operation: one row per operation and kernel; all kernels of graph
+    launches share one row.
     """
     if not len(rows):
         return no_ops()
@@ -151,7 +149,7 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
         (op.name if kernel < 0 else f"{op.name}/{trace.strings[kernel]}", op.type)
         for op, (_, kernel) in zip(parsed, pairs.tolist(), strict=True)
     ]
-    # What makes an occurrence: a kernel, or of a graph one launch, told by its correlation.
+    # An occurrence is one kernel; for a graph, one launch, identified by its correlation id.
     launch = np.where(
         of_graph, values_at(rows, *first_ints(trace, "correlation_id"), -1), -2 - np.arange(len(rows))
     )
@@ -164,8 +162,8 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
 
 
 def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Rows]:
-    """Kernels by the operation that a line derived by the file's writer shows above them (`TensorFlow Ops`),
-    and those of none.
+    """Kernels by the operation above them on the line that the file's writer derived (`TensorFlow Ops`), and
+    the kernels without one.
 
     An event of that line is one occurrence, on however many streams its kernels ran.
     """
@@ -179,12 +177,14 @@ def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Ro
         return no_ops(), kernels
     ops = line_events(trace, lines[0])
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
-    at = np.searchsorted(start[ops], start[kernels], side="right") - 1
-    inside = (at >= 0) & (start[kernels] + duration[kernels] <= (start[ops] + duration[ops])[at])
-    rows, above = kernels[inside], at[inside] + ops.start
+    position = np.searchsorted(start[ops], start[kernels], side="right") - 1
+    is_inside = (position >= 0) & (
+        start[kernels] + duration[kernels] <= (start[ops] + duration[ops])[position]
+    )
+    rows, op_row = kernels[is_inside], position[is_inside] + ops.start
     if not len(rows):
         return no_ops(), kernels
-    event, first, occurrence = np.unique(above, return_index=True, return_inverse=True)
+    event, first, occurrence = np.unique(op_row, return_index=True, return_inverse=True)
     metadata, op = np.unique(trace.events["metadata"][event], return_inverse=True)
     full = [trace.strings[i] for i in trace.metadata["name"][metadata].tolist()]
     names = [
@@ -192,25 +192,25 @@ def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Ro
         for name, parsed in ((n, parse_op(n)) for n in full)
     ]
     total = sum_by(occurrence.reshape(-1), duration[rows], len(event))
-    found = sum_occurrences(
+    derived = sum_occurrences(
         names, Occurrences(op.reshape(-1), total, total, eager_ops(trace)[rows[first]]), 0
     )
-    return replace(found, provenance=found.name), kernels[~inside]
+    return replace(derived, provenance=derived.name), kernels[~is_inside]
 
 
-def _without_ops(trace: Trace, kernels: Rows) -> OpMetrics:
-    """Kernels that no operation is known to have launched: a row for each name, without the parameters of
-    templates.
-    """
+def _unattributed_ops(trace: Trace, kernels: Rows) -> OpMetrics:
+    """Kernels without a known operation: a row for each name, without template parameters."""
     if not len(kernels):
         return no_ops()
-    name_id, of_name = np.unique(
+    name_id, name_code = np.unique(
         trace.metadata["name"][trace.events["metadata"][kernels]], return_inverse=True
     )
     rows: dict[str, int] = {}
-    row = np.array(
+    row_of_name = np.array(
         [rows.setdefault(short_name(trace.strings.get(i)), len(rows)) for i in name_id.tolist()], np.int64
     )
     duration = trace.events["duration_ps"][kernels]
-    found = Occurrences(row[of_name.reshape(-1)], duration, duration, np.zeros(len(kernels), np.bool_))
-    return sum_occurrences([(name, NO_OPERATION) for name in rows], found, 0)
+    occurrences = Occurrences(
+        row_of_name[name_code.reshape(-1)], duration, duration, np.zeros(len(kernels), np.bool_)
+    )
+    return sum_occurrences([(name, NO_OPERATION) for name in rows], occurrences, 0)

@@ -1,8 +1,8 @@
-"""The operations that a compiler's programs ran, one row each: times, occurrences, work, and what they came
-from.
+"""The operations of compiled programs, one row each: times, occurrences, work, and the framework operations
+that they came from.
 
-Rows are of one host, summed over its devices; `merge_hlo_ops` adds hosts up. All devices: TPU (the line `XLA
-Ops`), GPU (kernels that name an HLO instruction), and XLA:CPU (the host's threads).
+Rows are of one host, summed over its devices; `merge_hlo_ops` sums hosts. It covers all devices: TPU (the
+line `XLA Ops`), GPU (kernels that name an HLO instruction), and XLA:CPU (the host's threads).
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Rows = npt.NDArray[np.intp]
 
 @once
 def hlo_ops(trace: Trace) -> HloOps:
-    """Operations of one host. Empty where nothing in the trace names an HLO operation."""
+    """Operations of one host. Empty if nothing in the trace names an HLO operation."""
 
     kind = planes(trace).hardware
     return tpu_hlo_ops(trace) if kind == "TPU" else linked_ops(trace, kind)
 
 
 def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
-    """Operations of several hosts: summed by (program, name); texts are those of the first host that has the
+    """Operations of several hosts, summed by (program, name). Texts are those of the first host that has the
     operation.
     """
     if len(parts) == 1 or not any(len(part) for part in parts):
         return parts[0]
     keys: dict[tuple[int, str], int] = {}
-    at = np.array(
+    row_of = np.array(
         [
             keys.setdefault((p, part.name[i]), len(keys))
             for part in parts
@@ -57,8 +57,8 @@ def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
         np.int64,
     )
     n = len(keys)
-    first = np.full(n, len(at), np.int64)
-    np.minimum.at(first, at, np.arange(len(at)))
+    first = np.full(n, len(row_of), np.int64)
+    np.minimum.at(first, row_of, np.arange(len(row_of)))
     texts = {
         key: words_of(
             [words[i] for words in (getattr(part, key) for part in parts) for i in range(len(words))]
@@ -66,19 +66,19 @@ def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
         for key in TEXTS
     }
     columns: dict[str, Any] = {key: words.taken(first) for key, words in texts.items()}
-    columns |= {key: sum_by(at, _joined(parts, key), n) for key in SUMS}
-    columns["thread_ps"] = _summed_where_known(at, _joined(parts, "thread_ps"), n)
+    columns |= {key: sum_by(row_of, _joined(parts, key), n) for key in SUMS}
+    columns["thread_ps"] = _summed_where_known(row_of, _joined(parts, "thread_ps"), n)
     columns |= {key: _joined(parts, key)[first] for key in ("program", "instruction", "metadata")}
     return replace(
         next((part for part in parts if len(part)), parts[0]),
         **columns,
-        energy_j=_summed(at, _joined(parts, "energy_j"), n),
-        work=summed_work(join_work([part.work for part in parts]), at, n),
+        energy_j=_summed(row_of, _joined(parts, "energy_j"), n),
+        work=summed_work(join_work([part.work for part in parts]), row_of, n),
         host=np.concatenate([np.full(len(part), i) for i, part in enumerate(parts)])[first],
         span_ps=sum(part.span_ps for part in parts),
         n_devices=sum(part.n_devices for part in parts),
         programs={number: title for part in reversed(parts) for number, title in part.programs.items()},
-        unreadable={number: why for part in parts for number, why in part.unreadable.items()},
+        unreadable={number: reason for part in parts for number, reason in part.unreadable.items()},
     )
 
 
@@ -86,13 +86,13 @@ def _joined(parts: Sequence[HloOps], key: str) -> npt.NDArray[Any]:
     return np.concatenate([getattr(part, key) for part in parts])
 
 
-def _summed(at: Int64s, values: Floats, n: int) -> Floats:
-    total: Floats = np.bincount(at, values, n).astype(np.float64)
+def _summed(row_of: Int64s, values: Floats, n: int) -> Floats:
+    total: Floats = np.bincount(row_of, values, n).astype(np.float64)
     return total
 
 
-def _summed_where_known(at: Int64s, values: Int64s, n: int) -> Int64s:
-    """Sums of what is known everywhere, -1 of what is not."""
-    total = sum_by(at, np.maximum(values, 0), n)
-    total[at[values < 0]] = -1
+def _summed_where_known(row_of: Int64s, values: Int64s, n: int) -> Int64s:
+    """Sums by row, or -1 for a row with any unknown value."""
+    total = sum_by(row_of, np.maximum(values, 0), n)
+    total[row_of[values < 0]] = -1
     return total

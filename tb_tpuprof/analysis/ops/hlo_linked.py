@@ -1,5 +1,5 @@
-"""Operations of GPUs and of XLA:CPU → HloOps: events that name an HLO instruction, with the work that the
-cost model gives them.
+"""Operations of GPUs and of XLA:CPU → HloOps: events that name an HLO instruction, with the cost model's work
+of these.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Rows = npt.NDArray[np.intp]
 def linked_ops(trace: Trace, kind: str) -> HloOps:
     """Operations by (program, name).
 
-    On GPUs an occurrence is what `first_of_runs` puts together, and the span of a GPU goes from its first
-    event to its last one's end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
+    On GPUs `first_of_runs` defines an occurrence, and the span of a GPU goes from its first event's start to
+    its last one's end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
     """
     links = hlo_links(trace)
     op, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
@@ -34,19 +34,19 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
     count = np.bincount(op, minlength=n_all)
     used = np.flatnonzero(count)
     costs = ProgramCosts(trace)
-    chosen = [links.ops[i] for i in used.tolist()]
+    ops = [links.ops[i] for i in used.tolist()]
     names = _module_names(trace, links, used)
     modules = {number: costs.module(number, name) for number, name in names.items()}
-    program = np.array([one.program_id for one in chosen], np.int64)
-    instruction = np.array([_instruction(modules[one.program_id], one.name) for one in chosen], np.int64)
+    program = np.array([key.program_id for key in ops], np.int64)
+    instruction = np.array([_instruction(modules[key.program_id], key.name) for key in ops], np.int64)
     n_occurrences, total_ps = count[used].astype(np.int64), sum_by(op, time_ps, n_all)[used]
     none = np.zeros(len(used), np.int64)
     category, provenance, source, twin = _texts(
-        [(modules[one.program_id], row) for one, row in zip(chosen, instruction.tolist(), strict=True)]
+        [(modules[key.program_id], row) for key, row in zip(ops, instruction.tolist(), strict=True)]
     )
     return HloOps(
         program=program,
-        name=words_of([one.name for one in chosen]),
+        name=words_of([key.name for key in ops]),
         category=category,
         provenance=provenance,
         source=source,
@@ -76,8 +76,8 @@ Runs = tuple[Int64s, Int64s, Int64s, int, int]
 
 
 def linked_runs(trace: Trace, links: HloLinks, kind: str) -> Runs:
-    """Operation (row of `links.ops`), time, self time of each occurrence on GPUs or on host threads; span and
-    number of devices.
+    """Operation (row of `links.ops`), time and self time in ps of each occurrence on GPUs or on host threads;
+    span in ps and number of devices.
     """
     return _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace)
 
@@ -92,35 +92,35 @@ def _gpu_runs(trace: Trace, links: HloLinks) -> Runs:
             continue
         n_devices += 1
         span_ps += int((start[rows] + duration[rows]).max() - start[rows].min())
-        mine = np.flatnonzero(np.isin(links.events, rows))
-        if len(mine):
-            own = links.op[mine]
-            first = first_of_runs(trace, links.events[mine].astype(np.intp), own)
-            op.append(own[first])
-            times.append(np.add.reduceat(duration[links.events[mine]], first))
+        selected = np.flatnonzero(np.isin(links.events, rows))
+        if len(selected):
+            selected_op = links.op[selected]
+            first = first_of_runs(trace, links.events[selected].astype(np.intp), selected_op)
+            op.append(selected_op[first])
+            times.append(np.add.reduceat(duration[links.events[selected]], first))
     none = np.empty(0, np.int64)
     time_ps = np.concatenate([none, *times])
     return np.concatenate([none, *op]), time_ps, time_ps, span_ps, n_devices
 
 
 def _cpu_runs(trace: Trace) -> Runs:
-    """The same of XLA:CPU's operations that name their program."""
+    """The same for XLA:CPU operations that name their program."""
     runs = cpu_runs(trace)
-    mine = np.flatnonzero(runs.op >= 0)
-    if not len(mine):
+    selected = np.flatnonzero(runs.op >= 0)
+    if not len(selected):
         none = np.empty(0, np.int64)
         return none, none, none, 0, 0
-    return runs.op[mine], runs.elapsed_ps[mine], runs.self_ps[mine], runs.span_ps, runs.n_devices
+    return runs.op[selected], runs.elapsed_ps[selected], runs.self_ps[selected], runs.span_ps, runs.n_devices
 
 
 def _thread_ps(trace: Trace, kind: str, n_ops: int) -> Int64s:
-    """Time that threads worked on each operation, -1 where it is not known (see `CpuRuns`)."""
+    """Time in ps that threads worked on each operation, -1 if unknown (see `CpuRuns`)."""
     if kind != "CPU":
         return np.full(n_ops, -1, np.int64)
     runs = cpu_runs(trace)
-    mine = runs.op >= 0
-    total = sum_by(runs.op[mine], np.maximum(runs.thread_ps[mine], 0), n_ops)
-    total[runs.op[mine & (runs.thread_ps < 0)]] = -1
+    has_op = runs.op >= 0
+    total = sum_by(runs.op[has_op], np.maximum(runs.thread_ps[has_op], 0), n_ops)
+    total[runs.op[has_op & (runs.thread_ps < 0)]] = -1
     return total
 
 
@@ -129,17 +129,19 @@ def _instruction(module: HloModule | None, name: str) -> int:
 
 
 def _module_names(trace: Trace, links: HloLinks, used: Rows) -> dict[int, str]:
-    """Programs that ran; where the trace has no HLO of their id, the name that one of their events tells."""
+    """Programs that ran, by id: empty if the trace has HLO with this id, else the program's name in one of
+    its events.
+    """
     sample = np.zeros(len(links.ops), np.int64)
     sample[links.op] = links.events
     names: dict[int, str] = {}
     for i in used.tolist():
         number = links.ops[i].program_id
         if number not in names:
-            known = trace.programs.get(number) is not None
+            has_hlo = trace.programs.get(number) is not None
             names[number] = (
                 ""
-                if known
+                if has_hlo
                 else str(dict(trace.source.event_stats(trace, int(sample[i]))).get("hlo_module", ""))
             )
     return names
@@ -180,7 +182,7 @@ def _energy(trace: Trace, links: HloLinks, used: Rows) -> npt.NDArray[np.float64
         return np.zeros(len(used))
     value = np.zeros(trace.n_events)
     value[sparse.owner] = sparse.value
-    found: npt.NDArray[np.float64] = np.bincount(links.op, value[links.events], len(links.ops)).astype(
+    energy_j: npt.NDArray[np.float64] = np.bincount(links.op, value[links.events], len(links.ops)).astype(
         np.float64
     )
-    return found[used]
+    return energy_j[used]

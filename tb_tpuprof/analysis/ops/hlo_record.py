@@ -1,4 +1,4 @@
-"""Operations of compiled programs as columns: the record, and what all of its makers need."""
+"""Operations of compiled programs as columns: the record, and what all modules that create it need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Rows = npt.NDArray[np.intp]
 TEXTS = ("name", "category", "provenance", "source", "twin", "core")
 OTHERS = ("thread_ps", "program", "energy_j", "instruction", "metadata", "host")
 SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps", "work_ps")
-# Operations that run others: their work is that of what they run, and must not be counted twice.
+# Operations that run others: their work is the work of those, and must not count twice.
 CONTAINERS = ("call", "conditional", "while", "megacore fusion")
 TRANSFERS = ("infeed", "outfeed")
 _FUSIONS = {
@@ -54,31 +54,31 @@ class Words:
         return len(self.codes)
 
     def taken(self, rows: Rows) -> Words:
-        """Some of the rows."""
+        """A selection of the rows."""
         return Words(self.codes[rows], self.strings)
 
     def used(self) -> Words:
-        """The same rows with only the strings that they have, in the same order."""
-        places, codes = np.unique(self.codes, return_inverse=True)
-        return Words(codes.astype(np.int64), tuple(self.strings[place] for place in places.tolist()))
+        """The same rows with only the strings they use, in the same order."""
+        used_codes, codes = np.unique(self.codes, return_inverse=True)
+        return Words(codes.astype(np.int64), tuple(self.strings[code] for code in used_codes.tolist()))
 
     def is_in(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Which rows have one of the texts."""
-        chosen = frozenset(texts)
-        wanted = np.array([text in chosen for text in self.strings], np.bool_)
-        mask: npt.NDArray[np.bool_] = wanted[self.codes] if len(self.strings) else np.zeros(0, np.bool_)
+        """Mark the rows whose text is one of `texts`."""
+        allowed = frozenset(texts)
+        is_allowed = np.array([text in allowed for text in self.strings], np.bool_)
+        mask: npt.NDArray[np.bool_] = is_allowed[self.codes] if len(self.strings) else np.zeros(0, np.bool_)
         return mask
 
 
 def words_of(texts: Sequence[str]) -> Words:
-    """A column of given texts."""
+    """A column of the given texts."""
     rows: dict[str, int] = {}
     codes = np.array([rows.setdefault(text, len(rows)) for text in texts], np.int64)
     return Words(codes, tuple(rows))
 
 
 def words_by_id(ids: Int64s, strings: Strings) -> Words:
-    """A column of numbers of texts; -1 is the empty text."""
+    """A column of the texts with the given string ids; -1 is the empty text."""
     distinct, codes = distinct_codes(ids)
     n_none = int(np.count_nonzero(distinct < 0))
     return Words(codes.astype(np.int64), ("",) * n_none + tuple(strings.take(distinct[n_none:])))
@@ -89,16 +89,16 @@ class HloOps:
     """One row per (program, operation) of one host or several. Times in ps, summed over occurrences, devices
     and hosts.
 
-    `time_ps` with, `self_ps` without nested operations; `normalized_ps` at the clock rate that the device is
-    rated for. `work` is that of all occurrences, done in `work_ps`: `time_ps`; of what ends an asynchronous
-    operation the time from its start to its end, 0 where that is not known; 0 of what only starts one.
-    `twin`: the name of the operation that this is a duplicate of, else empty. `instruction`: its row in the
-    program's module, `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
+    `time_ps` with, `self_ps` without nested operations; `normalized_ps` at the device's rated clock. `work`
+    is that of all occurrences, done in `work_ps`: this is `time_ps`, except for asynchronous operations,
+    where it is 0 for a start and the time from start to done for a done (0 if unknown). `twin`: the name of
+    the operation that this is a duplicate of, else empty. `instruction`: its row in the program's module,
+    `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
 
-    `thread_ps`: XLA:CPU: time that all threads together worked on the operation, -1 where not known.
+    `thread_ps`: for XLA:CPU, the time that all threads together worked on the operation, -1 if unknown.
 
-    `span_ps`: profiled time of all devices together; `n_devices` of them. `programs`: titles by id. `kind`:
-    TPU, GPU or CPU.
+    `span_ps`: profiled time of all `n_devices` devices together. `programs`: titles by id. `kind`: TPU, GPU
+    or CPU.
     """
 
     program: Int64s
@@ -131,19 +131,23 @@ class HloOps:
 
     @cached_property
     def busy_ps(self) -> int:
-        """Self time of all operations but those of SparseCores, which run beside the others."""
+        """Self time of all operations except those of SparseCores, which run concurrently with the others."""
         return int(self.self_ps[~self.is_sparse].sum())
 
     @property
     def idle_ps(self) -> int:
-        """What the operations leave of the span; never negative (streams and threads run side by side)."""
+        """The span without the operations' self time; never negative, though streams and threads run
+        concurrently.
+        """
         return max(0, self.span_ps - self.busy_ps)
 
     @property
     def total_ps(self) -> int:
-        """What shares are of: the span, or the operations' own time where they fill it more than once.
+        """The time that shares are of: the span, or the operations' own time where they fill it more than
+        once.
 
-        On CPUs always the operations' own time: nobody knows how long a processor could have worked on them.
+        On CPUs it is always the operations' own time: how long a processor could have worked on them is
+        unknown.
         """
         return self.busy_ps if self.kind == "CPU" else max(self.span_ps, self.busy_ps)
 
@@ -154,20 +158,20 @@ class HloOps:
 
     @property
     def is_container(self) -> npt.NDArray[np.bool_]:
-        """Operations that only run others."""
+        """Operations that do nothing but run others."""
         return self.category.is_in(CONTAINERS)
 
     @cached_property
     def is_waiting(self) -> npt.NDArray[np.bool_]:
-        """Operations in which the device only waits for an asynchronous one, or for the host to hand over or
-        take data.
+        """Operations in which the device only waits: for an asynchronous operation, or for the host to
+        provide or take data.
         """
         waits = [text for text in self.category.strings if text in TRANSFERS or is_waiting(text)]
         return self.category.is_in(waits)
 
     @cached_property
     def by_self_time(self) -> Rows:
-        """Rows by self time, the longest first, then by name."""
+        """Rows by self time, longest first, then by name."""
         order: Rows = np.argsort(-self.self_ps, kind="stable")
         time = self.self_ps[order]
         starts = (
@@ -190,19 +194,19 @@ class HloOps:
         return int(rows[0]) if len(rows) else -1
 
     def taken(self, rows: Rows) -> HloOps:
-        """Some of the operations."""
+        """A selection of the operations."""
         columns: dict[str, Any] = {key: getattr(self, key).taken(rows) for key in (*TEXTS, "work")}
         columns |= {key: getattr(self, key)[rows] for key in (*SUMS, *OTHERS)}
         return replace(self, **columns)
 
     def kept(self, mask: npt.NDArray[np.bool_]) -> HloOps:
-        """The operations that are marked, in their order; these ones themselves where all are."""
+        """The operations that `mask` marks, in their order; `self` if it marks all."""
         return self if mask.all() else self.taken(np.flatnonzero(mask))
 
 
 def instruction_category(module: HloModule, row: int) -> str:
-    """The category of an instruction, as XLA names them: the kind of a fusion, what only moves data, what is
-    elementwise, the opcode.
+    """The category of an instruction, with XLA's names: the kind of a fusion, `data formatting`, `non-fusion
+    elementwise`, else the opcode.
     """
     opcode = module.opcode(row)
     if opcode == "fusion":
@@ -213,13 +217,13 @@ def instruction_category(module: HloModule, row: int) -> str:
 
 
 def program_titles(trace: Trace, costs: ProgramCosts, programs: Sequence[int]) -> dict[int, str]:
-    """What programs are called: `name(id)`, or their id alone."""
+    """Titles of programs: `name(id)`, or the id only."""
     titles = {}
     for number in programs:
-        known = trace.programs.get(number)
-        module = None if known else costs.module(number)
-        if known:
-            titles[number] = known.title
+        program = trace.programs.get(number)
+        module = None if program else costs.module(number)
+        if program:
+            titles[number] = program.title
             continue
         titles[number] = (
             f"{module.info.name}({number & 0xFFFFFFFFFFFFFFFF})"

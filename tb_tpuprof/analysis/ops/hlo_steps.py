@@ -1,4 +1,4 @@
-"""Work of the compiled operations of each step: what a step's point in a roofline is made of."""
+"""Work of the compiled operations in each step: the points that steps have in a roofline."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class StepWork:
-    """A row per step of a host: its time on all devices together, that of infeed and outfeed in it, and its
-    work without what these do.
+    """One row per step of a host: its time in ps summed over all devices, the infeed and outfeed time in it,
+    and its work except that of infeed and outfeed.
     """
 
     name: tuple[str, ...]
@@ -41,7 +41,7 @@ class StepWork:
         return len(self.name)
 
     def taken(self, rows: slice) -> StepWork:
-        """Some of the steps."""
+        """A selection of the steps."""
         return StepWork(
             self.name[rows],
             self.time_ps[rows],
@@ -52,8 +52,8 @@ class StepWork:
 
 @once
 def step_work(trace: Trace) -> StepWork:
-    """Work of each step of one host: occurrences of its operations × what one of them does. Containers do
-    nothing themselves.
+    """Work of each step of one host: the occurrences of its operations times the work of one occurrence.
+    Containers do no work themselves.
     """
     steps, ops = trace_steps(trace), hlo_ops(trace)
     if not len(steps):
@@ -62,51 +62,49 @@ def step_work(trace: Trace) -> StepWork:
     group = groups(trace).group[rows].astype(np.int64)
     order = np.argsort(steps.number, kind="stable")
     ordered = steps.number[order]
-    at = np.searchsorted(ordered, group)
-    found = at < len(ordered)
-    found[found] = ordered[at[found]] == group[found]
-    step, op, time_ps = order[at[found]], op[found], time_ps[found]
+    position = np.searchsorted(ordered, group)
+    is_in_step = position < len(ordered)
+    is_in_step[is_in_step] = ordered[position[is_in_step]] == group[is_in_step]
+    step, op, time_ps = order[position[is_in_step]], op[is_in_step], time_ps[is_in_step]
     n = len(steps)
-    each = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
-    work = summed_work(each.taken(op.astype(np.intp)), step, n, ~ops.is_container[op])
-    moves = ops.category.is_in(TRANSFERS)[op] if len(ops) else np.zeros(0, np.bool_)
-    transfer = sum_by(step[moves], time_ps[moves], n)
+    per_run = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
+    work = summed_work(per_run.taken(op.astype(np.intp)), step, n, ~ops.is_container[op])
+    is_transfer = ops.category.is_in(TRANSFERS)[op] if len(ops) else np.zeros(0, np.bool_)
+    transfer = sum_by(step[is_transfer], time_ps[is_transfer], n)
     return StepWork(tuple(steps.name), steps.duration_ps * max(ops.n_devices, 1), transfer, work)
 
 
 def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
-    """Steps that hosts have in common, summed over hosts; `rows` says which of each host's steps
-    these are.
-    """
-    chosen = [part.taken(own) for part, own in zip(parts, rows, strict=True)]
-    chosen = [part for part in chosen if len(part)]
-    if not chosen:
+    """Sum the steps that hosts have in common over hosts; `rows` selects these steps of each host."""
+    shared = [part.taken(host_rows) for part, host_rows in zip(parts, rows, strict=True)]
+    shared = [part for part in shared if len(part)]
+    if not shared:
         return parts[0].taken(slice(0, 0))
-    if len(chosen) == 1:
-        return chosen[0]
-    n = len(chosen[0])
-    total = summed_work(join_work([part.work for part in chosen]), np.tile(np.arange(n), len(chosen)), n)
-    times = [np.sum([getattr(part, key) for part in chosen], axis=0) for key in ("time_ps", "transfer_ps")]
-    return StepWork(chosen[0].name, times[0], times[1], total)
+    if len(shared) == 1:
+        return shared[0]
+    n = len(shared[0])
+    total = summed_work(join_work([part.work for part in shared]), np.tile(np.arange(n), len(shared)), n)
+    times = [np.sum([getattr(part, key) for part in shared], axis=0) for key in ("time_ps", "transfer_ps")]
+    return StepWork(shared[0].name, times[0], times[1], total)
 
 
 def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
-    """First event, operation and time of each occurrence, as `hlo_ops` counts them."""
+    """First event, operation and time in ps of each occurrence, as `hlo_ops` counts them."""
     if ops.kind == "TPU":
-        counted, op = tpu_occurrences(trace)
-        return counted, op, trace.events["duration_ps"][counted]
+        tpu_events, op = tpu_occurrences(trace)
+        return tpu_events, op, trace.events["duration_ps"][tpu_events]
     links = hlo_links(trace)
-    own = np.flatnonzero(~ops.is_sparse).tolist()
+    op_rows = np.flatnonzero(~ops.is_sparse).tolist()
     texts, codes, programs = ops.name.strings, ops.name.codes.tolist(), ops.program.tolist()
-    row_of = {(programs[i], texts[codes[i]]): i for i in own}
+    row_of = {(programs[i], texts[codes[i]]): i for i in op_rows}
     rows = np.array([row_of.get((op.program_id, op.name), -1) for op in links.ops], np.int64)
-    mine = (
+    selected = (
         np.flatnonzero(_is_counted(trace, ops.kind, links.events))
         if len(links.events)
         else np.empty(0, np.intp)
     )
-    mine = mine[rows[links.op[mine]] >= 0]
-    events, op = links.events[mine].astype(np.intp), links.op[mine]
+    selected = selected[rows[links.op[selected]] >= 0]
+    events, op = links.events[selected].astype(np.intp), links.op[selected]
     duration = trace.events["duration_ps"][events]
     if ops.kind == "GPU" and len(events):
         first = first_of_runs(trace, events, op)
@@ -115,7 +113,7 @@ def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64
 
 
 def _is_counted(trace: Trace, kind: str, events: Int64s) -> npt.NDArray[np.bool_]:
-    """Events on the lines that operations are counted on."""
+    """Mark events on the lines whose operations are counted."""
     line = trace.event_line[events]
     plane = trace.lines["plane"][line]
     roles = planes(trace)

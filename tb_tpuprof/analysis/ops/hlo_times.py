@@ -1,4 +1,4 @@
-"""Events linked to HLO instructions → how often and how long each instruction of a program ran."""
+"""Events linked to HLO instructions → number and total time of the runs of each instruction of a program."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from tb_tpuprof.analysis.ops.hlo_linked import linked_runs
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.trace.trace import Trace
 
-# Their time is that of the instructions that they run.
+# Their time is that of the instructions they run.
 CONTAINERS = frozenset(("while", "conditional", "call"))
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramTimes:
-    """`rows` of instructions, ascending; the time and the number of their events, of all devices together."""
+    """`rows` of instructions, ascending; the total time in ps and the number of their events, over all
+    devices.
+    """
 
     rows: npt.NDArray[np.int64]
     time_ps: npt.NDArray[np.int64]
     n: npt.NDArray[np.int64]
 
     def at(self, row: int) -> tuple[int, int]:
-        """Time and number of an instruction's events; (0, 0) where none was traced."""
+        """Time in ps and number of an instruction's events; (0, 0) if none was traced."""
         i = int(np.searchsorted(self.rows, row))
         return (
             (int(self.time_ps[i]), int(self.n[i])) if i < len(self.rows) and self.rows[i] == row else (0, 0)
@@ -40,28 +42,28 @@ NO_TIMES = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0
 
 @once
 def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
-    """Times by program id, of the same occurrences as on the pages of operations. Nested events count for
-    themselves and for those around them.
+    """Times by program id, of the same occurrences as on the operations pages. Nested events count both for
+    themselves and for the events around them.
     """
     links = hlo_links(trace)
     kind = planes(trace).hardware
     op, duration = _on_tpus(trace, links) if kind == "TPU" else linked_runs(trace, links, kind)[:2]
     time, n = sum_by(op, duration, len(links)), np.bincount(op, minlength=len(links)).astype(np.int64)
-    known = np.flatnonzero((links.instruction >= 0) & (n > 0))
+    linked = np.flatnonzero((links.instruction >= 0) & (n > 0))
     result = {}
-    for program in np.unique(links.program[known]).tolist():
-        mine = known[links.program[known] == program]
-        rows, at = distinct_codes(links.instruction[mine])
+    for program in np.unique(links.program[linked]).tolist():
+        selected = linked[links.program[linked] == program]
+        rows, code = distinct_codes(links.instruction[selected])
         result[program] = ProgramTimes(
-            rows, sum_by(at, time[mine], len(rows)), sum_by(at, n[mine], len(rows))
+            rows, sum_by(code, time[selected], len(rows)), sum_by(code, n[selected], len(rows))
         )
     return result
 
 
 def _on_tpus(trace: Trace, links: HloLinks) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Operation and time of each occurrence, by the device's own clock where it is told.
+    """Operation and time in ps of each occurrence, by the device's own clock where the trace has it.
 
-    The line of asynchronous operations tells again, and for longer, of operations on the line of operations:
+    The line of asynchronous operations repeats, with longer times, operations of the line of operations, so
     it is left out.
     """
     is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)

@@ -1,5 +1,5 @@
-"""Operations of TensorCores and SparseCores → HloOps, from the metadata that the TPU's compiler wrote into
-the trace.
+"""Operations of TensorCores and SparseCores → HloOps, from the metadata that the TPU compiler wrote into the
+trace.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.hlo.work import COLUMNS, CUSTOM_CALL, ProgramCosts, Wor
 from tb_tpuprof.analysis.ops.async_ops import async_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, program_titles, words_by_id
 from tb_tpuprof.analysis.ops.metrics import sum_by
-from tb_tpuprof.analysis.ops.tpu_work import add_events_own, forget, tpu_work, working_ps
+from tb_tpuprof.analysis.ops.tpu_work import forget, tpu_work, use_event_work, working_ps
 from tb_tpuprof.analysis.steps.device_spans import DeviceSpans, device_spans
 from tb_tpuprof.trace.stats import Sparse
 from tb_tpuprof.trace.trace import Trace
@@ -28,7 +28,7 @@ _SPARSE_OPS = "Sparse Core Ops"
 
 
 class _Sums:
-    """Per row of metadata what its events add up to, as the cores are gone through."""
+    """Sums of the events of each metadata row, accumulated core by core."""
 
     def __init__(self, n: int) -> None:
         self.n_occurrences, self.time_ps, self.self_ps, self.normalized_ps, self.stall_ps = (
@@ -41,8 +41,8 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Rows of metadata that are `used`, the operation that each is of, and for each operation the `first` of
-    them.
+    """The metadata rows in use (`used`), the operation of each (`op`), and the first of these rows of each
+    operation (`first`).
     """
 
     sums: _Sums
@@ -60,18 +60,18 @@ def _counted(trace: Trace) -> _Counted:
         for key, missing in (("program_id", -1), ("symbol_id", 0))
     )
     used = np.flatnonzero((sums.n_occurrences > 0) & (program != -1) & (symbol != 0))
-    # One operation on one kind of core is a row, whichever core's metadata names it.
+    # One operation on one kind of core is one row, even if the metadata of several cores name it.
     key = mix(
         mix(program[used], trace.event_names[used].astype(np.int64)), sums.is_sparse[used].astype(np.int64)
     )
-    found, at = distinct_codes(key)
-    first = np.empty(len(found), np.intp)
-    first[at[::-1]] = np.arange(len(at))[::-1]
-    return _Counted(sums, used, first, at)
+    distinct_keys, op = distinct_codes(key)
+    first = np.empty(len(distinct_keys), np.intp)
+    first[op[::-1]] = np.arange(len(op))[::-1]
+    return _Counted(sums, used, first, op)
 
 
 def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:
-    """Events of the TensorCores' operations, and the row of `tpu_hlo_ops` that counts each."""
+    """Events of the TensorCores' operations, and the row of `tpu_hlo_ops` that each counts in."""
     counted = _counted(trace)
     of_metadata = np.full(len(trace.metadata), -1, np.int64)
     of_metadata[counted.used] = counted.op
@@ -84,34 +84,33 @@ def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:
 
 
 def tpu_hlo_ops(trace: Trace) -> HloOps:
-    """Operations by (program, name); metadata without a program or a symbol is left out, as the peer does.
+    """Operations by (program, name); metadata without a program or a symbol are left out, as in XProf.
 
-    FLOPs and bytes are stated per occurrence; custom calls may state their own in each event. Programs none
-    of whose operations states any are asked of the cost model. An asynchronous operation's work counts once,
-    where it ends, over the time from its start. Operations of SparseCores have `core` SparseCore; their time
-    runs beside the TensorCores', so it is in no share and no span.
+    FLOPs and bytes are stated per occurrence; custom calls may state their own in each event. The cost model
+    gives the work of programs whose operations state none. An asynchronous operation's work counts once,
+    where it ends, over the time from its start. Operations of SparseCores have `core` SparseCore; they run
+    concurrently with the TensorCores', so no share and no span includes their time.
     """
     counted = _counted(trace)
-    sums, used, first, at = counted.sums, counted.used, counted.first, counted.op
+    sums, used, first, op = counted.sums, counted.used, counted.first, counted.op
     n, n_ops = len(trace.metadata), len(first)
     program = trace.metadata_stats.dense_ints("program_id", n)
     names = trace.event_names[used].astype(np.int64)
     rows = used[first]
     columns: dict[str, Any] = {
-        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings)
-        for ours, key in _TEXTS.items()
+        column: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings)
+        for column, key in _TEXTS.items()
     }
     name = columns["name"] = words_by_id(names[first], trace.strings)
-    columns |= {ours: sum_by(at, getattr(sums, ours)[used], n_ops) for ours in _SUMS}
+    columns |= {column: sum_by(op, getattr(sums, column)[used], n_ops) for column in _SUMS}
     costs = ProgramCosts(trace)
-    silent = ~np.isin(program[rows], program[_stating(trace)])
-    instruction = _instructions(costs, program[rows], name, silent)
+    is_silent = ~np.isin(program[rows], program[_states_work(trace)])
+    instruction = _instructions(costs, program[rows], name, is_silent)
     work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
-    add_events_own(trace, work, rows, columns["category"].is_in((CUSTOM_CALL,)))
-    work_ps = working_ps(trace, used, at, columns["n_occurrences"], columns["time_ps"])
-    forget(
-        work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0)
-    )  # neither half of any occurrence was matched: no rate
+    use_event_work(trace, work, rows, columns["category"].is_in((CUSTOM_CALL,)))
+    work_ps = working_ps(trace, used, op, columns["n_occurrences"], columns["time_ps"])
+    # No occurrence has both halves: no rate.
+    forget(work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0))
     return HloOps(
         **columns,
         program=program[rows],
@@ -167,50 +166,49 @@ def _add(
     sums.self_ps += sum_by(metadata, spans.self_ps, n)
     normalized = spans.duration_ps
     if len(scale.owner):
-        at = np.minimum(np.searchsorted(scale.owner, spans.rows), len(scale.owner) - 1)
-        factor = np.where(scale.owner[at] == spans.rows, scale.value[at].astype(np.float64), 1.0)
+        position = np.minimum(np.searchsorted(scale.owner, spans.rows), len(scale.owner) - 1)
+        factor = np.where(scale.owner[position] == spans.rows, scale.value[position].astype(np.float64), 1.0)
         normalized = (spans.duration_ps * factor).astype(np.int64)
     sums.normalized_ps += sum_by(metadata, normalized, n)
     if len(stall[0]):
         sums.stall_ps += sum_by(metadata, values_at(spans.rows, *stall, 0), n)
 
 
-def _stating(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Which rows of metadata state work."""
+def _states_work(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Mark the metadata rows that state work."""
     states = np.zeros(len(trace.metadata), np.bool_)
     for key in ("flops", "model_flops", "bytes_accessed"):
         states[trace.metadata_stats.ints(key).owner] = True
     return states
 
 
-def _instructions(costs: ProgramCosts, program: Int64s, name: Words, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Row of the chosen operations in their program's module, -1 where the trace has no HLO of it, and of
-    others.
+def _instructions(costs: ProgramCosts, program: Int64s, name: Words, mask: npt.NDArray[np.bool_]) -> Int64s:
+    """Row of each operation in its program's module, -1 if the trace has no HLO of the program. Operations
+    outside `mask` also get -1.
 
-    The others' are looked up when an operation is looked at: that needs no reading of the whole module for a
-    table.
+    They are looked up only when the user inspects one, so that a table needs no reading of whole modules.
     """
     result = np.full(len(program), -1, np.int64)
-    for number in np.unique(program[chosen]).tolist():
+    for number in np.unique(program[mask]).tolist():
         module = costs.module(number)
         if module is not None:
-            mine = np.flatnonzero(program == number)
+            ops = np.flatnonzero(program == number)
             by_name = module.by_name
-            result[mine] = [by_name.get(name[i], -1) for i in mine.tolist()]
+            result[ops] = [by_name.get(name[i], -1) for i in ops.tolist()]
     return result
 
 
 def _work(
-    trace: Trace, costs: ProgramCosts, rows: Rows, place: tuple[Int64s, Int64s], n_occurrences: Int64s
+    trace: Trace, costs: ProgramCosts, rows: Rows, location: tuple[Int64s, Int64s], n_occurrences: Int64s
 ) -> Work:
     """Work of all occurrences."""
-    program, instruction = place
+    program, instruction = location
     per_run = tpu_work(trace).taken(rows)
-    silent = ~np.isin(program, program[per_run.is_known]) & (instruction >= 0)
+    is_silent = ~np.isin(program, program[per_run.is_known]) & (instruction >= 0)
     work = per_run.times(n_occurrences)
-    if silent.any():
-        chosen = np.flatnonzero(silent)
-        modelled = costs.work(program[chosen], instruction[chosen]).times(n_occurrences[chosen])
+    if is_silent.any():
+        silent_rows = np.flatnonzero(is_silent)
+        modeled = costs.work(program[silent_rows], instruction[silent_rows]).times(n_occurrences[silent_rows])
         for key in COLUMNS:
-            getattr(work, key)[..., chosen] = getattr(modelled, key)
+            getattr(work, key)[..., silent_rows] = getattr(modeled, key)
     return work

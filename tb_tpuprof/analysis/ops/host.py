@@ -1,5 +1,5 @@
-"""Operations that ran on the host: TensorFlow's and JAX's by their traced names, tf.data's stages, XLA's on
-the CPU.
+"""Operations that ran on the host: TensorFlow and JAX operations by their traced names, tf.data stages, and
+XLA:CPU operations.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ BY_NAME, BY_DISPATCH, BY_STAT = range(3)
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Events that execute operations, ascending, the operation of each, and how it is known: BY_NAME,
+class _Executions:
+    """Events that execute operations, ascending, the operation of each, and how it was identified: BY_NAME,
     BY_DISPATCH or BY_STAT.
     """
 
@@ -36,12 +36,12 @@ class _Found:
     op: npt.NDArray[np.int64]
     how: npt.NDArray[np.int8]
 
-    def __getitem__(self, kept: npt.NDArray[np.bool_]) -> _Found:
-        return _Found(self.rows[kept], self.op[kept], self.how[kept])
+    def __getitem__(self, mask: npt.NDArray[np.bool_]) -> _Executions:
+        return _Executions(self.rows[mask], self.op[mask], self.how[mask])
 
 
 class Names:
-    """Operations by name, each with the first type that is known of it."""
+    """Numbers for operation names, each with the first type seen for it."""
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
@@ -49,7 +49,7 @@ class Names:
         self.can_be_eager: list[bool] = []
 
     def add(self, name: str, type_: str, can_be_eager: bool = False) -> int:
-        """Row of an operation, new or known."""
+        """Return the row of an operation, adding it if it is new."""
         row = self.rows.setdefault(name, len(self.rows))
         if row == len(self.types):
             self.types.append(type_)
@@ -63,11 +63,11 @@ class Names:
         """(name, type) of each operation."""
         return list(zip(self.rows, self.types, strict=True))
 
-    def run_eagerly(self, found: _Found) -> list[tuple[str, str]]:
-        """The same where an operation runs eagerly: what a dispatch names is of that type, whatever kernel a
-        function has for it.
+    def of_eager_runs(self, executions: _Executions) -> list[tuple[str, str]]:
+        """(name, type) of each operation in eager mode: an operation that a dispatch names has its name as
+        its type, whatever kernel a function has for it.
         """
-        dispatched = set(found.op[found.how == BY_DISPATCH].tolist())
+        dispatched = set(executions.op[executions.how == BY_DISPATCH].tolist())
         return [
             (name, name if row in dispatched else type_)
             for row, (name, type_) in enumerate(self.of_functions())
@@ -76,47 +76,49 @@ class Names:
 
 @once
 def host_ops(trace: Trace) -> OpMetrics:
-    """Occurrences, total and self time of the operations on the host's threads.
+    """Occurrences, total and self time in ps of the operations on the host's threads.
 
-    Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input
+    Counted are events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input
     pipelines (stats `_ipl_stage_id`, `_ipl_stage_cat`), TensorFlow's eager executions (see `eager_runs`),
     events that take time and name their operation in the stat `tf_op`, such as launches, and, where there is
-    no accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as `cpu_runs` has it, from its launch
-    to its end). An allocation of memory for an operation is no execution of it, and an execution that several
-    of these nested events tell of is one. What runs eagerly and in functions under one name is two rows.
+    no accelerator, XLA:CPU operations (stat `hlo_op`; `cpu_runs` gives each run from its launch to its end).
+    A memory allocation for an operation is not an execution of it. Nested events of the same execution count
+    once. An operation that runs both eagerly and in functions under one name has two rows.
 
     Self time is the duration minus the operations nested inside it on the same line. The span is the sum over
-    lines of the time from the first operation's start to the last one's end; of XLA's operations on the CPU,
-    which threads share, it is the sum over devices.
+    lines of the time from the first operation's start to the last one's end; XLA:CPU operations run on shared
+    threads, so theirs is the sum over devices.
     """
     names = Names()
-    found = _executions(trace, names)
-    if not len(found.rows):
+    executions = _executions(trace, names)
+    if not len(executions.rows):
         return no_ops()
-    parent, self_ps = nest_rows(trace, found.rows)
-    once_each, repeated = _told_once(found, parent)
-    if repeated:
-        found = once_each
-        _parent, self_ps = nest_rows(trace, found.rows)
-    rows = found.rows
+    parent, self_ps = nest_rows(trace, executions.rows)
+    deduplicated, had_repeats = _without_repeats(executions, parent)
+    if had_repeats:
+        executions = deduplicated
+        _parent, self_ps = nest_rows(trace, executions.rows)
+    rows = executions.rows
     duration = trace.events["duration_ps"][rows]
     runs = cpu_runs(trace)
     is_run = np.isin(rows, runs.event)
     duration[is_run], self_ps[is_run] = runs.elapsed_ps, runs.self_ps
-    is_eager = (eager_ops(trace)[rows] | (found.how == BY_DISPATCH)) & np.array(names.can_be_eager, np.bool_)[
-        found.op
-    ]
+    is_eager = (eager_ops(trace)[rows] | (executions.how == BY_DISPATCH)) & np.array(
+        names.can_be_eager, np.bool_
+    )[executions.op]
     # An operation of a function and an eager one that have the same name are two rows.
-    counted = Occurrences(found.op + len(names.rows) * is_eager, duration, self_ps, is_eager)
+    occurrences = Occurrences(executions.op + len(names.rows) * is_eager, duration, self_ps, is_eager)
     return sum_occurrences(
-        names.of_functions() + names.run_eagerly(found),
-        counted,
+        names.of_functions() + names.of_eager_runs(executions),
+        occurrences,
         _span_ps(trace, rows[~is_run]) + runs.span_ps,
     )
 
 
-def _executions(trace: Trace, names: Names) -> _Found:
-    """All that may execute an operation, each event once: what its own name says of it goes first."""
+def _executions(trace: Trace, names: Names) -> _Executions:
+    """All events that may execute an operation, each once. An event's own name takes precedence over its
+    stats.
+    """
     parts = [
         (*_rows_by_name(trace, _op_by_name(trace, names)), BY_NAME),
         (*_rows_by_stage(trace, names), BY_NAME),
@@ -126,34 +128,34 @@ def _executions(trace: Trace, names: Names) -> _Found:
     ]
     parts = [part for part in parts if len(part[0])]
     if not parts:
-        return _Found(np.empty(0, np.intp), np.empty(0, np.int64), np.empty(0, np.int8))
+        return _Executions(np.empty(0, np.intp), np.empty(0, np.int64), np.empty(0, np.int8))
     hows = [np.full(len(rows), how, np.int8) for rows, _op, how in parts]
     if len(parts) == 1:
-        return _Found(parts[0][0], parts[0][1], hows[0])
+        return _Executions(parts[0][0], parts[0][1], hows[0])
     rows = np.concatenate([part[0] for part in parts])
     order = np.argsort(rows, kind="stable")
-    found = _Found(rows, np.concatenate([part[1] for part in parts]), np.concatenate(hows))
-    found = _Found(found.rows[order], found.op[order], found.how[order])
-    return found[np.append(True, found.rows[1:] != found.rows[:-1])]
+    executions = _Executions(rows, np.concatenate([part[1] for part in parts]), np.concatenate(hows))
+    executions = _Executions(executions.rows[order], executions.op[order], executions.how[order])
+    return executions[np.append(True, executions.rows[1:] != executions.rows[:-1])]
 
 
-def _told_once(found: _Found, parent: npt.NDArray[np.int32]) -> tuple[_Found, bool]:
-    """Each execution once, and whether any was there more often.
+def _without_repeats(executions: _Executions, parent: npt.NDArray[np.int32]) -> tuple[_Executions, bool]:
+    """Return each execution once, and whether any was recorded more than once.
 
-    An event `MatMul:MatMul` right inside of the eager execution of MatMul (GPUs) is that execution, without
-    the overhead around it. A launch right inside of the operation that it works for is part of it.
+    An event `MatMul:MatMul` directly inside the eager execution of MatMul (GPUs) is that execution without
+    its overhead. A launch directly inside the operation that it works for is part of it.
     """
-    if not (found.how != BY_NAME).any():
-        return found, False
-    inside = np.flatnonzero(parent >= 0)
-    inside = inside[found.op[inside] == found.op[parent[inside]]]
-    around = parent[inside]
-    is_kernel = (found.how[inside] == BY_NAME) & (found.how[around] == BY_DISPATCH)
-    how, kept = found.how.copy(), np.ones(len(found.rows), np.bool_)
-    how[inside[is_kernel]] = BY_DISPATCH
-    kept[around[is_kernel]] = False
-    kept[inside[found.how[inside] == BY_STAT]] = False
-    return _Found(found.rows, found.op, how)[kept], not kept.all()
+    if not (executions.how != BY_NAME).any():
+        return executions, False
+    nested = np.flatnonzero(parent >= 0)
+    nested = nested[executions.op[nested] == executions.op[parent[nested]]]
+    outer = parent[nested]
+    is_kernel = (executions.how[nested] == BY_NAME) & (executions.how[outer] == BY_DISPATCH)
+    how, keep = executions.how.copy(), np.ones(len(executions.rows), np.bool_)
+    how[nested[is_kernel]] = BY_DISPATCH
+    keep[outer[is_kernel]] = False
+    keep[nested[executions.how[nested] == BY_STAT]] = False
+    return _Executions(executions.rows, executions.op, how)[keep], not keep.all()
 
 
 def _op_by_name(trace: Trace, names: Names) -> npt.NDArray[np.int64]:
@@ -180,37 +182,37 @@ def _rows_by_name(
 
 
 def _line_bounds(trace: Trace, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-    """Those of the rows (ascending) that are in line i are bounds[i] … bounds[i + 1]."""
+    """Bounds of the (ascending) rows by line: line i has rows[bounds[i]:bounds[i + 1]]."""
     return np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))
 
 
 def _numbered(texts: npt.NDArray[np.int64], ops: dict[int, int]) -> npt.NDArray[np.int64]:
-    """Each text's operation, -1 for none."""
+    """Map each text to its operation, -1 for none."""
     table = np.full(max(ops, default=-1) + 1, -1, np.int64)
     table[list(ops)] = list(ops.values())
     return table[texts]
 
 
 def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Stages of an input pipeline: the event's name, with the stage's category as its type."""
+    """Stages of an input pipeline: named by the event, typed by the stage's category."""
     rows, category = host_texts(trace, "_ipl_stage_cat")
     rows_with_id = trace.event_stats.ints("_ipl_stage_id").owner
-    staged = np.isin(rows, rows_with_id)
-    rows, category = rows[staged], category[staged]
+    is_stage = np.isin(rows, rows_with_id)
+    rows, category = rows[is_stage], category[is_stage]
     pairs = zip(
         trace.metadata["name"][trace.events["metadata"][rows]].tolist(), category.tolist(), strict=True
     )
-    known: dict[tuple[int, int], int] = {}
+    op_of_pair: dict[tuple[int, int], int] = {}
     ops = []
     for pair in pairs:
-        if pair not in known:
-            known[pair] = names.add(trace.strings[pair[0]], trace.strings[pair[1]])
-        ops.append(known[pair])
+        if pair not in op_of_pair:
+            op_of_pair[pair] = names.add(trace.strings[pair[0]], trace.strings[pair[1]])
+        ops.append(op_of_pair[pair])
     return rows, np.array(ops, np.int64)
 
 
 def _rows_by_dispatch(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """TensorFlow's eager executions: the operation's type is its name as well."""
+    """TensorFlow's eager executions, where the operation's type is also its name."""
     rows, dispatch = eager_runs(trace)
     ops = {}
     for row in np.flatnonzero(np.bincount(dispatch)).tolist():
@@ -220,7 +222,7 @@ def _rows_by_dispatch(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp],
 
 
 def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Events that work for an operation, such as launches, and say so: not the marks of allocators, nor other
+    """Events that name the operation they work for, such as launches, except allocator marks and other
     instants.
     """
     rows, text = host_texts(trace, "tf_op")
@@ -230,14 +232,14 @@ def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
     ops = {}
     for value in np.flatnonzero(np.bincount(text)).tolist():
         op = parse_op(trace.strings[value])
-        named = op.name and op.name != "(null)"
-        ops[value] = names.add(op.name, op.type) if named else -1
+        has_name = op.name and op.name != "(null)"
+        ops[value] = names.add(op.name, op.type) if has_name else -1
     numbers = _numbered(text, ops)
     return rows[numbers >= 0], numbers[numbers >= 0]
 
 
 def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """XLA's operations on the CPU: the (first) launch of each run."""
+    """XLA:CPU operations, each at the (first) launch of its run."""
     runs = cpu_runs(trace)
     ops = {}
     for value in np.flatnonzero(np.bincount(runs.text)).tolist() if len(runs) else []:
@@ -247,7 +249,7 @@ def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], n
 
 
 def _span_ps(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
-    """Sum over lines of the time from the first of the events to the end of the last."""
+    """Sum over lines of the time from the first event's start to the last one's end."""
     if not len(rows):
         return 0
     bounds = _line_bounds(trace, rows)

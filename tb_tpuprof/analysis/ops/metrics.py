@@ -1,5 +1,5 @@
-"""Operations and their times, as columns: what host, GPU and TPU analyses produce and what hosts and devices
-add up to.
+"""Operations and their times as columns: the result of host, GPU and TPU analyses, and of summing over hosts
+and devices.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class OpMetrics:
     nested operations.
 
     `flops`, `model_flops`, `n_bytes`: work of all occurrences, NaN (or no column at all) where unknown.
-    `provenance`: the framework's name of the operation that a compiler's one came from. `span_ps`: from the
-    first operation to the last, summed over the lines (of hosts) or devices that the operations ran on; what
-    is left of it beside their self times is idle.
+    `provenance`: the framework's name of the operation that a compiler's operation came from. `span_ps`: from
+    the first operation to the last, summed over the lines (of hosts) or devices that the operations ran on;
+    the rest of it, beyond their self times, is idle.
     """
 
     name: tuple[str, ...]
@@ -56,8 +56,8 @@ class OpMetrics:
 
     @property
     def idle_ps(self) -> int:
-        """What the operations leave of the span: never negative, though streams that run side by side can
-        fill it twice.
+        """The span without the operations' self time; never negative, though concurrent streams can fill it
+        twice.
         """
         return max(0, self.span_ps - self.busy_ps)
 
@@ -82,30 +82,30 @@ class Occurrences:
     is_eager: npt.NDArray[np.bool_]
 
 
-def sum_occurrences(names: Sequence[tuple[str, str]], found: Occurrences, span_ps: int) -> OpMetrics:
+def sum_occurrences(names: Sequence[tuple[str, str]], occurrences: Occurrences, span_ps: int) -> OpMetrics:
     """Sum occurrences by operation; `names` are (name, type). Operations that never occur are left out."""
     n = len(names)
-    count = np.bincount(found.op, minlength=n)
-    kept = np.flatnonzero(count)
-    none = np.full(len(kept), np.nan)
+    count = np.bincount(occurrences.op, minlength=n)
+    used = np.flatnonzero(count)
+    unknown = np.full(len(used), np.nan)
     return OpMetrics(
-        tuple(names[i][0] for i in kept.tolist()),
-        tuple(names[i][1] for i in kept.tolist()),
-        count[kept].astype(np.int64),
-        sum_by(found.op, found.time_ps, n)[kept],
-        sum_by(found.op, found.self_ps, n)[kept],
-        (np.bincount(found.op[found.is_eager], minlength=n) > 0)[kept],
+        tuple(names[i][0] for i in used.tolist()),
+        tuple(names[i][1] for i in used.tolist()),
+        count[used].astype(np.int64),
+        sum_by(occurrences.op, occurrences.time_ps, n)[used],
+        sum_by(occurrences.op, occurrences.self_ps, n)[used],
+        (np.bincount(occurrences.op[occurrences.is_eager], minlength=n) > 0)[used],
         span_ps,
-        (0,) * len(kept),
-        ("",) * len(kept),
-        none,
-        none,
-        none,
+        (0,) * len(used),
+        ("",) * len(used),
+        unknown,
+        unknown,
+        unknown,
     )
 
 
 def sum_by(key: npt.NDArray[np.integer], value: Int64s, n: int) -> Int64s:
-    """Exact sums of int64 by key (a float would lose picoseconds from 2^53 on)."""
+    """Exact sums of int64 by key (a float would lose picoseconds above 2^53)."""
     low, high = value & 0xFFFFFF, value >> 24
     total: Int64s = (np.bincount(key, high, n).astype(np.int64) << 24) + np.bincount(key, low, n).astype(
         np.int64
@@ -114,32 +114,36 @@ def sum_by(key: npt.NDArray[np.integer], value: Int64s, n: int) -> Int64s:
 
 
 def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
-    """Sum operations of several lines, devices or hosts by program, name and mode; the first type and
-    provenance that is known stays.
+    """Sum operations of several lines, devices or hosts by program, name and mode; the first known type and
+    provenance are used.
     """
-    given = [part for part in parts if len(part) or part.span_ps]
-    if len(given) <= 1:
-        return given[0] if given else no_ops()
+    non_empty = [part for part in parts if len(part) or part.span_ps]
+    if len(non_empty) <= 1:
+        return non_empty[0] if non_empty else no_ops()
     rows: dict[tuple[int, str, bool], int] = {}
     keys = (
-        key for part in given for key in zip(part.program, part.name, part.is_eager.tolist(), strict=True)
+        key for part in non_empty for key in zip(part.program, part.name, part.is_eager.tolist(), strict=True)
     )
-    at = np.array([rows.setdefault(key, len(rows)) for key in keys], np.int64)
+    row_of = np.array([rows.setdefault(key, len(rows)) for key in keys], np.int64)
     types, provenances = [""] * len(rows), [""] * len(rows)
-    pairs = ((t, p) for part in given for t, p in zip(part.type, part.provenance, strict=True))
-    for row, (type_, provenance) in zip(at.tolist(), pairs, strict=True):
+    pairs = ((t, p) for part in non_empty for t, p in zip(part.type, part.provenance, strict=True))
+    for row, (type_, provenance) in zip(row_of.tolist(), pairs, strict=True):
         types[row] = types[row] or type_
         provenances[row] = provenances[row] or provenance
     count, time_ps, self_ps = (
-        _joined(given, at, name, len(rows)) for name in ("n_occurrences", "time_ps", "self_ps")
+        _joined(non_empty, row_of, name, len(rows)) for name in ("n_occurrences", "time_ps", "self_ps")
     )
     work = [
-        np.concatenate([getattr(part, name) for part in given])
+        np.concatenate([getattr(part, name) for part in non_empty])
         for name in ("flops", "model_flops", "n_bytes")
     ]
-    flops, model_flops, n_bytes = (np.bincount(at, values, len(rows)).astype(np.float64) for values in work)
-    is_eager = np.bincount(at[np.concatenate([part.is_eager for part in given])], minlength=len(rows)) > 0
-    span_ps = sum(part.span_ps for part in given)
+    flops, model_flops, n_bytes = (
+        np.bincount(row_of, values, len(rows)).astype(np.float64) for values in work
+    )
+    is_eager = (
+        np.bincount(row_of[np.concatenate([part.is_eager for part in non_empty])], minlength=len(rows)) > 0
+    )
+    span_ps = sum(part.span_ps for part in non_empty)
     programs, names = tuple(program for program, *_ in rows), tuple(name for _, name, _ in rows)
     return OpMetrics(
         names,
@@ -157,38 +161,39 @@ def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
     )
 
 
-def _joined(parts: list[OpMetrics], at: Int64s, name: str, n: int) -> Int64s:
-    return sum_by(at, np.concatenate([getattr(part, name) for part in parts]), n)
+def _joined(parts: list[OpMetrics], row_of: Int64s, name: str, n: int) -> Int64s:
+    return sum_by(row_of, np.concatenate([getattr(part, name) for part in parts]), n)
 
 
 def by_framework_op(ops: OpMetrics) -> OpMetrics:
     """A compiler's operations regrouped under the framework operations that they came from.
 
-    Times, flops and bytes are summed; a framework operation occurred as often as the most frequent of its
-    parts. What has no provenance keeps its own name, with the type `Unknown`, or `(no operation)` where it is
-    known to have none: then it stays a row of its own, even if an operation has the same name.
+    Times, FLOPs and bytes are summed; a framework operation occurred as often as the most frequent of its
+    parts. An operation without provenance keeps its own name, with the type `Unknown`, or `(no operation)`
+    where it is known to have none: then it stays a separate row, even if an operation has the same name.
     """
     rows: dict[tuple[str, bool], int] = {}
     types: list[str] = []
-    at = np.empty(len(ops), np.int64)
+    row_of = np.empty(len(ops), np.int64)
     for i, (name, type_, provenance) in enumerate(zip(ops.name, ops.type, ops.provenance, strict=True)):
         op = parse_op(provenance) if provenance else None
-        row = at[i] = rows.setdefault((op.name if op else name, type_ == NO_OPERATION), len(rows))
+        row = row_of[i] = rows.setdefault((op.name if op else name, type_ == NO_OPERATION), len(rows))
         if row == len(types):
             types.append((op.type if op else NO_OPERATION if type_ == NO_OPERATION else "") or "Unknown")
     n = len(rows)
     most = np.zeros(n, np.int64)
-    np.maximum.at(most, at, ops.n_occurrences)
+    np.maximum.at(most, row_of, ops.n_occurrences)
     flops, model_flops, n_bytes = (
-        np.bincount(at, values, n).astype(np.float64) for values in (ops.flops, ops.model_flops, ops.n_bytes)
+        np.bincount(row_of, values, n).astype(np.float64)
+        for values in (ops.flops, ops.model_flops, ops.n_bytes)
     )
     return OpMetrics(
         tuple(name for name, _ in rows),
         tuple(types),
         most,
-        sum_by(at, ops.time_ps, n),
-        sum_by(at, ops.self_ps, n),
-        np.bincount(at[ops.is_eager], minlength=n) > 0,
+        sum_by(row_of, ops.time_ps, n),
+        sum_by(row_of, ops.self_ps, n),
+        np.bincount(row_of[ops.is_eager], minlength=n) > 0,
         ops.span_ps,
         (0,) * n,
         ("",) * n,

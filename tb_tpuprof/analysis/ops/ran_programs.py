@@ -1,5 +1,5 @@
-"""Which of a trace's compiled programs ran while it was captured: XLA writes the HLO of every program it has
-compiled so far.
+"""The compiled programs of a trace that ran during the capture: XLA writes the HLO of every program that it
+has compiled so far.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from tb_tpuprof.trace.trace import Trace
 
 @once
 def ran_programs(trace: Trace) -> frozenset[str]:
-    """Titles of programs of which at least one operation was traced. XLA:CPU's events may name theirs by name
-    alone.
+    """Titles of the programs with at least one traced operation. XLA:CPU events may name their program by
+    name only.
     """
-    found = set()
+    titles = set()
     for number, title in hlo_ops(trace).programs.items():
         program = trace.programs.get(number) or trace.programs.find(title.rpartition("(")[0])
-        found.add(program.title if program else title)
-    return frozenset(found)
+        titles.add(program.title if program else title)
+    return frozenset(titles)

@@ -1,6 +1,4 @@
-"""The verdict on a run: what its steps wait for most, in a sentence, and where to look next. Thresholds are
-XProf's.
-"""
+"""The verdict on a run: a sentence about what costs its steps most. Thresholds are XProf's."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from tb_tpuprof.units import format_fraction, format_time, three_digits
 
 Level = Literal["good", "warn", "bad", "unknown"]
 
-# Shares of the step time from which a category is a moderate and a high cost (XProf, `bottleneck`
+# Shares of the step time above which a category is a moderate or a high cost (XProf's `bottleneck`
 # thresholds).
 THRESHOLDS = {
     "input": (0.05, 0.20),
@@ -28,7 +26,7 @@ THRESHOLDS = {
     "host_wait": (0.03, 0.15),
     "other": (0.03, 0.15),
 }
-LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth a thought
+LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth considering
 MUCH_EAGER = 0.1
 _ALMOST_ALL = 0.9
 _WORTH_SAYING = 0.001
@@ -42,7 +40,7 @@ _LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
 
 @dataclass(frozen=True)
 class Cost:
-    """One category of a step's time: its share, mean time per step and how bad that is (0 fine, 1 moderate, 2
+    """One category of a step's time: its share, mean time per step in ps, and severity (0 fine, 1 moderate, 2
     high).
     """
 
@@ -54,9 +52,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict: the category it speaks of (of CATEGORIES, or empty), the sentence and further ones.
+    """The verdict: the category it is about (of CATEGORIES, or empty), the main sentence and further ones.
 
-    `costs`: what else costs time, by the same thresholds; `details`: anything else.
+    `costs`: other costs above the same thresholds; `details`: anything else.
     """
 
     level: Level
@@ -73,16 +71,16 @@ class Finding:
 
 def costs(steps: Steps) -> list[Cost]:
     """Categories that have thresholds, worst first: by severity, input before others, then by share."""
-    found = []
+    ranked = []
     for category, (moderate, high) in THRESHOLDS.items():
         fraction = steps.fraction(category)
         mean_ps = float(steps.category_ps(category).mean()) if len(steps) else 0.0
-        found.append(Cost(category, fraction, mean_ps, (fraction >= moderate) + (fraction >= high)))
-    return sorted(found, key=lambda cost: (-cost.severity, cost.category != "input", -cost.fraction))
+        ranked.append(Cost(category, fraction, mean_ps, (fraction >= moderate) + (fraction >= high)))
+    return sorted(ranked, key=lambda cost: (-cost.severity, cost.category != "input", -cost.fraction))
 
 
 def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "") -> Finding:
-    """The verdict on a run of the given hardware kind (CPU, GPU, TPU), in terms of its framework."""
+    """The verdict on a run of the given hardware kind (CPU, GPU, TPU), in the terms of its framework."""
     extra = _details(steps, ops, kind, framework)
     if not len(steps):
         return Finding("unknown", "", _without_steps(ops), extra)
@@ -98,72 +96,78 @@ def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "") -> Findi
 
 
 def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
-    """What the same costs say of the input alone: highly, moderately, possibly or not input-bound. Never at
-    odds with `finding`.
+    """The verdict on the input alone, from the same costs: highly, moderately, possibly or not input-bound.
+    It never contradicts `finding`.
 
-    Possibly: little is seen to wait for input, but the untraced or idle time is moderate or high, and that
-    can be waiting for data that the trace does not show.
+    Possibly: the traced waits for input are short, but the untraced or idle time is moderate or high, and may
+    be waiting for data that the trace does not show.
     """
     if not len(steps):
         return Finding("unknown", "", f"Whether the job waits for input is unknown. {_without_steps(ops)}")
     by_category = {cost.category: cost for cost in costs(steps)}
-    waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
-    told = ("input", "other", "host_wait")
+    waits, untraced, idle = by_category["input"], by_category["other"], by_category["host_wait"]
+    covered = ("input", "other", "host_wait")
     others = tuple(
-        _sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told
+        _sentence(cost, kind, steps)
+        for cost in costs(steps)
+        if cost.severity and cost.category not in covered
     )
     first = _first_step(steps)
     if waits.severity:
         return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), first, others)
-    seen = (
+    traced = (
         f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data"
         if waits.mean_ps
         else ""
     )
     if idle.severity:
         where = (
-            f"for {format_time(idle.mean_ps)} ({format_fraction(idle.fraction)}) each step "
-            f"waits{_where(steps, 'host_wait')}"
+            f"each step waits {format_time(idle.mean_ps)} ({format_fraction(idle.fraction)})"
+            f"{_where(steps, 'host_wait')}"
         )
         text = (
-            f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {where}, and nothing "
-            "says for what."
+            f"Possibly input-bound: {traced or 'no waiting for data was traced'}, but {where}, and the "
+            "trace does not show what for."
         )
         return Finding("warn", "host_wait", text, first, others)
-    if rest.severity and not is_fed(steps, kind):
-        unseen = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
-        for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {unseen}"
-        known = seen or "no waiting for data was traced"
+    if untraced.severity and not is_fed(steps, kind):
+        idle_text = "nothing traced ran" if kind == "CPU" else f"the {kind} had no work"
+        for_time = (
+            f"for {format_time(untraced.mean_ps)} ({format_fraction(untraced.fraction)}) of each step "
+            f"{idle_text}"
+        )
+        waits_text = traced or "no waiting for data was traced"
         text = (
-            f"Possibly input-bound: {known}, but {for_time}, which may also be time spent waiting for data."
+            f"Possibly input-bound: {waits_text}, but {for_time}, which may also be time spent waiting for "
+            "data."
         )
         return Finding("warn", "other", text, first, others)
-    if rest.severity:
+    if untraced.severity:
         text = (
-            f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or "
-            "other work between operations"
+            f"{format_time(untraced.mean_ps)} ({format_fraction(untraced.fraction)}) of each step is Python "
+            "or other work between operations"
         )
         others = (
             f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.",
             *others,
         )
-    return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", first, others)
+    return Finding("good", "input", f"Not input-bound: {traced or 'no step waits for data'}.", first, others)
 
 
 def _first_step(steps: Steps) -> tuple[str, ...]:
-    """That the first step, which is left out, waited long for data."""
+    """A note that the first step, which is left out, waited long for data; empty if it did not."""
     if not steps.first or not steps.first.fills_a_buffer:
         return ()
     waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
     return (
-        f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, "
-        "such as shuffle's.",
+        f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer, such as "
+        "shuffle's, fills only once.",
     )
 
 
 def is_fed(steps: Steps, kind: str) -> bool:
-    """Whether steps on a host fetched their data from a traced input pipeline, almost all of them: other time
-    is then no waiting for it.
+    """Whether almost all steps on a host fetched data from a traced input pipeline: their other time is then
+    not waiting for data.
     """
     if kind != "CPU" or not len(steps):
         return False
@@ -171,65 +175,69 @@ def is_fed(steps: Steps, kind: str) -> bool:
 
 
 def _where(steps: Steps, category: str) -> str:
-    """In which functions or annotations the steps spent a category's time, as far as frames and annotations
-    say; else empty.
+    """The functions or annotations in which the steps spent a category's time, if the trace has frames or
+    annotations; else empty.
     """
-    named = [wait for wait in steps.waits if wait.kind in CATEGORIES[category]]
-    whole = int(steps.category_ps(category).sum())
-    if not named or not whole or named[0].total_ps * 2 < sum(wait.total_ps for wait in named):
-        several = [wait.title for wait in named if wait.total_ps * 10 >= whole][:3]
-        return f" in {' and '.join(several)}" if several and whole else ""
-    return f"{', most of it' if named[0].total_ps < 0.9 * whole else ''} in {named[0].title}"
+    waits = [wait for wait in steps.waits if wait.kind in CATEGORIES[category]]
+    total_ps = int(steps.category_ps(category).sum())
+    if not waits or not total_ps or waits[0].total_ps * 2 < sum(wait.total_ps for wait in waits):
+        several = [wait.title for wait in waits if wait.total_ps * 10 >= total_ps][:3]
+        return f" in {' and '.join(several)}" if several and total_ps else ""
+    return f"{', most of it' if waits[0].total_ps < 0.9 * total_ps else ''} in {waits[0].title}"
 
 
-def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
-    """The verdict on the input of several hosts where their mean hides one, `host` with its own `steps`, that
-    is input-bound.
+def on_worst_host(verdict: Finding, host: str, steps: Steps) -> Finding:
+    """The verdict on the input of several hosts, if their mean hides that one of them, `host` with its own
+    `steps`, is input-bound.
     """
     waits = next((cost for cost in costs(steps) if cost.category == "input"), None)
     if not len(steps) or not waits or not waits.severity:
-        return told
-    if told.category == "input" and told.level in _LEVELS[waits.severity :]:
-        return told
+        return verdict
+    if verdict.category == "input" and verdict.level in _LEVELS[waits.severity :]:
+        return verdict
     time = f"{format_time(waits.mean_ps)} ({format_fraction(waits.fraction)})"
     how = "Highly" if waits.severity == 2 else "Moderately"
-    of = _where(steps, "input")
+    where = _where(steps, "input")
     text = (
-        f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and the other "
-        "hosts wait for it."
+        f"{how} input-bound on {host}: each of its steps waits {time} for data{where}, and the other hosts "
+        "wait for it."
     )
-    if told.level == "bad" and waits.severity < 2:
-        return replace(told, costs=(text, *told.costs))
+    if verdict.level == "bad" and waits.severity < 2:
+        return replace(verdict, costs=(text, *verdict.costs))
     return Finding(
-        _LEVELS[waits.severity], "input", text, told.details, (f"Over all hosts: {told.text}", *told.costs)
+        _LEVELS[waits.severity],
+        "input",
+        text,
+        verdict.details,
+        (f"Over all hosts: {verdict.text}", *verdict.costs),
     )
 
 
-def apart_finding(each: Sequence[tuple[str, Finding]]) -> Finding:
-    """The verdict on hosts whose captures do not overlap: each one's own, by host; the worst level and its
-    category count.
+def apart_finding(verdicts: Sequence[tuple[str, Finding]]) -> Finding:
+    """The verdict on hosts whose captures do not overlap: the verdict of each host, with the worst level and
+    its category.
     """
     order: tuple[Level, ...] = ("bad", "warn", "unknown", "good")
-    ranked = sorted(each, key=lambda pair: order.index(pair[1].level))
+    ranked = sorted(verdicts, key=lambda pair: order.index(pair[1].level))
     worst = ranked[0][1]
     text = (
-        f"The captures of {len(each)} hosts do not overlap in time, so each host is judged by itself: "
-        "select one to see it."
+        f"The captures of {len(verdicts)} hosts do not overlap in time, so each host is judged separately: "
+        "select a host to see its details."
     )
     return Finding(
-        worst.level, worst.category, text, tuple(f"`{host}`: {found.text}" for host, found in ranked)
+        worst.level, worst.category, text, tuple(f"`{host}`: {verdict.text}" for host, verdict in ranked)
     )
 
 
 def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
-    """A cost in words that say what the time is."""
+    """A sentence that explains a cost."""
     time = f"{format_time(cost.mean_ps)} ({format_fraction(cost.fraction)})"
     how = "Highly" if cost.severity == 2 else "Moderately"
     if cost.category == "input":
         return f"{how} input-bound: each step waits {time} for data{_where(steps, 'input')}."
     if cost.category == "host_wait":
         return (
-            f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. Nothing says for what: "
+            f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. The trace does not show what for, "
             "possibly for data."
         )
     if cost.category == "host_python":
@@ -237,38 +245,40 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     if cost.category == "output":
         return f"{how} output-bound: each step spends {time} copying results back to the host."
     if cost.category == "kernel_launch":
-        return f"{how} launch-bound: each step spends {time} on launching kernels."
+        return f"{how} launch-bound: each step spends {time} launching kernels."
     if cost.category == "device_collectives":
         return f"{how} communication-bound: each step spends {time} in collectives between devices."
     if cost.category == "compilation":
-        return f"{how} compilation-bound: each step spends {time} on compiling."
+        return f"{how} compilation-bound: each step spends {time} compiling."
     if kind == "CPU" and is_fed(steps, kind):
         return (
-            f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work "
+            f"Untraced: nothing traced ran for {time} of each step. This is Python or other host work "
             "between operations."
         )
     if kind == "CPU":
         return (
-            f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or "
+            f"Untraced: nothing traced ran for {time} of each step. This is Python or other host work, or "
             "waiting, possibly for data."
         )
-    beside = ", besides its waits for data," if _waits_on_host(steps) >= _WORTH_SAYING else ""
-    rest = "It waited for Python or other host work" + ("." if beside else ", possibly for data.")
-    return f"{kind} idle: for {time} of each step{beside} the {kind} had nothing to do. {rest}"
+    besides = ", besides waits for data" if _waits_on_host(steps) >= _WORTH_SAYING else ""
+    rest = "It waited for Python or other host work" + ("." if besides else ", possibly for data.")
+    return f"{kind} idle: the {kind} had no work for {time} of each step{besides}. {rest}"
 
 
 def _waits_on_host(steps: Steps) -> float:
-    """Share of the steps in which the host waited for data and no device worked."""
-    whole = int(steps.duration_ps.sum())
+    """Share of the steps' time in which the host waited for data and no device worked."""
+    total_ps = int(steps.duration_ps.sum())
     classes = [TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_WAIT_LOADER]
-    return int(steps.class_ps[:, classes].sum()) / whole if whole else 0.0
+    return int(steps.class_ps[:, classes].sum()) / total_ps if total_ps else 0.0
 
 
 def _python_sentence(how: str, time: str, steps: Steps) -> str:
-    """Time in Python, or in regions that the program annotates and in which no operation was traced."""
-    named = [wait for wait in steps.waits if wait.kind in CATEGORIES["host_python"]]
+    """A sentence about time in Python, or in regions that the program annotates and in which no operation was
+    traced.
+    """
+    waits = [wait for wait in steps.waits if wait.kind in CATEGORIES["host_python"]]
     where = _where(steps, "host_python")
-    if named and not named[0].file and where:
+    if waits and not waits[0].file and where:
         return (
             f"{time} of each step is{where}, where no operation was traced: Python or other host work, or "
             "waiting."
@@ -290,27 +300,29 @@ def _busiest(steps: Steps) -> str:
 
 
 def _without_steps(ops: OpStats) -> str:
-    """What can be said without steps: the operation that took most time."""
+    """What can be said without steps: which operation took the most time."""
     text = "No steps were found, so there is no step time"
     largest = _largest_op(ops)
     return f"{text}. {largest}" if largest else f"{text}, and no operations were traced either."
 
 
 def _largest_op(ops: OpStats) -> str:
-    """The operation that took most time, of the device where it has any; empty without operations."""
+    """A sentence about the operation that took the most time, on the device if it ran any; empty without
+    operations.
+    """
     side, metrics = ("device", ops.device) if len(ops.device) else ("host", ops.host)
     if not metrics.busy_ps:
         return ""
     top = int(metrics.self_ps.argmax())
     share = metrics.self_ps[top] / metrics.busy_ps
     return (
-        f"Of the operations on the {side}, `{metrics.name[top]}` took most: "
-        f"{format_time(float(metrics.self_ps[top]))}, {format_fraction(float(share))} of their time."
+        f"Of the operations on the {side}, `{metrics.name[top]}` took the most time: "
+        f"{format_time(float(metrics.self_ps[top]))}, {format_fraction(float(share))} of their total."
     )
 
 
 def precision(steps: Steps) -> tuple[float, float] | None:
-    """Shares of 16-bit and 32-bit compute in the typed compute of all steps; None where there is none."""
+    """Shares of 16-bit and 32-bit compute in the typed compute time of all steps; None if there is none."""
     half, full = (
         int(steps.class_ps[:, c].sum()) for c in (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)
     )
@@ -318,7 +330,7 @@ def precision(steps: Steps) -> tuple[float, float] | None:
 
 
 def eager_fraction(metrics_self_eager_ps: int, busy_ps: int) -> float:
-    """Share of operations' self time that ran in eager mode; 0 without operations."""
+    """Share of the operations' self time spent in eager mode; 0 without operations."""
     return metrics_self_eager_ps / busy_ps if busy_ps else 0.0
 
 
@@ -337,12 +349,12 @@ def _details(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER and framework in ("", TENSORFLOW):
         details.append(
-            f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may "
-            "save time."
+            f"{format_fraction(eager)} of the operations' time on the device was spent in eager mode: "
+            "tf.function may save time."
         )
     details += _first_step(steps)
     if len(steps) > 1:
         ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())
         if ratio > 2:
-            details.append(f"Steps vary: the slowest took {three_digits(ratio)} times the average.")
+            details.append(f"Step times vary: the slowest step took {three_digits(ratio)} times the average.")
     return tuple(details)

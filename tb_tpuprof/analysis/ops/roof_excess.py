@@ -1,7 +1,7 @@
-"""Operations that seem to do more than the hardware can: rates above a peak, and why that may be.
+"""Operations that seem to exceed the hardware: rates above a peak, and the likely reason.
 
-No operation is faster than its device, so such a rate means that a number it is made of is wrong: the peak,
-the work or the time.
+No operation can exceed its device's peak, so such a rate means that one of its terms is wrong: the peak, the
+work or the time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time, format_value
 
-LIMIT = 1.05  # of a peak: clocks run a little above the rated one
+LIMIT = 1.05  # of a peak: clocks run slightly above their rating
 _TOO_SHORT_PS = 1_000_000
 _N_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Excess:
-    """An operation above a peak: its `fraction` of it, the resource, and the mean time of an occurrence in
-    ps.
+    """An operation above a peak: the `fraction` of the peak, the resource, and the mean time of an occurrence
+    in ps.
     """
 
     op: str
@@ -38,65 +38,60 @@ class Excess:
 
 @once
 def roof_excesses(trace: Trace) -> tuple[Excess, ...]:
-    """Operations of one host above LIMIT of a peak, those furthest above it first. Empty where nothing names
-    an HLO operation.
+    """Operations of one host above LIMIT of a peak, the largest excess first. Empty if nothing names an HLO
+    operation.
     """
     return excesses(hlo_ops(trace), roofs(trace))
 
 
 def excesses(ops: HloOps, peaks: Roofs) -> tuple[Excess, ...]:
-    """The same of given operations. On CPUs no peak is known."""
+    """The same for the given operations. Empty on CPUs, whose peaks are unknown."""
     if not len(ops) or not (peaks.flops_per_s or any(peaks.bytes_per_s)):
         return ()
     speed = rates(ops.work, ops.work_ps, peaks)
-    above = np.flatnonzero(~ops.is_container & (np.nan_to_num(speed.efficiency) > LIMIT))
-    above = above[np.argsort(-speed.efficiency[above], kind="stable")]
-    each = np.divide(ops.work_ps, np.maximum(ops.n_occurrences, 1))
+    exceeding = np.flatnonzero(~ops.is_container & (np.nan_to_num(speed.efficiency) > LIMIT))
+    exceeding = exceeding[np.argsort(-speed.efficiency[exceeding], kind="stable")]
+    mean_ps = np.divide(ops.work_ps, np.maximum(ops.n_occurrences, 1))
     return tuple(
-        Excess(ops.name[i], RESOURCES[speed.nearest[i]], float(speed.efficiency[i]), float(each[i]))
-        for i in above.tolist()
+        Excess(ops.name[i], RESOURCES[speed.nearest[i]], float(speed.efficiency[i]), float(mean_ps[i]))
+        for i in exceeding.tolist()
     )
 
 
-def excess_notices(found: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
-    """What to report of operations above a peak: which, by how much, and the likely reason."""
-    if not found:
+def excess_notices(exceeding: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
+    """Notices about operations above a peak: their names, how far they exceed it, and the likely reason."""
+    if not exceeding:
         return ()
     named = ", ".join(
-        f"`{one.op}` at {format_fraction(one.fraction)} of {_peak(one.resource, peaks)}"
-        for one in found[:_N_NAMED]
+        f"`{excess.op}` at {format_fraction(excess.fraction)} of {_peak(excess.resource, peaks)}"
+        for excess in exceeding[:_N_NAMED]
     )
-    more = f", and {len(found) - _N_NAMED:,} more" if len(found) > _N_NAMED else ""
-    count = "1 operation is" if len(found) == 1 else f"{len(found):,} operations are"
-    text = (
-        f"{count} above a peak of the device, which is not possible: {named}{more}. "
-        f"{_reason(found[0], peaks)}"
-    )
+    more = f", and {len(exceeding) - _N_NAMED:,} more" if len(exceeding) > _N_NAMED else ""
+    count = "1 operation exceeds" if len(exceeding) == 1 else f"{len(exceeding):,} operations exceed"
+    text = f"{count} a peak of the device, which is impossible: {named}{more}. {_reason(exceeding[0], peaks)}"
     return (
         Notice(
             "warning",
             text,
-            "State the device's peaks in a file of your own (TPUPROF_PEAKS) if these are wrong.",
+            "If the peaks are wrong, set them in your own file (TPUPROF_PEAKS).",
         ),
     )
 
 
 def _peak(resource: str, peaks: Roofs) -> str:
-    at = RESOURCES.index(resource)
+    resource_index = RESOURCES.index(resource)
     value = (
         format_value(peaks.flops_per_s, "flops_per_s")
-        if not at
-        else format_value(peaks.bytes_per_s[at - 1], "bytes_per_s")
+        if not resource_index
+        else format_value(peaks.bytes_per_s[resource_index - 1], "bytes_per_s")
     )
-    return f"{'peak compute' if not at else f'peak {resource} bandwidth'} ({value})"
+    return f"{'peak compute' if not resource_index else f'peak {resource} bandwidth'} ({value})"
 
 
 def _reason(worst: Excess, peaks: Roofs) -> str:
     """The likely reason of the largest excess."""
     if worst.time_ps < _TOO_SHORT_PS:
-        return (
-            f"Likely reason: it takes {format_time(worst.time_ps)}, too short a time to be measured exactly."
-        )
+        return f"Likely reason: it takes {format_time(worst.time_ps)}, too short to be measured accurately."
     is_compute = worst.resource == "Compute"
     source = f" (source: {peaks.short_sources[0 if is_compute else 1]})"
     if is_compute:

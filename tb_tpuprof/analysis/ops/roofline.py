@@ -1,5 +1,5 @@
-"""Work and time of operations against what the device can do at most: rates, operational intensity, what
-binds them.
+"""Work and time of operations against the device's peaks: rates, operational intensity, and the limiting
+resource.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ADDRESS = re.compile(r"https?://\S+ ?")
 UNKNOWN, NO_LIMIT, WAITING = "Unknown", "Below every limit", "Waiting"
 RESOURCES = ("Compute", *TITLES)
 LIMITS = (UNKNOWN, WAITING, NO_LIMIT, *RESOURCES)
-NEAR_A_LIMIT = 0.3  # of a peak: below, the operation waits for something else than that resource
+NEAR_A_LIMIT = 0.3  # of a peak: below it, the operation waits for something other than that resource
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Roofs:
     """Peaks of one device (TPU: core), 0 where unknown: FLOP/s, and bytes/s of each memory of SPACES.
 
     `shared_bytes_per_s`: of a GPU's shared memory / L1, to which no operation's bytes are attributed.
-    `sources`: where peaks of compute and HBM come from.
+    `sources`: the sources of the compute and the HBM peak.
     """
 
     flops_per_s: float
@@ -52,13 +52,13 @@ class Roofs:
 
     @property
     def short_sources(self) -> tuple[str, str]:
-        """The same without addresses."""
+        """The sources without URLs."""
         compute, memory = (_ADDRESS.sub("", text).strip() for text in self.sources)
         return compute, memory
 
     @property
     def is_known(self) -> bool:
-        """Whether there is any roof for compute and for memory."""
+        """Whether the peaks of compute and of any memory are known."""
         return self.flops_per_s > 0 and any(self.bytes_per_s)
 
 
@@ -71,9 +71,9 @@ def roofs(trace: Trace) -> Roofs:
         cores = planes(trace).tensor_cores
         for i, key in enumerate(_PLANE_STATS):
             sparse = trace.plane_stats.floats(key)
-            found = sparse.value[sparse.owner == (cores[0] if cores else -1)]
+            values = sparse.value[sparse.owner == (cores[0] if cores else -1)]
             on_chip[i] = (
-                float(found[0]) * _GIGA if len(found) and np.isfinite(found[0]) and found[0] > 0 else 0.0
+                float(values[0]) * _GIGA if len(values) and np.isfinite(values[0]) and values[0] > 0 else 0.0
             )
     shared = machine.peak_shared_bytes_per_s if machine.kind == "GPU" else 0.0
     return Roofs(
@@ -82,18 +82,18 @@ def roofs(trace: Trace) -> Roofs:
 
 
 def first_roofs(parts: Sequence[Roofs]) -> Roofs:
-    """The roofs of several hosts: those of the first that knows any."""
+    """The roofs of the first host whose roofs are known."""
     return next((part for part in parts if part.is_known), parts[0])
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Per operation (or sum of them). NaN: not known. Utilizations are rate / peak; `efficiency` is the
-    largest of them.
+    """One row per operation, or per sum of operations. NaN: unknown. Utilizations are rate / peak;
+    `efficiency` is the largest of them.
 
-    `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 where none is known
-    or used. `intensity`: FLOPs per byte of all memories; `bound_intensity` of the memory nearest to its peak
-    (HBM where compute is).
+    `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 if none is known or
+    used. `intensity`: FLOPs per byte of all memories; `bound_intensity`: FLOPs per byte of the memory nearest
+    to its peak (HBM if compute is nearest).
     """
 
     flops_per_s: Floats
@@ -110,35 +110,35 @@ class Rates:
 
     @property
     def memory_fraction(self) -> Floats:
-        """Of the memory used closest to its peak."""
+        """Utilization of the memory used closest to its peak."""
         return _largest(self.space_fraction)
 
     @property
     def optimal_flops_per_s(self) -> Floats:
-        """FLOP rate at which what binds would be at its peak: rate / efficiency."""
+        """FLOP rate at which the limiting resource would reach its peak: rate / efficiency."""
         return ratio(self.flops_per_s, self.efficiency)
 
     def nearest_text(self, row: int) -> str:
-        """The resource that an operation uses closest to its peak, however far that is."""
+        """The resource that an operation uses closest to its peak, however low its utilization."""
         return RESOURCES[self.nearest[row]] if self.nearest[row] >= 0 else UNKNOWN
 
     def limits(self, is_waiting: Bools) -> npt.NDArray[np.intp]:
-        """What limits each operation, as an index into LIMITS: the resource it uses closest to its peak, if
+        """The limit of each operation, as an index into LIMITS: the resource it uses closest to its peak, if
         it comes near.
 
-        An operation below NEAR_A_LIMIT of every peak is limited by none of them; one that only waits is not
-        limited at all.
+        An operation below NEAR_A_LIMIT of every peak has no limit (`NO_LIMIT`); one that only waits is
+        `WAITING`.
         """
         is_near = (self.nearest >= 0) & (np.nan_to_num(self.efficiency) >= NEAR_A_LIMIT)
-        found = np.where(is_near, self.nearest + len(LIMITS) - len(RESOURCES), LIMITS.index(NO_LIMIT))
-        found[np.isnan(self.efficiency)] = LIMITS.index(UNKNOWN)
-        found[is_waiting] = LIMITS.index(WAITING)
-        return found.astype(np.intp)
+        limit = np.where(is_near, self.nearest + len(LIMITS) - len(RESOURCES), LIMITS.index(NO_LIMIT))
+        limit[np.isnan(self.efficiency)] = LIMITS.index(UNKNOWN)
+        limit[is_waiting] = LIMITS.index(WAITING)
+        return limit.astype(np.intp)
 
 
 def limit_text(nearest: str, share: float, name: str) -> str:
-    """What limits an operation of that name which uses `nearest` closest to its peak, `share` of it: a text
-    of LIMITS, or `nearest`.
+    """The limit of an operation called `name` that uses `nearest` closest to its peak, at the fraction
+    `share` of it: `nearest` or a text of LIMITS.
     """
     if is_waiting("", name.rpartition("/")[2]):
         return WAITING
@@ -146,14 +146,19 @@ def limit_text(nearest: str, share: float, name: str) -> str:
 
 
 def in_words(resource: str) -> str:
-    """A resource within a sentence."""
+    """A resource's name within a sentence."""
     return resource.lower() if resource == RESOURCES[0] else resource
 
 
-def ratio(above: Floats, below: Floats | Int64s) -> Floats:
-    """above / below, NaN where below is 0 or either is unknown."""
-    result = np.full(np.shape(above), np.nan)
-    np.divide(above, below, out=result, where=np.broadcast_to(np.asarray(below) > 0, np.shape(above)))
+def ratio(numerator: Floats, denominator: Floats | Int64s) -> Floats:
+    """numerator / denominator, NaN if the denominator is 0 or either is unknown."""
+    result = np.full(np.shape(numerator), np.nan)
+    np.divide(
+        numerator,
+        denominator,
+        out=result,
+        where=np.broadcast_to(np.asarray(denominator) > 0, np.shape(numerator)),
+    )
     return result
 
 
@@ -161,32 +166,36 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     """Rates of work in its time. Formulas: Williams, Waterman, Patterson, CACM 52(4) 2009,
     doi:10.1145/1498765.1498785.
     """
-    seconds, moving = (np.where(known, time_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes))
+    seconds, bytes_seconds = (
+        np.where(is_known, time_ps, 0) / 1e12 for is_known in (work.knows_flops, work.knows_bytes)
+    )
     flops, model = (ratio(values, seconds) for values in (work.flops, work.model_flops))
     n_bytes, space = (
-        ratio(work.n_bytes, moving),
-        ratio(work.space_bytes, np.broadcast_to(moving, work.space_bytes.shape)),
+        ratio(work.n_bytes, bytes_seconds),
+        ratio(work.space_bytes, np.broadcast_to(bytes_seconds, work.space_bytes.shape)),
     )
-    known = np.where(work.knows_flops, work.flops, np.nan)
-    known_bytes = np.where(work.knows_bytes, work.n_bytes, 0.0)
-    known_space = np.where(work.knows_bytes, work.space_bytes, 0.0)
-    space_intensity = ratio(np.broadcast_to(known, work.space_bytes.shape), known_space)
+    flops_or_nan = np.where(work.knows_flops, work.flops, np.nan)
+    n_bytes_known = np.where(work.knows_bytes, work.n_bytes, 0.0)
+    space_bytes = np.where(work.knows_bytes, work.space_bytes, 0.0)
+    space_intensity = ratio(np.broadcast_to(flops_or_nan, work.space_bytes.shape), space_bytes)
     flops_fraction = flops / peaks.flops_per_s if peaks.flops_per_s else np.full(len(flops), np.nan)
-    top = np.array(peaks.bytes_per_s)[:, None]
-    space_fraction = np.where(top > 0, space / np.where(top > 0, top, 1), np.nan)
-    every = np.concatenate([flops_fraction[None], space_fraction])
-    efficiency = _largest(every)
+    peak_bytes_per_s = np.array(peaks.bytes_per_s)[:, None]
+    space_fraction = np.where(
+        peak_bytes_per_s > 0, space / np.where(peak_bytes_per_s > 0, peak_bytes_per_s, 1), np.nan
+    )
+    fractions = np.concatenate([flops_fraction[None], space_fraction])
+    efficiency = _largest(fractions)
     nearest = np.full(len(flops), -1, np.intp)
-    for i in reversed(range(len(every))):  # of equals the first
-        nearest[(every[i] == efficiency) & (efficiency > 0)] = i
-    at = np.maximum(nearest - 1, 0)
-    bound_intensity = space_intensity[at, np.arange(len(flops))] if len(flops) else np.empty(0)
+    for i in reversed(range(len(fractions))):  # the first of equals
+        nearest[(fractions[i] == efficiency) & (efficiency > 0)] = i
+    memory = np.maximum(nearest - 1, 0)
+    bound_intensity = space_intensity[memory, np.arange(len(flops))] if len(flops) else np.empty(0)
     return Rates(
         flops,
         model,
         n_bytes,
         space,
-        ratio(known, known_bytes),
+        ratio(flops_or_nan, n_bytes_known),
         space_intensity,
         bound_intensity,
         flops_fraction,
@@ -197,13 +206,13 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
 
 
 def _largest(values: Floats) -> Floats:
-    """The largest of each column, NaN where all are."""
-    found: Floats = np.fmax.reduce(values, axis=0)
-    return found
+    """The largest value of each column, NaN if all are NaN."""
+    largest: Floats = np.fmax.reduce(values, axis=0)
+    return largest
 
 
 def total_work(work: Work, mask: Bools) -> Work:
-    """The operations that are marked as one; what is not known of them adds nothing."""
+    """The sum of the operations that `mask` marks, as one row; unknown work adds nothing."""
     return summed_work(work, np.zeros(len(work.flops), np.int64), 1, mask)
 
 

@@ -1,4 +1,4 @@
-"""All operations of a trace: on the host, and on its devices by the framework's names."""
+"""All operations of a trace: on the host, and on its devices by framework name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class OpStats:
-    """Operations on the host; on devices as the compiler named them (`compiled`); and these by framework
+    """Operations on the host; on devices as the compiler named them (`compiled`); and the latter by framework
     operation (`device`).
     """
 
@@ -41,9 +41,7 @@ def op_stats(trace: Trace) -> OpStats:
 
 
 def sum_op_stats(parts: Sequence[OpStats]) -> OpStats:
-    """Operations of several hosts: times, occurrences and work are summed by name (and program,
-    on devices).
-    """
+    """Sum the operations of several hosts by name (and program, on devices): times, occurrences and work."""
     if len(parts) == 1:
         return parts[0]
     compiled = add_up(part.compiled for part in parts)

@@ -1,4 +1,4 @@
-"""Operations on TPU TensorCores: what the line `XLA Ops` ran, with the work that its metadata states."""
+"""Operations on TPU TensorCores: the events of the line `XLA Ops`, with the work stated by their metadata."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Int64s = npt.NDArray[np.int64]
 
 
 def tpu_ops(trace: Trace) -> OpMetrics:
-    """Occurrences, times and work of the operations of all TensorCores.
+    """Occurrences, times in ps and work of the operations of all TensorCores.
 
-    Identity is (program id, symbol id) of the metadata; what lacks either is left out. Work is that of
-    `tpu_work`, stated per occurrence by the compiler, times the occurrences; the bytes of what ends an
-    asynchronous operation are unknown here, since its own time is not theirs. The span of a core is the time
-    from its first step or operation to the last one's end.
+    An operation is identified by (program id, symbol id) of its metadata; metadata without either is left
+    out. Work is `tpu_work` per occurrence, as the compiler states it, times the occurrences. The bytes of an
+    asynchronous done are unknown (NaN) here, since they are not moved in its own time. The span of a core is
+    the time from its first step or operation to the last one's end.
     """
     return add_up([_ops_of(trace, plane) for plane in planes(trace).tensor_cores])
 
@@ -49,9 +49,8 @@ def _ops_of(trace: Trace, plane: int) -> OpMetrics:
     }
     names = trace.event_names[used].tolist()
     work = tpu_work(trace).taken(used).times(count[used])
-    moves_itself = work.knows_bytes & (
-        async_ops(trace).start_of[used] < 0
-    )  # a done only waits for what moves beside it
+    # A done only waits for a transfer that runs in parallel.
+    moves_itself = work.knows_bytes & (async_ops(trace).start_of[used] < 0)
     flops, model_flops = (
         np.where(work.knows_flops, values, np.nan) for values in (work.flops, work.model_flops)
     )

@@ -1,5 +1,5 @@
-"""What the compiler states of the work of TensorCores' operations, each asynchronous operation counted once:
-where it ends.
+"""Work of TensorCore operations as the compiler states it. Each asynchronous operation counts once, at its
+end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Rows = npt.NDArray[np.intp]
 
 @once
 def tpu_work(trace: Trace) -> Work:
-    """Work of one occurrence of each row of metadata.
+    """Work of one occurrence of each metadata row.
 
-    Start and done of an asynchronous operation both state what the whole does: it counts for the done, and
-    the start, which only queues it, does nothing. Where both state an amount the done's counts: XLA's cost
-    analysis has a start read its operand and write it twice over, as its result holds the operand too; a done
-    only states what arrived. Of a half whose other half never ran nothing is known.
+    The start and the done of an asynchronous operation both state the work of the whole: the done counts it,
+    and the start, which only queues it, counts none. Where both state an amount, the done's is used: XLA's
+    cost analysis lets a start read its operand and write it twice, since its result contains the operand too;
+    a done states only what arrived. The work of a half whose other half never ran is unknown.
     """
     halves = async_ops(trace)
     work = stated_work(trace, np.arange(len(trace.metadata)))
@@ -41,17 +41,17 @@ def tpu_work(trace: Trace) -> Work:
 
 
 def forget(work: Work, mask: npt.NDArray[np.bool_]) -> None:
-    """Make the work of the marked operations unknown, in place."""
+    """Mark the work of the operations in `mask` as unknown, in place."""
     for key in COLUMNS:
         getattr(work, key)[..., mask] = 0
 
 
 def working_ps(trace: Trace, rows: Rows, op: Int64s, n_occurrences: Int64s, time_ps: Int64s) -> Int64s:
-    """Time in which operations do their work, summed over occurrences; `op` is the operation of each of these
-    rows of metadata.
+    """Time in ps in which operations do their work, summed over occurrences; `op` is the operation of each of
+    these metadata rows.
 
-    Of an asynchronous operation's end the time from start to end (the mean of the matched occurrences stands
-    for all), 0 where none is matched; of its start 0; of all others their own time.
+    For an asynchronous done this is the time from start to done (the mean of the matched occurrences is used
+    for all), or 0 if none is matched; for a start 0; for all others their own time.
     """
     halves, n = async_ops(trace), len(n_occurrences)
     elapsed, n_matched = sum_by(op, halves.elapsed_ps[rows], n), sum_by(op, halves.n_matched[rows], n)
@@ -64,12 +64,12 @@ def working_ps(trace: Trace, rows: Rows, op: Int64s, n_occurrences: Int64s, time
     return np.where(is_done, scaled.astype(np.int64), np.where(is_start, 0, time_ps))
 
 
-def add_events_own(trace: Trace, work: Work, rows: Rows, is_custom_call: npt.NDArray[np.bool_]) -> None:
-    """Custom calls whose events state their own FLOPs and bytes: those sums over all occurrences replace
-    `work`'s, in place.
+def use_event_work(trace: Trace, work: Work, rows: Rows, is_custom_call: npt.NDArray[np.bool_]) -> None:
+    """Use the FLOPs and bytes that the events of custom calls state: their sums over all occurrences replace
+    those in `work`, in place.
     """
-    chosen = np.flatnonzero(is_custom_call)
-    if not len(chosen):
+    custom_calls = np.flatnonzero(is_custom_call)
+    if not len(custom_calls):
         return
     n = len(trace.metadata)
     columns = {
@@ -80,7 +80,7 @@ def add_events_own(trace: Trace, work: Work, rows: Rows, is_custom_call: npt.NDA
         owner, value = first_ints(trace, key)
         metadata = trace.events["metadata"][owner].astype(np.int64)
         total = sum_by(metadata, value, n) if len(owner) else np.zeros(n, np.int64)
-        mine = chosen[total[rows[chosen]] > 0]
+        stating = custom_calls[total[rows[custom_calls]] > 0]
         for column in amounts:
-            column[mine] = total[rows[mine]]
-        knows[mine] = True
+            column[stating] = total[rows[stating]]
+        knows[stating] = True

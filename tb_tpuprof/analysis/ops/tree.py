@@ -1,12 +1,11 @@
-"""Compiled operations → a tree of where the time goes: by program, by category, or along the framework's
-names.
+"""Compiled operations → a tree of their time: by program, by category, or by the framework's names.
 
     program      program → category → duplicates → operation
     category     category → duplicates → operation
     provenance   program → the parts of the framework's name → category → duplicates → operation
 
-Self times are summed, so that a node's time is that of its children; what an operation does that only runs
-others counts where it is done.
+Self times are summed, so that a node's time is that of its children; the time of an operation that only runs
+others counts for these.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 GROUPINGS = ("program", "category", "provenance")
 KINDS = ("all", "program", "category", "scope", "duplicates", "op", "idle")
 _ALL, _PROGRAM, _CATEGORY, _SCOPE, _DUPLICATES, _OP, _IDLE = range(len(KINDS))
-_NAMES = ("all", IDLE)  # of nodes that are no level's
+_NAMES = ("all", IDLE)  # of nodes that belong to no level
 _IDLE_NAME = _NAMES.index(IDLE)
 _PRUNED = (_DUPLICATES, _OP)
 MAX_SCOPES = 100
@@ -35,13 +34,13 @@ MAX_NODES = 20_000
 
 @dataclass(frozen=True)
 class OpTree:
-    """Nodes, parents before their children, siblings by time. `parent`: row, -1 of the root; `op`: row of the
-    operations, -1 for others.
+    """Nodes, parents before their children, siblings by time. `parent`: row, -1 for the root; `op`: row of
+    the operations, -1 for other nodes.
 
-    Times and work are of all operations below. `n_children`: before children beyond the limit were left out.
-    `kind`: row of KINDS. `work_ps`: the time that rates are of: self time; below the level of programs at
-    least the time that asynchronous operations among them took from start to end, as their own self time is
-    only what was left to wait for.
+    Times (ps) and work are sums over all operations below. `n_children`: the number before children beyond
+    the limit were left out. `kind`: row of KINDS. `work_ps`: the denominator of rates: self time; below the
+    level of programs at least the time from start to end of the asynchronous operations below, since their
+    own self time is only the remaining wait.
     """
 
     name: Words
@@ -60,7 +59,7 @@ class OpTree:
 
 @dataclass
 class _Level:
-    """One level of the tree: of each operation the label that it has there, -1 where it has none."""
+    """One level of the tree: the label of each operation on it, -1 for none."""
 
     kind: int
     labels: Int64s
@@ -68,16 +67,16 @@ class _Level:
 
 
 def op_tree(ops: HloOps, grouping: str, with_idle: bool, limit: int) -> OpTree:
-    """The tree of all operations but SparseCores'. Of duplicates and operations at most `limit` children of a
-    node are kept.
+    """The tree of all operations except those of SparseCores. A node keeps at most `limit` children of the
+    kinds duplicates and operations.
     """
-    own = np.flatnonzero(~ops.is_sparse)
-    ops = ops.taken(own)
-    tree = _grown(_levels(ops, grouping), ops)
-    tree = replace(tree, op=np.where(tree.op >= 0, own[tree.op], -1))
+    op_rows = np.flatnonzero(~ops.is_sparse)
+    ops = ops.taken(op_rows)
+    tree = _grow(_levels(ops, grouping), ops)
+    tree = replace(tree, op=np.where(tree.op >= 0, op_rows[tree.op], -1))
     if with_idle and ops.idle_ps and ops.kind != "CPU":
         tree = _with_idle(tree, ops.idle_ps)
-    return _pruned(tree, limit)
+    return _prune(tree, limit)
 
 
 def _levels(ops: HloOps, grouping: str) -> list[_Level]:
@@ -95,16 +94,16 @@ def _levels(ops: HloOps, grouping: str) -> list[_Level]:
 
 
 def _scopes(ops: HloOps) -> list[_Level]:
-    """The parts of the framework's names, cut at `/`, the last one at `:`."""
-    cut = [
+    """The parts of the framework's names, split at `/`, the last one without its type after `:`."""
+    split_names = [
         [part for part in text.rpartition(":")[0].split("/") if part] if ":" in text else _parts(text)
         for text in ops.provenance.strings
     ]
-    cut = [parts[:MAX_SCOPES] for parts in cut]
+    split_names = [parts[:MAX_SCOPES] for parts in split_names]
     levels = []
-    for depth in range(max(map(len, cut), default=0)):
-        words = words_of([parts[depth] if depth < len(parts) else "" for parts in cut])
-        missing = np.array([depth >= len(parts) for parts in cut], np.bool_)
+    for depth in range(max(map(len, split_names), default=0)):
+        words = words_of([parts[depth] if depth < len(parts) else "" for parts in split_names])
+        missing = np.array([depth >= len(parts) for parts in split_names], np.bool_)
         labels = np.where(missing, -1, words.codes)[ops.provenance.codes]
         levels.append(_Level(_SCOPE, labels, words.strings))
     return levels
@@ -115,15 +114,13 @@ def _parts(text: str) -> list[str]:
 
 
 def _duplicates(ops: HloOps) -> _Level:
-    """Operations of one program that the compiler calls duplicates of one another, where there
-    are several.
-    """
+    """Operations of one program that the compiler calls duplicates of one another, if there are several."""
     if not any(ops.twin.strings):
         return _Level(_DUPLICATES, np.full(len(ops), -1), ())
     names = words_of([*ops.twin.strings, *ops.name.strings])
-    twin, own = names.codes[: len(ops.twin.strings)], names.codes[len(ops.twin.strings) :]
+    twin, own_name = names.codes[: len(ops.twin.strings)], names.codes[len(ops.twin.strings) :]
     key = (
-        np.where(ops.twin.is_in(("",)), own[ops.name.codes], twin[ops.twin.codes])
+        np.where(ops.twin.is_in(("",)), own_name[ops.name.codes], twin[ops.twin.codes])
         if len(ops)
         else np.empty(0, np.int64)
     )
@@ -135,30 +132,30 @@ def _duplicates(ops: HloOps) -> _Level:
     )
 
 
-def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
-    """All nodes, level by level; the root is row 0."""
-    at = np.zeros(len(ops), np.int64)  # the node that each operation is in so far
+def _grow(levels: list[_Level], ops: HloOps) -> OpTree:
+    """Build all nodes, level by level; the root is row 0."""
+    node_of_op = np.zeros(len(ops), np.int64)  # the deepest node so far that contains each operation
     strings, codes, kinds = list(_NAMES), [np.array([0], np.int64)], [np.array([_ALL], np.int64)]
     parents, rows = [np.array([-1], np.int64)], [np.array([-1], np.int64)]
     everything = np.zeros(len(ops), np.int64)
     sums = [_sums(ops, everything, np.arange(len(ops)), 1)]
     n = 1
     for level in levels:
-        mine = np.flatnonzero(level.labels >= 0)
-        if not len(mine):
+        labeled = np.flatnonzero(level.labels >= 0)
+        if not len(labeled):
             continue
-        key = at[mine] * (int(level.labels.max()) + 1) + level.labels[mine]
+        key = node_of_op[labeled] * (int(level.labels.max()) + 1) + level.labels[labeled]
         _, first, node = np.unique(key, return_index=True, return_inverse=True)
         node = node.reshape(-1)
-        labels = level.labels[mine[first]]
+        labels = level.labels[labeled[first]]
         is_op = level.kind == _OP
         codes.append((ops.name.codes[labels] if is_op else labels) + len(strings))
         strings += ops.name.strings if is_op else level.names
         kinds.append(np.full(len(first), level.kind))
-        parents.append(at[mine[first]])
+        parents.append(node_of_op[labeled[first]])
         rows.append(labels if is_op else np.full(len(first), -1))
-        sums.append(_sums(ops, node, mine, len(first)))
-        at[mine] = node + n
+        sums.append(_sums(ops, node, labeled, len(first)))
+        node_of_op[labeled] = node + n
         n += len(first)
     parent = np.concatenate(parents)
     self_ps, n_occurrences, elapsed_ps = (
@@ -179,65 +176,63 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
 
 
 def _sums(
-    ops: HloOps, node: Int64s, mine: npt.NDArray[np.intp], n: int
+    ops: HloOps, node: Int64s, op_rows: npt.NDArray[np.intp], n: int
 ) -> tuple[Int64s, Int64s, Int64s, Work]:
-    """Self time, occurrences, time of asynchronous operations and work of the operations `mine` by node."""
+    """Self time, occurrences, time of asynchronous operations and work of the given operations, by node."""
     elapsed = np.where(ops.work_ps != ops.time_ps, ops.work_ps, 0)
     time, count, elapsed = (
-        sum_by(node, values[mine], n) for values in (ops.self_ps, ops.n_occurrences, elapsed)
+        sum_by(node, values[op_rows], n) for values in (ops.self_ps, ops.n_occurrences, elapsed)
     )
-    return time, count, elapsed, summed_work(ops.work.taken(mine), node, n, ~ops.is_container[mine])
+    return time, count, elapsed, summed_work(ops.work.taken(op_rows), node, n, ~ops.is_container[op_rows])
 
 
 def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
-    def more(values: npt.NDArray[Any], value: int | bool) -> npt.NDArray[Any]:
+    def appended(values: npt.NDArray[Any], value: int | bool) -> npt.NDArray[Any]:
         return np.append(values, np.array([value], values.dtype))
 
     self_ps, n_children = tree.self_ps.copy(), tree.n_children.copy()
     self_ps[0] += idle_ps
     n_children[0] += 1
-    nothing: dict[str, Any] = {key: more(getattr(tree, key), 0) for key in ("parent", "n_occurrences")}
-    name = Words(more(tree.name.codes, _IDLE_NAME), tree.name.strings)
-    work_ps = more(tree.work_ps, idle_ps)
+    nothing: dict[str, Any] = {key: appended(getattr(tree, key), 0) for key in ("parent", "n_occurrences")}
+    name = Words(appended(tree.name.codes, _IDLE_NAME), tree.name.strings)
+    work_ps = appended(tree.work_ps, idle_ps)
     work_ps[0] += idle_ps
     return replace(
         tree,
         name=name,
-        kind=more(tree.kind, _IDLE),
-        op=more(tree.op, -1),
-        n_children=more(n_children, 0),
-        self_ps=more(self_ps, idle_ps),
+        kind=appended(tree.kind, _IDLE),
+        op=appended(tree.op, -1),
+        n_children=appended(n_children, 0),
+        self_ps=appended(self_ps, idle_ps),
         work_ps=work_ps,
         work=join_work([tree.work, no_work(1)]),
         **nothing,
     )
 
 
-def _pruned(tree: OpTree, limit: int) -> OpTree:
-    """Without the shortest children beyond the limit, and without the shortest nodes of a tree that is too
-    large.
-    """
+def _prune(tree: OpTree, limit: int) -> OpTree:
+    """Drop the shortest children beyond the limit, and the shortest nodes of a tree that is too large."""
     depth = _depths(tree.parent)
     rank = _rank(tree, depth)
     order = np.lexsort((rank, -tree.self_ps, tree.parent))
     first = np.append(True, tree.parent[order][1:] != tree.parent[order][:-1])
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order)) - start
-    kept = (place < limit) | ~np.isin(tree.kind, _PRUNED)
-    if kept.sum() > MAX_NODES:
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order)) - start
+    keep = (position < limit) | ~np.isin(tree.kind, _PRUNED)
+    if keep.sum() > MAX_NODES:
         longest = np.lexsort((depth, -tree.self_ps))[:MAX_NODES]
-        mask = np.zeros(len(kept), np.bool_)
+        mask = np.zeros(len(keep), np.bool_)
         mask[longest] = True
-        kept &= mask
+        keep &= mask
     for level in range(1, int(depth.max()) + 1):
-        mine = np.flatnonzero(depth == level)
-        kept[mine] &= kept[tree.parent[mine]]
-    rows = np.flatnonzero(kept)
+        nodes = np.flatnonzero(depth == level)
+        keep[nodes] &= keep[tree.parent[nodes]]
+    rows = np.flatnonzero(keep)
     rows = rows[np.lexsort((rank[rows], -tree.self_ps[rows], depth[rows]))]
-    new = np.full(len(tree), -1, np.int64)
-    new[rows] = np.arange(len(rows))
-    parent = np.where(tree.parent[rows] >= 0, new[tree.parent[rows]], -1)
+    new_row = np.full(len(tree), -1, np.int64)
+    new_row[rows] = np.arange(len(rows))
+    parent = np.where(tree.parent[rows] >= 0, new_row[tree.parent[rows]], -1)
     return OpTree(
         tree.name.taken(rows),
         tree.kind[rows],
@@ -252,8 +247,8 @@ def _pruned(tree: OpTree, limit: int) -> OpTree:
 
 
 def _rank(tree: OpTree, depth: Int64s) -> Int64s:
-    """A place by name for nodes of one level and time, which are rare: sorting all names would take longer
-    than all else.
+    """Rank by name among nodes of equal level and time. These are rare, and sorting all names would take
+    longer than everything else.
     """
     order = np.lexsort((-tree.self_ps, depth))
     same = (tree.self_ps[order][1:] == tree.self_ps[order][:-1]) & (depth[order][1:] == depth[order][:-1])
@@ -264,10 +259,10 @@ def _rank(tree: OpTree, depth: Int64s) -> Int64s:
 
 
 def _depths(parent: Int64s) -> Int64s:
-    """How many nodes are above each."""
+    """Number of nodes above each node."""
     depth = np.zeros(len(parent), np.int64)
-    at = parent.copy()
-    while (at >= 0).any():
-        depth += at >= 0
-        at = np.where(at >= 0, parent[at], -1)
+    ancestor = parent.copy()
+    while (ancestor >= 0).any():
+        depth += ancestor >= 0
+        ancestor = np.where(ancestor >= 0, parent[ancestor], -1)
     return depth

@@ -1,6 +1,4 @@
-"""How well accelerators are used: duty cycle of the chips, FLOP rate and memory bandwidth against their
-peaks.
-"""
+"""Utilization of accelerators: duty cycle of the chips; FLOP rate and memory bandwidth as shares of peaks."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 SPARSE_OP_LINE = "Sparse Core Ops"
 
-# Operations in which a TensorCore only waits or hands data over: not on duty. Source: OpenXLA's profiler
+# Operations in which a TensorCore only waits or transfers data: not on duty. Source: OpenXLA's profiler
 # (`IsOffDutyOp`).
 OFF_DUTY = frozenset(
     (
@@ -48,12 +46,11 @@ OFF_DUTY = frozenset(
 
 @dataclass(frozen=True)
 class Utilization:
-    """Work and time of one host's accelerators, summed, so that hosts add up.
+    """Work and time of one host's accelerators, as sums that can be added over hosts.
 
-    `busy_ps` of `chip_ps`: time that chips were on duty, and their profiled time (0: not known, as on GPUs).
-    `flops` and `hbm_bytes` were done in `device_ps`, the profiled time of all devices (TPU: cores).
-    `max_flops` and `max_bytes`: what their peaks allow in that time, 0 where no peak is known.
-    `optimum_flops`: what the roofline allows for these bytes.
+    `busy_ps` of `chip_ps`: time that chips were on duty, and their profiled time (0: unknown, as on GPUs).
+    `flops` and `hbm_bytes`: work done in `device_ps`, the profiled time of all devices (TPU: cores).
+    `max_flops` and `max_bytes`: the most that their peaks allow in that time, 0 if no peak is known.
     """
 
     busy_ps: int = 0
@@ -67,17 +64,17 @@ class Utilization:
     @property
     def duty_cycle(self) -> float | None:
         """Share of the profiled time in which a chip is on duty: busy / (busy + idle), over all chips; None
-        if not known.
+        if unknown.
 
         A chip is on duty while any of its TensorCores runs an operation other than OFF_DUTY, or its
-        SparseCores run any. The profiled time of a chip reaches from its first step, module or operation to
-        the last one's end.
+        SparseCores run any. The profiled time of a chip is from the start of its first step, module or
+        operation to the end of its last.
         """
         return self.busy_ps / self.chip_ps if self.chip_ps else None
 
     @property
     def flops_fraction(self) -> float | None:
-        """FLOPs done / FLOPs that the peak allows in the profiled time, idle time included; None without a
+        """FLOPs done / FLOPs that the peak allows in the profiled time, including idle time; None without a
         peak or FLOPs.
         """
         return self.flops / self.max_flops if self.max_flops and self.flops else None
@@ -91,10 +88,10 @@ class Utilization:
 
     @property
     def roofline_fraction(self) -> float | None:
-        """FLOP rate / the best that the roofline allows for these operations: min(peak, FLOPs per byte x peak
+        """FLOP rate / the best that the roofline allows for these operations: min(peak, FLOPs per byte × peak
         bandwidth).
 
-        That is the FLOPs' or the bytes' share of their peak, whichever is larger: the one that would bind
+        This equals the larger of the FLOPs' and the bytes' share of their peak: the resource that binds
         first.
         """
         if self.flops_fraction is None or self.bandwidth_fraction is None:
@@ -103,7 +100,7 @@ class Utilization:
 
     @property
     def bound_by(self) -> str:
-        """The limit that the roofline's optimum meets: `compute` or `memory`; empty if not known."""
+        """The limit that the roofline's optimum meets: `compute` or `memory`; empty if unknown."""
         if self.flops_fraction is None or self.bandwidth_fraction is None:
             return ""
         return "compute" if self.flops_fraction >= self.bandwidth_fraction else "memory"
@@ -111,24 +108,26 @@ class Utilization:
 
 @once
 def utilization(trace: Trace) -> Utilization:
-    """The accelerators of one host. On GPUs work is known only of compiled programs whose HLO is in the
-    trace.
+    """Utilization of one host's accelerators. On GPUs the work is known only for compiled programs whose HLO
+    is in the trace.
     """
     machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
-        return _made(machine, ops.span_ps, *_work(trace), _duty(trace))
+        return _utilization_of(machine, ops.span_ps, *_work(trace), _duty(trace))
     if machine.kind == "GPU":
-        return _made(machine, ops.span_ps, *(_work(trace) if np.nansum(ops.n_bytes) else (0.0, 0.0)), (0, 0))
+        return _utilization_of(
+            machine, ops.span_ps, *(_work(trace) if np.nansum(ops.n_bytes) else (0.0, 0.0)), (0, 0)
+        )
     return Utilization()
 
 
 def sum_utilization(parts: Sequence[Utilization]) -> Utilization:
-    """Several hosts together."""
+    """The sum of several hosts."""
     names = ("busy_ps", "chip_ps", "device_ps", "flops", "hbm_bytes", "max_flops", "max_bytes")
     return Utilization(*(sum(getattr(part, name) for part in parts) for name in names))
 
 
-def _made(
+def _utilization_of(
     machine: Hardware, device_ps: int, flops: float, hbm_bytes: float, duty: tuple[int, int]
 ) -> Utilization:
     seconds = device_ps / 1e12
@@ -143,23 +142,21 @@ def _made(
 
 
 def _work(trace: Trace) -> tuple[float, float]:
-    """FLOPs and HBM bytes of all compiled operations whose work is known, as the roofline's
-    program has them.
-    """
+    """FLOPs and HBM bytes of all compiled operations whose work is known, as on the roofline page."""
     ops = hlo_ops(trace)
     total = total_work(ops.work, ~(ops.is_container | ops.is_sparse))
     return float(total.flops[0]), float(total.space_bytes[0, 0])
 
 
 def _duty(trace: Trace) -> tuple[int, int]:
-    """Time on duty and profiled time, summed over chips. Cores without `core_details` count as a
-    chip each.
+    """Time on duty and profiled time in ps, summed over chips. A core without `core_details` counts as a
+    chip.
     """
-    known = chip_of_plane(trace)
+    chip_of = chip_of_plane(trace)
     roles = planes(trace)
     chips: dict[tuple[str, int], list[int]] = {}
     for plane in (*roles.tensor_cores, *roles.sparse_cores):
-        # A SparseCore that does not tell its chip goes with the TensorCore whose name its own begins with.
+        # A SparseCore without a chip belongs to the TensorCore whose name is a prefix of its own.
         core = next(
             (
                 c
@@ -169,20 +166,20 @@ def _duty(trace: Trace) -> tuple[int, int]:
             plane,
         )
         key = (
-            ("chip", known[plane])
-            if plane in known
-            else ("chip", known[core])
-            if core in known
+            ("chip", chip_of[plane])
+            if plane in chip_of
+            else ("chip", chip_of[core])
+            if core in chip_of
             else ("core", core)
         )
         chips.setdefault(key, []).append(plane)
-    found = [_duty_of_chip(trace, members) for members in chips.values()]
-    return sum(busy for busy, _ in found), sum(extent for _, extent in found)
+    duty_of_chips = [_duty_of_chip(trace, members) for members in chips.values()]
+    return sum(busy for busy, _ in duty_of_chips), sum(extent for _, extent in duty_of_chips)
 
 
 def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
-    """Time on duty and profiled time of one chip's planes, by the times of the trace: only some lines have
-    the device's own clock.
+    """Time on duty and profiled time in ps of one chip's planes, by the times of the trace: only some lines
+    have the device's own clock.
     """
     off_duty = [i for i in (trace.strings.find(name) for name in OFF_DUTY) if i >= 0]
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
@@ -199,10 +196,12 @@ def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
             last.append(int(end.max()))
             name = trace.line_names[line]
             if name in (OP_LINE, SPARSE_OP_LINE):
-                on = name == SPARSE_OP_LINE or ~np.isin(category[trace.events["metadata"][rows]], off_duty)
-                chosen = np.broadcast_to(on, len(start))
-                starts.append(start[chosen])
-                ends.append(end[chosen])
+                is_on_duty = name == SPARSE_OP_LINE or ~np.isin(
+                    category[trace.events["metadata"][rows]], off_duty
+                )
+                mask = np.broadcast_to(is_on_duty, len(start))
+                starts.append(start[mask])
+                ends.append(end[mask])
     if not first:
         return 0, 0
     return union_ps(np.concatenate(starts), np.concatenate(ends)), max(last) - min(first)

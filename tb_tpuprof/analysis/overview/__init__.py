@@ -1,4 +1,4 @@
-"""What the overview shows of a host: everything it needs, small enough to keep when the trace is gone.
+"""Everything that the overview shows of a host, small enough to keep without the trace.
 
 In: a `Trace`. Out: `Summary`. Start with `summary.py`; `hosts.py` combines the hosts.
 """

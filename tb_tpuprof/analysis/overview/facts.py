@@ -1,17 +1,18 @@
-"""What every page says of a run alike: hosts, devices, spans, steps, busy and idle time. One module computes
-and names them.
+"""The facts of a run that all pages share: hosts, devices, spans, steps, busy and idle time. This module
+alone computes and names them.
 
-    capture   ├───────────────────────────────────────────────┤      from the trace's start to its last event,
-    of the longest host device 0       ├■■■■■■░░■■■■■■░░░■■■■■■┤                         its span: from its
-    first operation to its last one's end device 1         ├■■■■■░░░■■■■■░░░░■■■■■┤
-    busy ■: at least one operation runs on it; idle ░: none
-    all devices    ├■■■■■■■■░■■■■■■■░░■■■■■■■┤                       their union: busy while any of them is
+    capture     ├───────────────────────────────────────────┤   of the longest host: from the trace's start
+                                                                to its last event
+    device 0         ├■■■■■■░░■■■■■■░░░■■■■■■┤                  its span: from its first operation's start to
+                                                                its last one's end
+    device 1           ├■■■■■░░░■■■■■░░░░■■■■■┤                 busy ■: it runs an operation; idle ░: none
+    all devices      ├■■■■■■■■░■■■■■■■░░■■■■■■■┤                their union: busy while any of them is
 
-Device time is the sum of the devices' spans, so four devices that ran for 10 s have 40 s of it: it is what
-shares of operations and rates are of. Idle time is either each device's own (what is left of device time) or
-time in which none of them works. The step time of a run is the mean over its hosts, of the steps that all
-have: categories are means too, and so add up to it. Hosts that differ are named beside it with their own
-times. Hosts whose captures do not overlap have no step in common (`combine`).
+Device time is the sum of the devices' spans, so four devices that ran for 10 s have 40 s of it; shares of
+operations and rates refer to it. Idle time is either each device's own (the rest of device time) or the time
+in which none of them works. The step time of a run is the mean over its hosts, of the steps that all have:
+categories are means too, and so add up to it. Pages that name hosts which differ show these hosts' own times
+next to it. Hosts whose captures do not overlap have no step in common (`combine`).
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ Spans = tuple[Int64s, Int64s]
 
 @dataclass(frozen=True)
 class DeviceTimes:
-    """Of the devices of one host that ran anything: each one's span and the part of it in which an operation
+    """The devices of one host that ran anything: each one's span and the part of it in which an operation
     ran, in ps.
 
-    `union_span_ps` and `union_busy_ps`: the same of all of them as one.
+    `union_span_ps` and `union_busy_ps`: the same for the union of all devices.
     """
 
     span_ps: tuple[int, ...] = ()
@@ -70,7 +71,7 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The facts of some hosts as one run. Times in ps; None is unknown, or that there is no such thing."""
+    """The facts of some hosts as one run. Times in ps; None: unknown or not applicable."""
 
     hosts: tuple[HostFacts, ...]
     common: CommonSteps
@@ -82,7 +83,7 @@ class RunFacts:
 
     @property
     def hardware(self) -> Hardware:
-        """Devices that the traces hold (present) with their peaks."""
+        """Devices in the traces (present) with their peaks."""
         return sum_hardware([host.hardware for host in self.hosts])
 
     @property
@@ -97,43 +98,43 @@ class RunFacts:
 
     @property
     def n_present(self) -> int:
-        """Accelerators that the traces know of."""
+        """Number of accelerators in the traces."""
         return self.hardware.n_devices
 
     @property
     def n_active(self) -> int:
-        """Accelerators that ran at least one operation."""
+        """Number of accelerators that ran at least one operation."""
         return sum(len(host.devices.span_ps) for host in self.hosts)
 
     @property
     def capture_ps(self) -> int:
-        """The longest host's capture."""
+        """Duration of the longest host's capture."""
         return max((host.duration_ps for host in self.hosts), default=0)
 
     @property
     def device_time_ps(self) -> int:
-        """The spans of all active devices, summed."""
+        """The sum of the spans of all active devices."""
         return sum(sum(host.devices.span_ps) for host in self.hosts)
 
     @property
     def device_busy_ps(self) -> int:
-        """The time in which an operation ran, device by device, summed. Never above `device_time_ps`."""
+        """Time in which an operation ran, summed over devices. Never above `device_time_ps`."""
         return sum(sum(host.devices.busy_ps) for host in self.hosts)
 
     @property
     def step_time_ps(self) -> float | None:
-        """Mean over the hosts and their common steps."""
+        """Mean over the hosts and their common steps; None without steps."""
         return float(self.steps.duration_ps.mean()) if len(self.steps) else None
 
     @property
     def mean_idle_fraction(self) -> float | None:
-        """Idle time of the devices, each by itself: 1 - busy / device time."""
+        """Idle share of the devices, each separately: 1 - busy / device time."""
         return 1.0 - self.device_busy_ps / self.device_time_ps if self.device_time_ps else None
 
     @property
     def union_idle_fraction(self) -> float | None:
-        """Time in which no device of a host works: of the steps where there are any, else of the devices'
-        common span.
+        """Share of the time in which no device of a host works: of the steps if there are any, else of the
+        devices' common span.
         """
         if self.kind == "GPU" and len(self.steps):
             busy = int(self.steps.class_ps[:, list(ON_GPU)].sum()) / int(self.steps.duration_ps.sum())
@@ -143,8 +144,8 @@ class RunFacts:
 
     @property
     def idle_fraction(self) -> float | None:
-        """The idle share that headlines speak of: of GPUs with steps the union's, within them; else each
-        device's own.
+        """The idle share in headlines: for GPUs with steps the union's, within the steps; else each device's
+        own.
         """
         if self.kind == "CPU" or self.common.is_disjoint:
             return None
@@ -166,38 +167,42 @@ def host_facts(trace: Trace) -> HostFacts:
 
 
 def run_facts(parts: Sequence[HostFacts], corrections_ns: Sequence[int] = ()) -> RunFacts:
-    """Hosts as one run. `corrections_ns`: what to add to each host's clock, as `clocks` found it; none: the
-    clocks agree.
+    """Combine hosts into one run. `corrections_ns`: added to each host's clock, as computed by `clocks`;
+    empty if the clocks agree.
     """
-    add = corrections_ns or (0,) * len(parts)
-    starts = [part.start_ns + more for part, more in zip(parts, add, strict=True)]
+    corrections = corrections_ns or (0,) * len(parts)
+    starts = [part.start_ns + correction for part, correction in zip(parts, corrections, strict=True)]
     return RunFacts(tuple(parts), common_steps([part.steps for part in parts], starts))
 
 
 def _device_times(trace: Trace) -> DeviceTimes:
-    """Streams of GPUs; of TensorCores the operations, in a span that their steps may widen."""
+    """For GPUs the streams; for TensorCores the operations, in a span that their steps may widen."""
     roles = planes(trace)
     if roles.hardware == "TPU":
-        return _times([_of_core(trace, plane) for plane in roles.tensor_cores])
-    return _times([_of_gpu(trace, plane) for plane in roles.gpus])
+        return _times([_core_spans(trace, plane) for plane in roles.tensor_cores])
+    return _times([_gpu_spans(trace, plane) for plane in roles.gpus])
 
 
-def _of_gpu(trace: Trace, plane: int) -> tuple[Spans, Spans]:
+def _gpu_spans(trace: Trace, plane: int) -> tuple[Spans, Spans]:
+    """(operations, operations again) of a GPU's streams."""
     rows = stream_events(trace, plane)
     start = trace.events["start_ps"][rows]
     spans = start, start + trace.events["duration_ps"][rows]
     return spans, spans
 
 
-def _of_core(trace: Trace, plane: int) -> tuple[Spans, Spans]:
+def _core_spans(trace: Trace, plane: int) -> tuple[Spans, Spans]:
     """(operations, operations and steps) of a TensorCore."""
-    found = [
+    spans_by_kind = [
         [device_spans(trace, line) for line in lines_named(trace, plane, names)]
         for names in ((OP_LINE,), STEP_LINES)
     ]
     ops, steps = (
-        (_joined([one.start_ps for one in part]), _joined([one.start_ps + one.duration_ps for one in part]))
-        for part in found
+        (
+            _joined([spans.start_ps for spans in part]),
+            _joined([spans.start_ps + spans.duration_ps for spans in part]),
+        )
+        for part in spans_by_kind
     )
     return ops, (_joined([ops[0], steps[0]]), _joined([ops[1], steps[1]]))
 
@@ -207,7 +212,7 @@ def _joined(parts: Sequence[Int64s]) -> Int64s:
 
 
 def _times(devices: Sequence[tuple[Spans, Spans]]) -> DeviceTimes:
-    """Devices without an operation are not active."""
+    """Times of the active devices: those with an operation."""
     active = [(ops, extent) for ops, extent in devices if len(ops[0])]
     if not active:
         return DeviceTimes()

@@ -1,6 +1,4 @@
-"""What to try, in the words of the framework that the job is written in, citing what this run's
-trace shows.
-"""
+"""Advice in the terms of the job's framework, citing this run's trace."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _COLLECTIVES = {
     "use a larger batch per GPU.",
     JAX: "Overlap communication with compute, use a larger batch per device, or shard differently "
     "(`jax.sharding`).",
-    TENSORFLOW: "Use a larger batch per replica, or let gradients be packed "
+    TENSORFLOW: "Use a larger batch per replica, or pack gradients "
     "(`experimental_communication_options` of `tf.distribute`).",
 }
 _COMPILING = {
@@ -43,10 +41,10 @@ _OUTPUT = {
     TENSORFLOW: "Fetch results less often: keep metrics on the device, and call `.numpy()` every n-th step.",
 }
 _PYTHON_TRACER = {
-    PYTORCH: "Capture with `with_stack=True` to see Python's calls between operators.",
-    JAX: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python's calls between "
+    PYTORCH: "Capture with `with_stack=True` to see Python calls between operators.",
+    JAX: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python calls between "
     "operations.",
-    TENSORFLOW: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python's calls between "
+    TENSORFLOW: "Capture with the Python tracer on (`python_tracer_level=1`) to see Python calls between "
     "operations.",
 }
 _IN_GENERAL = {
@@ -55,12 +53,12 @@ _IN_GENERAL = {
     "compilation": "Keep shapes and arguments constant from step to step, to avoid recompilation.",
     "output": "Fetch results less often: log every n-th step, keep metrics on the device.",
     "other": "Look for host work between operations.",
-    "input": "Load ahead: more workers, and load the next batch while the current one is computed.",
+    "input": "Load ahead: use more workers, and load the next batch while the current step runs.",
     "kernel_launch": "Launch fewer, larger kernels: compile the step, or run several steps per call.",
     "host_python": "Do less in Python per step: prepare data in other threads or processes, log less often, "
     "compile the work.",
-    "host_wait": "See on the timeline what the step waits for; what is not needed at once can run in a "
-    "thread of its own.",
+    "host_wait": "Check in the trace viewer what the step waits for; move work that the step does not need "
+    "to another thread.",
 }
 _WORTH_CITING = 0.01  # of the steps' time
 _GOOD = "The steps are compute-bound: optimize the most expensive operations."
@@ -75,15 +73,17 @@ _ANNOTATE = {
 
 
 def framework_advice(category: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    """What to try about the category that the verdict names, biggest gain first."""
+    """Advice on the category that the verdict names, largest gain first."""
     framework = TENSORFLOW if facts.software.framework == SERVING else facts.software.framework
     if not len(facts.steps):
         if facts.common.is_disjoint:
             return ("Select one host at a time: the captures do not overlap.",)
         return (_ANNOTATE.get(framework, "Annotate steps, so that step time and its parts can be measured."),)
     makers: dict[str, Callable[[str, RunFacts, tuple[Call, ...]], tuple[str, ...]]] = {
-        "input": _input, "other": _idle, "kernel_launch": _launches,
-    }  # fmt: skip
+        "input": _input,
+        "other": _idle,
+        "kernel_launch": _launches,
+    }
     if category in makers:
         return makers[category](framework, facts, calls) or (_IN_GENERAL[category],)
     tables = {"device_collectives": _COLLECTIVES, "compilation": _COMPILING, "output": _OUTPUT}
@@ -94,12 +94,12 @@ def framework_advice(category: str, facts: RunFacts, calls: tuple[Call, ...]) ->
     return (_GOOD,)
 
 
-def _of(kind: str, calls: tuple[Call, ...]) -> list[Call]:
+def _calls_of(kind: str, calls: tuple[Call, ...]) -> list[Call]:
     return [call for call in calls if call.kind == kind]
 
 
-def _n(kind: str, calls: tuple[Call, ...]) -> int:
-    return sum(call.n for call in _of(kind, calls))
+def _n_calls(kind: str, calls: tuple[Call, ...]) -> int:
+    return sum(call.n for call in _calls_of(kind, calls))
 
 
 def _input(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
@@ -107,8 +107,8 @@ def _input(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[st
         return _data_loader(calls)
     if facts.software.uses_tf_data:
         return (
-            "Let tf.data work ahead: parallel `map` and `interleave`, `prefetch(tf.data.AUTOTUNE)` at the "
-            "end, `cache` what fits.",
+            "Let tf.data work ahead: use parallel `map` and `interleave`, `prefetch(tf.data.AUTOTUNE)` at "
+            "the end, and `cache` data that fits in memory.",
         )
     if framework == JAX:
         return (
@@ -117,74 +117,76 @@ def _input(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[st
         )
     if framework == TENSORFLOW:
         return (
-            "Feed the job by tf.data with `prefetch(tf.data.AUTOTUNE)`: no stage of a tf.data pipeline was "
+            "Feed the job with tf.data and `prefetch(tf.data.AUTOTUNE)`: no stage of a tf.data pipeline was "
             "traced.",
         )
     return ()
 
 
 def _data_loader(calls: tuple[Call, ...]) -> tuple[str, ...]:
-    alone, workers = _of(LOADER, calls), _of(WORKERS, calls)
+    in_process, workers = _calls_of(LOADER, calls), _calls_of(WORKERS, calls)
     pinned = (
-        "`pin_memory=True` with `.to(device, non_blocking=True)` overlaps the copy to the GPU with computing."
+        "`pin_memory=True` with `.to(device, non_blocking=True)` overlaps the copy to the GPU with "
+        "computation."
     )
-    if alone:
+    if in_process:
         first = (
-            f"The `DataLoader` loads in the training process ({_batches(alone[0].n)} took "
-            f"{format_time(alone[0].time_ps)}): set "
+            f"The `DataLoader` loads in the training process ({_batches(in_process[0].n)} took "
+            f"{format_time(in_process[0].time_ps)}): set "
             "`num_workers` to 4 or more per GPU, with `persistent_workers=True`."
         )
     elif workers:
         first = (
-            f"The `DataLoader`'s workers are not fast enough ({_batches(workers[0].n)} waited "
-            f"{format_time(workers[0].time_ps)}): more "
+            f"The `DataLoader`'s workers are too slow ({_batches(workers[0].n)} waited "
+            f"{format_time(workers[0].time_ps)}): use more "
             "`num_workers`, a larger `prefetch_factor`, or cheaper transforms."
         )
     else:
         first = (
-            "Load in worker processes: `DataLoader(num_workers=4, persistent_workers=True)`, and more "
-            "where processors are left."
+            "Load in worker processes: `DataLoader(num_workers=4, persistent_workers=True)`, or more workers "
+            "if processors are free."
         )
     return first, pinned
 
 
 def _idle(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    found = _waits(framework, facts, calls) + (
+    advice = _waits(framework, facts, calls) + (
         list(_launches(framework, facts, calls)) if facts.kind == "GPU" else []
     )
     if framework == TENSORFLOW:
-        found.append(
-            "Keep Python out of the loop: several steps per call (`steps_per_execution` of Keras, or a loop "
-            "inside `tf.function`)."
+        advice.append(
+            "Keep Python out of the loop: run several steps per call (`steps_per_execution` in Keras, or a "
+            "loop inside `tf.function`)."
         )
-    if framework == JAX and facts.kind == "CPU" and not found:
-        found.append(
-            "JAX dispatches asynchronously: fetch values (`float(loss)`, `block_until_ready`) every n-th "
-            "step only."
+    if framework == JAX and facts.kind == "CPU" and not advice:
+        advice.append(
+            "JAX dispatches asynchronously: fetch values (`float(loss)`, `block_until_ready`) only every "
+            "n-th step."
         )
     if facts.software.has_python:
-        found.append("Python's calls are traced: see in the trace viewer which run while nothing else does.")
+        advice.append("Python calls are traced: check in the trace viewer which run while nothing else does.")
     elif framework in _PYTHON_TRACER:
-        found.append(_PYTHON_TRACER[framework])
-    return tuple(found)
+        advice.append(_PYTHON_TRACER[framework])
+    return tuple(advice)
 
 
 def _waits(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> list[str]:
-    """The host waiting for the device, as far as it was traced and costs anything."""
+    """Advice on the host's waits for the device, if they were traced and cost enough."""
     least = _WORTH_CITING * float(facts.steps.duration_ps.sum())
-    waits = [call for call in _of(SYNC, calls) if call.time_ps > least]
+    waits = [call for call in _calls_of(SYNC, calls) if call.time_ps > least]
     if not waits:
         return []
     cited = " and ".join(
         f"`{_bare(call.name)}` ({_calls(call.n)}, {format_time(call.time_ps)})" for call in waits[:2]
     )
     what = {
-        PYTORCH: "take `.item()`, `.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the "
-        "step, or do them every n-th step",
-        JAX: "take `block_until_ready`, `float(loss)` and `np.asarray` out of the step, or do them every "
-        "n-th step",
-        TENSORFLOW: "take `.numpy()` and printing of tensors out of the step, or do them every n-th step",
-    }.get(framework, "fetch results every n-th step only")
+        PYTORCH: "move `.item()`, `.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the "
+        "step, or do them only every n-th step",
+        JAX: "move `block_until_ready`, `float(loss)` and `np.asarray` out of the step, or do them only "
+        "every n-th step",
+        TENSORFLOW: "move `.numpy()` and printing of tensors out of the step, or do them only every n-th "
+        "step",
+    }.get(framework, "fetch results only every n-th step")
     return [f"The host waits for the device in {cited}: {what}."]
 
 
@@ -201,23 +203,23 @@ def _bare(name: str) -> str:
 
 
 def _launches(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    """Kernels that are launched one by one, with how many there are."""
-    n = _n(LAUNCH, calls) if len(facts.steps) else 0
+    """Advice on kernels that are launched one by one, with their number."""
+    n = _n_calls(LAUNCH, calls) if len(facts.steps) else 0
     cited = f"{n:,} kernels were launched one by one in the steps: " if n else ""
     if framework == PYTORCH:
         graphs = "HIP graphs" if facts.software.is_amd else "CUDA graphs"
-        if _n(GRAPH, calls):
+        if _n_calls(GRAPH, calls):
             return (f"{cited}{graphs} are in use; capture more of the step in them.",) if n else ()
         how = (
             "`torch.compile(mode='reduce-overhead')`"
-            if not _n(COMPILED, calls)
+            if not _n_calls(COMPILED, calls)
             else "`torch.compile` with `mode='reduce-overhead'`"
         )
         return (
             f"{cited or 'Launch fewer, larger kernels: '}fuse them with {how}, or replay them as {graphs}.",
         )
     if framework == TENSORFLOW:
-        eager = _n(EAGER, calls)
+        eager = _n_calls(EAGER, calls)
         first = (
             f"{eager:,} operations ran eagerly: put the step into a `tf.function`. "
             if eager > len(facts.steps)

@@ -1,6 +1,4 @@
-"""The hosts of a run beside one another: how long each takes for the steps that all have, and which is the
-slowest.
-"""
+"""A comparison of the hosts of a run: the time of each for the steps that all have, and which is slowest."""
 
 from __future__ import annotations
 
@@ -11,13 +9,13 @@ from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import CommonSteps
 from tb_tpuprof.units import format_fraction, format_time
 
-_ALIKE = 0.01  # hosts whose mean step times differ by less are called equally fast
+_ALIKE = 0.01  # hosts whose mean step times differ by less count as equally fast
 
 
 @dataclass(frozen=True)
 class HostSteps:
-    """One host in the steps that all hosts have. Time and shares are of the same steps of the same host;
-    None: not known.
+    """One host in the steps that all hosts have. Time (ps) and shares are of these steps on this host; None:
+    unknown.
     """
 
     host: str
@@ -28,31 +26,32 @@ class HostSteps:
 
 
 def host_steps(parts: Sequence[Summary], common: CommonSteps) -> tuple[HostSteps, ...]:
-    """The hosts that have the common steps, slowest first; where hosts have none in common, each with all of
-    its own.
+    """The hosts that have the common steps, slowest first; if no steps are common, each host with all its
+    steps.
     """
-    found = []
+    host_rows = []
     for part, common_rows in zip(parts, common.rows, strict=True):
         rows = slice(None) if common.is_disjoint else common_rows
         duration = part.steps.duration_ps[rows]
         if len(duration):
-            whole = int(duration.sum()) or 1
+            total_ps = int(duration.sum()) or 1
             shares = [
-                int(part.steps.category_ps(category)[rows].sum()) / whole for category in ("input", "other")
+                int(part.steps.category_ps(category)[rows].sum()) / total_ps
+                for category in ("input", "other")
             ]
-            found.append(
+            host_rows.append(
                 HostSteps(part.host, float(duration.mean()), shares[0], shares[1], part.use.duty_cycle)
             )
-    return tuple(sorted(found, key=lambda host: -host.step_ps))
+    return tuple(sorted(host_rows, key=lambda host: -host.step_ps))
 
 
 def are_alike(hosts: Sequence[HostSteps]) -> bool:
-    """Whether all hosts (sorted) take the same time for a step, or there is but one."""
+    """Whether all hosts (sorted) take about the same time for a step, or there is only one."""
     return _excess(hosts) < _ALIKE
 
 
 def _excess(hosts: Sequence[HostSteps]) -> float:
-    """How much longer the slowest one's steps are than the fastest one's, as a fraction."""
+    """By which fraction the slowest host's steps are longer than the fastest one's."""
     return hosts[0].step_ps / hosts[-1].step_ps - 1 if hosts and hosts[-1].step_ps else 0.0
 
 
@@ -64,7 +63,7 @@ def slowest_host(hosts: Sequence[HostSteps]) -> str:
     if are_alike(hosts):
         return (
             f"All {len(hosts)} hosts are equally fast: their average step times differ by less than "
-            f"{_ALIKE * 100:g} %."
+            f"{_ALIKE * 100:g}%."
         )
     return (
         f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take "

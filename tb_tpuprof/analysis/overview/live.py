@@ -1,4 +1,4 @@
-"""A short profile of a running job → the few numbers that monitoring prints. Each is the overview's, for the
+"""A short profile of a running job → the few numbers that monitoring prints, each as on the overview of the
 same trace.
 """
 
@@ -15,12 +15,12 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class LiveSample:
-    """What one host did while it was profiled. None: not known, such as step times where no step ended in
-    that time.
+    """The numbers of one host during the profile. None: unknown, such as step times if no step ended in that
+    time.
 
     `matrix_unit_fraction`: FLOPs done / FLOPs that the peak allows in the profiled time.
-    `device_idle_fraction`: of the accelerators. `input_fraction_*`: share of a step that waits for input; the
-    average is the ratio of the sums, the other two are those of single steps.
+    `device_idle_fraction`: of the accelerators. `input_fraction_*`: share of a step spent waiting for input;
+    the average is the ratio of the sums, the other two are those of single steps.
     """
 
     device_type: str
@@ -40,7 +40,7 @@ def live_sample(trace: Trace) -> LiveSample:
     """The sample of one host's trace."""
     facts = run_facts([host_facts(trace)])
     machine, steps = facts.hardware, facts.steps
-    whole = LiveSample(
+    without_steps = LiveSample(
         machine.device,
         machine.n_devices or None,
         utilization(trace).flops_fraction,
@@ -48,11 +48,19 @@ def live_sample(trace: Trace) -> LiveSample:
         n_steps=len(steps),
     )
     if not len(steps):
-        return whole
+        return without_steps
     time = steps.duration_ps
     share = steps.category_ps("input") / np.maximum(time, 1)
     return LiveSample(
-        whole.device_type, whole.n_cores, whole.matrix_unit_fraction, whole.device_idle_fraction,
-        float(time.mean()), int(time.min()), int(time.max()), len(steps),
-        steps.fraction("input"), float(share.min()), float(share.max()),
-    )  # fmt: skip
+        without_steps.device_type,
+        without_steps.n_cores,
+        without_steps.matrix_unit_fraction,
+        without_steps.device_idle_fraction,
+        float(time.mean()),
+        int(time.min()),
+        int(time.max()),
+        len(steps),
+        steps.fraction("input"),
+        float(share.min()),
+        float(share.max()),
+    )

@@ -31,11 +31,12 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 
 @dataclass(frozen=True)
 class Summary:
-    """`versions`: of libraries and drivers, as far as the trace tells. `use`: of the accelerators. `calls`:
-    what advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long PyTorch's loader
-    takes.
+    """`versions`: of libraries and drivers, if the trace has them. `use`: of the accelerators. `calls`:
+    framework calls that advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long
+    PyTorch's loader takes.
 
-    The steps of `facts` tell waiting for input from idling as the input pipeline's analysis does (`waiting`).
+    The steps of `facts` separate waiting for input from idling as the input pipeline's analysis does
+    (`waiting`).
     """
 
     facts: HostFacts
@@ -67,16 +68,16 @@ class Summary:
         return self.facts.hardware
 
 
-def ahead(trace: Trace) -> None:
-    """Compute what takes longest, operations and steps, side by side, before they are asked for one after the
-    other.
+def precompute(trace: Trace) -> None:
+    """Compute the slowest analyses, operations and steps, in parallel before other code needs them one after
+    the other.
     """
     together(trace, waiting, op_stats, parents)
 
 
 def summary(trace: Trace) -> Summary:
-    """All that the overview needs of one host."""
-    ahead(trace)
+    """Everything that the overview needs of one host."""
+    precompute(trace)
     return Summary(
         host_facts(trace),
         op_stats(trace),
@@ -94,14 +95,12 @@ def summary(trace: Trace) -> Summary:
 
 
 def _notices(trace: Trace) -> tuple[Notice, ...]:
-    """Those of the trace, and what must be known of its numbers: inferred waiting, peaks that could not be
-    read.
-    """
+    """The trace's notices, and those about its numbers: inferred waiting, peaks that could not be read."""
     notices = [*trace_notices(trace), *late_notice(trace)]
     if waiting(trace).moved_ps.any():
         text = (
-            f"{trace.info.host}: no infeed was traced: the TPU's idle time counts as waiting for input "
-            "while the host waited or copied."
+            f"{trace.info.host}: no infeed was traced, so the TPU's idle time counts as waiting for input "
+            "while the host waits for data or copies it."
         )
         notices.append(Notice("info", text))
     if problem():
@@ -109,19 +108,19 @@ def _notices(trace: Trace) -> tuple[Notice, ...]:
             Notice(
                 "warning",
                 problem(),
-                f"Correct the file that the variable {PEAKS_VARIABLE} names, then start again.",
+                f"Correct the file named by the variable {PEAKS_VARIABLE}, then restart.",
             )
         )
     return tuple(notices)
 
 
 def _versions(trace: Trace) -> tuple[tuple[str, str], ...]:
-    found = []
+    versions = []
     for key in _VERSIONS:
         texts = trace.plane_stats.texts(key).value.tolist()
         numbers = trace.plane_stats.ints(key).value.tolist()
         if texts or numbers:
-            found.append(
+            versions.append(
                 (key.removesuffix("_version"), trace.strings.get(texts[0]) if texts else str(numbers[0]))
             )
-    return tuple(found)
+    return tuple(versions)

@@ -3,13 +3,13 @@
 Bandwidths are those of nccl-tests (doc/PERFORMANCE.md), with S the bytes of one rank's larger side and n the
 ranks of a group:
 
-    algorithm bandwidth = S / time        bus bandwidth = algorithm bandwidth · 2 (n - 1) / n     all-reduce
-                                                                              · (n - 1) / n       all-gather,
-                                                                              reduce-scatter, all-to-all · 1
-                                                                              broadcast, reduce, permutations
+    algorithm bandwidth = S / time
+    bus bandwidth = algorithm bandwidth · 2 (n - 1) / n     all-reduce
+                                        · (n - 1) / n       all-gather, reduce-scatter, all-to-all
+                                        · 1                 broadcast, reduce, permutations
 
-Bus bandwidth is what the links have to carry, so that it can be compared with their peak whatever the
-collective and its group.
+Bus bandwidth is the rate that the links have to carry, so it can be compared with their peak for every kind
+of collective and size of group.
 """
 
 from __future__ import annotations
@@ -25,24 +25,23 @@ _WHOLE = ("broadcast", "collective-broadcast", "reduce", "collective-permute", "
 
 
 class GroupsFrom(Enum):
-    """What tells which cores run a collective together."""
+    """The source of the information which cores run a collective together."""
 
     PROGRAM = "the program"
     FILE = "the file's process groups"
-    ENDS = "who leaves together"
-    NOTHING = "nothing: all count as one"
-    NOBODY = "unknown: sends do not name their receivers"
+    ENDS = "common end times"
+    NOTHING = "nothing: all cores count as one group"
+    UNKNOWN = "unknown: sends do not name their receivers"
 
 
 @dataclass(frozen=True)
 class Collective:
-    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean
-    waiting beyond it.
+    """An operation that cores run together. Times are in ps per step and core: of the fastest participant
+    (`transfer_ps`), and the mean waiting beyond that (`wait_ps`).
 
-    `groups`: devices of the program that take part together, empty for all; `known_by`: what tells of them.
-    `n_seen`: the most participants of one group that are in this run; with a single one waiting is not known.
-    `n_ops`: operations of a step that were alike and are counted here together; `ordinals`: their places in
-    the step, of PyTorch's.
+    `groups`: devices of the program that take part together, empty for all; `known_by`: the source of the
+    groups. `n_seen`: the most participants of one group in this run; if it is 1, waiting is unknown.
+    `ordinals`: for PyTorch, the places in a step of the alike operations that are counted together here.
     """
 
     op: TransferOp
@@ -57,25 +56,25 @@ class Collective:
 
     @property
     def n_groups(self) -> int:
-        """How many groups run it, each by itself; pairs of a permutation likewise."""
+        """Number of groups that run it, each independently; for a permutation the number of pairs."""
         return max(len(self.groups) or len(self.op.pairs), 1)
 
     @property
     def is_wait_known(self) -> bool:
-        """Whether another participant was captured, so that waiting can be told from transferring."""
+        """Whether another participant was captured, so that waiting can be separated from transferring."""
         return self.n_seen > 1
 
     @property
     def is_complete(self) -> bool:
-        """Whether all participants of a group were captured; else part of the time may be waiting for the
+        """Whether all participants of a group were captured; if not, part of the time may be waiting for the
         others.
         """
         return self.n_seen >= self.group_size > 0
 
     @property
     def algorithm_bytes_per_s(self) -> float | None:
-        """Bytes of the collective by its time; None where either is not known, and for halves of asynchronous
-        ones.
+        """Bytes of the collective / its time; None if either is unknown, and for halves of asynchronous
+        collectives.
         """
         size = self.op.size_bytes * (
             self.group_size if self.op.has_hlo and self.op.kind == "reduce-scatter" else 1
@@ -86,13 +85,11 @@ class Collective:
 
     @property
     def bus_bytes_per_s(self) -> float | None:
-        """Algorithm bandwidth as the links have to carry it; None where the kind or the group is
-        not known.
-        """
+        """Algorithm bandwidth as the links have to carry it; None if the kind or the group is unknown."""
         rate, n, kind = self.algorithm_bytes_per_s, self.group_size, self.op.kind
         if rate is None or kind in _WHOLE:
             return rate
-        if self.known_by in (GroupsFrom.NOTHING, GroupsFrom.NOBODY) and not self.op.group_size:
+        if self.known_by in (GroupsFrom.NOTHING, GroupsFrom.UNKNOWN) and not self.op.group_size:
             return None
         if n < 2 or kind not in (*_SPLIT, "all-reduce"):
             return None
@@ -100,12 +97,12 @@ class Collective:
 
     @property
     def remark(self) -> str:
-        """Why a bandwidth or the waiting is unknown, or only bounded; empty where all is known."""
+        """Why a bandwidth or the waiting is unknown or only bounded; empty if all is known."""
         if self.op.is_half:
             return "bandwidth unknown: asynchronous, only its two halves are timed"
         if not self.op.size_bytes:
             return "bandwidth unknown: the trace does not state the size"
-        if self.known_by is GroupsFrom.NOBODY:
+        if self.known_by is GroupsFrom.UNKNOWN:
             return "waiting unknown: sends do not name their receivers"
         if self.bus_bytes_per_s is None:
             return "bus bandwidth unknown: the trace does not state the group"
@@ -117,22 +114,22 @@ class Collective:
         return ""
 
 
-def alike_together(found: Sequence[Collective]) -> tuple[Collective, ...]:
-    """Collectives of PyTorch of one kind, group and size as one row; the longest rows first."""
+def merge_alike(collectives: Sequence[Collective]) -> tuple[Collective, ...]:
+    """PyTorch collectives of equal kind, group and size as one row; the longest rows first."""
     rows: dict[object, Collective] = {}
-    for i, one in enumerate(found):
-        op = one.op
+    for i, collective in enumerate(collectives):
+        op = collective.op
         key = (op.kind, op.process_group, op.size_bytes, op.dtype) if op.ordinal >= 0 else i
-        rows[key] = _added(rows[key], one) if key in rows else one
-    return tuple(sorted(rows.values(), key=lambda one: -(one.transfer_ps + one.wait_ps)))
+        rows[key] = _sum_of(rows[key], collective) if key in rows else collective
+    return tuple(sorted(rows.values(), key=lambda collective: -(collective.transfer_ps + collective.wait_ps)))
 
 
-def _added(one: Collective, other: Collective) -> Collective:
+def _sum_of(first: Collective, second: Collective) -> Collective:
     return replace(
-        one,
-        n_per_step=one.n_per_step + other.n_per_step,
-        transfer_ps=one.transfer_ps + other.transfer_ps,
-        wait_ps=one.wait_ps + other.wait_ps,
-        ordinals=(*one.ordinals, *other.ordinals),
-        n_seen=min(one.n_seen, other.n_seen),
+        first,
+        n_per_step=first.n_per_step + second.n_per_step,
+        transfer_ps=first.transfer_ps + second.transfer_ps,
+        wait_ps=first.wait_ps + second.wait_ps,
+        ordinals=(*first.ordinals, *second.ordinals),
+        n_seen=min(first.n_seen, second.n_seen),
     )

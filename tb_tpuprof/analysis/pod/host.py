@@ -1,8 +1,8 @@
-"""One host's cores: where each one sits, what each of its steps went into, and what it exchanged with others.
+"""One host's cores: where each one is, the parts of each of its steps, and its exchanges with others.
 
     trace ──▶ PodHost: cores × steps × parts, cores × steps × transfers
 
-Small enough to be kept for hundreds of hosts; `join.py` puts them together.
+Small enough to keep for hundreds of hosts; `join.py` combines them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 WHOLE = "capture"
-# What a host does while none of its GPUs works, the most telling first.
+# The host's work while none of its GPUs is busy, the most specific first.
 _OF_HOST = (
     TimeClass.HOST_WAIT_LOADER,
     TimeClass.HOST_COMPILE,
@@ -46,9 +46,9 @@ _OF_HOST = (
 
 @dataclass(frozen=True)
 class PodCore:
-    """A core (TPU), GPU, or where there is neither the host.
+    """A core (TPU), a GPU, or, if there is neither, the host.
 
-    `chip`: within the host; `chip_id`, `core_id`: of the pod; `rank`: of the process in its job (PyTorch); -1
+    `chip`: within the host; `chip_id`, `core_id`: in the pod; `rank`: of the process in its job (PyTorch); -1
     unknown.
     """
 
@@ -62,11 +62,11 @@ class PodCore:
 
 @dataclass(frozen=True)
 class Transfers:
-    """What cores did in transfers, by core and operation; `time_ps` also by step.
+    """The cores' transfers, by core and operation; `time_ps` also by step.
 
-    `begin_ps`, `end_ps`: mean begin and end since the step's start; `count`: occurrences. `last_ps`: when an
-    operation ended last in a step, from the trace's 0, 0 where it did not run; kept only where some
-    operation's HLO is not known, else of no operations.
+    `begin_ps`, `end_ps`: mean begin and end relative to the step's start; `count`: occurrences. `last_ps`:
+    when an operation last ended in a step, from the trace's 0, or 0 where it did not run; empty unless some
+    operation's HLO is unknown.
     """
 
     ops: tuple[TransferOp, ...]
@@ -79,10 +79,10 @@ class Transfers:
 
 @dataclass(frozen=True)
 class PodHost:
-    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; collectives are not yet told from
-    waiting for others.
+    """`part_ps[core, step, part]` sums to `total_ps[core, step]`; collectives still include waiting for
+    others.
 
-    `n_devices`: accelerators that the host has, of which `cores` ran something in these steps. `all_idle_ps`:
+    `n_devices`: accelerators of the host; `cores` are those that ran something in these steps. `all_idle_ps`:
     by step, the time in which none of them ran anything.
     """
 
@@ -100,7 +100,7 @@ class PodHost:
 
 
 class Busy(NamedTuple):
-    """What a core ran in its steps: rows of events, their steps, begins and ends in the trace."""
+    """The work of a core in its steps: rows of events, their steps, begins and ends in the trace."""
 
     rows: Int64s
     step: Int64s
@@ -110,8 +110,8 @@ class Busy(NamedTuple):
 
 @dataclass(frozen=True)
 class _Core:
-    """Events of one core that are of one of the steps: step, row, times since the step's start, time counted;
-    and what it ran when.
+    """Events of one core that belong to a step: step, row, times relative to the step's start, time counted;
+    and when it was busy.
     """
 
     total_ps: Int64s
@@ -125,46 +125,50 @@ class _Core:
 
 
 def pod_host(trace: Trace) -> PodHost:
-    """Cores and steps of one host. Accelerators without steps have one: the whole capture."""
-    found, roles = steps(trace), planes(trace)
+    """Cores and steps of one host. Accelerators without steps have a single step: the whole capture."""
+    host_steps, roles = steps(trace), planes(trace)
     kind = roles.hardware
-    if not len(found) and kind in ("TPU", "GPU"):
-        found = _whole(trace, kind)
+    if not len(host_steps) and kind in ("TPU", "GPU"):
+        host_steps = _whole_capture(trace, kind)
     devices: tuple[int, ...] = ()
     if kind == "TPU" and roles.tensor_cores:
-        chosen = devices = roles.tensor_cores
-        made = [_tpu_core(trace, plane, found) for plane in chosen]
+        device_planes = devices = roles.tensor_cores
+        core_data = [_tpu_core(trace, plane, host_steps) for plane in device_planes]
     elif kind == "GPU":
         pairs = [
-            (plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, found)) is not None
+            (plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, host_steps)) is not None
         ]
-        devices, chosen, made = (
+        devices, device_planes, core_data = (
             roles.gpus,
             tuple(plane for plane, _ in pairs),
-            _with_host([core for _, core in pairs], found),
+            _with_host([core for _, core in pairs], host_steps),
         )
     else:
-        chosen, made = (), [_cpu_core(found)] if len(found) else []
-    cores = _places(trace, chosen) if chosen else tuple(PodCore(trace.info.host, 0, 0) for _ in made)
-    n = len(found)
-    part_ps = np.array([core.part_ps for core in made], np.int64).reshape(len(made), n, N_PARTS)
-    total_ps = np.array([core.total_ps for core in made], np.int64).reshape(len(made), n)
+        device_planes, core_data = (), [_cpu_core(host_steps)] if len(host_steps) else []
+    cores = (
+        _located_cores(trace, device_planes)
+        if device_planes
+        else tuple(PodCore(trace.info.host, 0, 0) for _ in core_data)
+    )
+    n = len(host_steps)
+    part_ps = np.array([core.part_ps for core in core_data], np.int64).reshape(len(core_data), n, N_PARTS)
+    total_ps = np.array([core.total_ps for core in core_data], np.int64).reshape(len(core_data), n)
     return PodHost(
         trace.info.host,
         kind,
         hardware(trace).device,
         len(devices),
         trace.info.start_ns,
-        found,
+        host_steps,
         cores,
         part_ps,
         total_ps,
-        _all_idle(trace, made, found),
-        _transfers(trace, made, n),
+        _all_idle(trace, core_data, host_steps),
+        _transfers(trace, core_data, n),
     )
 
 
-def _whole(trace: Trace, kind: str) -> Steps:
+def _whole_capture(trace: Trace, kind: str) -> Steps:
     """The time from the first to the last operation as one step."""
     roles = planes(trace)
     if kind == "TPU":
@@ -188,86 +192,91 @@ def _whole(trace: Trace, kind: str) -> Steps:
     start, end = min((first for first, _ in times), default=0), max((last for _, last in times), default=0)
     class_ps = np.zeros((1, N_CLASSES), np.int64)
     class_ps[0, TimeClass.UNKNOWN] = end - start
-    one = np.array([end - start], np.int64)
-    kept, names = (slice(0, 1), (WHOLE,)) if end > start else (slice(0, 0), ())
+    duration = np.array([end - start], np.int64)
+    rows_kept, names = (slice(0, 1), (WHOLE,)) if end > start else (slice(0, 0), ())
     return Steps(
-        np.array([-1], np.int64)[kept],
+        np.array([-1], np.int64)[rows_kept],
         names,
-        np.array([start], np.int64)[kept],
-        one[kept],
-        class_ps[kept],
+        np.array([start], np.int64)[rows_kept],
+        duration[rows_kept],
+        class_ps[rows_kept],
         "device",
     )
 
 
-def _with_host(cores: list[_Core], found: Steps) -> list[_Core]:
-    """GPUs with what their host did while they idled. A single one's parts are those of the host's steps, as
+def _with_host(cores: list[_Core], host_steps: Steps) -> list[_Core]:
+    """GPUs, with the host's work in their idle time. A single GPU's parts are those of the host's steps, as
     on other pages.
     """
-    if found.name == (WHOLE,) or not len(found):
+    if host_steps.name == (WHOLE,) or not len(host_steps):
         return cores
     if len(cores) == 1:
-        return [replace(cores[0], part_ps=parts_of_classes(found.class_ps))]
+        return [replace(cores[0], part_ps=parts_of_classes(host_steps.class_ps))]
     for core in cores:
         for klass in _OF_HOST:
-            taken = np.minimum(core.part_ps[:, Part.IDLE], found.class_ps[:, klass])
-            core.part_ps[:, Part.IDLE] -= taken
-            core.part_ps[:, part_of_class(klass)] += taken
+            taken_ps = np.minimum(core.part_ps[:, Part.IDLE], host_steps.class_ps[:, klass])
+            core.part_ps[:, Part.IDLE] -= taken_ps
+            core.part_ps[:, part_of_class(klass)] += taken_ps
     return cores
 
 
-def _all_idle(trace: Trace, made: list[_Core], found: Steps) -> Int64s:
-    """By step, the time in which no core of the host runs anything."""
-    if not made:
-        return np.zeros(len(found), np.int64)
-    if planes(trace).hardware == "GPU" and found.name != (WHOLE,):
-        idle: Int64s = parts_of_classes(found.class_ps)[
-            :, Part.IDLE
-        ]  # also of GPUs that ran nothing of the steps, as on other pages
+def _all_idle(trace: Trace, core_data: list[_Core], host_steps: Steps) -> Int64s:
+    """Time in ps by step in which no core of the host runs anything."""
+    if not core_data:
+        return np.zeros(len(host_steps), np.int64)
+    if planes(trace).hardware == "GPU" and host_steps.name != (WHOLE,):
+        # This includes GPUs that ran nothing in the steps, as on other pages.
+        idle: Int64s = parts_of_classes(host_steps.class_ps)[:, Part.IDLE]
         return idle
-    least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in made], np.int64).min(axis=0)
-    if len(made) == 1 or not sum(len(core.busy.step) for core in made):
+    least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in core_data], np.int64).min(axis=0)
+    if len(core_data) == 1 or not sum(len(core.busy.step) for core in core_data):
         return least
-    every = Busy(*(np.concatenate(columns) for columns in zip(*(core.busy for core in made), strict=True)))
-    windows_ps = found.start_ps, found.start_ps + found.duration_ps
-    any_ps = charge(
-        every.start_ps, every.end_ps, np.ones(len(every.step), np.uint8), every.step, windows_ps, 2
+    all_busy = Busy(
+        *(np.concatenate(columns) for columns in zip(*(core.busy for core in core_data), strict=True))
     )
-    result: Int64s = np.minimum(
-        any_ps[:, 0], least
-    )  # not what the host did for all of them meanwhile, such as loading
+    windows_ps = host_steps.start_ps, host_steps.start_ps + host_steps.duration_ps
+    any_ps = charge(
+        all_busy.start_ps,
+        all_busy.end_ps,
+        np.ones(len(all_busy.step), np.uint8),
+        all_busy.step,
+        windows_ps,
+        2,
+    )
+    # The minimum leaves out the host's work for all of them meanwhile, such as loading.
+    result: Int64s = np.minimum(any_ps[:, 0], least)
     return result
 
 
-def _at(found: Steps, group: Int64s) -> Int64s:
+def _step_rows(host_steps: Steps, group: Int64s) -> Int64s:
     """The step of each event by its group, -1 if it is in none."""
-    if not len(found):
+    if not len(host_steps):
         return np.full(len(group), -1, np.int64)
-    if found.name == (WHOLE,):
+    if host_steps.name == (WHOLE,):
         return np.zeros(len(group), np.int64)
-    at = np.minimum(np.searchsorted(found.number, group), len(found) - 1)
-    return np.where(found.number[at] == group, at, -1)
+    row = np.minimum(np.searchsorted(host_steps.number, group), len(host_steps) - 1)
+    return np.where(host_steps.number[row] == group, row, -1)
 
 
-def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
+def _tpu_core(trace: Trace, plane: int, host_steps: Steps) -> _Core:
     spans = [device_spans(trace, line) for line in lines_named(trace, plane, (OP_LINE,))]
     rows, start, duration, self_ps = (
         np.concatenate([np.empty(0, np.int64), *(getattr(span, name) for span in spans)]).astype(np.int64)
         for name in DeviceSpans.__dataclass_fields__
     )
-    total, begin = found.duration_ps.copy(), found.start_ps.copy()
-    number, own_begin, own_duration = step_markers(trace, plane)
+    total, begin = host_steps.duration_ps.copy(), host_steps.start_ps.copy()
+    number, core_begin, core_duration = step_markers(trace, plane)
     if len(number):
-        at = _at(found, number)
-        total[at[at >= 0]], begin[at[at >= 0]] = own_duration[at >= 0], own_begin[at >= 0]
-    step = _at(found, groups(trace).group[rows].astype(np.int64))
-    inside = step >= 0
+        row = _step_rows(host_steps, number)
+        total[row[row >= 0]], begin[row[row >= 0]] = core_duration[row >= 0], core_begin[row >= 0]
+    step = _step_rows(host_steps, groups(trace).group[rows].astype(np.int64))
+    is_in_step = step >= 0
     rows, start, duration, self_ps, step = (
-        values[inside] for values in (rows, start, duration, self_ps, step)
+        values[is_in_step] for values in (rows, start, duration, self_ps, step)
     )
     part = _parts_of_ops(trace, trace.events["metadata"][rows].astype(np.int64))
     part_ps = (
-        np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS)
+        np.bincount(step * N_PARTS + part, self_ps, len(host_steps) * N_PARTS)
         .astype(np.int64)
         .reshape(-1, N_PARTS)
     )
@@ -286,7 +295,7 @@ def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
 
 
 def _parts_of_ops(trace: Trace, metadata: Int64s) -> Int64s:
-    """The part that each operation of a TPU is of, by rows of `metadata`."""
+    """The part of each TPU operation, by rows of `metadata`."""
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
     used, inverse = np.unique(metadata, return_inverse=True)
     names = [trace.strings.get(i).removeprefix("%") for i in trace.event_names[used].tolist()]
@@ -298,32 +307,34 @@ def _parts_of_ops(trace: Trace, metadata: Int64s) -> Int64s:
 
 
 def _launched(trace: Trace, plane: int) -> Int64s:
-    """What ran on a GPU's streams because the host launched it."""
+    """The events on a GPU's streams that the host launched."""
     owner, value = first_ints(trace, "correlation_id")
     rows = stream_events(trace, plane)
     result: Int64s = rows[np.isin(rows, owner[value >= 0])].astype(np.int64)
     return result
 
 
-def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
-    """A GPU's streams together; None where it ran nothing in any step."""
+def _gpu_core(trace: Trace, plane: int, host_steps: Steps) -> _Core | None:
+    """All streams of a GPU; None if it ran nothing in any step."""
     launched = _launched(trace, plane)
-    step = _at(found, groups(trace).group[launched].astype(np.int64))
+    step = _step_rows(host_steps, groups(trace).group[launched].astype(np.int64))
     launched, step = launched[step >= 0], step[step >= 0]
-    busy = _busy(trace, plane, found, (launched, step))
+    busy = _busy(trace, plane, host_steps, (launched, step))
     if not len(busy.step):
         return None
     start, duration = trace.events["start_ps"][launched], trace.events["duration_ps"][launched]
-    fetches = _busy_rows(trace, found, loader_events(trace).astype(np.int64))
-    both = Busy(*(np.concatenate(pair) for pair in zip(busy, fetches, strict=True)))
+    fetches = _busy_rows(trace, host_steps, loader_events(trace).astype(np.int64))
+    all_events = Busy(*(np.concatenate(pair) for pair in zip(busy, fetches, strict=True)))
     classes = np.concatenate(
         (
             gpu_classes(trace, busy.rows.astype(np.intp)),
             np.full(len(fetches.rows), TimeClass.HOST_WAIT_INPUT, np.uint8),
         )
     )
-    first, total = _own_windows(found, (both.start_ps, both.end_ps, both.step))
-    class_ps = charge(both.start_ps, both.end_ps, classes, both.step, (first, first + total), N_CLASSES)
+    first, total = _own_windows(host_steps, (all_events.start_ps, all_events.end_ps, all_events.step))
+    class_ps = charge(
+        all_events.start_ps, all_events.end_ps, classes, all_events.step, (first, first + total), N_CLASSES
+    )
     if not class_ps[:, list(ON_GPU)].any():
         return None
     return _Core(
@@ -331,53 +342,63 @@ def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     )
 
 
-def _own_windows(found: Steps, spans: tuple[Int64s, Int64s, Int64s]) -> tuple[Int64s, Int64s]:
-    """Start and length of each step on one GPU: the step's, or where the GPU did its work at another time,
-    from its first event to its last one's end. (Clocks of several GPUs may differ, and replicas may run one
+def _own_windows(host_steps: Steps, spans: tuple[Int64s, Int64s, Int64s]) -> tuple[Int64s, Int64s]:
+    """Start and length of each step on one GPU: the step's, or, if the GPU worked at another time, from its
+    first event's start to its last one's end. (Clocks of several GPUs may differ, and replicas may run one
     after another.) `spans`: starts, ends, steps of events.
     """
     start, end, step = spans
-    first, last = found.start_ps.copy(), found.start_ps + found.duration_ps
-    own_first, own_last = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
-    np.minimum.at(own_first, step, start)
-    np.maximum.at(own_last, step, end)
-    apart = (own_last > own_first) & ((own_first >= last) | (own_last <= first))
-    first[apart], last[apart] = own_first[apart], own_last[apart]
+    first, last = host_steps.start_ps.copy(), host_steps.start_ps + host_steps.duration_ps
+    gpu_first, gpu_last = (
+        np.full(len(host_steps), np.iinfo(np.int64).max),
+        np.zeros(len(host_steps), np.int64),
+    )
+    np.minimum.at(gpu_first, step, start)
+    np.maximum.at(gpu_last, step, end)
+    is_elsewhere = (gpu_last > gpu_first) & ((gpu_first >= last) | (gpu_last <= first))
+    first[is_elsewhere], last[is_elsewhere] = gpu_first[is_elsewhere], gpu_last[is_elsewhere]
     return first, last - first
 
 
-def _busy(trace: Trace, plane: int, found: Steps, launched: tuple[Int64s, Int64s]) -> Busy:
-    """What a GPU ran in each step: what ran while the step's marker lasted, where PyTorch marked steps, else
-    what the step launched.
+def _busy(trace: Trace, plane: int, host_steps: Steps, launched: tuple[Int64s, Int64s]) -> Busy:
+    """The work of a GPU in each step: if PyTorch marked steps, the events during the step's marker, else
+    those that the step launched.
     """
-    if len(windows(trace).row) and found.name != (WHOLE,):
-        return _busy_rows(trace, found, stream_events(trace, plane).astype(np.int64))
+    if len(windows(trace).row) and host_steps.name != (WHOLE,):
+        return _busy_rows(trace, host_steps, stream_events(trace, plane).astype(np.int64))
     rows, step = launched
     start = trace.events["start_ps"][rows]
     return Busy(rows, step, start, start + trace.events["duration_ps"][rows])
 
 
-def _busy_rows(trace: Trace, found: Steps, rows: Int64s) -> Busy:
-    """Events in the markers that they overlap, of the steps that count."""
+def _busy_rows(trace: Trace, host_steps: Steps, rows: Int64s) -> Busy:
+    """Events by the step markers that they overlap, for the steps that count."""
     start = trace.events["start_ps"][rows]
     end = start + trace.events["duration_ps"][rows]
     event, window = overlapping(start, end, windows(trace))
-    step = _at(found, windows(trace).group[window])
+    step = _step_rows(host_steps, windows(trace).group[window])
     event, step = event[step >= 0], step[step >= 0]
     return Busy(rows[event], step, start[event], end[event])
 
 
-def _cpu_core(found: Steps) -> _Core:
+def _cpu_core(host_steps: Steps) -> _Core:
     none = np.empty(0, np.int64)
     busy = Busy(none, none, none, none)
     return _Core(
-        found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none, found.start_ps, busy
+        host_steps.duration_ps,
+        parts_of_classes(host_steps.class_ps),
+        none,
+        none,
+        none,
+        none,
+        host_steps.start_ps,
+        busy,
     )
 
 
-def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
-    """Where cores sit, by CoreDetails (fields 4 chip in the host, 5 chip and 6 core in the pod), else by the
-    plane's number.
+def _located_cores(trace: Trace, device_planes: tuple[int, ...]) -> tuple[PodCore, ...]:
+    """The positions of cores, by CoreDetails (fields 4 chip in the host, 5 chip and 6 core in the pod), else
+    by the plane's number.
     """
     owner, value = trace.plane_stats.ints("comm_rank")
     ranks = dict(zip(owner.tolist(), value.tolist(), strict=True))
@@ -386,7 +407,7 @@ def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
         for plane, position, size in trace.plane_stats.spans("core_details")
     }
     cores = []
-    for plane in chosen:
+    for plane in device_planes:
         name = trace.plane_names[plane]
         ordinal = int("0" + name.rsplit(":", 1)[-1][:9])
         if plane in details:
@@ -397,25 +418,32 @@ def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
     return tuple(cores)
 
 
-def _transfers(trace: Trace, made: list[_Core], n_steps: int) -> Transfers:
+def _transfers(trace: Trace, core_data: list[_Core], n_steps: int) -> Transfers:
     """Times of the operations by which cores exchange data."""
-    ops, op_of = exchanges(trace, [(core.rows, core.step) for core in made])
+    ops, op_of = exchanges(trace, [(core.rows, core.step) for core in core_data])
     n_ops = len(ops)
-    shape = (len(made), n_ops)
-    time_ps, count = np.zeros((len(made), n_steps, n_ops), np.int64), np.zeros(shape, np.int64)
+    shape = (len(core_data), n_ops)
+    time_ps, count = np.zeros((len(core_data), n_steps, n_ops), np.int64), np.zeros(shape, np.int64)
     begin, end = np.zeros(shape), np.zeros(shape)
-    last = np.zeros((len(made), n_steps, n_ops if any(not op.states_groups for op in ops) else 0), np.int64)
-    for i, core in enumerate(made if n_ops else []):
+    last = np.zeros(
+        (len(core_data), n_steps, n_ops if any(not op.states_groups for op in ops) else 0), np.int64
+    )
+    for i, core in enumerate(core_data if n_ops else []):
         op = op_of[i]
-        mine = op >= 0
-        op, step, start, length = op[mine], core.step[mine], core.begin_ps[mine], core.duration_ps[mine]
+        is_transfer = op >= 0
+        op, step, start, length = (
+            op[is_transfer],
+            core.step[is_transfer],
+            core.begin_ps[is_transfer],
+            core.duration_ps[is_transfer],
+        )
         time_ps[i] = (
             np.bincount(step * n_ops + op, length, n_steps * n_ops).astype(np.int64).reshape(n_steps, n_ops)
         )
         count[i] = np.bincount(op, minlength=n_ops)
-        often = np.maximum(count[i], 1)
-        begin[i] = np.bincount(op, start, n_ops) / often
-        end[i] = np.bincount(op, start + length, n_ops) / often
+        n_occurrences = np.maximum(count[i], 1)
+        begin[i] = np.bincount(op, start, n_ops) / n_occurrences
+        end[i] = np.bincount(op, start + length, n_ops) / n_occurrences
         if last.size:
             np.maximum.at(last[i], (step, op), start + length + core.step_start_ps[step])
     return Transfers(ops, time_ps, begin, end, count, last)

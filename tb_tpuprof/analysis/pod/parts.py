@@ -1,6 +1,4 @@
-"""The parts that a core's step is divided into, and which of them each class of time, each category of
-operations belongs to.
-"""
+"""The parts of a core's step, and the part of each class of time and of each operation category."""
 
 from __future__ import annotations
 
@@ -26,11 +24,11 @@ COLLECTIVES = (
 
 
 class Part(IntEnum):
-    """Parts of a step on one core; they sum up to the step.
+    """Parts of a step on one core; they sum to the step.
 
-    A collective's time is transfer as far as the fastest of its participants took for it, and waiting beyond
-    that: who arrives last does not wait. `RECV` waits for the sender, `COPY_WAIT` for an asynchronous copy of
-    the core's own.
+    A collective's transfer time is the time that its fastest participant took; time beyond that is waiting,
+    since the participant that arrives last does not wait. `RECV` waits for the sender, `COPY_WAIT` for one of
+    the core's own asynchronous copies.
     """
 
     HIGH_FLOPS = 0
@@ -57,7 +55,7 @@ N_PARTS = len(Part)
 
 @dataclass(frozen=True)
 class PartText:
-    """How a part is called, and the kind of time whose colour it has."""
+    """A part's name, title and meaning, and the kind of time whose color it has."""
 
     name: str
     title: str
@@ -81,13 +79,13 @@ PART_TEXTS: dict[Part, PartText] = {
         "collective",
         "Collectives: transfer",
         "collective",
-        "What the fastest participant took for the collective",
+        "Time of the collective's fastest participant",
     ),
     Part.COLLECTIVE_WAIT: PartText(
         "collective_wait",
         "Collectives: waiting",
         "collective_wait",
-        "Beyond that: waiting until all participants had arrived",
+        "Time beyond that: waiting for all participants to arrive",
     ),
     Part.SEND: PartText("send", "Send", "d2d", "Sending to other cores"),
     Part.RECV: PartText(
@@ -98,10 +96,10 @@ PART_TEXTS: dict[Part, PartText] = {
         "copy_wait",
         "Waiting for copies",
         "recv",
-        "Waiting for asynchronous copies, such as from and to the host's memory, to end",
+        "Waiting for asynchronous copies to end, for example to or from host memory",
     ),
     Part.HOST_COMPUTE: PartText(
-        "host_compute", "Host compute", "host", "Work on the host while no device works"
+        "host_compute", "Host compute", "host", "Work on the host while no device is busy"
     ),
     Part.LAUNCH: PartText("launch", "Kernel launch", "launch", "Preparing kernels"),
     Part.COMPILE: PartText("compile", "Compilation", "compile", "Compiling"),
@@ -109,13 +107,16 @@ PART_TEXTS: dict[Part, PartText] = {
         "python", "Python", "python", "Python and the program's own annotations, while no operation ran"
     ),
     Part.WAIT: PartText(
-        "wait", "Waiting", "wait", "The step's thread sleeps, locks or polls, and nothing says for what"
+        "wait",
+        "Waiting",
+        "wait",
+        "The step's thread sleeps, locks or polls; the trace does not show what for",
     ),
     Part.IDLE: PartText(
         "idle",
         "Idle or other",
         "idle",
-        "Nothing of the above was traced: waiting for the host, or nothing to do",
+        "None of the above was traced: waiting for the host, or no work",
     ),
 }
 
@@ -153,21 +154,21 @@ _OF_CATEGORY = {
 
 
 def part_of_op(category: str, name: str = "") -> Part:
-    """Part of an operation of a TPU by its HLO category; of an asynchronous one by what its name says it
-    wraps.
+    """The part of a TPU operation, by its HLO category; for an asynchronous operation, by the operation in
+    its name.
     """
     if category.startswith(COLLECTIVES) or (category.startswith("async-") and name.startswith(COLLECTIVES)):
         return Part.COLLECTIVE
     if category.startswith("convolution"):
         return Part.HIGH_FLOPS
-    known = _OF_CATEGORY.get(category)
-    if known is None:
+    part = _OF_CATEGORY.get(category)
+    if part is None:
         return Part.COPY_WAIT if is_waiting(category, name) else Part.LOW_FLOPS
-    return known
+    return part
 
 
 def part_of_class(klass: TimeClass) -> Part:
-    """The part that a class of time belongs to."""
+    """The part of a class of time."""
     return _OF_CLASS[klass]
 
 

@@ -1,16 +1,18 @@
-"""Which hosts and cores hold the others up: since which step, in what, and what the job would gain without.
+"""Hosts and cores that delay the others: since which step, by what, and what the job would gain without them.
 
-What counts is a core's own time: its step without waiting for others. A unit (a host, or a core) is compared
-with the median of the *other* units in the same step, so that what all do together, a slow step or a short
-one, cancels out:
+The basis is a core's own time: its step without waiting for others. A unit (a host, or a core) is compared
+with the median of the *other* units in the same step, so that variation common to all, such as a slow step,
+cancels out:
 
-    r[unit, step] = ln(own time / median own time of the others) sigma         = the noise of r: its usual
-    change from one step to the next, which a lasting slowness does not touch since         = the step k from
-    which mean(r[k:]) · √(n − k) / sigma is largest; that maximum is the evidence
+    r[unit, step] = ln(own time / median own time of the others)
+    sigma         = the noise of r: its typical change from one step to the next, which is independent of a
+                    lasting slowness
+    since         = the step k for which mean(r[k:]) · √(n − k) / sigma is largest; that maximum is the
+                    evidence
 
-A unit is accused if it is at least 5 % slower from then on (mean and median), if the evidence is beyond what
-the noise of so many units and steps brings about by chance, and if it stands out of the other units' own
-lasting differences.
+A unit is reported if it is at least 5% slower from then on (mean and median), if the evidence exceeds what
+the noise of so many units and steps produces by chance, and if its excess exceeds the usual lasting
+differences between units.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ Int64s = npt.NDArray[np.int64]
 
 MIN_STEPS = 5
 LEAST_EXCESS = 0.05
-_MARGIN = 3.0  # sigmas beyond the largest that chance brings about
-_OUTSTANDING = 4.0  # times the other units' usual difference
+_MARGIN = 3.0  # sigmas beyond the largest value expected by chance
+_OUTSTANDING = 4.0  # times the usual difference between units
 _TINY = 1e-6
 _CAUSES: dict[str, tuple[Part, ...]] = {
     "compute": (Part.HIGH_FLOPS, Part.LOW_FLOPS, Part.COMPUTE, Part.HOST_COMPUTE, Part.PYTHON, Part.COMPILE),
@@ -42,10 +44,10 @@ _CAUSES: dict[str, tuple[Part, ...]] = {
 
 @dataclass(frozen=True)
 class Slow:
-    """A unit that is slower than the others from step `since` on, by `excess_ps` per step, and how much of it
-    each cause takes.
+    """A unit that is slower than the others from step `since` on, by `excess_ps` per step, and the part of it
+    due to each cause.
 
-    `own_ps`, `usual_ps`: its own time and the median of the others', means of these steps.
+    `own_ps`, `usual_ps`: its own time and the median of the others', means over these steps.
     """
 
     unit: int
@@ -59,7 +61,7 @@ class Slow:
 
     @property
     def cause(self) -> str:
-        """What takes most of the excess."""
+        """The cause of most of the excess."""
         return max(self.causes, key=lambda name: self.causes[name])
 
 
@@ -67,8 +69,8 @@ class Slow:
 class Straggler:
     """A host (`core` -1: all of its cores) or a core.
 
-    `gain_ps`: what the job would save of each step, `job_ps`, if it were like the median; means of the steps
-    in which it is slow.
+    `gain_ps`: the time that the job would save of each step, `job_ps`, if the unit were like the median;
+    means over the steps in which it is slow.
     """
 
     host: str
@@ -83,18 +85,19 @@ class Straggler:
         return self.gain_ps / max(self.job_ps, 1.0)
 
 
-def others_median(own: Floats) -> Floats:
-    """For each unit and step the median of the other units; with two units the other one. Shape [n_units,
+def others_median(own_ps: Floats) -> Floats:
+    """For each unit and step, the median of the other units; with two units, the other unit. Shape [n_units,
     n_steps], n_units ≥ 2.
     """
-    n = len(own)
+    n = len(own_ps)
     low, high = (n - 2) // 2, (n - 1) // 2  # of n - 1 others
-    by_step = np.partition(own.T, sorted({low, low + 1, high, high + 1}), axis=1)
-    # Without a unit of at most the median's place, those above it move down by one.
-    at_low, at_high = (
-        np.where(own <= by_step[:, at], by_step[:, at + 1], by_step[:, at]) for at in (low, high)
+    by_step = np.partition(own_ps.T, sorted({low, low + 1, high, high + 1}), axis=1)
+    # Without a unit at or below the median's position, the units above it move down by one.
+    low_value, high_value = (
+        np.where(own_ps <= by_step[:, index], by_step[:, index + 1], by_step[:, index])
+        for index in (low, high)
     )
-    result: Floats = (at_low + at_high) / 2
+    result: Floats = (low_value + high_value) / 2
     return result
 
 
@@ -102,14 +105,14 @@ def slow_units(
     own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] | None = None
 ) -> tuple[Slow, ...]:
     """Units that are slower than the others, slowest first. `own_ps`: [unit, step]; `part_ps`: [unit, step,
-    part] tells the cause.
+    part], for the causes.
     """
-    own = np.asarray(own_ps, np.float64)
-    n_units, n_steps = own.shape
+    own_time = np.asarray(own_ps, np.float64)
+    n_units, n_steps = own_time.shape
     if n_units < 2 or n_steps < MIN_STEPS:
         return ()
-    usual = others_median(own)
-    ratio = np.log(np.maximum(own, 1.0) / np.maximum(usual, 1.0))
+    usual = others_median(own_time)
+    ratio = np.log(np.maximum(own_time, 1.0) / np.maximum(usual, 1.0))
     step_noise = np.abs(np.diff(ratio, axis=1))
     sigma = max(
         float(np.median(step_noise)) / 0.6745 / np.sqrt(2),
@@ -121,24 +124,32 @@ def slow_units(
     usual_level = _usual_level(ratio)
     least = np.log1p(LEAST_EXCESS)
     suspects = np.flatnonzero((level >= least) & (evidence >= chance) & (level >= _OUTSTANDING * usual_level))
-    found = []
-    spent = _Spent(part_ps)
+    result = []
+    cause_times = _CauseTimes(part_ps)
     for unit in suspects.tolist():
         rows = slice(int(since[unit]), n_steps)
         if np.median(ratio[unit, rows]) < least:
             continue
-        excess = float((own[unit, rows] - usual[unit, rows]).mean())
+        excess = float((own_time[unit, rows] - usual[unit, rows]).mean())
         fraction = excess / max(float(usual[unit, rows].mean()), 1.0)
-        times = float(own[unit, rows].mean()), float(usual[unit, rows].mean())
-        found.append(
-            Slow(unit, rows.start, excess, fraction, float(evidence[unit]), spent.causes(unit, rows), *times)
+        times = float(own_time[unit, rows].mean()), float(usual[unit, rows].mean())
+        result.append(
+            Slow(
+                unit,
+                rows.start,
+                excess,
+                fraction,
+                float(evidence[unit]),
+                cause_times.causes(unit, rows),
+                *times,
+            )
         )
-    return tuple(sorted(found, key=lambda slow: -slow.excess_ps))
+    return tuple(sorted(result, key=lambda slow: -slow.excess_ps))
 
 
 def _onset(ratio: Floats, sigma: float) -> tuple[Int64s, Floats, Floats]:
-    """Of each unit the first slow step, the mean from there on, and the evidence. At least MIN_STEPS - 2
-    steps must follow.
+    """For each unit the first slow step, the mean of r from there on, and the evidence. At least MIN_STEPS -
+    2 steps must follow.
     """
     n_steps = ratio.shape[1]
     length = np.arange(n_steps, 0, -1)
@@ -146,30 +157,30 @@ def _onset(ratio: Floats, sigma: float) -> tuple[Int64s, Floats, Floats]:
     evidence = mean * np.sqrt(length) / sigma
     evidence[:, n_steps - MIN_STEPS + 3 :] = -np.inf
     since = evidence.argmax(axis=1)
-    at = np.arange(len(ratio))
-    return since.astype(np.int64), mean[at, since], evidence[at, since]
+    units = np.arange(len(ratio))
+    return since.astype(np.int64), mean[units, since], evidence[units, since]
 
 
 def _usual_level(ratio: Floats) -> float:
-    """How far units usually lie from the others for good: the median distance, a normal
-    distribution's sigma.
+    """The usual lasting difference of a unit from the others: the median distance, as a normal distribution's
+    sigma.
     """
     if len(ratio) < 4:
         return 0.0
     return float(np.median(np.abs(np.median(ratio, axis=1)))) / 0.6745
 
 
-class _Spent:
-    """Time by cause of each unit and step, beside the other units' median; made once for all units that are
-    slow.
+class _CauseTimes:
+    """Time by cause of each unit and step relative to the other units' median; computed once for all slow
+    units.
     """
 
     def __init__(self, part_ps: npt.NDArray[np.number] | None) -> None:
         self.part_ps = part_ps
 
     def causes(self, unit: int, rows: slice) -> dict[str, float]:
-        """A unit's excess over the others by cause, in ps a step; of compute and unknown where
-        parts are not.
+        """A unit's excess over the others by cause, in ps per step; all of it is `compute` (0) if parts are
+        unknown.
         """
         return {name: float(excess[unit, rows].mean()) for name, excess in self._excess.items()} or {
             "compute": 0.0
@@ -179,88 +190,94 @@ class _Spent:
     def _excess(self) -> dict[str, Floats]:
         if self.part_ps is None:
             return {}
-        spent = {
+        time_by_cause = {
             name: np.asarray(sum(self.part_ps[:, :, part] for part in parts), np.float64)
             for name, parts in _CAUSES.items()
         }
-        return {name: one - others_median(one) for name, one in spent.items()}
+        return {name: times - others_median(times) for name, times in time_by_cause.items()}
 
 
 def gain(
     own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None
 ) -> float:
-    """What the job would save, in ps per step, if the unit were like the median of the others; less than the
-    slowest own time.
+    """The time that the job would save, in ps per step, if the unit were like the median of the others; less
+    than the slowest unit's own time.
 
-    Where steps are synchronised the slowest core sets each step's time; where they are not, the unit that
-    ends last the job's. Averages are over the steps in which the unit is slow; a second slow unit keeps the
-    gain small: it would set the time then. `unit_of`: the unit of each row, if units have several; each then
-    becomes faster by what their mean is slower.
+    If steps are synchronized, the slowest core sets each step's time; if not, the unit that takes the longest
+    overall sets the job's. Averages are over the steps in which the unit is slow; a second slow unit limits
+    the gain, since it would set the time then. `unit_of`: the unit of each row, if units have several rows;
+    each row then becomes faster by the excess of their mean.
     """
-    own = np.asarray(own_ps, np.float64)[:, slow.since :]
-    unit_of = np.arange(len(own)) if unit_of is None else unit_of
+    own_time = np.asarray(own_ps, np.float64)[:, slow.since :]
+    unit_of = np.arange(len(own_time)) if unit_of is None else unit_of
     sizes = np.bincount(unit_of)
-    means = np.add.reduceat(own, np.append(0, np.cumsum(sizes))[:-1], axis=0) / sizes[:, None]
-    better = own.copy()
+    means = np.add.reduceat(own_time, np.append(0, np.cumsum(sizes))[:-1], axis=0) / sizes[:, None]
+    better = own_time.copy()
     better[unit_of == slow.unit] -= np.maximum(means - others_median(means), 0)[slow.unit]
     if is_synchronous:
-        before, after = own.max(axis=0).mean(), better.max(axis=0).mean()
+        before, after = own_time.max(axis=0).mean(), better.max(axis=0).mean()
     else:
-        before, after = own.mean(axis=1).max(), better.mean(axis=1).max()
+        before, after = own_time.mean(axis=1).max(), better.mean(axis=1).max()
     return float(before - after)
 
 
 def stragglers(pod: Pod) -> tuple[Straggler, ...]:
-    """Hosts that hold the others up, then cores of the other hosts that do."""
-    own, n_hosts = pod.own_ps.astype(np.float64), len(pod.hosts)
-    if not own.size:
+    """Hosts that delay the others, then cores of the remaining hosts that do."""
+    own_ps, n_hosts = pod.own_ps.astype(np.float64), len(pod.hosts)
+    if not own_ps.size:
         return ()
     sizes = np.bincount(pod.host_of, minlength=n_hosts)
     first = np.append(0, np.cumsum(sizes))[:-1]
-    by_host = np.add.reduceat(own, first, axis=0) / sizes[:, None]
+    by_host = np.add.reduceat(own_ps, first, axis=0) / sizes[:, None]
     parts_by_host = np.add.reduceat(pod.part_ps.astype(np.float64), first, axis=0) / sizes[:, None, None]
-    lean = own
-    if pod.is_synchronous:  # idling of others while a straggler works ends with it: it sets no step's time
+    without_idle = own_ps
+    # Without the straggler, the others would not idle meanwhile: their idle time determines no step's time.
+    if pod.is_synchronous:
         idle = pod.part_ps[:, :, Part.IDLE]
-        lean = (
+        without_idle = (
             pod.total_ps
             - pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2)
             + idle.min(axis=0)
         )
     hosts = slow_units(by_host, parts_by_host)
     synchronous = pod.is_synchronous
-    # A host is slow if its cores are; one slow core of several raises its host's mean, but is to be named
-    # itself.
-    cores = slow_units(own, pod.part_ps) if len(own) > n_hosts else ()
+    # A host is slow if its cores are. A single slow core raises its host's mean, but is reported itself.
+    cores = slow_units(own_ps, pod.part_ps) if len(own_ps) > n_hosts else ()
     slow_cores = {slow.unit for slow in cores}
-    found = []
+    result = []
     for slow in hosts:
-        mine = set(np.flatnonzero(pod.host_of == slow.unit).tolist())
-        if len(mine) > 1 and 0 < len(mine & slow_cores) <= len(mine) // 2:
+        host_cores = set(np.flatnonzero(pod.host_of == slow.unit).tolist())
+        if len(host_cores) > 1 and 0 < len(host_cores & slow_cores) <= len(host_cores) // 2:
             continue
-        rest = _only(own, lean, pod.host_of == slow.unit)
-        found.append(
+        adjusted = _others_without_idle(own_ps, without_idle, pod.host_of == slow.unit)
+        result.append(
             Straggler(
                 pod.hosts[slow.unit],
                 -1,
                 slow,
-                gain(rest, slow, synchronous, pod.host_of),
+                gain(adjusted, slow, synchronous, pod.host_of),
                 pod.job_ps(slow.since),
             )
         )
-    named = {straggler.slow.unit for straggler in found}
+    slow_hosts = {straggler.slow.unit for straggler in result}
     for slow in cores:
-        if (host := int(pod.host_of[slow.unit])) not in named:
-            rest = _only(own, lean, np.arange(len(own)) == slow.unit)
-            found.append(
+        if (host := int(pod.host_of[slow.unit])) not in slow_hosts:
+            adjusted = _others_without_idle(own_ps, without_idle, np.arange(len(own_ps)) == slow.unit)
+            result.append(
                 Straggler(
-                    pod.hosts[host], slow.unit, slow, gain(rest, slow, synchronous), pod.job_ps(slow.since)
+                    pod.hosts[host],
+                    slow.unit,
+                    slow,
+                    gain(adjusted, slow, synchronous),
+                    pod.job_ps(slow.since),
                 )
             )
-    return tuple(sorted(found, key=lambda straggler: -straggler.slow.excess_ps))
+    return tuple(sorted(result, key=lambda straggler: -straggler.slow.excess_ps))
 
 
-def _only(own: Floats, lean: npt.NDArray[np.number], mine: npt.NDArray[np.bool_]) -> Floats:
-    """The own time of a unit's cores among the others' without idling."""
-    result: Floats = np.where(mine[:, None], own, np.asarray(lean, np.float64))
+def _others_without_idle(
+    own_ps: Floats, without_idle: npt.NDArray[np.number], is_unit: npt.NDArray[np.bool_]
+) -> Floats:
+    """Own time of the unit's cores, and of all other cores without idling."""
+    result: Floats = np.where(is_unit[:, None], own_ps, np.asarray(without_idle, np.float64))
     return result

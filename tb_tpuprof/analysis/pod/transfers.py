@@ -1,6 +1,4 @@
-"""Operations by which cores exchange data: what they move, between which devices, as their HLO or PyTorch's
-file states.
-"""
+"""Operations by which cores exchange data: their bytes and devices, as stated by HLO or by PyTorch's file."""
 
 from __future__ import annotations
 
@@ -27,15 +25,15 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 
 @dataclass(frozen=True)
 class TransferOp:
-    """`kind`: opcode without -start and -done. `starts_as`: of the half that ends an exchange the name of
-    that which begins it.
+    """One exchange of data. `kind`: opcode without -start and -done. `starts_as`: for the half that ends an
+    exchange, the name of the half that begins it.
 
-    `groups`: devices that take part together; empty: all. `pairs`: (from, to), [n_pairs, 2]. Numbers are
-    those of the program's devices. `size_bytes`: of the result on one device, 0 unknown. `has_hlo`: whether
-    the trace told more than name and category. Of PyTorch: `process_group` names the ranks that take part,
-    `group_size` counts them (0 unknown), `size_bytes` is the larger of what one of them puts in and gets out;
-    `ordinal`: the place of the operation among those of its kind and group in a step, else -1. `is_half`:
-    whether it is the start or the done of an asynchronous one.
+    `groups`: devices that take part together; empty: all. `pairs`: (from, to), [n_pairs, 2]. Numbers are the
+    program's device numbers. `size_bytes`: of the result on one device, 0 unknown. `has_hlo`: whether the
+    trace has more than name and category. For PyTorch: `process_group` is the name of the participating
+    ranks' group, `group_size` their number (0 unknown), `size_bytes` the larger of one rank's input and
+    output; `ordinal`: the position among the operations of this kind and group in a step, else -1. `is_half`:
+    whether it is the start or the done of an asynchronous operation.
     """
 
     name: str
@@ -54,47 +52,49 @@ class TransferOp:
 
     @property
     def states_groups(self) -> bool:
-        """Whether the trace tells which devices run it together, or that nobody can."""
+        """Whether the trace states which devices run it together, or cannot state it in principle."""
         return self.has_hlo or bool(self.groups) or self.kind == SEND_RECEIVE
 
 
 def kind_of(text: str) -> str:
-    """The kind of transfer that an opcode, a category or a kernel's name tells of; empty for
-    everything else.
-    """
-    found = next((kind for kind in KINDS if text == kind or text.startswith((f"{kind}-", f"{kind} "))), "")
-    if not found and is_collective_kernel(text):
+    """The kind of transfer of an opcode, a category or a kernel's name; empty for everything else."""
+    matched = next((kind for kind in KINDS if text == kind or text.startswith((f"{kind}-", f"{kind} "))), "")
+    if not matched and is_collective_kernel(text):
         return kind_named(text) or UNKNOWN_KIND
-    return found
+    return matched
 
 
 def transfer_ops(trace: Trace, metadata: Int64s) -> tuple[tuple[TransferOp, ...], Int64s]:
-    """The transfers among rows of `metadata`, and for each row of the table which one it is, -1 none. Halves
-    stay apart.
+    """The transfers among the metadata rows `metadata`, and the transfer of each metadata row, -1 none. The
+    halves of asynchronous operations are separate transfers.
     """
     op_of = np.full(len(trace.metadata), -1, np.int64)
     n = len(trace.metadata)
     category = trace.metadata_stats.dense_texts("hlo_category", n)
     program = trace.metadata_stats.dense_ints("program_id", n, 0)
-    found: dict[str, TransferOp] = {}
-    number: dict[str, int] = {}
+    ops: dict[str, TransferOp] = {}
+    index: dict[str, int] = {}
     for row in metadata.tolist():
-        full = trace.strings.get(int(trace.metadata["name"][row]))
+        full_name = trace.strings.get(int(trace.metadata["name"][row]))
         name = trace.strings.get(int(trace.event_names[row])).removeprefix("%")
-        told = trace.strings.get(int(category[row]))
-        kind = kind_of(told) or (
-            kind_of(full) if category[row] < 0 else kind_of(name) if told.startswith("async-") else ""
+        category_text = trace.strings.get(int(category[row]))
+        kind = kind_of(category_text) or (
+            kind_of(full_name)
+            if category[row] < 0
+            else kind_of(name)
+            if category_text.startswith("async-")
+            else ""
         )
         if not kind:
             continue
-        if name not in found:
-            is_half = _HALF.search(told or name) is not None
-            found[name] = _told_by_hlo(trace, int(program[row]), TransferOp(name, kind, is_half=is_half))
-        op_of[row] = number.setdefault(name, len(number))
-    return tuple(found.values()), op_of
+        if name not in ops:
+            is_half = _HALF.search(category_text or name) is not None
+            ops[name] = _with_hlo(trace, int(program[row]), TransferOp(name, kind, is_half=is_half))
+        op_of[row] = index.setdefault(name, len(index))
+    return tuple(ops.values()), op_of
 
 
-def _told_by_hlo(trace: Trace, program: int, op: TransferOp) -> TransferOp:
+def _with_hlo(trace: Trace, program: int, op: TransferOp) -> TransferOp:
     try:
         module = trace.programs.module(program)
     except ProfilerError:
@@ -113,16 +113,16 @@ def _told_by_hlo(trace: Trace, program: int, op: TransferOp) -> TransferOp:
     elif module.opcode(row).endswith("-start") or module.opcode(row) in ("send", "recv"):
         leaves = [leaf.size_bytes for leaf in module.shape(row).leaves if leaf.is_array]
         size = max(leaves, default=size)
-    told = module.attributes(row)
-    groups = device_groups(told.replica_groups)
-    pairs = told.source_target_pairs if len(told.source_target_pairs) else _pairs(told)
+    attributes = module.attributes(row)
+    groups = device_groups(attributes.replica_groups)
+    pairs = attributes.source_target_pairs if len(attributes.source_target_pairs) else _pairs(attributes)
     is_half = op.is_half or module.opcode(row).endswith(("-start", "-done"))
     return replace(
         op,
         is_half=is_half,
         kind=kind,
         size_bytes=size,
-        channel_id=told.channel_id,
+        channel_id=attributes.channel_id,
         groups=groups,
         pairs=pairs,
         starts_as=starts_as,
@@ -131,16 +131,16 @@ def _told_by_hlo(trace: Trace, program: int, op: TransferOp) -> TransferOp:
 
 
 def _within(module: HloModule, row: int) -> int:
-    """The collective that a fusion holds, else the row itself."""
+    """The collective inside a fusion, else the row itself."""
     if module.opcode(row) != "fusion":
         return row
     inner = (i for called in module.calls[row] if called >= 0 for i in module.rows_of(int(called)))
     return next((i for i in inner if kind_of(module.opcode(i))), row)
 
 
-def _pairs(told: Attributes) -> Int64s:
+def _pairs(attributes: Attributes) -> Int64s:
     """Pairs of a send or receive, written {{0,1},{1,2}} in a frontend attribute."""
-    text = told.frontend.get(_PAIRS, "")
+    text = attributes.frontend.get(_PAIRS, "")
     numbers = [
         int(word)
         for word in text.replace("{", " ").replace("}", " ").replace(",", " ").split()
@@ -150,8 +150,8 @@ def _pairs(told: Attributes) -> Int64s:
 
 
 def device_groups(groups: ReplicaGroups | None) -> tuple[Ints, ...]:
-    """Devices of each group; empty where all are one group, or where a mesh's axes are split and the groups
-    are not spelled out.
+    """Devices of each group; empty if all devices are one group, or if a mesh's axes are split and the groups
+    are not listed.
     """
     if groups is None:
         return ()
@@ -170,18 +170,20 @@ def device_groups(groups: ReplicaGroups | None) -> tuple[Ints, ...]:
     if groups.mesh and groups.axes and not any(axis.sub for axis in groups.axes):
         sizes = tuple(size for _, size in groups.mesh.axes)
         total = _product(sizes)
-        chosen = [axis.axis for axis in groups.axes]
+        group_axes = [axis.axis for axis in groups.axes]
         is_sound = (
             0 < total <= _MAX_DEVICES
             and len(groups.mesh.devices) in (0, total)
-            and set(chosen) <= set(range(len(sizes)))
+            and set(group_axes) <= set(range(len(sizes)))
         )
-        if not is_sound or len(set(chosen)) < len(chosen):
+        if not is_sound or len(set(group_axes)) < len(group_axes):
             return ()
         devices = np.array(groups.mesh.devices or range(total)).reshape(sizes)
-        others = [axis for axis in range(len(sizes)) if axis not in chosen]
+        others = [axis for axis in range(len(sizes)) if axis not in group_axes]
         return _rows(
-            devices.transpose([*others, *chosen]).reshape(-1, _product([sizes[axis] for axis in chosen]))
+            devices.transpose([*others, *group_axes]).reshape(
+                -1, _product([sizes[axis] for axis in group_axes])
+            )
         )
     return ()
 

@@ -1,6 +1,4 @@
-"""What to change about the stage that holds a tf.data pipeline up: advice that the API of that
-stage allows.
-"""
+"""Advice on the stage that limits a tf.data pipeline: changes that this stage's API allows."""
 
 from __future__ import annotations
 
@@ -28,22 +26,22 @@ _SOURCES = (
     "Lmdb",
 )
 _CACHE = (
-    "Cache what this stage makes (`cache()`, before random augmentation and `shuffle`) if it fits into "
-    "memory and is read more than once."
+    "Cache this stage's output (`cache()`, before random augmentation and `shuffle`) if it fits in memory "
+    "and is read more than once."
 )
 _OFFLINE = (
-    "Do the work once, offline, and store its result; or spread it over more machines with "
+    "Do the work once, offline, and store the result; or spread it over more machines with "
     "`tf.data.experimental.service`."
 )
-_TINY_PS = 20e6  # function time per element below which handing elements over costs more than the function
-_STRAGGLES = 2.5  # how many times the median the slowest runs take where one element holds up those behind it
+_TINY_PS = 20e6  # function time per element below which passing elements on costs more than the function
+_STRAGGLES = 2.5  # times the median, in the slowest runs, if one element delays the following ones
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the trace says of the bottleneck. `options`: its parameters; `root`: those of the whole pipeline.
-    `run_ps`: its function's runs.
+    """The trace's data about the bottleneck. `options`: its parameters; `root`: those of the whole pipeline.
+    `run_ps`: the times of its function's runs.
 
     `is_python`: Python functions take most of the functions' time.
     """
@@ -54,13 +52,13 @@ class Evidence:
     is_python: bool = False
 
     def number(self, name: str, otherwise: int = 0) -> int:
-        """A parameter as a number."""
+        """A parameter as a number, `otherwise` if it is absent."""
         text = self.options.get(name, self.root.get(name, ""))
         return int(text) if text.isdigit() else otherwise
 
     @property
     def typical_ps(self) -> float:
-        """The median run of the function."""
+        """The median time of a run of the function."""
         return float(np.median(self.run_ps)) if self.run_ps else 0.0
 
     @property
@@ -73,44 +71,44 @@ NOTHING_KNOWN = Evidence({}, {})
 
 
 def evidence(trace: Trace, pipeline: Pipeline) -> Evidence:
-    """What the trace says of a pipeline's bottleneck."""
-    stage, found = pipeline.bottleneck_stage, forest(trace)
+    """The trace's data about a pipeline's bottleneck."""
+    stage, iterators = pipeline.bottleneck_stage, forest(trace)
     if stage is None:
         return NOTHING_KNOWN
-    told = parameters_of(trace, pipeline)
-    node = found.stages.index(stage.long_name)
-    event = found.runs.event
-    mine = (found.node[event] == node) & np.isin(found.call[event], pipeline.calls)
-    runs = tuple(found.runs.took_ps[mine].tolist())
+    parameters = parameters_of(trace, pipeline)
+    node = iterators.stages.index(stage.long_name)
+    event = iterators.runs.event
+    is_stage_run = (iterators.node[event] == node) & np.isin(iterators.call[event], pipeline.calls)
+    runs = tuple(iterators.runs.took_ps[is_stage_run].tolist())
     return Evidence(
-        told.get(stage.long_name, {}),
-        told.get(pipeline.stages[0].long_name, {}),
+        parameters.get(stage.long_name, {}),
+        parameters.get(pipeline.stages[0].long_name, {}),
         runs,
         processor_time(trace)[1] > 0.5,
     )
 
 
-def advice(pipeline: Pipeline, known: Evidence = NOTHING_KNOWN) -> tuple[str, ...]:
-    """What to do about a pipeline's bottleneck, the most useful first."""
+def advice(pipeline: Pipeline, facts: Evidence = NOTHING_KNOWN) -> tuple[str, ...]:
+    """Advice on a pipeline's bottleneck, the most useful first."""
     stage = pipeline.bottleneck_stage
     if pipeline.kind == "Device":
         return (
-            "This is the device's side: it waits for elements from the host and for their copy. Look at the "
+            "This is the device side: it waits for elements from the host and for their copy. Check the "
             "host's pipeline.",
             "Raise the buffer of `prefetch_to_device`, or prefetch on the host.",
         )
     if stage is None:
-        return ("Nothing: no stage was waited for.",)
-    return stage_advice(stage, pipeline.stages, known)
+        return ("No change is needed: no call waited for a stage.",)
+    return stage_advice(stage, pipeline.stages, facts)
 
 
-def stage_advice(stage: Stage, stages: tuple[Stage, ...], known: Evidence = NOTHING_KNOWN) -> tuple[str, ...]:
-    """What to do about a stage of a host's pipeline."""
+def stage_advice(stage: Stage, stages: tuple[Stage, ...], facts: Evidence = NOTHING_KNOWN) -> tuple[str, ...]:
+    """Advice on a stage of a host's pipeline."""
     call = user_call(stage.name)
     if "DataService" in stage.name:
         return (
-            "Elements come from tf.data service: profile its workers, add workers, or check the network "
-            "between.",
+            "Elements come from tf.data service: profile its workers, add workers, or check the network to "
+            "them.",
         )
     if _is_window(stage):
         return (
@@ -119,18 +117,18 @@ def stage_advice(stage: Stage, stages: tuple[Stage, ...], known: Evidence = NOTH
             _CACHE,
         )
     if call == "map":
-        return (*_before_map(stage, stages), *_map_advice(known))
+        return (*_before_map(stage, stages), *_map_advice(facts))
     if stage.name in ("Filter", "Scan", "Unbatch", "Window"):
         return (
-            f"`{call}` has no parallel form: do it inside of an `interleave(..., {_TUNED})` over parts of "
+            f"`{call}` has no parallel form: do it inside an `interleave(..., {_TUNED})` over parts of "
             "the data, or move its slow part into a `map` with `num_parallel_calls`.",
             _CACHE,
             _OFFLINE,
         )
     if call in ("interleave", "flat_map"):
-        return _interleave_advice(stage, known)
+        return _interleave_advice(stage, facts)
     if call in ("batch", "padded_batch"):
-        return _batch_advice(stage, known)
+        return _batch_advice(stage, facts)
     return _source_advice(stage, stages, call)
 
 
@@ -140,71 +138,74 @@ def _is_window(stage: Stage) -> bool:
 
 
 def _before_map(stage: Stage, stages: tuple[Stage, ...]) -> tuple[str, ...]:
-    """Where a filter throws away what a map made: drop first."""
-    above = stages[stage.parent] if 0 <= stage.parent < len(stages) else None
-    if above is None or above.name not in ("Filter", "ParallelFilter") or not above.times.n_calls:
+    """Advice to filter first, where a filter drops the output of this map; else empty."""
+    consumer = stages[stage.parent] if 0 <= stage.parent < len(stages) else None
+    if consumer is None or consumer.name not in ("Filter", "ParallelFilter") or not consumer.times.n_calls:
         return ()
-    made = stage.times.n_calls / above.times.n_calls
-    if made < 1.2:
+    per_kept_element = stage.times.n_calls / consumer.times.n_calls
+    if per_kept_element < 1.2:
         return ()
-    text = f"`filter` after this `map` keeps 1 of {made:.1f} elements: filter first, on what the `map` reads."
+    text = (
+        f"`filter` after this `map` keeps 1 of {per_kept_element:.1f} elements: filter first, on the `map`'s "
+        "input."
+    )
     return (text,)
 
 
-def _map_advice(known: Evidence) -> tuple[str, ...]:
-    lanes, pool = known.number("parallelism", 1), known.number("threadpool_size")
-    is_tuned = known.options.get("autotune") == "true"
+def _map_advice(facts: Evidence) -> tuple[str, ...]:
+    lanes, pool = facts.number("parallelism", 1), facts.number("threadpool_size")
+    is_tuned = facts.options.get("autotune") == "true"
     cheaper = (
-        "Make its function cheaper: batch first and let it work on whole batches, and keep Python "
-        "(`py_function`, `numpy_function`) out."
+        "Make its function cheaper: batch first so that it works on whole batches, and avoid Python "
+        "(`py_function`, `numpy_function`)."
     )
-    if 0 < known.typical_ps < _TINY_PS:
+    if 0 < facts.typical_ps < _TINY_PS:
         first = (
-            f"Batch first: its function takes {known.typical_ps / 1e6:.1f} µs per element, less than "
-            "handing an element over. `batch(n)` before the `map` makes it work on n elements at a time."
+            f"Batch first: its function takes {facts.typical_ps / 1e6:.1f} µs per element, less than "
+            "passing an element on. With `batch(n)` before the `map` it works on n elements at a time."
         )
         return (first, _CACHE, _OFFLINE)
     if is_tuned and 0 < pool <= lanes:
         limit = f"`options.threading.private_threadpool_size={pool}`"
         text = (
-            f"The pool holds that `map` to {lanes} {'thread' if lanes == 1 else 'threads'}: remove "
+            f"The pool limits that `map` to {lanes} {'thread' if lanes == 1 else 'threads'}: remove "
             f"{limit} or raise it. {cheaper}"
         )
         return (text, _CACHE, _OFFLINE)
     if lanes <= 1 and not is_tuned:
-        if known.is_python:
+        if facts.is_python:
             text = (
                 f"Set `{_TUNED}` on that `map`: it runs one element at a time. Its function is Python: this "
-                "helps as far as it waits (files, network); what it computes holds Python's lock, so write "
-                "that in TensorFlow operations."
+                "helps while the function waits (files, network), but its computation holds Python's lock, "
+                "so write that with TensorFlow operations."
             )
             return (text, _CACHE, _OFFLINE)
         return (f"Set `{_TUNED}` on that `map`: it runs one element at a time.", cheaper, _CACHE, _OFFLINE)
     tuned = " (chosen by AUTOTUNE)" if is_tuned else ""
-    running = f"That `map` runs on {lanes} {'thread' if lanes == 1 else 'threads'} already{tuned}."
-    if known.straggles and known.options.get("deterministic", "true") != "false":
-        slow = float(np.quantile(known.run_ps, 0.95)) / known.typical_ps
+    running = f"That `map` already runs on {lanes} {'thread' if lanes == 1 else 'threads'}{tuned}."
+    if facts.straggles and facts.options.get("deterministic", "true") != "false":
+        slow = float(np.quantile(facts.run_ps, 0.95)) / facts.typical_ps
         text = (
-            f"{running} Its slowest elements take {slow:.1f} times the median and hold up those behind "
-            "them: set `deterministic=False` on it if the order of elements is free."
+            f"{running} Its slowest elements take {slow:.1f} times the median and delay the following ones: "
+            "set `deterministic=False` on it if the order of elements does not matter."
         )
         return (text, cheaper, _CACHE, _OFFLINE)
-    if known.is_python:
+    if facts.is_python:
         text = (
-            f"{running} Its function is Python: what it computes holds Python's lock, so threads do not "
-            "help; write it in TensorFlow operations."
+            f"{running} Its function is Python: its computation holds Python's lock, so threads do not help; "
+            "write it with TensorFlow operations."
         )
         return (text, _CACHE, _OFFLINE)
     return (f"{running} {cheaper}", _CACHE, _OFFLINE)
 
 
-def _interleave_advice(stage: Stage, known: Evidence) -> tuple[str, ...]:
+def _interleave_advice(stage: Stage, facts: Evidence) -> tuple[str, ...]:
     if stage.name.startswith("Parallel"):
-        n = known.number("cycle_length")
-        now = f" (it is {n})" if n else ""
+        n = facts.number("cycle_length")
+        now = f" (now {n})" if n else ""
         return (
-            f"It reads in parallel already: raise `cycle_length`{now}, use more and smaller files, or faster "
-            "storage.",
+            f"It already reads in parallel: raise `cycle_length`{now}, use more and smaller files, or use "
+            "faster storage.",
             _CACHE,
         )
     return (
@@ -213,18 +214,18 @@ def _interleave_advice(stage: Stage, known: Evidence) -> tuple[str, ...]:
     )
 
 
-def _batch_advice(stage: Stage, known: Evidence) -> tuple[str, ...]:
+def _batch_advice(stage: Stage, facts: Evidence) -> tuple[str, ...]:
     smaller = "Make elements smaller (narrower types; decode or widen after batching), or batch earlier."
     if stage.name.startswith("PaddedBatch"):
         text = (
-            "`padded_batch` pads on one thread and has no `num_parallel_calls`: group elements of like "
+            "`padded_batch` pads on one thread and has no `num_parallel_calls`: group elements of similar "
             "length with `bucket_by_sequence_length`, pad offline, or use `ragged_batch`."
         )
         return (text, smaller, _CACHE)
     if stage.name.startswith("ParallelBatch"):
-        n = known.number("parallelism")
+        n = facts.number("parallelism")
         return (
-            f"`batch` copies its elements{f' on {n} threads' if n else ' in parallel'} already. {smaller}",
+            f"`batch` already copies its elements{f' on {n} threads' if n else ' in parallel'}. {smaller}",
             _CACHE,
         )
     return (f"`batch` copies its elements: set `{_TUNED}` on it. {smaller}", _CACHE)
@@ -234,9 +235,9 @@ def _source_advice(stage: Stage, stages: tuple[Stage, ...], call: str) -> tuple[
     name = stage.name
     if name == "Generator":
         return (
-            "A Python generator makes one element at a time: yield whole batches, `interleave` several "
+            "A Python generator produces one element at a time: yield whole batches, `interleave` several "
             "generators, or write TFRecord files once.",
-            "Put `prefetch(tf.data.AUTOTUNE)` at the end.",
+            "Add `prefetch(tf.data.AUTOTUNE)` at the end.",
             _CACHE,
         )
     if name.startswith(_SOURCES):
@@ -244,8 +245,8 @@ def _source_advice(stage: Stage, stages: tuple[Stage, ...], call: str) -> tuple[
             f"Read several files at once: `interleave(tf.data.{call}, {_TUNED})` over the list of files."
             if call.endswith("Dataset")
             else f"Read several parts at once: `interleave(..., {_TUNED})`.",
-            "Keep the files near the host (same region, local disk), uncompressed or lightly compressed, of "
-            "100 MB or more each.",
+            "Keep the files near the host (same region, local disk), uncompressed or lightly compressed, 100 "
+            "MB or more each.",
             _CACHE,
         )
     if name == "Shuffle":
@@ -256,12 +257,12 @@ def _source_advice(stage: Stage, stages: tuple[Stage, ...], call: str) -> tuple[
         )
     if name == "Prefetch" and not _feeders(stage, stages):
         return (
-            "What feeds this `prefetch` was not traced with it: capture for longer, or look at its threads "
-            "in the trace viewer.",
-            "A larger buffer helps where the time per element varies.",
+            "The stages that feed this `prefetch` were not traced: capture for longer, or inspect its "
+            "threads in the trace viewer.",
+            "A larger buffer helps if the time per element varies.",
         )
-    return (f"Do the work of `{call}` inside of a parallel `interleave` or `map`.", _CACHE, _OFFLINE)
+    return (f"Do the work of `{call}` inside a parallel `interleave` or `map`.", _CACHE, _OFFLINE)
 
 
 def _feeders(stage: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
-    return [one for one in stages if 0 <= one.parent < len(stages) and stages[one.parent] is stage]
+    return [other for other in stages if 0 <= other.parent < len(stages) and stages[other.parent] is stage]

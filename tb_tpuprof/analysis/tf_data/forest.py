@@ -1,12 +1,11 @@
-"""Events of tf.data's iterators as a forest: each call of a pipeline, and what was called for it on this and
-on other threads.
+"""Events of tf.data iterators as a forest: each call of a pipeline with the calls made for it, on the same
+and on other threads.
 
-consumer   ├─ Root ─ Prefetch ─────────┤          nested on one thread: by time
-                          ↑ element 7
-producer       ├─ Batch ─ Map ─┤                  made ahead on another thread: by the element that was handed
-over,
-                                                  where the tracer did not number it by the iterator that
-                                                  asked for it
+    consumer   ├─ Root ─ Prefetch ─────────┤      nested on one thread: linked by time
+                              ↑ element 7
+    producer       ├─ Batch ─ Map ─┤              produced ahead on another thread: linked by the element's
+                                                  number, or, if the tracer did not number it, by the id
+                                                  of the parent iterator
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
-# A loop over a data set inside of a tf.function has a `ReduceIterator::`; `MakeIterator::` is how one is
-# made, not a call of it.
+# A loop over a data set inside a tf.function has a `ReduceIterator::`; `MakeIterator::` creates an iterator
+# and is not a call of one.
 _ITERATOR = re.compile(rb"(?!Make)\w*Iterator::")
 _DEVICE_GENERATOR = re.compile(r"Iterator::(?:Root::)?Prefetch::Generator")
 _HANDOVER = re.compile(
@@ -43,17 +42,16 @@ _RUNS = (
 )
 _DIRECTED = "DirectedInterleave"
 _ASYNC = ("Prefetch", "Parallel", "MapAndBatch", "ParseExample", "LegacyParallel", "DataService")
-_HOP_PS = (
-    20_000_000  # to get a function onto a thread of the pool that is free; longer than that it waited for one
-)
-_DOUBLINGS = 8  # calls nested 256 deep; deeper ones are taken for a cycle
+# The most that starting a function on a free pool thread takes; a longer delay is waiting for a thread.
+_HOP_PS = 20_000_000
+_DOUBLINGS = 8  # calls nested 256 deep; deeper nesting counts as a cycle
 _NO_ELEMENT = -1
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of iterators' functions, in time order: the run's event, the iterator's (its index), how long the
-    executor worked for it, and how long it took to get onto a thread of the pool.
+    """Runs of iterators' functions, in time order: the event of the run, the index of its iterator's event,
+    the executor's work on it (`took_ps`), and the delay until a pool thread started it (`late_ps`).
     """
 
     row: Rows
@@ -64,16 +62,16 @@ class Runs:
 
 @dataclass(frozen=True)
 class Forest:
-    """One entry per event of an iterator, by line and start. `parent` and `call` are indices into these, -1
+    """One entry per iterator event, by line and start. `parent` and `call` are indices into these entries, -1
     none.
 
-    `call`: the event of the root iterator that the event worked for. `self_ps`: without what its children did
-    meanwhile. `work_ps`: what of that is the stage's own doing: without the time that its function waited for
-    a thread of the pool; where its function runs ahead, at most what it took. `function_ps`: time of its
-    function on the pool. `after_ps`: of a prefetch, the time after the element was handed over, in which the
-    caller's thread woke up. `runs`: each run of a function, in time order. `is_blocking`: the root's caller
-    waited for it. `node`: its stage (see `stages`), a number that iterators share which a stage makes anew
-    for each element, such as the files of an interleave.
+    `call`: the root iterator's event that this event worked for. `self_ps`: duration without the overlapping
+    time of its children. `work_ps`: the stage's own work within `self_ps`: without the time that its function
+    waited for a pool thread; if its function runs ahead, at most the function's time. `function_ps`: time of
+    its function on the pool. `after_ps`: for a prefetch, the time after it delivered the element, in which
+    the caller's thread woke up. `runs`: each run of a function, in time order. `is_blocking`: the root's
+    caller waited for it. `node`: its stage (index into `stages`); all iterators that a stage creates, such as
+    one per file of an interleave, share it.
     """
 
     row: Rows
@@ -101,89 +99,94 @@ class Forest:
 
 
 def stage_name(event_name: str) -> str:
-    """An iterator's name without the numbers of those that are made anew for each element; branches of a zip
-    keep theirs.
+    """An iterator's name without the numbers of iterators that are created per element; branches of a sampled
+    interleave keep theirs.
     """
     name = event_name.partition("#")[0]
-    return _NUMBERED.sub(lambda found: found[0] if found[1].startswith(_DIRECTED) else found[1], name)
+    return _NUMBERED.sub(lambda match: match[0] if match[1].startswith(_DIRECTED) else match[1], name)
 
 
 def stage_type(long_name: str) -> str:
-    """The stage's type: the name's last part without a number."""
+    """The stage's type: the last part of its name, without a number."""
     return long_name.rpartition("::")[2].partition("[")[0]
 
 
 def works_ahead(long_name: str) -> bool:
-    """Whether a stage works ahead on threads of its own, so that waiting in it is not its work."""
+    """Whether a stage works ahead on its own threads, so that time in it is waiting, not work."""
     return stage_type(long_name).startswith(_ASYNC)
 
 
 @once
 def forest(trace: Trace) -> Forest:
-    """The forest of a trace's iterators; empty where there are none."""
+    """The forest of a trace's iterators; empty if there are none."""
     kind, node_of, stages = _kinds(trace)
     if not stages:
         return _empty()
     rows = np.flatnonzero((kind > 0)[trace.events["metadata"]])
     rows = rows[~planes(trace).is_derived_line[trace.event_line[rows]]]
-    of_row = kind[trace.events["metadata"][rows]]
-    above, _self_ps = nest_rows(trace, rows)
-    mine = np.flatnonzero(of_row == 1)
-    iterators = rows[mine]
-    start = trace.events["start_ps"][iterators]
-    duration = trace.events["duration_ps"][iterators]
-    has_id, iterator = _stat(trace, iterators, "id")
-    asked, asker = _stat(trace, iterators, "parent_id")
-    node = node_of[trace.events["metadata"][iterators]]
+    row_kind = kind[trace.events["metadata"][rows]]
+    outer, _self_ps = nest_rows(trace, rows)
+    positions = np.flatnonzero(row_kind == 1)
+    events = rows[positions]
+    start = trace.events["start_ps"][events]
+    duration = trace.events["duration_ps"][events]
+    has_id, iterator = _stat(trace, events, "id")
+    has_parent_id, parent_id = _stat(trace, events, "parent_id")
+    node = node_of[trace.events["metadata"][events]]
     is_root = np.array([stage.count("::") == 1 for stage in stages], np.bool_)[node]
-    number = np.full(len(rows) + 1, -1, np.int64)
-    number[mine] = np.arange(len(mine))
-    around = above[mine]
-    inside = (around >= 0) & (of_row[around] == 1)
-    parent = np.where(inside, number[around], -1)
-    made = ~inside & (around >= 0) & (of_row[around] == 2)
-    given = _element(trace, rows)
-    handovers = _handovers(rows, of_row, above, number, given)
-    # Where all elements are numbered, one that nobody took was left over; only where they are not, the
-    # asker's next call takes it.
-    taken_unseen = np.flatnonzero((of_row == 3) & (given == _NO_ELEMENT) & (above >= 0))
-    unnumbered = np.unique(iterator[number[above[taken_unseen]]])
-    numbered = (
-        made
-        & (given[around] != _NO_ELEMENT)
-        & np.isin(asker, iterator[handovers[0]])
-        & ~np.isin(asker, unnumbered)
+    index_of_row = np.full(len(rows) + 1, -1, np.int64)
+    index_of_row[positions] = np.arange(len(positions))
+    outer_row = outer[positions]
+    is_nested = (outer_row >= 0) & (row_kind[outer_row] == 1)
+    parent = np.where(is_nested, index_of_row[outer_row], -1)
+    is_produced = ~is_nested & (outer_row >= 0) & (row_kind[outer_row] == 2)
+    element = _element(trace, rows)
+    handovers = _handovers(rows, row_kind, outer, index_of_row, element)
+    # Where all elements are numbered, an element without a taker was left over. Only where they are not, the
+    # parent's next call takes it.
+    unnumbered_takes = np.flatnonzero((row_kind == 3) & (element == _NO_ELEMENT) & (outer >= 0))
+    unnumbered_iterators = np.unique(iterator[index_of_row[outer[unnumbered_takes]]])
+    is_numbered = (
+        is_produced
+        & (element[outer_row] != _NO_ELEMENT)
+        & np.isin(parent_id, iterator[handovers[0]])
+        & ~np.isin(parent_id, unnumbered_iterators)
     )
-    # What a stage calls on its own thread lies inside of its call, or the capture cut that.
-    ahead = np.isin(
-        asker, np.unique(iterator[np.array([works_ahead(stage) for stage in stages], np.bool_)[node]])
+    # A call that a stage makes on its own thread is inside the stage's call, unless the capture cut that.
+    parent_works_ahead = np.isin(
+        parent_id, np.unique(iterator[np.array([works_ahead(stage) for stage in stages], np.bool_)[node]])
     )
-    free = np.flatnonzero(~inside & asked & ahead & ~is_root & ~numbered)
-    parent[free] = _askers(free, asker, iterator, has_id, start + duration)
-    exact = np.flatnonzero(made & asked)
-    found = _takers(exact, asker, given[around[exact]], iterator, handovers, start + duration)
-    parent[exact[found >= 0]] = found[found >= 0]
-    generators = (
-        np.array([bool(_DEVICE_GENERATOR.fullmatch(stage)) for stage in stages], np.bool_)[node] & asked
+    unnested = np.flatnonzero(~is_nested & has_parent_id & parent_works_ahead & ~is_root & ~is_numbered)
+    parent[unnested] = _calls_of_parents(unnested, parent_id, iterator, has_id, start + duration)
+    produced = np.flatnonzero(is_produced & has_parent_id)
+    takers = _takers(produced, parent_id, element[outer_row[produced]], iterator, handovers, start + duration)
+    parent[produced[takers >= 0]] = takers[takers >= 0]
+    is_generator = (
+        np.array([bool(_DEVICE_GENERATOR.fullmatch(stage)) for stage in stages], np.bool_)[node]
+        & has_parent_id
     )
-    prefetches = np.unique(asker[generators])
+    device_prefetches = np.unique(parent_id[is_generator])
     # Newer versions put a root above the device's prefetch.
-    devices = frozenset(np.concatenate((prefetches, asker[asked & np.isin(iterator, prefetches)])).tolist())
-    after_ps = _after_handover(trace, rows, of_row, above, number)
-    base = Base(iterators, start, duration, iterator, has_id, parent, node, is_root, after_ps)
-    owner = np.where(of_row == 1, number[:-1], -1)
-    owner[around[made]] = parent[made]
-    return _grown(
+    device_iterators = frozenset(
+        np.concatenate(
+            (device_prefetches, parent_id[has_parent_id & np.isin(iterator, device_prefetches)])
+        ).tolist()
+    )
+    after_ps = _after_handover(trace, rows, row_kind, outer, index_of_row)
+    base = _IteratorEvents(events, start, duration, iterator, has_id, parent, node, is_root, after_ps)
+    owner = np.where(row_kind == 1, index_of_row[:-1], -1)
+    owner[outer_row[is_produced]] = parent[is_produced]
+    return _build(
         base,
         stages,
-        devices,
-        _functions(trace, rows[of_row < 3], owner[of_row < 3], of_row[of_row < 3], len(mine)),
+        device_iterators,
+        _functions(trace, rows[row_kind < 3], owner[row_kind < 3], row_kind[row_kind < 3], len(positions)),
     )
 
 
 @dataclass(frozen=True)
-class Base:
-    """What is known of the events before the forest is walked."""
+class _IteratorEvents:
+    """The iterator events with their parents, before the forest is walked."""
 
     row: Rows
     start: Ints
@@ -223,7 +226,7 @@ def _empty() -> Forest:
 
 
 def _kinds(trace: Trace) -> tuple[npt.NDArray[np.uint8], Ints, tuple[str, ...]]:
-    """For each row of `metadata` of a host: 1 iterator, 2 producing an element, 3 taking one, else 0; and
+    """For each metadata row of a host: 1 iterator, 2 production of an element, 3 taking of one, else 0; and
     each iterator's stage.
     """
     kind = np.zeros(len(trace.metadata), np.uint8)
@@ -239,9 +242,9 @@ def _kinds(trace: Trace) -> tuple[npt.NDArray[np.uint8], Ints, tuple[str, ...]]:
             kind[row] = 1
             node[row] = stages.setdefault(stage_name(raw.decode("utf-8", "replace")), len(stages))
         elif raw.endswith((b"Produce", b"Consume")):
-            found = _HANDOVER.fullmatch(raw.decode("utf-8", "replace"))
-            if found:
-                kind[row] = 2 if found[1] == "Produce" else 3
+            handover = _HANDOVER.fullmatch(raw.decode("utf-8", "replace"))
+            if handover:
+                kind[row] = 2 if handover[1] == "Produce" else 3
     return kind, node, tuple(stages)
 
 
@@ -259,79 +262,81 @@ def _element(trace: Trace, rows: Rows) -> Ints:
 
 
 def _handovers(
-    rows: Rows, kind: npt.NDArray[np.uint8], above: npt.NDArray[np.int32], number: Ints, element: Ints
+    rows: Rows, kind: npt.NDArray[np.uint8], outer: npt.NDArray[np.int32], index_of_row: Ints, element: Ints
 ) -> tuple[Ints, Ints]:
-    """Elements taken: the taking iterator's event (its index), and the element."""
-    taking = np.flatnonzero((kind == 3) & (element != _NO_ELEMENT) & (above >= 0))
-    taking = taking[kind[above[taking]] == 1]
-    return number[above[taking]], element[taking]
+    """Elements taken: the index of the taking iterator's event, and the element."""
+    taking = np.flatnonzero((kind == 3) & (element != _NO_ELEMENT) & (outer >= 0))
+    taking = taking[kind[outer[taking]] == 1]
+    return index_of_row[outer[taking]], element[taking]
 
 
 def _takers(
-    rows: Rows, asker: Ints, element: Ints, iterator: Ints, handovers: tuple[Ints, Ints], end: Ints
+    rows: Rows, parent_id: Ints, element: Ints, iterator: Ints, handovers: tuple[Ints, Ints], end: Ints
 ) -> Ints:
-    """For events in which an element was made, the event that took it: of that iterator, that element, the
-    first to end later.
+    """For events that produced an element, the event that took it: same iterator and element, and the first
+    such event that ends later; -1 for none.
     """
-    taker, taken = handovers
+    taking_event, taken_element = handovers
     result = np.full(len(rows), -1, np.int64)
-    known = element != _NO_ELEMENT
-    keys = mix(asker[rows[known]], element[known])
-    at = _first_later(keys, end[rows[known]], mix(iterator[taker], taken), end[taker])
-    result[known] = np.where(at >= 0, taker[at], -1) if len(taker) else -1
+    is_numbered = element != _NO_ELEMENT
+    keys = mix(parent_id[rows[is_numbered]], element[is_numbered])
+    entry = _first_later(
+        keys, end[rows[is_numbered]], mix(iterator[taking_event], taken_element), end[taking_event]
+    )
+    result[is_numbered] = np.where(entry >= 0, taking_event[entry], -1) if len(taking_event) else -1
     return result
 
 
-def _askers(rows: Rows, asker: Ints, iterator: Ints, has_id: Bools, end: Ints) -> Ints:
-    """For events that nothing contains: the first call of the iterator that asked for them which
-    ends later.
+def _calls_of_parents(rows: Rows, parent_id: Ints, iterator: Ints, has_id: Bools, end: Ints) -> Ints:
+    """For events that no other contains: the first call of their parent iterator that ends later, -1 for
+    none.
     """
-    calls = np.flatnonzero(has_id & np.isin(iterator, asker[rows]))
-    at = _first_later(asker[rows], end[rows], iterator[calls], end[calls])
-    found: Ints = np.where(at >= 0, calls[at], -1) if len(calls) else np.full(len(rows), -1, np.int64)
-    return found
+    calls = np.flatnonzero(has_id & np.isin(iterator, parent_id[rows]))
+    entry = _first_later(parent_id[rows], end[rows], iterator[calls], end[calls])
+    parents: Ints = np.where(entry >= 0, calls[entry], -1) if len(calls) else np.full(len(rows), -1, np.int64)
+    return parents
 
 
 def _first_later(keys: Ints, times: Ints, table_keys: Ints, table_times: Ints) -> Ints:
-    """For each key and time the entry of the table with that key and the first time not before it, -1 for
-    none.
+    """For each key and time, the entry of the table with the same key and the first time not before it, -1
+    for none.
     """
     if not len(table_keys) or not len(keys):
         return np.full(len(keys), -1, np.int64)
     _names, code = np.unique(np.concatenate((table_keys, keys)), return_inverse=True)
-    _times, when = np.unique(np.concatenate((table_times, times)), return_inverse=True)
-    both = code.astype(np.int64) * (len(_times) + 1) + when
+    _times, time_rank = np.unique(np.concatenate((table_times, times)), return_inverse=True)
+    key_and_time = code.astype(np.int64) * (len(_times) + 1) + time_rank
     n = len(table_keys)
-    order = np.argsort(both[:n], kind="stable")
-    at = np.searchsorted(both[:n][order], both[n:])
-    found = at < n
-    found[found] = code[:n][order][at[found]] == code[n:][found]
-    result: Ints = np.where(found, order[np.minimum(at, n - 1)], -1)
+    order = np.argsort(key_and_time[:n], kind="stable")
+    position = np.searchsorted(key_and_time[:n][order], key_and_time[n:])
+    is_match = position < n
+    is_match[is_match] = code[:n][order][position[is_match]] == code[n:][is_match]
+    result: Ints = np.where(is_match, order[np.minimum(position, n - 1)], -1)
     return result
 
 
 def _after_handover(
-    trace: Trace, rows: Rows, kind: npt.NDArray[np.uint8], above: npt.NDArray[np.int32], number: Ints
+    trace: Trace, rows: Rows, kind: npt.NDArray[np.uint8], outer: npt.NDArray[np.int32], index_of_row: Ints
 ) -> Ints:
-    """Of each iterator's event, the time from the hand-over of a prefetched element to its end: the waking of
-    the caller's thread.
+    """Time in ps from the delivery of a prefetched element to the end of each iterator event: the caller's
+    thread wakes up.
     """
     result = np.zeros(int((kind == 1).sum()), np.int64)
     is_prefetch = np.array([name == "PrefetchConsume" for name in trace.strings.all], np.bool_)
     name = trace.metadata["name"][trace.events["metadata"][rows]]
-    taking = np.flatnonzero((kind == 3) & (name >= 0) & (above >= 0))
+    taking = np.flatnonzero((kind == 3) & (name >= 0) & (outer >= 0))
     taking = taking[is_prefetch[name[taking]]]
-    taking = taking[kind[above[taking]] == 1]
-    around = rows[above[taking]]
-    end = trace.events["start_ps"][around] + trace.events["duration_ps"][around]
-    after = end - trace.events["start_ps"][rows[taking]]
-    result[number[above[taking]]] = np.maximum(after, 0)
+    taking = taking[kind[outer[taking]] == 1]
+    taking_event = rows[outer[taking]]
+    end = trace.events["start_ps"][taking_event] + trace.events["duration_ps"][taking_event]
+    after_ps = end - trace.events["start_ps"][rows[taking]]
+    result[index_of_row[outer[taking]]] = np.maximum(after_ps, 0)
     return result
 
 
 @dataclass(frozen=True)
-class Functions:
-    """Of each iterator's event: time of its function on the pool, how long this waited for a thread, and
+class _FunctionTimes:
+    """For each iterator event: time of its function on the pool, the time that this waited for a thread, and
     whether it runs ahead.
     """
 
@@ -341,12 +346,12 @@ class Functions:
     runs: Runs
 
 
-def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8], n: int) -> Functions:
-    """Functions that iterators ran. `rows`: iterators and productions, `owner` the iterator's event that they
-    work for.
+def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8], n: int) -> _FunctionTimes:
+    """Functions that iterators ran. `rows`: iterators and productions; `owner`: the iterator event that each
+    works for.
     """
     nothing = np.empty(0, np.int64)
-    result = Functions(
+    result = _FunctionTimes(
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
         np.zeros(n, np.bool_),
@@ -355,66 +360,71 @@ def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8
     runs = events_named(trace, _RUNS)
     if not len(runs) or not len(rows):
         return result
-    both = np.concatenate((rows, runs))
-    order = np.argsort(both, kind="stable")
-    above, _self_ps = nest_rows(trace, both[order])
-    at = np.empty(len(both), np.int64)
-    at[order] = np.arange(len(both))
-    around = above[at[len(rows) :]]
-    inside = around >= 0
-    inside[inside] = order[around[inside]] < len(rows)
-    runs, within = runs[inside], order[around[inside]]
-    took, began = _executed(trace, runs)
-    mine = owner[within]
-    known = (mine >= 0) & (took > 0)
-    is_ahead = kind[within] == 2
-    np.add.at(result.function, mine[known], took[known])
-    waits = known & ~is_ahead
-    late = np.maximum(began - trace.events["start_ps"][runs], 0)
-    np.add.at(result.queued, mine[waits], np.maximum(late[waits] - _HOP_PS, 0))
-    result.is_ahead[mine[known & is_ahead]] = True
-    order = np.argsort(trace.events["start_ps"][runs[known]], kind="stable")
+    all_rows = np.concatenate((rows, runs))
+    order = np.argsort(all_rows, kind="stable")
+    outer, _self_ps = nest_rows(trace, all_rows[order])
+    position = np.empty(len(all_rows), np.int64)
+    position[order] = np.arange(len(all_rows))
+    outer_position = outer[position[len(rows) :]]
+    has_outer = outer_position >= 0
+    has_outer[has_outer] = order[outer_position[has_outer]] < len(rows)
+    runs, outer_row = runs[has_outer], order[outer_position[has_outer]]
+    took_ps, began_ps = _executed(trace, runs)
+    event = owner[outer_row]
+    is_known = (event >= 0) & (took_ps > 0)
+    is_ahead = kind[outer_row] == 2
+    np.add.at(result.function, event[is_known], took_ps[is_known])
+    is_synchronous = is_known & ~is_ahead
+    late_ps = np.maximum(began_ps - trace.events["start_ps"][runs], 0)
+    np.add.at(result.queued, event[is_synchronous], np.maximum(late_ps[is_synchronous] - _HOP_PS, 0))
+    result.is_ahead[event[is_known & is_ahead]] = True
+    order = np.argsort(trace.events["start_ps"][runs[is_known]], kind="stable")
     return replace(
-        result, runs=Runs(runs[known][order], mine[known][order], took[known][order], late[known][order])
+        result,
+        runs=Runs(
+            runs[is_known][order], event[is_known][order], took_ps[is_known][order], late_ps[is_known][order]
+        ),
     )
 
 
 def _executed(trace: Trace, runs: Rows) -> tuple[Ints, Ints]:
-    """How long the executor worked for each run of a function, by the run's `id`, and when it began (the
-    run's start if unknown).
+    """Time that the executor worked for each run of a function, matched by the run's `id`, and when it began
+    (the run's start if unknown).
     """
     owner, value = first_ints(trace, "id")
     processes = events_named(trace, (EXECUTOR,))
     ids = values_at(runs, owner, value, 0)
-    theirs = values_at(processes, owner, value, 0)
-    names, code = np.unique(np.concatenate((ids, theirs)), return_inverse=True)
+    process_ids = values_at(processes, owner, value, 0)
+    names, code = np.unique(np.concatenate((ids, process_ids)), return_inverse=True)
     of_run, of_process = code[: len(runs)], code[len(runs) :]
     start = trace.events["start_ps"]
     total, first = np.zeros(len(names), np.int64), np.full(len(names), np.iinfo(np.int64).max)
     np.add.at(total, of_process, trace.events["duration_ps"][processes])
     np.minimum.at(first, of_process, start[processes])
-    took: Ints = np.where(ids != 0, total[of_run], 0)
-    return took, np.where(took > 0, first[of_run], start[runs])
+    took_ps: Ints = np.where(ids != 0, total[of_run], 0)
+    return took_ps, np.where(took_ps > 0, first[of_run], start[runs])
 
 
-def _grown(base: Base, stages: tuple[str, ...], devices: frozenset[int], functions: Functions) -> Forest:
-    """Follow each event to its root; cut what never gets there."""
+def _build(
+    base: _IteratorEvents, stages: tuple[str, ...], devices: frozenset[int], functions: _FunctionTimes
+) -> Forest:
+    """Follow each event to its root; detach events that do not reach one."""
     n = len(base.row)
-    here = np.arange(n)
+    own_index = np.arange(n)
     parent = base.parent.copy()
     parent[base.is_root] = -1
     first = np.maximum(base.start, base.start[parent])
     overlap = np.minimum(base.start + base.duration, (base.start + base.duration)[parent]) - first
     overlap = np.where(parent >= 0, np.maximum(overlap, 0), 0)
-    top = np.where(parent >= 0, parent, here)
-    good = (parent < 0) | (overlap > 0)
+    top = np.where(parent >= 0, parent, own_index)
+    is_overlapping = (parent < 0) | (overlap > 0)
     for _ in range(_DOUBLINGS):
-        good &= good[top]
+        is_overlapping &= is_overlapping[top]
         top = top[top]
-    reached = parent[top] < 0
-    parent[~reached] = -1
-    call = np.where(reached & base.is_root[top], top, -1)
-    is_blocking = good & (call >= 0)
+    reaches_root = parent[top] < 0
+    parent[~reaches_root] = -1
+    call = np.where(reaches_root & base.is_root[top], top, -1)
+    is_blocking = is_overlapping & (call >= 0)
     self_ps = base.duration - _covered(base, parent, overlap)
     work_ps = np.where(
         functions.is_ahead, np.minimum(self_ps, functions.function), np.maximum(self_ps - functions.queued, 0)
@@ -437,36 +447,36 @@ def _grown(base: Base, stages: tuple[str, ...], devices: frozenset[int], functio
         stages,
         base.is_root,
         devices,
-        int((reached & (call < 0)).sum()),
-        int((~reached).sum()),
+        int((reaches_root & (call < 0)).sum()),
+        int((~reaches_root).sum()),
     )
 
 
-def _covered(base: Base, parent: Ints, overlap: Ints) -> Ints:
-    """Of each event, the time in which any of its children ran."""
+def _covered(base: _IteratorEvents, parent: Ints, overlap: Ints) -> Ints:
+    """Time in ps of each event in which any of its children ran."""
     child = np.flatnonzero((parent >= 0) & (overlap > 0))
     covered = np.zeros(len(base.row), np.int64)
     if not len(child):
         return covered
-    of = parent[child]
-    order = np.lexsort((base.start[child], of))
-    child, of = child[order], of[order]
-    # Each parent has a stretch of its own on one long axis, so that a running maximum never reaches into the
-    # next one's.
-    fresh = np.append(True, of[1:] != of[:-1])
-    width = np.where(fresh, base.duration[of] + 1, 0)
-    shift = np.cumsum(width) - base.duration[of] - 1
-    first = np.maximum(base.start[child] - base.start[of], 0) + shift
+    parent_of_child = parent[child]
+    order = np.lexsort((base.start[child], parent_of_child))
+    child, parent_of_child = child[order], parent_of_child[order]
+    # Each parent gets a separate stretch of one long axis, so that the running maximum of one parent never
+    # affects the next.
+    is_first_child = np.append(True, parent_of_child[1:] != parent_of_child[:-1])
+    width = np.where(is_first_child, base.duration[parent_of_child] + 1, 0)
+    shift = np.cumsum(width) - base.duration[parent_of_child] - 1
+    first = np.maximum(base.start[child] - base.start[parent_of_child], 0) + shift
     last = first + overlap[child]
-    before = np.append(np.int64(-1), np.maximum.accumulate(last)[:-1])
-    fresh_ps = np.maximum(last - np.maximum(first, before), 0)
-    np.add.at(covered, of, fresh_ps)
+    covered_until = np.append(np.int64(-1), np.maximum.accumulate(last)[:-1])
+    fresh_ps = np.maximum(last - np.maximum(first, covered_until), 0)
+    np.add.at(covered, parent_of_child, fresh_ps)
     return covered
 
 
 @dataclass(frozen=True)
-class Loose:
-    """What the reader must know of the forest: events of iterators, and those that could not be placed."""
+class Unplaced:
+    """Counts for the page's notes: iterator events, and those that the forest could not place."""
 
     n_events: int
     n_orphans: int
@@ -474,12 +484,12 @@ class Loose:
     n_without_id: int
 
 
-def loose(trace: Trace) -> Loose:
-    """Counts of what was left out."""
-    found = forest(trace)
-    return Loose(len(found), found.n_orphans, found.n_in_cycles, int((~found.has_id).sum()))
+def count_unplaced(trace: Trace) -> Unplaced:
+    """Count the iterator events that were left out."""
+    events = forest(trace)
+    return Unplaced(len(events), events.n_orphans, events.n_in_cycles, int((~events.has_id).sum()))
 
 
 def has_iterators(trace: Trace) -> bool:
-    """Whether a host of the trace ran any iterator of tf.data. Looks at names only."""
+    """Whether a host of the trace ran any tf.data iterator. Reads names only."""
     return bool(_kinds(trace)[2])

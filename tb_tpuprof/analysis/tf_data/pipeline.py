@@ -1,4 +1,4 @@
-"""tf.data pipelines: how long each call took, which stage held it up, and the stages of a single call as a
+"""tf.data pipelines: how long each call took, which stage limited it, and the stages of a single call as a
 graph.
 """
 
@@ -17,13 +17,13 @@ SLOW_PS = 50_000_000
 _HIDDEN_STATS = frozenset(("id", "parent_id", "element_id", "group_id", "element_size", "shapes"))
 
 _UNAVAILABLE = "unavailable"
-_ASKED = 12  # calls of a stage that are asked for its parameters
+_N_SAMPLED_CALLS = 12  # calls of a stage that are read for its parameters
 
 
 @dataclass(frozen=True)
 class Times:
-    """Of a stage over all complete calls: self time, own work (see Forest), its part while the caller waited,
-    its function's time.
+    """Times of a stage in ps, summed over all complete calls: self time, own work (see Forest), the part of
+    the work while the caller waited, and its function's time.
     """
 
     self_ps: int
@@ -46,11 +46,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: into
-    `stages`, -1 none.
+    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: index
+    into `stages`, -1 none.
 
-    `is_complete`: of each call, whether what was made for it lies in the capture, too. `waited_ps`: of each
-    call, the time until its element was there; the rest is the waking of the caller's thread.
+    `is_complete`: for each call, whether the capture contains everything produced for it. `waited_ps`: for
+    each call, the time until its element was ready; in the rest of the call its thread wakes up.
     """
 
     name: str
@@ -66,30 +66,28 @@ class Pipeline:
 
     @property
     def n_slow(self) -> int:
-        """Calls that took longer than 50 µs, the traditional bound."""
+        """Number of calls longer than 50 µs, the traditional threshold."""
         return int((self.duration_ps > SLOW_PS).sum())
 
     @property
     def max_ps(self) -> int:
-        """The slowest call."""
+        """Duration of the slowest call."""
         return int(self.duration_ps.max())
 
     @property
     def order(self) -> Rows:
-        """Complete calls by duration, the slowest first, then those that the capture cut; of equals the
-        earlier.
-        """
+        """Complete calls by duration, slowest first, then those that the capture cut; ties in time order."""
         return np.lexsort((-self.duration_ps, ~self.is_complete))
 
     @property
     def typical_rank(self) -> int:
-        """The rank, from 1, of the complete call of median length; of all calls where none is complete."""
+        """The rank, from 1, of the complete call of median duration; of all calls if none is complete."""
         return ((int(self.is_complete.sum()) or len(self.calls)) + 1) // 2
 
     @property
     def wait_fraction(self) -> float | None:
-        """Share of the time from the first call to the last one's end that passed inside of calls; at most 1.
-        One call makes no rate.
+        """Share of the time from the first call to the last one's end that was spent in calls; at most 1. One
+        call makes no rate: None.
         """
         if len(self.calls) < 2:
             return None
@@ -98,24 +96,24 @@ class Pipeline:
 
     @property
     def wake_fraction(self) -> float:
-        """Share of the calls' time that passed after their elements were there."""
-        whole = int(self.duration_ps.sum())
-        return 1 - int(self.waited_ps.sum()) / whole if whole else 0.0
+        """Share of the calls' time after their elements were ready."""
+        total_ps = int(self.duration_ps.sum())
+        return 1 - int(self.waited_ps.sum()) / total_ps if total_ps else 0.0
 
     @property
     def is_loop(self) -> bool:
-        """Whether a loop of a tf.function runs as a stage of the pipeline: its calls hold the loop's body,
-        too.
+        """Whether a loop of a tf.function runs as a stage of the pipeline: its calls then contain the loop's
+        body.
         """
         return any(_is_loop_body(stage) for stage in self.stages)
 
     @property
     def bottleneck_stage(self) -> Stage | None:
-        """The stage that callers waited for most."""
+        """The stage that callers waited for most, None if there is none."""
         return self.stages[self.bottleneck] if self.bottleneck >= 0 else None
 
     def work_ps(self, stage: Stage) -> float:
-        """A stage's work that callers waited for, per complete call."""
+        """A stage's work that callers waited for, in ps per complete call."""
         return stage.times.blocking_ps / max(1, int(self.is_complete.sum()))
 
 
@@ -153,73 +151,71 @@ class Call:
 
 @once
 def pipelines(trace: Trace) -> tuple[Pipeline, ...]:
-    """The pipelines of a trace, numbered by their first call, of host and device apart."""
-    found = forest(trace)
-    roots = np.flatnonzero(found.is_root)
+    """The pipelines of a trace, numbered by their first call, separately for host and device."""
+    iterators = forest(trace)
+    roots = np.flatnonzero(iterators.is_root)
     if not len(roots):
         return ()
-    # A pipeline is one root iterator; events without an id are told apart by their name.
-    key = np.where(found.has_id[roots], found.iterator[roots], found.node[roots])
-    _keys, code = np.unique(np.stack((key, found.has_id[roots])), axis=1, return_inverse=True)
+    # A pipeline is one root iterator; the name identifies events without an id.
+    key = np.where(iterators.has_id[roots], iterators.iterator[roots], iterators.node[roots])
+    _keys, code = np.unique(np.stack((key, iterators.has_id[roots])), axis=1, return_inverse=True)
     code = code.reshape(-1)
-    worked = np.flatnonzero(found.call >= 0)
-    number = np.full(len(found), -1, np.int64)
-    number[roots] = code
-    events = _by(number[found.call[worked]], worked, int(code.max()) + 1)
-    calls = _by(code, roots, int(code.max()) + 1)
-    calls, events = _same_loops(found, calls, events)
-    order = sorted(range(len(calls)), key=lambda i: int(found.start_ps[calls[i]].min()))
+    with_call = np.flatnonzero(iterators.call >= 0)
+    pipeline_of = np.full(len(iterators), -1, np.int64)
+    pipeline_of[roots] = code
+    events = _split_by(pipeline_of[iterators.call[with_call]], with_call, int(code.max()) + 1)
+    calls = _split_by(code, roots, int(code.max()) + 1)
+    calls, events = _same_loops(iterators, calls, events)
+    order = sorted(range(len(calls)), key=lambda i: int(iterators.start_ps[calls[i]].min()))
     counts = {"Host": 0, "Device": 0}
     result = []
     for i in order:
-        first = int(found.iterator[calls[i][0]])
-        kind = "Device" if first in found.device_iterators and found.has_id[calls[i][0]] else "Host"
-        result.append(_pipeline(trace, found, f"{kind}:{counts[kind]}", calls[i], events[i]))
+        first = int(iterators.iterator[calls[i][0]])
+        kind = "Device" if first in iterators.device_iterators and iterators.has_id[calls[i][0]] else "Host"
+        result.append(_pipeline(trace, iterators, f"{kind}:{counts[kind]}", calls[i], events[i]))
         counts[kind] += 1
     return tuple(result)
 
 
-def _same_loops(found: Forest, calls: list[Rows], events: list[Rows]) -> tuple[list[Rows], list[Rows]]:
-    """Iterators that a loop of a tf.function made, one each time it ran, as one where their stages are the
-    same.
-    """
+def _same_loops(iterators: Forest, calls: list[Rows], events: list[Rows]) -> tuple[list[Rows], list[Rows]]:
+    """Merge the iterators that a loop of a tf.function creates, one per run, if they have the same stages."""
     merged: dict[tuple[object, ...], list[int]] = {}
-    for i, mine in enumerate(calls):
-        is_loop = not found.stages[found.node[mine[0]]].startswith("Iterator::")
+    for i, own_calls in enumerate(calls):
+        is_loop = not iterators.stages[iterators.node[own_calls[0]]].startswith("Iterator::")
         merged.setdefault(
-            tuple(np.unique(found.node[events[i]]).tolist()) if is_loop else ("", i), []
+            tuple(np.unique(iterators.node[events[i]]).tolist()) if is_loop else ("", i), []
         ).append(i)
     return [np.concatenate([calls[i] for i in same]) for same in merged.values()], [
         np.concatenate([events[i] for i in same]) for same in merged.values()
     ]
 
 
-def _by(code: npt.NDArray[np.integer], values: Rows, n: int) -> list[Rows]:
+def _split_by(code: npt.NDArray[np.integer], values: Rows, n: int) -> list[Rows]:
     """Values by code 0 … n - 1, each in their order."""
     order = np.argsort(code, kind="stable")
     bounds = np.searchsorted(code[order], np.arange(n + 1))
     return [values[order[bounds[i] : bounds[i + 1]]] for i in range(n)]
 
 
-def _pipeline(trace: Trace, found: Forest, name: str, calls: Rows, events: Rows) -> Pipeline:
-    calls = calls[np.argsort(found.start_ps[calls], kind="stable")]
-    is_complete = _complete(found, calls, events)
-    # Where none is complete, all that there is has to do.
-    counted = events[np.isin(found.call[events], calls[is_complete])] if is_complete.any() else events
-    stages = _stages(found, events, counted)
-    threads = len(np.unique(trace.event_line[found.row[calls]]))
+def _pipeline(trace: Trace, iterators: Forest, name: str, calls: Rows, events: Rows) -> Pipeline:
+    calls = calls[np.argsort(iterators.start_ps[calls], kind="stable")]
+    is_complete = _is_complete(iterators, calls, events)
+    # If no call is complete, all events count.
+    counted = events[np.isin(iterators.call[events], calls[is_complete])] if is_complete.any() else events
+    stages = _stages(iterators, events, counted)
+    threads = len(np.unique(trace.event_line[iterators.row[calls]]))
     kind = name.partition(":")[0]
-    duration = found.duration_ps[calls]
+    duration = iterators.duration_ps[calls]
     loops = [i for i, stage in enumerate(stages) if _is_loop_body(stage)]
     if loops:
-        waited = np.minimum(_asked_for(found, calls, events, stages[loops[0]].long_name), duration)
+        waited = np.minimum(_requested_ps(iterators, calls, events, stages[loops[0]].long_name), duration)
     else:
-        waited = duration - np.minimum(_woken(found, calls, events), duration)
+        waited = duration - np.minimum(_waking_ps(iterators, calls, events), duration)
     return Pipeline(
         name,
         kind,
         calls,
-        found.start_ps[calls],
+        iterators.start_ps[calls],
         duration,
         waited,
         is_complete,
@@ -229,62 +225,69 @@ def _pipeline(trace: Trace, found: Forest, name: str, calls: Rows, events: Rows)
     )
 
 
-def _complete(found: Forest, calls: Rows, events: Rows) -> Bools:
-    """Of each call, whether as many stages worked for it as for most: what was made ahead of the capture's
-    start is missing.
+def _is_complete(iterators: Forest, calls: Rows, events: Rows) -> Bools:
+    """Mark the calls with as many stages as most calls: other calls lack elements produced before the capture
+    started.
     """
-    at = np.full(len(found), -1, np.int64)
-    at[calls] = np.arange(len(calls))
-    mine = at[found.call[events]]
-    n_events = np.bincount(mine, minlength=len(calls))
-    pairs = np.unique(mine * len(found.stages) + found.node[events])
-    n_stages = np.bincount(pairs // len(found.stages), minlength=len(calls))
+    row_of = np.full(len(iterators), -1, np.int64)
+    row_of[calls] = np.arange(len(calls))
+    call_row = row_of[iterators.call[events]]
+    n_events = np.bincount(call_row, minlength=len(calls))
+    pairs = np.unique(call_row * len(iterators.stages) + iterators.node[events])
+    n_stages = np.bincount(pairs // len(iterators.stages), minlength=len(calls))
     most = n_stages[n_events * 2 >= np.median(n_events)]
     usual = np.quantile(most, 0.5, method="lower") if len(most) else 0
     complete: Bools = (n_events * 2 >= np.median(n_events)) & (n_stages >= usual)
     return complete
 
 
-def _woken(found: Forest, calls: Rows, events: Rows) -> Ints:
-    """Of each call, the time after the prefetch at its end had handed the element over."""
-    at = np.full(len(found), -1, np.int64)
-    at[calls] = np.arange(len(calls))
+def _waking_ps(iterators: Forest, calls: Rows, events: Rows) -> Ints:
+    """Time in ps of each call after the prefetch at its end delivered the element."""
+    row_of = np.full(len(iterators), -1, np.int64)
+    row_of[calls] = np.arange(len(calls))
     result = np.zeros(len(calls), np.int64)
-    below = events[(found.after_ps[events] > 0) & (found.parent[events] == found.call[events])]
-    end = found.start_ps + found.duration_ps
-    call_of = found.call[below]
-    np.add.at(result, at[call_of], found.after_ps[below] + np.maximum(end[call_of] - end[below], 0))
+    prefetches = events[
+        (iterators.after_ps[events] > 0) & (iterators.parent[events] == iterators.call[events])
+    ]
+    end = iterators.start_ps + iterators.duration_ps
+    call_of = iterators.call[prefetches]
+    np.add.at(
+        result,
+        row_of[call_of],
+        iterators.after_ps[prefetches] + np.maximum(end[call_of] - end[prefetches], 0),
+    )
     return result
 
 
-def _asked_for(found: Forest, calls: Rows, events: Rows, loop: str) -> Ints:
-    """Of each call, the time in which a loop's body waited for its next element: of what the stage that runs
-    it called.
+def _requested_ps(iterators: Forest, calls: Rows, events: Rows, loop: str) -> Ints:
+    """Time in ps of each call in which a loop's body waited for its next element: the calls made by the stage
+    that runs the loop.
     """
-    at = np.full(len(found), -1, np.int64)
-    at[calls] = np.arange(len(calls))
-    above = found.parent[events]
-    mine = events[(above >= 0) & (found.node[above] == found.stages.index(loop))]
+    row_of = np.full(len(iterators), -1, np.int64)
+    row_of[calls] = np.arange(len(calls))
+    parent = iterators.parent[events]
+    requests = events[(parent >= 0) & (iterators.node[parent] == iterators.stages.index(loop))]
     result = np.zeros(len(calls), np.int64)
-    np.add.at(result, at[found.call[mine]], found.duration_ps[mine])
+    np.add.at(result, row_of[iterators.call[requests]], iterators.duration_ps[requests])
     return result
 
 
 def _bottleneck(stages: tuple[Stage, ...]) -> int:
     """The stage with most work that callers waited for, -1 if there is none.
 
-    The root only asks. Nor does a prefetch work whose input is in the trace: what is left of its time is the
-    waking of threads. A scan at the end of a loop over a data set runs the loop's body: that is who consumes.
+    The root only requests elements. A prefetch whose input is in the trace does not work either: the rest of
+    its time is waking threads. A scan at the end of a loop over a data set runs the loop's body, so it is the
+    consumer.
     """
     fed = {stage.parent for stage in stages}
     candidates = [
-        i for i, stage in enumerate(stages) if not (_only_asks(stage, i in fed) or _is_loop_body(stage))
+        i for i, stage in enumerate(stages) if not (_only_requests(stage, i in fed) or _is_loop_body(stage))
     ]
     worst = max(candidates or range(len(stages)), key=lambda i: stages[i].times.blocking_ps, default=-1)
     return worst if worst >= 0 and stages[worst].times.blocking_ps else -1
 
 
-def _only_asks(stage: Stage, is_fed: bool) -> bool:
+def _only_requests(stage: Stage, is_fed: bool) -> bool:
     return is_fed and (stage.parent < 0 or stage.name == "Prefetch")
 
 
@@ -294,79 +297,81 @@ def _is_loop_body(stage: Stage) -> bool:
 
 
 def complete_calls(pipeline: Pipeline) -> Rows:
-    """Calls, as indices into the forest, for which all that was made lies in the capture."""
+    """Calls, as indices into the forest, for which the capture contains everything produced for them."""
     return pipeline.calls[pipeline.is_complete]
 
 
 def parameters_of(trace: Trace, pipeline: Pipeline) -> dict[str, dict[str, str]]:
-    """What the trace says of each stage's parameters, by its long name: the first value that one of its calls
-    tells.
+    """Each stage's parameters in the trace, by the stage's long name: the first value in any of its sampled
+    calls.
 
-    A call that ran while the stage was locked says "unavailable".
+    A call that ran while the stage was locked reports "unavailable".
     """
-    found = forest(trace)
-    events = np.flatnonzero(np.isin(found.call, pipeline.calls))
+    iterators = forest(trace)
+    events = np.flatnonzero(np.isin(iterators.call, pipeline.calls))
     result: dict[str, dict[str, str]] = {}
-    for node in np.unique(found.node[events]).tolist():
-        mine = events[found.node[events] == node]
-        known = result.setdefault(found.stages[node], {})
-        for event in mine[np.unique(np.linspace(0, len(mine) - 1, _ASKED).astype(int))].tolist():
-            for name, value in trace.source.event_stats(trace, int(found.row[event])):
-                if name not in _HIDDEN_STATS and known.get(name, _UNAVAILABLE) == _UNAVAILABLE:
-                    known[name] = str(value)
+    for node in np.unique(iterators.node[events]).tolist():
+        stage_events = events[iterators.node[events] == node]
+        parameters = result.setdefault(iterators.stages[node], {})
+        for event in stage_events[
+            np.unique(np.linspace(0, len(stage_events) - 1, _N_SAMPLED_CALLS).astype(int))
+        ].tolist():
+            for name, value in trace.source.event_stats(trace, int(iterators.row[event])):
+                if name not in _HIDDEN_STATS and parameters.get(name, _UNAVAILABLE) == _UNAVAILABLE:
+                    parameters[name] = str(value)
     return result
 
 
-def _stages(found: Forest, events: Rows, counted: Rows) -> tuple[Stage, ...]:
-    """Each stage of a pipeline's events, parents before children; times of those that are `counted`."""
-    nodes, first = np.unique(found.node[events], return_index=True)
+def _stages(iterators: Forest, events: Rows, counted: Rows) -> tuple[Stage, ...]:
+    """Each stage of a pipeline's events, parents before children; times are of the events `counted`."""
+    nodes, first = np.unique(iterators.node[events], return_index=True)
     n = len(nodes)
-    work = found.work_ps[counted]
+    work = iterators.work_ps[counted]
     parts = (
-        found.self_ps[counted],
+        iterators.self_ps[counted],
         work,
-        work * found.is_blocking[counted],
-        found.function_ps[counted],
+        work * iterators.is_blocking[counted],
+        iterators.function_ps[counted],
         np.ones(len(counted), np.int64),
     )
     sums = np.zeros((5, n), np.int64)
     for total, part in zip(sums, parts, strict=True):
-        np.add.at(total, np.searchsorted(nodes, found.node[counted]), part)
-    parent = _parents(found, events[first], dict(zip(nodes.tolist(), range(n), strict=True)))[0]
-    order = _downwards(parent)
-    at = {old: new for new, old in enumerate(order)}
-    names = [found.stages[node] for node in nodes.tolist()]
+        np.add.at(total, np.searchsorted(nodes, iterators.node[counted]), part)
+    parent = _parents(iterators, events[first], dict(zip(nodes.tolist(), range(n), strict=True)))[0]
+    order = _parents_first(parent)
+    new_index = {old: new for new, old in enumerate(order)}
+    names = [iterators.stages[node] for node in nodes.tolist()]
     totals = [Times(*column) for column in sums.T.tolist()]
-    above = [at[i] if i >= 0 else -1 for i in parent]
+    new_parent = [new_index[i] if i >= 0 else -1 for i in parent]
     return tuple(
-        Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), above[i]) for i in order
+        Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), new_parent[i]) for i in order
     )
 
 
-def _parents(found: Forest, events: Rows, index: dict[int, int]) -> tuple[list[int], int]:
-    """The consuming stage of each stage, seen from its first event; what leads back to itself hangs below the
-    root instead.
+def _parents(iterators: Forest, events: Rows, index: dict[int, int]) -> tuple[list[int], int]:
+    """The consuming stage of each stage, by its first event; a stage that leads back to itself is attached to
+    the root instead. Also returns the number of these.
     """
-    above = found.parent[events]
-    parent = [index.get(int(found.node[i]), -1) if i >= 0 else -1 for i in above.tolist()]
-    root = next((i for i, event in enumerate(events.tolist()) if found.is_root[event]), -1)
+    parent_event = iterators.parent[events]
+    parent = [index.get(int(iterators.node[i]), -1) if i >= 0 else -1 for i in parent_event.tolist()]
+    root = next((i for i, event in enumerate(events.tolist()) if iterators.is_root[event]), -1)
     n_changed = 0
     for i in range(len(parent)):
-        seen, at = {i}, parent[i]
-        while at >= 0 and at not in seen:
-            seen.add(at)
-            at = parent[at]
-        if at >= 0:
+        seen, ancestor = {i}, parent[i]
+        while ancestor >= 0 and ancestor not in seen:
+            seen.add(ancestor)
+            ancestor = parent[ancestor]
+        if ancestor >= 0:
             parent[i] = root if i != root else -1
             n_changed += 1
     return parent, n_changed
 
 
-def _downwards(parent: list[int]) -> list[int]:
+def _parents_first(parent: list[int]) -> list[int]:
     """Indices with parents before children, siblings in their order."""
     children: dict[int, list[int]] = {}
-    for i, above in enumerate(parent):
-        children.setdefault(above, []).append(i)
+    for i, consumer in enumerate(parent):
+        children.setdefault(consumer, []).append(i)
     order: list[int] = []
     stack = children.get(-1, [])[::-1]
     while stack:
@@ -377,37 +382,46 @@ def _downwards(parent: list[int]) -> list[int]:
 
 
 def call(trace: Trace, pipeline: Pipeline, rank: int) -> Call:
-    """One call of a pipeline, by its rank from 1 (the slowest complete one) on, with the parameters that the
-    trace tells of its stages.
+    """One call of a pipeline, by its rank from 1 (the slowest complete call), with the stages' parameters in
+    the trace.
 
-    Its bottleneck is the pipeline's, where that worked for this call, so that sentence, table and drawing
-    name one stage.
+    Its bottleneck is the pipeline's, if that worked for this call, so that sentence, table and drawing name
+    the same stage.
     """
-    found = forest(trace)
+    iterators = forest(trace)
     root = int(pipeline.calls[pipeline.order[rank - 1]])
-    events = np.flatnonzero(found.call == root)
-    events = events[np.lexsort((-found.duration_ps[events], found.start_ps[events]))]
-    nodes, first, code = np.unique(found.node[events], return_index=True, return_inverse=True)
+    events = np.flatnonzero(iterators.call == root)
+    events = events[np.lexsort((-iterators.duration_ps[events], iterators.start_ps[events]))]
+    nodes, first, code = np.unique(iterators.node[events], return_index=True, return_inverse=True)
     parent, n_reparented = _parents(
-        found, events[first], dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
+        iterators, events[first], dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
     )
-    order = _downwards(parent)
-    at = {old: new for new, old in enumerate(order)}
-    result = [_node(trace, found, events[code == i], at[parent[i]] if parent[i] >= 0 else -1) for i in order]
+    order = _parents_first(parent)
+    new_index = {old: new for new, old in enumerate(order)}
+    result = [
+        _node(trace, iterators, events[code == i], new_index[parent[i]] if parent[i] >= 0 else -1)
+        for i in order
+    ]
     stage = pipeline.bottleneck_stage
     worst = next((i for i, node in enumerate(result) if stage and node.long_name == stage.long_name), -1)
-    return Call(int(found.start_ps[root]), int(found.duration_ps[root]), tuple(result), worst, n_reparented)
+    return Call(
+        int(iterators.start_ps[root]), int(iterators.duration_ps[root]), tuple(result), worst, n_reparented
+    )
 
 
-def _node(trace: Trace, found: Forest, events: Rows, parent: int) -> Node:
-    long_name = found.stages[found.node[events[0]]]
-    stats = trace.source.event_stats(trace, int(found.row[events[0]]))
-    iterator = next((str(value) for name, value in stats if name == "id"), str(found.iterator[events[0]]))
+def _node(trace: Trace, iterators: Forest, events: Rows, parent: int) -> Node:
+    long_name = iterators.stages[iterators.node[events[0]]]
+    stats = trace.source.event_stats(trace, int(iterators.row[events[0]]))
+    iterator = next((str(value) for name, value in stats if name == "id"), str(iterators.iterator[events[0]]))
     start, duration, self_ps, work_ps = (
-        column[events] for column in (found.start_ps, found.duration_ps, found.self_ps, found.work_ps)
+        column[events]
+        for column in (iterators.start_ps, iterators.duration_ps, iterators.self_ps, iterators.work_ps)
     )
     parameters = tuple((name, str(value)) for name, value in stats if name not in _HIDDEN_STATS)
-    n_iterators, is_blocking = len(np.unique(found.iterator[events])), bool(found.is_blocking[events].any())
+    n_iterators, is_blocking = (
+        len(np.unique(iterators.iterator[events])),
+        bool(iterators.is_blocking[events].any()),
+    )
     return Node(
         iterator,
         stage_type(long_name),

@@ -1,10 +1,10 @@
-"""A tf.data pipeline played through, element by element: when each call returns, from what its stages took in
-a trace.
+"""A simulation of a tf.data pipeline, element by element: when each call returns, given the times of its
+stages in a trace.
 
-consumer   ├ call ┤ step ├ call ┤        asks, then works for its step
-inline     ├ Batch ├ Map ├ Map           runs on the thread that asks
-prefetch   ├ Map ├ Map ├                 runs on a thread of its own, as far ahead as its buffer
-lanes      ├ f ├ f ├ f                   runs a function on n elements at a time and hands them out in order
+    consumer   ├ call ┤ step ├ call ┤    requests an element, then works for its step
+    inline     ├ Batch ├ Map ├ Map       runs on the requesting thread
+    prefetch   ├ Map ├ Map ├             runs on its own thread, ahead by up to the size of its buffer
+    lanes      ├ f ├ f ├ f               runs a function on n elements at a time and returns them in order
 
 The rules are those of TensorFlow's kernels (`prefetch_dataset_op`, `parallel_map_dataset_op`,
 `map_and_batch_dataset_op`, `parallel_interleave_dataset_op`). The loops are over at most `_ELEMENTS`
@@ -24,19 +24,19 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Kind = Literal["inline", "prefetch", "lanes", "batch_lanes", "woven"]
+Kind = Literal["inline", "prefetch", "lanes", "batch_lanes", "interleave"]
 CONSUMER = "the consumer"
 _ELEMENTS = 6000
 _FEWEST_CALLS, _MOST_CALLS = 24, 240
 _SETTLES = 0.25  # share of the calls after which buffers have settled
-_MOST_BATCHES = 16  # that MapAndBatch makes at a time
+_MOST_BATCHES = 16  # that MapAndBatch builds at a time
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stage. `per_parent`: elements per element of its consumer. `work_ps` and `function_ps` repeat: of
-    each of its elements on the thread that asks for it, and of each run of its function. `lanes`: runs at a
-    time; `buffer`: elements ahead.
+    """A stage. `per_parent`: elements per element of its consumer. `work_ps` and `function_ps` are times that
+    repeat: of each element on the requesting thread, and of each run of the stage's function. `lanes`:
+    concurrent runs; `buffer`: elements ahead.
     """
 
     name: str
@@ -52,8 +52,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Played:
-    """Mean time from call to call, the mean wait of a call, and what the threads' time shows as the limit."""
+class Simulated:
+    """Mean time in ps from call to call, the mean wait of a call in ps, and the limiting stage by the
+    threads' time.
+    """
 
     period_ps: float
     wait_ps: float
@@ -62,27 +64,25 @@ class Played:
 
 class _Source(Protocol):
     def next(self, time: float) -> float:
-        """When the next element is handed over that is asked for at a time."""
+        """Return when an element requested at `time` is delivered."""
         ...
 
 
 @dataclass
 class _Cycle:
-    """Values that repeat, and their sum so far; `thread` is the one whose time they take, `share` how much of
-    it.
-    """
+    """Values that repeat, and their sum so far; they occupy `thread`, to the share `share`."""
 
     values: list[float]
     name: str
     thread: int
     share: float = 1.0
-    at: int = 0
+    position: int = 0
     total: float = 0.0
 
     def next(self) -> float:
         """The next value."""
-        value = self.values[self.at]
-        self.at = (self.at + 1) % len(self.values)
+        value = self.values[self.position]
+        self.position = (self.position + 1) % len(self.values)
         self.total += value
         return value
 
@@ -94,7 +94,7 @@ class _Input:
     owed: float = 1e-6
 
     def next(self, time: float) -> float:
-        """Ask as often as an element of the consumer takes."""
+        """Request as many elements as one element of the consumer needs."""
         self.owed += self.per_parent
         while self.owed >= 1:
             self.owed -= 1
@@ -108,8 +108,8 @@ class _Inline:
     work: _Cycle
 
     def next(self, time: float) -> float:
-        for one in self.inputs:
-            time = one.next(time)
+        for source in self.inputs:
+            time = source.next(time)
         return time + self.work.next()
 
 
@@ -117,21 +117,21 @@ class _Inline:
 class _Prefetch:
     inputs: list[_Input]
     buffer: int
-    made: float = 0.0
-    taken: deque[float] = field(default_factory=deque)
+    ready_ps: float = 0.0
+    taken_ps: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        free = self.taken.popleft() if len(self.taken) >= self.buffer else 0.0
-        self.made = max(self.made, free)
-        for one in self.inputs:
-            self.made = one.next(self.made)
-        self.taken.append(max(time, self.made))
-        return self.taken[-1]
+        free = self.taken_ps.popleft() if len(self.taken_ps) >= self.buffer else 0.0
+        self.ready_ps = max(self.ready_ps, free)
+        for source in self.inputs:
+            self.ready_ps = source.next(self.ready_ps)
+        self.taken_ps.append(max(time, self.ready_ps))
+        return self.taken_ps[-1]
 
 
 @dataclass
 class _Lanes:
-    """`lanes` runs at a time, at most `ahead` elements that nobody took yet."""
+    """At most `lanes` concurrent runs and `ahead` elements that have not been taken."""
 
     inputs: list[_Input]
     function: _Cycle
@@ -146,8 +146,8 @@ class _Lanes:
     def next(self, time: float) -> float:
         while len(self.flying) < self.ahead:
             start = max(self.fetched, self.freed)
-            for one in self.inputs:
-                start = one.next(start)
+            for source in self.inputs:
+                start = source.next(start)
             self.fetched = start
             if len(self.free) >= self.lanes:
                 start = max(start, heappop(self.free))
@@ -156,7 +156,7 @@ class _Lanes:
             self.flying.append(end)
         if not self.is_ordered:
             self.flying = deque(sorted(self.flying))
-        # Its place is free as soon as it is asked for, even if it is not finished.
+        # An element's place is free as soon as the element is requested, even if it is not finished.
         self.freed = max(time, self.freed)
         return max(time, self.flying.popleft())
 
@@ -172,115 +172,120 @@ class _BatchLanes:
     batches: int
     fetched: float = 0.0
     free: list[float] = field(default_factory=list)
-    taken: deque[float] = field(default_factory=deque)
+    taken_ps: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        begin = self.taken.popleft() if len(self.taken) >= self.batches else 0.0
+        begin = self.taken_ps.popleft() if len(self.taken_ps) >= self.batches else 0.0
         self.fetched = max(self.fetched, begin)
         last = self.fetched
         for _ in range(self.batch):
             if len(self.free) >= self.lanes:
                 self.fetched = max(self.fetched, heappop(self.free))
-            for one in self.inputs:
-                self.fetched = one.next(self.fetched)
+            for source in self.inputs:
+                self.fetched = source.next(self.fetched)
             end = self.fetched + self.function.next()
             heappush(self.free, end)
             last = max(last, end)
-        self.taken.append(max(time, last))
-        return self.taken[-1]
+        self.taken_ps.append(max(time, last))
+        return self.taken_ps[-1]
 
 
 @dataclass
-class _Woven:
-    """Several inputs read at a time, each on a thread of its own, and handed out in turn."""
+class _Interleave:
+    """Several inputs, each read on its own thread; their elements are returned in turn."""
 
     source: _Inline
     lanes: int
     ahead: int
-    made: float = 0.0
+    ready_ps: float = 0.0
     free: list[float] = field(default_factory=list)
-    taken: deque[float] = field(default_factory=deque)
+    taken_ps: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        begin = self.taken.popleft() if len(self.taken) >= self.ahead else 0.0
+        begin = self.taken_ps.popleft() if len(self.taken_ps) >= self.ahead else 0.0
         if not self.free:
             self.free = [0.0] * self.lanes
             heapify(self.free)
         begin = max(begin, heappop(self.free))
         end = self.source.next(begin)
         heappush(self.free, end)
-        self.made = max(self.made, end)  # in turn: none before the one ahead of it
-        self.taken.append(max(time, self.made))
-        return self.taken[-1]
+        self.ready_ps = max(self.ready_ps, end)  # in turn: never before the previous one
+        self.taken_ps.append(max(time, self.ready_ps))
+        return self.taken_ps[-1]
 
 
 @dataclass
-class _Build:
+class _Builder:
     parts: tuple[Part, ...]
     pool: int
     cycles: list[_Cycle] = field(default_factory=list)
     n_threads: int = 1
 
     def thread(self) -> int:
-        """A new thread's number."""
+        """The number of a new thread."""
         self.n_threads += 1
         return self.n_threads - 1
 
     def cycle(self, values: Floats, name: str, thread: int, share: float = 1.0) -> _Cycle:
-        """Values that the limit is looked for in."""
-        found = _Cycle(values.tolist() or [0.0], name, thread, share)
-        self.cycles.append(found)
-        return found
+        """Times that count toward the limit."""
+        cycle = _Cycle(values.tolist() or [0.0], name, thread, share)
+        self.cycles.append(cycle)
+        return cycle
 
-    def inputs(self, at: int, thread: int, divisor: float = 1.0) -> list[_Input]:
-        """The stages that a stage asks."""
+    def inputs(self, index: int, thread: int, divisor: float = 1.0) -> list[_Input]:
+        """The stages that a stage requests elements from."""
         return [
             _Input(self.source(i, thread), part.per_parent / divisor)
-            for i, part in enumerate(self.parts) if part.parent == at and i != at
-        ]  # fmt: skip
+            for i, part in enumerate(self.parts)
+            if part.parent == index and i != index
+        ]
 
-    def source(self, at: int, thread: int) -> _Source:
-        """A stage with all that feeds it; `thread`: of the one who asks."""
-        part = self.parts[at]
+    def source(self, index: int, thread: int) -> _Source:
+        """A stage with all stages that feed it; `thread` is the requesting thread."""
+        part = self.parts[index]
         makers: dict[Kind, Callable[[], _Source]] = {
-            "inline": lambda: _Inline(self.inputs(at, thread), self.cycle(part.work_ps, part.name, thread)),
-            "prefetch": lambda: _Prefetch(self.inputs(at, self.thread()), max(1, part.buffer)),
-            "lanes": lambda: self._lanes(at, thread),
-            "batch_lanes": lambda: self._batch_lanes(at, thread),
-            "woven": lambda: self._woven(at),
+            "inline": lambda: _Inline(
+                self.inputs(index, thread), self.cycle(part.work_ps, part.name, thread)
+            ),
+            "prefetch": lambda: _Prefetch(self.inputs(index, self.thread()), max(1, part.buffer)),
+            "lanes": lambda: self._lanes(index, thread),
+            "batch_lanes": lambda: self._batch_lanes(index, thread),
+            "interleave": lambda: self._interleave(index),
         }
         return makers[part.kind]()
 
-    def _lanes(self, at: int, thread: int) -> _Source:
-        part, lanes = self.parts[at], min(self.parts[at].lanes, self.pool)
+    def _lanes(self, index: int, thread: int) -> _Source:
+        part, lanes = self.parts[index], min(self.parts[index].lanes, self.pool)
         function = self.cycle(part.function_ps, part.name, self.thread(), 1 / lanes)
-        found = _Lanes(self.inputs(at, self.thread()), function, lanes, part.lanes, part.is_ordered)
-        return _Inline([_Input(found, 1.0)], self.cycle(part.work_ps, part.name, thread))
+        source = _Lanes(self.inputs(index, self.thread()), function, lanes, part.lanes, part.is_ordered)
+        return _Inline([_Input(source, 1.0)], self.cycle(part.work_ps, part.name, thread))
 
-    def _batch_lanes(self, at: int, thread: int) -> _Source:
-        part, lanes = self.parts[at], min(self.parts[at].lanes, self.pool)
+    def _batch_lanes(self, index: int, thread: int) -> _Source:
+        part, lanes = self.parts[index], min(self.parts[index].lanes, self.pool)
         function = self.cycle(part.function_ps, part.name, self.thread(), 1 / lanes)
         batches = min(_MOST_BATCHES, 1 + ceil(part.lanes / part.batch))
-        found = _BatchLanes(self.inputs(at, self.thread(), part.batch), function, lanes, part.batch, batches)
-        return _Inline([_Input(found, 1.0)], self.cycle(part.work_ps, part.name, thread))
+        source = _BatchLanes(
+            self.inputs(index, self.thread(), part.batch), function, lanes, part.batch, batches
+        )
+        return _Inline([_Input(source, 1.0)], self.cycle(part.work_ps, part.name, thread))
 
-    def _woven(self, at: int) -> _Source:
-        part, thread, known = self.parts[at], self.thread(), len(self.cycles)
-        found = _Woven(
-            _Inline(self.inputs(at, thread), self.cycle(part.work_ps, part.name, thread)),
+    def _interleave(self, index: int) -> _Source:
+        part, thread, n_cycles = self.parts[index], self.thread(), len(self.cycles)
+        source = _Interleave(
+            _Inline(self.inputs(index, thread), self.cycle(part.work_ps, part.name, thread)),
             part.lanes,
             max(part.lanes, part.buffer),
         )
-        for cycle in self.cycles[known:]:
+        for cycle in self.cycles[n_cycles:]:
             cycle.share = cycle.share / part.lanes if cycle.thread == thread else cycle.share
-        return found
+        return source
 
 
-def play(parts: tuple[Part, ...], consumer_ps: Floats, pool: int) -> Played:
-    """Play calls until buffers have settled, and as many more as give a mean. `parts`: consumers before
-    producers, the root first.
+def simulate(parts: tuple[Part, ...], consumer_ps: Floats, pool: int) -> Simulated:
+    """Simulate calls until buffers have settled, and then enough calls for a mean. `parts`: consumers before
+    producers, the root first; `consumer_ps`: times between calls; `pool`: threads of the pool.
     """
-    building = _Build(parts, max(1, pool))
+    building = _Builder(parts, max(1, pool))
     root: _Source = building.source(0, 0) if parts else _Inline([], building.cycle(np.zeros(1), CONSUMER, 0))
     gaps = building.cycle(consumer_ps, CONSUMER, 0)
     n = int(min(_MOST_CALLS, max(_FEWEST_CALLS, _ELEMENTS / _elements(parts))))
@@ -293,7 +298,7 @@ def play(parts: tuple[Part, ...], consumer_ps: Floats, pool: int) -> Played:
         ready = root.next(time)
         waited += ready - time
         time = ready + gaps.next()
-    return Played((time - begin) / (n - first), waited / (n - first), _limit(building.cycles))
+    return Simulated((time - begin) / (n - first), waited / (n - first), _limit(building.cycles))
 
 
 def _elements(parts: tuple[Part, ...]) -> float:
@@ -305,7 +310,7 @@ def _elements(parts: tuple[Part, ...]) -> float:
 
 
 def _limit(cycles: list[_Cycle]) -> str:
-    """Of the thread (or the lanes) that worked most, what took most."""
+    """The part that took the most time of the busiest thread (or lanes)."""
     busy: dict[int, float] = {}
     for cycle in cycles:
         busy[cycle.thread] = busy.get(cycle.thread, 0.0) + cycle.total * cycle.share

@@ -1,11 +1,11 @@
-"""Where a stage of a tf.data pipeline stands in the user's code: the Python function that it ran, as the
-Python tracer saw it.
+"""The place of a tf.data stage in the user's code: the Python function that it ran, as the Python tracer
+recorded it.
 
-caller   ├ Map ──────────────────────┤
-         ├ InstantiatedCapturedFunction::Run (id 7) ┤
-pool          ├ ExecutorState::Process (id 7) ─────┤
-              ├ $script_ops.py:140 __call__ ────┤
-                ├ $train.py:31 augment ───────┤         the outermost frame that is not the framework's
+    caller   ├ Map ──────────────────────┤
+             ├ InstantiatedCapturedFunction::Run (id 7) ┤
+    pool          ├ ExecutorState::Process (id 7) ─────┤
+                  ├ $script_ops.py:140 __call__ ────┤
+                    ├ $train.py:31 augment ───────┤     the outermost frame outside the framework
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.tf_data.pipeline import Pipeline
 from tb_tpuprof.trace.trace import Trace
 
 _FRAME = re.compile(r"\$(?:.*/)?([\w.<>-]+\.py):(\d+) (.+)")
-# Files of TensorFlow that lie between the executor and the user's function.
+# TensorFlow's files between the executor and the user's function.
 _FRAMEWORK = frozenset(
     (
         "script_ops.py",
@@ -47,27 +47,30 @@ _FRAMEWORK = frozenset(
 
 
 def source_of(trace: Trace, pipeline: Pipeline) -> str:
-    """The Python function that the pipeline's bottleneck ran, as "`augment` (train.py:31)"; empty where the
+    """The Python function that the pipeline's bottleneck ran, as "`augment` (train.py:31)"; empty if the
     trace has no frames of it.
     """
-    stage, found = pipeline.bottleneck_stage, forest(trace)
-    if stage is None or not len(found.runs.row):
+    stage, iterators = pipeline.bottleneck_stage, forest(trace)
+    if stage is None or not len(iterators.runs.row):
         return ""
-    event = found.runs.event
-    mine = (found.node[event] == found.stages.index(stage.long_name)) & np.isin(
-        found.call[event], pipeline.calls
+    event = iterators.runs.event
+    is_stage_run = (iterators.node[event] == iterators.stages.index(stage.long_name)) & np.isin(
+        iterators.call[event], pipeline.calls
     )
     owner, value = first_ints(trace, "id")
-    ids = values_at(found.runs.row[mine], owner, value, 0)
+    ids = values_at(iterators.runs.row[is_stage_run], owner, value, 0)
     processes = events_named(trace, (EXECUTOR,))
-    around = processes[np.isin(values_at(processes, owner, value, 0), ids[ids != 0])]
+    executions = processes[np.isin(values_at(processes, owner, value, 0), ids[ids != 0])]
     names = {row: parsed for row in range(len(trace.metadata)) if (parsed := _frame(trace, row))}
     frames = np.flatnonzero(np.isin(trace.events["metadata"], list(names)))
-    inside = _within(trace, frames, around)
+    is_inside = _within(trace, frames, executions)
     total: dict[int, int] = {}
-    frame, took = trace.events["metadata"][frames[inside]], trace.events["duration_ps"][frames[inside]]
+    frame, took_ps = (
+        trace.events["metadata"][frames[is_inside]],
+        trace.events["duration_ps"][frames[is_inside]],
+    )
     for row in np.unique(frame).tolist():
-        total[row] = int(took[frame == row].sum())
+        total[row] = int(took_ps[frame == row].sum())
     if not total:
         return ""
     file, line, function = names[max(total, key=lambda row: total[row])]
@@ -75,18 +78,18 @@ def source_of(trace: Trace, pipeline: Pipeline) -> str:
 
 
 def _frame(trace: Trace, row: int) -> tuple[str, str, str] | None:
-    """File, line and function of a row of `metadata` that is a frame of the user's."""
-    at = int(trace.metadata["name"][row])
-    found = _FRAME.fullmatch(trace.strings[at]) if at >= 0 else None
-    return None if not found or found[1] in _FRAMEWORK else (found[1], found[2], found[3])
+    """File, line and function of a metadata row that is a frame of the user's code."""
+    name_id = int(trace.metadata["name"][row])
+    match = _FRAME.fullmatch(trace.strings[name_id]) if name_id >= 0 else None
+    return None if not match or match[1] in _FRAMEWORK else (match[1], match[2], match[3])
 
 
-def _within(trace: Trace, rows: Rows, around: Rows) -> Bools:
-    """Whether each event lies within one of some events of its line (ascending, apart from one another)."""
-    if not len(rows) or not len(around):
+def _within(trace: Trace, rows: Rows, outer: Rows) -> Bools:
+    """Mark the events inside one of the `outer` events of the same line (ascending, not overlapping)."""
+    if not len(rows) or not len(outer):
         return np.zeros(len(rows), np.bool_)
     start, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
-    at = np.searchsorted(around, rows) - 1
-    before = around[np.maximum(at, 0)]
-    found: Bools = (at >= 0) & (trace.event_line[before] == trace.event_line[rows])
-    return found & (start[rows] >= start[before]) & (end[rows] <= end[before])
+    position = np.searchsorted(outer, rows) - 1
+    candidate = outer[np.maximum(position, 0)]
+    is_same_line: Bools = (position >= 0) & (trace.event_line[candidate] == trace.event_line[rows])
+    return is_same_line & (start[rows] >= start[candidate]) & (end[rows] <= end[candidate])

@@ -1,5 +1,5 @@
-"""What a change of a tf.data pipeline would gain: the pipeline is played through with and without it (see
-tf_data_simulation).
+"""The gain of changes to a tf.data pipeline: the pipeline is simulated with and without each change (see
+`simulation.py`).
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from tb_tpuprof.analysis.events.stat_rows import events_named
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.forest import Forest, Ints, Rows, forest
 from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, Stage, complete_calls, parameters_of
-from tb_tpuprof.analysis.tf_data.simulation import Floats, Kind, Part, Played, play
+from tb_tpuprof.analysis.tf_data.simulation import Floats, Kind, Part, Simulated, simulate
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 
-# Of the model itself; set on generated pipelines, judged on others (tests/truth/tf_data_evaluation.py)
+# The model's own error; fitted on generated pipelines, tested on others (tests/truth/tf_data_evaluation.py)
 MARGIN = 0.15
-SATURATED = 0.75  # share of the processors' time from which more parallelism cannot be promised anything
+SATURATED = 0.75  # share of the processors' time above which more parallelism promises no gain
 _MIN_CALLS = 4
-_NO_GAIN = 0.05  # share of the time from call to call below which a gain is not told from none
-_WAKING_PS = 1e9  # how much longer a consumer takes at most for having slept and being traced
-_HOP_PS = 150e6  # from one thread to another that is free, at most
-_VARIES = 0.25  # how far the mean step may be from the median one
-_UNEXPLAINED = 1.5  # how far the model may be from what was measured before any change
+_NO_GAIN = 0.05  # share of the time from call to call below which a gain cannot be distinguished from none
+_WAKING_PS = 1e9  # the most that sleeping and tracing lengthen a consumer's time
+_HOP_PS = 150e6  # the most that a switch to another free thread takes
+_VARIES = 0.25  # the most that the mean step may differ from the median step
+_UNEXPLAINED = 1.5  # the most that the model may differ from the measurement before any change, as a factor
 _FUNCTIONS = ("Map", "ParallelMap", "MapAndBatch")
 _BATCHES = ("BatchV2", "Batch")
 
 
 @dataclass(frozen=True)
 class Model:
-    """A pipeline as it is played. `consumer_ps`: between calls. `period_ps`: mean time from call to call.
-    `errors`: standard errors of the bottleneck's and of the consumer's times as shares. `cpu_ps`: processor
-    time per call, without Python's functions.
+    """A pipeline to simulate. `consumer_ps`: times between calls. `period_ps`: mean time from call to call.
+    `errors`: relative standard errors of the bottleneck's and of the consumer's times. `cpu_ps`: processor
+    time per call, without Python functions.
     """
 
     parts: tuple[Part, ...]
@@ -54,8 +54,8 @@ class Model:
 
 @dataclass(frozen=True)
 class Change:
-    """What is altered: the bottleneck's function on n threads, a prefetch at the end, the bottleneck left
-    out, or cached with its input.
+    """A change: the bottleneck's function on n threads, a prefetch at the end, the bottleneck removed, or
+    cached with its input.
     """
 
     parallel: int = 0
@@ -67,10 +67,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Times of a call and of a step after a change; `step` is absent without steps. `kind` names the change
-    for programs.
+    """Times in ps (low, high) of a call and of a step after a change; `step_ps` is None without steps. `kind`
+    is the change's stable name for programs.
 
-    `is_no_gain`: it is as good as none.
+    `is_no_gain`: the gain is too small to count.
     """
 
     kind: str
@@ -83,18 +83,18 @@ class Estimate:
 
 
 def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
-    """`now` and each change that applies; or a single entry that says why nothing can be estimated."""
+    """`now` and each change that applies; or a single entry with the reason why there is no estimate."""
     model = build(trace, pipeline)
     if isinstance(model, str):
         return (Estimate("none", "cannot estimate", None, None, "", model),)
-    now = _played(model, Change())
+    now = _simulated(model, Change())
     explained = now.period_ps / model.period_ps if model.period_ps else 0.0
     if not 1 / _UNEXPLAINED <= explained <= _UNEXPLAINED:
-        less = "the rest passes in what the trace does not show, such as other work on the same processors"
-        more = "they overlap in ways that the model does not know"
+        less = "the trace does not show the rest, such as other work on the same processors"
+        more = "they overlap in ways that the model does not cover"
         share = format_fraction(explained)
         reason = (
-            f"the model of the stages gives {share} of the time from call to call: "
+            f"the model of the stages accounts for {share} of the time from call to call: "
             f"{less if explained < 1 else more}"
         )
         return (Estimate("none", "cannot estimate", None, None, "", reason),)
@@ -109,13 +109,13 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
 
 
 def _estimate(model: Model, explained: float, kind: str, text: str, change: Change) -> Estimate:
-    """The interval after a change: the model as it is, with its times two standard errors off, and as far off
-    as it is before.
+    """The interval after a change: the model as it is, with its times two standard errors off, and scaled by
+    its error before the change.
     """
     variants = [
-        _played(_shifted(model, n), changed) for n in (0, -2, 2) for changed in _variants(model, change)
+        _simulated(_shifted(model, n), changed) for n in (0, -2, 2) for changed in _variants(model, change)
     ]
-    periods = [one.period_ps for one in variants]
+    periods = [result.period_ps for result in variants]
     low, high = (
         min(periods) * min(1.0, 1 / explained) * (1 - MARGIN),
         max(periods) * max(1.0, 1 / explained) * (1 + MARGIN),
@@ -127,59 +127,59 @@ def _estimate(model: Model, explained: float, kind: str, text: str, change: Chan
         low, high = ((1 + sign * 2 * _NO_GAIN) * model.period_ps for sign in (-1, 1))
         note, is_no_gain = "hardly any gain", True
     else:
-        # Nothing makes the consumer itself faster, and no change here makes the pipeline slower than it is.
+        # Nothing makes the consumer itself faster, and none of these changes makes the pipeline slower.
         low, high = min(max(low, floor), model.period_ps), min(max(high, floor), model.period_ps)
     latency = max(0.0, low - consumer), max(0.0, high - consumer)
     if change.parallel and model.is_python and not is_no_gain:
         note = "if its Python function waits, for files or the network, rather than computes"
-    # The same mean on both sides: a step is as long as the time from call to call, but for what lies outside
-    # of it.
+    # The same ratio before and after: a step is as long as the time from call to call, except for time
+    # outside the step.
     scale = model.step_ps / model.period_ps if model.step_ps is not None else 1.0
     step = (low * scale, high * scale) if model.step_ps is not None else None
     return Estimate(kind, text, latency, step, variants[0].limited_by, note, is_no_gain)
 
 
 def build(trace: Trace, pipeline: Pipeline) -> Model | str:
-    """The model of a pipeline, or why there is none."""
+    """The model of a pipeline, or the reason why there is none."""
     stage = pipeline.bottleneck_stage
     if pipeline.kind == "Device":
         return "this is the copy to the device, which waits for a pipeline on the host"
     if stage is None:
-        return "no stage was waited for"
+        return "no call waited for a stage"
     if pipeline.is_loop:
         return (
-            "the loop over it runs inside of a `tf.function`, as a stage of the pipeline: consumer and "
-            "input cannot be told apart"
+            "the loop over the data set runs inside a `tf.function`, as a stage of the pipeline, so consumer "
+            "and input cannot be separated"
         )
     if pipeline.thread_count > 1:
         return (
             f"{pipeline.thread_count} threads call this pipeline, so the time between its calls says "
-            "nothing of its consumer"
+            "nothing about its consumer"
         )
-    chosen = complete_calls(pipeline)
-    if len(chosen) < _MIN_CALLS:
+    calls = complete_calls(pipeline)
+    if len(calls) < _MIN_CALLS:
         return (
-            f"only {len(chosen)} complete calls are in the trace; at least {_MIN_CALLS} are needed: "
-            "capture for longer"
+            f"the trace has only {len(calls)} complete calls; at least {_MIN_CALLS} are needed: capture for "
+            "longer"
         )
-    if any("DataService" in one.name for one in pipeline.stages):
+    if any("DataService" in other.name for other in pipeline.stages):
         return "elements come from tf.data service: its workers are not in this trace"
     parameters = parameters_of(trace, pipeline)
-    whole = {key: value for options in parameters.values() for key, value in options.items()}
-    processors = _number(whole.get("cpu_budget", ""))
-    pool = _number(whole.get("threadpool_size", "")) or processors
+    all_options = {key: value for options in parameters.values() for key, value in options.items()}
+    processors = _number(all_options.get("cpu_budget", ""))
+    pool = _number(all_options.get("threadpool_size", "")) or processors
     busy, python = processor_time(trace)
     if processors and busy >= SATURATED * processors:
         share = format_fraction(min(1.0, busy / processors))
-        return f"the host's processors are {share} busy already: more threads would not help"
+        return f"the host's processors are already {share} busy: more threads would not help"
     step_ps, timing = _step(trace), _timing(pipeline)
     varies = _varies(steps(trace).duration_ps if step_ps is not None else timing[0])
     if varies:
         return varies
-    parts = _parts(trace, pipeline, chosen, parameters)
+    parts = _parts(trace, pipeline, calls, parameters)
     period_ps = float(timing[0].mean())
-    worst = parts[pipeline.bottleneck]
-    errors = _error(worst.function_ps if len(worst.function_ps) else worst.work_ps), _error(timing[1])
+    slowest = parts[pipeline.bottleneck]
+    errors = _error(slowest.function_ps if len(slowest.function_ps) else slowest.work_ps), _error(timing[1])
     return Model(
         parts,
         pipeline.bottleneck,
@@ -195,24 +195,25 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     )
 
 
-def _played(model: Model, change: Change) -> Played:
-    """The pipeline after a change, not faster than the threads of the pool and the processors let it be."""
+def _simulated(model: Model, change: Change) -> Simulated:
+    """The pipeline after a change, not faster than the pool's threads and the processors allow."""
     pool = model.pool or sum(part.lanes for part in model.parts) + change.parallel
     parts = changed_parts(model, change)
-    found = play(parts, model.consumer_ps, pool)
-    bounds = [(found.period_ps, found.limited_by)]
+    result = simulate(parts, model.consumer_ps, pool)
+    bounds = [(result.period_ps, result.limited_by)]
     per_call = _per_call(parts)
     functions = sum(
         part.function_ps.mean() * n * (part.batch if part.kind == "batch_lanes" else 1)
-        for part, n in zip(parts, per_call, strict=True) if len(part.function_ps)
-    )  # fmt: skip
+        for part, n in zip(parts, per_call, strict=True)
+        if len(part.function_ps)
+    )
     if model.pool:
         bounds.append((float(functions) / model.pool, f"the thread pool ({model.pool})"))
     if model.processors and not (change.remove or change.cache):
         bounds.append((model.cpu_ps / model.processors, f"the processors ({model.processors})"))
-    # Of equal bounds the first counts: the stage rather than the pool that it fills.
+    # The first of equal bounds counts: the stage rather than the pool that it fills.
     period_ps, limit = max(bounds, key=lambda bound: bound[0])
-    return Played(period_ps, max(0.0, period_ps - float(model.consumer_ps.mean())), limit)
+    return Simulated(period_ps, max(0.0, period_ps - float(model.consumer_ps.mean())), limit)
 
 
 def _per_call(parts: tuple[Part, ...]) -> list[float]:
@@ -225,13 +226,13 @@ def _per_call(parts: tuple[Part, ...]) -> list[float]:
 
 def changed_parts(model: Model, change: Change) -> tuple[Part, ...]:
     """The stages after a change."""
-    parts, at = list(model.parts), model.bottleneck
-    part, nothing = parts[at], np.zeros(1)
+    parts, index = list(model.parts), model.bottleneck
+    part, nothing = parts[index], np.zeros(1)
     if change.parallel:
-        parts[at] = _parallel(part, change.parallel)
+        parts[index] = _parallel(part, change.parallel)
         if change.is_fused:
             batch = replace(
-                parts[at],
+                parts[index],
                 kind="batch_lanes",
                 name="MapAndBatch",
                 batch=round(part.per_parent),
@@ -240,26 +241,26 @@ def changed_parts(model: Model, change: Change) -> tuple[Part, ...]:
             parts[part.parent] = replace(
                 batch, parent=parts[part.parent].parent, per_parent=parts[part.parent].per_parent
             )
-            parts[at] = _passing(part)
+            parts[index] = _passing(part)
     if change.remove:
-        parts[at] = (
+        parts[index] = (
             replace(part, work_ps=nothing, function_ps=nothing)
             if part.kind == "batch_lanes"
             else _passing(part)
         )
     if change.cache:
         for i in range(len(parts)):
-            if i == at or _feeds(parts, i, at):
-                parts[i] = replace(_passing(parts[i]), per_parent=parts[i].per_parent if i == at else 0.0)
+            if i == index or _feeds(parts, i, index):
+                parts[i] = replace(_passing(parts[i]), per_parent=parts[i].per_parent if i == index else 0.0)
     if change.prefetch:
-        ahead = Part("Prefetch", 0, "prefetch", 1.0, nothing, nothing, buffer=2)
-        moved = [replace(one, parent=one.parent + 1 if one.parent > 0 else 1) for one in parts[1:]]
-        parts = [parts[0], ahead, *moved]
+        prefetch = Part("Prefetch", 0, "prefetch", 1.0, nothing, nothing, buffer=2)
+        moved = [replace(stage, parent=stage.parent + 1 if stage.parent > 0 else 1) for stage in parts[1:]]
+        parts = [parts[0], prefetch, *moved]
     return tuple(parts)
 
 
 def _parallel(part: Part, lanes: int) -> Part:
-    """A map on so many lanes."""
+    """A map on `lanes` lanes."""
     if part.kind == "batch_lanes":
         return replace(part, lanes=lanes)
     function = part.function_ps if len(part.function_ps) else part.work_ps
@@ -267,30 +268,30 @@ def _parallel(part: Part, lanes: int) -> Part:
 
 
 def _passing(part: Part) -> Part:
-    """A stage that hands on what it gets at once."""
+    """A stage that forwards its input at once."""
     return replace(part, kind="inline", work_ps=np.zeros(1), function_ps=np.zeros(0))
 
 
-def _feeds(parts: list[Part], at: int, consumer: int) -> bool:
-    """Whether a stage lies above another, which consumes what it makes."""
-    while at > consumer:  # parents come before children
-        at = parts[at].parent
-        if at == consumer:
+def _feeds(parts: list[Part], index: int, consumer: int) -> bool:
+    """Whether the stage `index` is upstream of another, which consumes its output."""
+    while index > consumer:  # parents come before children
+        index = parts[index].parent
+        if index == consumer:
             return True
     return False
 
 
 def _variants(model: Model, change: Change) -> list[Change]:
-    """A change as it may turn out: tf.data fuses a parallel map with the batch above it, unless its
+    """The possible outcomes of a change: tf.data fuses a parallel map with the batch above it, unless its
     optimizations are off.
     """
     part = model.parts[model.bottleneck]
-    above = model.parts[part.parent] if part.parent > 0 else None
+    consumer = model.parts[part.parent] if part.parent > 0 else None
     can_fuse = (
         change.parallel
-        and above
-        and above.name in _BATCHES
-        and above.kind == "inline"
+        and consumer
+        and consumer.name in _BATCHES
+        and consumer.kind == "inline"
         and part.per_parent > 1
     )
     return [change, replace(change, is_fused=True)] if can_fuse else [change]
@@ -303,8 +304,8 @@ def _changes(model: Model) -> list[tuple[str, str, Change]]:
     n = model.pool
     result = []
     can_parallel = is_function and n > max(1, part.lanes)
-    # What a prefetch at the end would take off the caller's thread.
-    can_prefetch = not any(one.kind == "prefetch" and one.parent == 0 for one in model.parts)
+    # A prefetch at the end takes work off the caller's thread.
+    can_prefetch = not any(stage.kind == "prefetch" and stage.parent == 0 for stage in model.parts)
     if can_parallel:
         result.append(("parallel", f"num_parallel_calls={n}", Change(parallel=n)))
     if can_prefetch:
@@ -323,42 +324,44 @@ def _shifted(model: Model, n: float) -> Model:
     """The model with the times of its bottleneck and of its consumer n standard errors off."""
     if not n:
         return model
-    mine, consumer = (max(0.0, 1 + n * error) for error in model.errors)
+    stage_factor, consumer_factor = (max(0.0, 1 + n * error) for error in model.errors)
     mean = float(model.consumer_ps.mean())
     if n < 0 and mean:
-        consumer = min(consumer, 1 - _spared(mean) / mean)
+        consumer_factor = min(consumer_factor, 1 - _spared(mean) / mean)
     parts = list(model.parts)
     part = parts[model.bottleneck]
-    parts[model.bottleneck] = replace(part, work_ps=part.work_ps * mine, function_ps=part.function_ps * mine)
-    return replace(model, parts=tuple(parts), consumer_ps=model.consumer_ps * consumer)
+    parts[model.bottleneck] = replace(
+        part, work_ps=part.work_ps * stage_factor, function_ps=part.function_ps * stage_factor
+    )
+    return replace(model, parts=tuple(parts), consumer_ps=model.consumer_ps * consumer_factor)
 
 
 def _spared(consumer_ps: float) -> float:
-    """What a step may cost less without waiting and without the profiler: a thread that slept runs slowly at
-    first.
+    """Time in ps that a step may save without waiting and without the profiler: a thread runs slowly at first
+    after sleeping.
     """
     return min(_WAKING_PS, consumer_ps / 2)
 
 
 def _parts(
-    trace: Trace, pipeline: Pipeline, chosen: Rows, parameters: dict[str, dict[str, str]]
+    trace: Trace, pipeline: Pipeline, calls: Rows, parameters: dict[str, dict[str, str]]
 ) -> tuple[Part, ...]:
-    """The stages with their times, event by event, of complete calls."""
-    found = forest(trace)
-    wanted = np.zeros(len(found), np.bool_)
-    wanted[chosen] = True
-    events = np.flatnonzero(found.call >= 0)
-    events = events[wanted[found.call[events]]]
+    """The stages with their times, event by event, of the complete calls `calls`."""
+    iterators = forest(trace)
+    is_used = np.zeros(len(iterators), np.bool_)
+    is_used[calls] = True
+    events = np.flatnonzero(iterators.call >= 0)
+    events = events[is_used[iterators.call[events]]]
     index = {stage.long_name: i for i, stage in enumerate(pipeline.stages)}
-    stage_of = np.array([index.get(name, -1) for name in found.stages], np.int64)[found.node[events]]
-    events = events[np.argsort(found.start_ps[events], kind="stable")]
-    stage_of = np.array([index.get(name, -1) for name in found.stages], np.int64)[found.node[events]]
+    stage_of = np.array([index.get(name, -1) for name in iterators.stages], np.int64)[iterators.node[events]]
+    events = events[np.argsort(iterators.start_ps[events], kind="stable")]
+    stage_of = np.array([index.get(name, -1) for name in iterators.stages], np.int64)[iterators.node[events]]
     count = np.maximum(1, np.bincount(stage_of[stage_of >= 0], minlength=len(pipeline.stages)))
-    runs_of = _runs(found, wanted, index)
+    runs_of = _runs(iterators, is_used, index)
     return tuple(
         _part(
             stage,
-            found,
+            iterators,
             events[stage_of == i],
             runs_of.get(i, np.zeros(0)),
             parameters.get(stage.long_name, {}),
@@ -368,39 +371,41 @@ def _parts(
     )
 
 
-def _runs(found: Forest, wanted: npt.NDArray[np.bool_], index: dict[str, int]) -> dict[int, Floats]:
-    """Of each stage the times that its function's runs keep a lane, in time order."""
-    call = found.call[found.runs.event]
-    kept = (call >= 0) & wanted[np.maximum(call, 0)]
-    event, took = found.runs.event[kept], found.runs.took_ps[kept].astype(np.float64)
-    # A lane takes its next element when a thread has heard that the last is done, and another has begun:
-    # twice what a hop takes.
-    late = found.runs.late_ps[kept]
-    took += 2 * min(_HOP_PS, float(np.quantile(late, 0.25))) if len(late) else 0.0
-    stage = np.array([index.get(name, -1) for name in found.stages], np.int64)[found.node[event]]
-    return {i: took[stage == i] for i in np.unique(stage).tolist()}
+def _runs(iterators: Forest, is_used: npt.NDArray[np.bool_], index: dict[str, int]) -> dict[int, Floats]:
+    """For each stage, the times in ps that runs of its function occupy a lane, in time order."""
+    call = iterators.call[iterators.runs.event]
+    mask = (call >= 0) & is_used[np.maximum(call, 0)]
+    event, took_ps = iterators.runs.event[mask], iterators.runs.took_ps[mask].astype(np.float64)
+    # A lane takes its next element after one thread was notified that the last is done and another has
+    # started: two thread switches.
+    late_ps = iterators.runs.late_ps[mask]
+    took_ps += 2 * min(_HOP_PS, float(np.quantile(late_ps, 0.25))) if len(late_ps) else 0.0
+    stage = np.array([index.get(name, -1) for name in iterators.stages], np.int64)[iterators.node[event]]
+    return {i: took_ps[stage == i] for i in np.unique(stage).tolist()}
 
 
-def _ratio(count: npt.NDArray[np.int64], stage: Stage, at: int) -> float:
-    """Elements of a stage per element of its consumer; whole numbers where the capture's edges blur them."""
-    if stage.parent < 0 or stage.parent == at:
+def _ratio(count: npt.NDArray[np.int64], stage: Stage, index: int) -> float:
+    """Elements of a stage per element of its consumer, rounded to a whole number where only the capture's
+    edges blur it.
+    """
+    if stage.parent < 0 or stage.parent == index:
         return 1.0
-    ratio = float(count[at] / count[stage.parent])
-    near = round(ratio)
-    return float(near) if near and abs(ratio - near) <= 0.15 * near else ratio
+    ratio = float(count[index] / count[stage.parent])
+    rounded = round(ratio)
+    return float(rounded) if rounded and abs(ratio - rounded) <= 0.15 * rounded else ratio
 
 
 def _part(
-    stage: Stage, found: Forest, events: Rows, runs: Floats, options: dict[str, str], ratio: float
+    stage: Stage, iterators: Forest, events: Rows, runs: Floats, options: dict[str, str], ratio: float
 ) -> Part:
     kind = _kind(stage)
     lanes = max(1, _number(options.get("parallelism", "")))
-    work = found.work_ps[events].astype(np.float64) if kind == "inline" else np.zeros(1)
+    work = iterators.work_ps[events].astype(np.float64) if kind == "inline" else np.zeros(1)
     function = runs
     if kind == "lanes" and not len(runs):
-        function = found.work_ps[events].astype(np.float64)
+        function = iterators.work_ps[events].astype(np.float64)
     buffer = _number(options.get("buffer_limit", "")) or 2
-    if kind == "woven":
+    if kind == "interleave":
         buffer = max(lanes, _number(options.get("cycle_length", ""))) * max(
             1, _number(options.get("buffer_output_elements", ""))
         )
@@ -426,25 +431,25 @@ def _kind(stage: Stage) -> Kind:
     if stage.name.startswith("MapAndBatch"):
         return "batch_lanes"
     if "Interleave" in stage.name and stage.is_async:
-        return "woven"
+        return "interleave"
     return "lanes" if stage.is_async else "inline"
 
 
 def _timing(pipeline: Pipeline) -> tuple[Floats, Floats]:
-    """From each call's start to the next one's, and from its end to the next one's start."""
+    """Times in ps from each call's start to the next one's, and from its end to the next one's start."""
     between = np.diff(pipeline.start_ps)
     gaps = np.maximum(between - pipeline.duration_ps[:-1], 0)
     return between.astype(np.float64), gaps.astype(np.float64)
 
 
 def _step(trace: Trace) -> float | None:
-    """The mean step, as the page's tile shows it."""
-    found = steps(trace)
-    return float(found.duration_ps.mean()) if len(found) else None
+    """The mean step in ps, as in the page's tile."""
+    host_steps = steps(trace)
+    return float(host_steps.duration_ps.mean()) if len(host_steps) else None
 
 
 def _varies(times: Ints | Floats) -> str:
-    """Why times vary too much for a mean to say anything of a change; empty if they do not."""
+    """Why times vary too much for their mean to be useful; empty if they do not."""
     mean, median = float(np.mean(times)), float(np.median(times))
     if not median or abs(mean / median - 1) <= _VARIES:
         return ""
@@ -452,7 +457,7 @@ def _varies(times: Ints | Floats) -> str:
 
 
 def _error(values: Floats) -> float:
-    """Standard error of a mean, as a share of it."""
+    """Standard error of a mean, relative to it."""
     mean = float(values.mean()) if len(values) else 0.0
     return float(values.std(ddof=1)) / len(values) ** 0.5 / mean if len(values) > 1 and mean else 0.0
 
@@ -463,8 +468,8 @@ def _number(text: str) -> int:
 
 @once
 def processor_time(trace: Trace) -> tuple[float, float]:
-    """Processors that executors kept busy on average, Python's functions left out; and the share of these in
-    the executors' time.
+    """Mean number of processors that executors kept busy, without Python functions; and the share of Python
+    functions in the executors' time.
     """
     events = trace.events
     executed = events_named(trace, (EXECUTOR,))

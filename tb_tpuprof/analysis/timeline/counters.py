@@ -1,5 +1,5 @@
-"""Samples of counters → as many as a screen can show: of two pixels the lowest, the highest and the last
-value; and in which unit.
+"""Samples of counters → as many as a screen can show: the lowest, the highest and the last value of every two
+pixels; and the counters' units.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _KEPT_PER_BUCKET = 3
-# What words in names of counters say of their unit, in the order in which they are believed.
+# Units by words in the names of counters, in order of precedence.
 _UNITS = (
     (re.compile(r"(?<![a-z])(pct|percent)(?![a-z])|%", re.IGNORECASE), "%"),
     (re.compile(r"bytes.*(per_second|per second|/s)", re.IGNORECASE), "bytes_per_s"),
@@ -24,7 +24,7 @@ _UNITS = (
     (re.compile(r"(?<![a-z])watts?(?![a-z])", re.IGNORECASE), "W"),
     (re.compile(r"(?<![a-z])joules?(?![a-z])|_energy_j\b", re.IGNORECASE), "J"),
 )
-# Units that stand in brackets at a name's end, and how they are told.
+# Units in brackets at a name's end, and their canonical form.
 _IN_BRACKETS = re.compile(r"\s[(\[]([^()\[\]]{1,12})[)\]]\s*$")
 _BRACKET_UNITS = {
     "%": "%",
@@ -83,10 +83,11 @@ class CounterRanges:
 def counter_samples(
     trace: Trace, counter: int, start_ps: int, end_ps: int, pixel_ps: int
 ) -> tuple[Int64s, Floats]:
-    """(times, values) of a counter in a window: the sample that holds at its start, then those within it.
+    """(times in ps, values) of a counter in a window: the sample that holds at its start, then those within
+    it.
 
-    Where more samples than can be seen lie within two pixels, the lowest, the highest and the last of them
-    are kept:
+    If two pixels contain more samples than can be seen, only the lowest, the highest and the last of them are
+    kept:
 
         samples   · :·.: · ·        a value holds until the next sample
         kept      · :  : · ·
@@ -97,7 +98,7 @@ def counter_samples(
     low, high = np.searchsorted(times, [start_ps, end_ps])
     low = max(int(low) - 1, 0) if low == len(times) or times[low] > start_ps else int(low)
     times, values = times[low:high], values[low:high]
-    bucket = (times - start_ps) // (2 * pixel_ps)  # what holds at the start has a bucket of its own
+    bucket = (times - start_ps) // (2 * pixel_ps)  # the sample that holds at the start has its own bucket
     is_first = np.append(True, bucket[1:] != bucket[:-1])[: len(bucket)]
     begins = np.flatnonzero(is_first)
     if len(times) <= _KEPT_PER_BUCKET * len(begins):
@@ -105,21 +106,21 @@ def counter_samples(
     group = np.cumsum(is_first) - 1
     ends = np.append(begins[1:], len(times)) - 1
     extremes = [
-        _first_equal(values, choose.reduceat(values, begins), group) for choose in (np.minimum, np.maximum)
+        _first_equal(values, extreme.reduceat(values, begins), group) for extreme in (np.minimum, np.maximum)
     ]
-    kept = np.unique(np.concatenate(([0], *extremes, ends)))
-    return times[kept], values[kept]
+    samples = np.unique(np.concatenate(([0], *extremes, ends)))
+    return times[samples], values[samples]
 
 
-def _first_equal(values: Floats, wanted: Floats, group: Int64s) -> npt.NDArray[np.intp]:
-    """Of each group the first place that has the wanted value."""
-    at = np.flatnonzero(values == wanted[group])
-    first: npt.NDArray[np.intp] = at[np.append(True, group[at][1:] != group[at][:-1])]
+def _first_equal(values: Floats, group_value: Floats, group: Int64s) -> npt.NDArray[np.intp]:
+    """The first position in each group with the value `group_value[group]`."""
+    matching = np.flatnonzero(values == group_value[group])
+    first: npt.NDArray[np.intp] = matching[np.append(True, group[matching][1:] != group[matching][:-1])]
     return first
 
 
 def counter_name(trace: Trace, counter: int) -> str:
-    """What a counter is called: its name, and its series where it has several."""
+    """A counter's name with its series, if it has several."""
     series = trace.strings.get(int(trace.counters["series"][counter]))
     name = trace.strings.get(int(trace.counters["name"][counter]))
     return f"{name}: {series}" if series else name
@@ -130,17 +131,17 @@ def counter_ranges(trace: Trace) -> CounterRanges:
     """Ranges over the whole trace."""
     n = trace.counters["n_samples"]
     lowest, highest = (np.full(len(n), np.nan) for _ in range(2))
-    some = np.flatnonzero(n > 0)
-    if len(some):
-        begins = trace.counters["first_sample"][some]
-        lowest[some] = np.minimum.reduceat(trace.samples["value"], begins)
-        highest[some] = np.maximum.reduceat(trace.samples["value"], begins)
+    with_samples = np.flatnonzero(n > 0)
+    if len(with_samples):
+        begins = trace.counters["first_sample"][with_samples]
+        lowest[with_samples] = np.minimum.reduceat(trace.samples["value"], begins)
+        highest[with_samples] = np.maximum.reduceat(trace.samples["value"], begins)
     return CounterRanges(lowest, highest)
 
 
 def counter_unit(name: str) -> str:
-    """The unit that a counter's name tells: `bytes`, `bytes_per_s`, or as it is to be written (`%`, `W`,
-    `GB/s`); empty: it tells none.
+    """The unit in a counter's name: `bytes`, `bytes_per_s`, or the unit as displayed (`%`, `W`, `GB/s`);
+    empty if there is none.
     """
     bracket = _IN_BRACKETS.search(name)
     if bracket and bracket[1].strip().lower() in _BRACKET_UNITS:
@@ -149,7 +150,7 @@ def counter_unit(name: str) -> str:
 
 
 def unit_of(trace: Trace, counter: int) -> str:
-    """The unit of a counter's values, by its name or else by its series'."""
+    """The unit of a counter's values, by its name or else by its series' name."""
     columns = (trace.counters[column][counter] for column in ("name", "series"))
     return next(
         (unit for unit in (counter_unit(trace.strings.get(int(text))) for text in columns) if unit), ""

@@ -1,12 +1,11 @@
-"""Kernels and operations → lines that the file lacks: the steps, programs, scopes and operations that they
-belong to.
+"""Kernels and operations → lines that the file lacks: their steps, programs, scopes and operations.
 
     GPU stream    ▪k1▪ ▪k2▪ ▪k3▪    ▪k1▪ ▪k2▪
-    XLA Modules   ├──── jit_f ────┤ ├─ jit_f ─┤       successive kernels of the same are one box,
-    XLA Ops       ├dot.1─┤ ├ add ─┤ ├─ dot.1 ─┤       within a step, or where no long gap lies between
+    XLA Modules   ├──── jit_f ────┤ ├─ jit_f ─┤       successive kernels of one program or operation are one
+    XLA Ops       ├dot.1─┤ ├ add ─┤ ├─ dot.1 ─┤       box, within a step or without a long gap between them
 
 GPU planes get them from the stats of their kernels, TPU cores from the metadata of their operations, host
-planes from the events of XLA:CPU. A plane whose file brings such lines along is left as it is. Shapes and
+planes from the events of XLA:CPU. A plane whose file already contains such lines is left as it is. Shapes and
 names follow OpenXLA's profiler.
 """
 
@@ -40,7 +39,7 @@ _NO_GROUPS = np.empty(0, np.int32)
 
 @dataclass(frozen=True)
 class DerivedLine:
-    """A line that was derived: the plane it stands in, its name, and its kind as the viewer knows it."""
+    """A derived line: its plane, its name, and its kind in the viewer."""
 
     plane: int
     name: str
@@ -49,9 +48,9 @@ class DerivedLine:
 
 @dataclass(frozen=True)
 class Derived:
-    """Derived lines and their events, sorted as those of a trace are. `name` is a code into `texts`.
+    """Derived lines and their events, sorted like those of a trace. `name` is a code into `texts`.
 
-    `source` is the event of the file that each began with: it has the arguments.
+    `source` is the first of the file's events in each derived event: it has the arguments.
     """
 
     lines: tuple[DerivedLine, ...]
@@ -65,7 +64,9 @@ class Derived:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Boxes of one line, or room for them; of those of equal span the first lies around the others."""
+    """Columns of the boxes of one line, filled or to be filled; the first of boxes with equal spans encloses
+    the others.
+    """
 
     start_ps: Int64s
     duration_ps: Int64s
@@ -74,33 +75,35 @@ class _Columns:
 
 
 class _Builder:
-    """Lines as they are told: how many boxes each has and what fills them in, once there is room for all."""
+    """Collects lines: the number of boxes of each, and the function that fills them once all columns are
+    allocated.
+    """
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
         self.lines: list[tuple[DerivedLine, int, Callable[[_Columns], None]]] = []
 
     def codes(self, numbers: Int64s, texts: op_labels.Texts) -> npt.NDArray[np.int32]:
-        """The numbers that names have here; -1 stays."""
-        distinct, place = number(numbers.reshape(-1))
-        known = [
-            self.texts.setdefault(texts(one), len(self.texts)) if one >= 0 else -1
-            for one in distinct.tolist()
+        """The codes of names in this builder; -1 stays -1."""
+        distinct, position = number(numbers.reshape(-1))
+        text_codes = [
+            self.texts.setdefault(texts(code), len(self.texts)) if code >= 0 else -1
+            for code in distinct.tolist()
         ]
-        codes: npt.NDArray[np.int32] = np.array(known, np.int32)[place].reshape(numbers.shape)
+        codes: npt.NDArray[np.int32] = np.array(text_codes, np.int32)[position].reshape(numbers.shape)
         return codes
 
     def add(self, line: DerivedLine, n_boxes: int, fill: Callable[[_Columns], None]) -> None:
-        """A line, unless it would be empty."""
+        """Add a line, unless it is empty."""
         if n_boxes:
             self.lines.append((line, n_boxes, fill))
 
     def result(self) -> Derived:
         """All lines, each sorted by (start, -duration)."""
         offsets = np.cumsum([0, *(n_boxes for _, n_boxes, _ in self.lines)]).astype(np.int64)
-        # One piece of memory for all columns: the larger a piece, the larger the pages that the system gives.
-        room = np.empty((3, offsets[-1]), np.int64)
-        start, duration, (name, source) = room[0], room[1], room[2].view(np.int32).reshape(2, -1)
+        # One allocation for all columns: larger allocations get larger memory pages.
+        memory = np.empty((3, offsets[-1]), np.int64)
+        start, duration, (name, source) = memory[0], memory[1], memory[2].view(np.int32).reshape(2, -1)
         columns = _Columns(start, duration, name, source)
         spans = itertools.pairwise(offsets.tolist())
         beside(
@@ -122,9 +125,14 @@ class _Builder:
 
 
 def _fill(fill: Callable[[_Columns], None], columns: _Columns, span: tuple[int, int]) -> None:
-    """Fill the part of the columns that a line has, and bring its boxes into order if they are not."""
-    own = slice(*span)
-    line = _Columns(columns.start_ps[own], columns.duration_ps[own], columns.name[own], columns.source[own])
+    """Fill a line's part of the columns, and sort its boxes if necessary."""
+    rows_of_line = slice(*span)
+    line = _Columns(
+        columns.start_ps[rows_of_line],
+        columns.duration_ps[rows_of_line],
+        columns.name[rows_of_line],
+        columns.source[rows_of_line],
+    )
     fill(line)
     if not in_order(line.start_ps, line.duration_ps):
         rows = _to_sort(line.start_ps)
@@ -134,9 +142,7 @@ def _fill(fill: Callable[[_Columns], None], columns: _Columns, span: tuple[int, 
 
 
 def _to_sort(start_ps: Int64s) -> Rows:
-    """Rows among which alone order is missing: where starts ascend, those that begin together
-    with another.
-    """
+    """The only rows that may be out of order: if starts ascend, those with the same start as another."""
     step = np.diff(start_ps)
     if (step < 0).any():
         return np.arange(len(start_ps))
@@ -145,7 +151,7 @@ def _to_sort(start_ps: Int64s) -> Rows:
 
 @once
 def derived(trace: Trace) -> Derived:
-    """Derive the lines of all planes."""
+    """The derived lines of all planes."""
     builder = _Builder()
     has_derived = {int(plane) for plane in trace.lines["plane"][planes(trace).is_derived_line]}
     for plane in planes(trace).gpus:
@@ -164,10 +170,10 @@ def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     rows = stream_events(trace, plane)
     if not len(rows):
         return
-    found = step_spans(trace, plane, rows)
+    spans = step_spans(trace, plane, rows)
     names = groups(trace).names
-    if found.shape[1]:
-        step, start, end = found
+    if spans.shape[1]:
+        step, start, end = spans
         first = rows[
             np.clip(np.searchsorted(np.sort(trace.events["start_ps"][rows]), start), 0, len(rows) - 1)
         ]
@@ -187,16 +193,16 @@ def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         builder.add(DerivedLine(plane, "Steps", "steps"), len(start), fill)
     if not any(trace.event_stats.has(key) for key in op_labels.STATS):
         return
-    labelled = op_labels.of_rows(trace, rows)
+    labels = op_labels.of_rows(trace, rows)
     line = trace.event_line[rows]
-    busy = np.unique(line[labelled.is_known]).tolist()
+    busy = np.unique(line[labels.is_known]).tolist()
     busy.sort(
         key=lambda stream: ("Compute" not in trace.line_names[stream], -int(trace.lines["n_events"][stream]))
     )
     for stream in busy:
-        mine = np.flatnonzero(line == stream)
+        selected = np.flatnonzero(line == stream)
         suffix = f" - from {trace.line_names[stream].partition('(')[0]}" if len(busy) > 1 else ""
-        _op_lines(trace, plane, rows[mine], labelled.taken(mine), suffix, builder)
+        _op_lines(trace, plane, rows[selected], labels.taken(selected), suffix, builder)
 
 
 def _tpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
@@ -204,15 +210,13 @@ def _tpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         span = line_events(trace, line)
         rows = np.arange(span.start, span.stop)
         labels = op_labels.of_metadata(trace, rows)
-        events = _sequence(trace, rows)  # an idle gap parts runs, whatever step they are in
+        events = _sequence(trace, rows)  # an idle gap separates runs, whatever their step
         _scope_lines(plane, events, labels, "", builder)
         _source_line(plane, events, labels, "", builder)
 
 
 def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
-    """XLA:CPU: operations of all threads on one line, the programs that they belong to, and the source lines
-    that they come from.
-    """
+    """XLA:CPU: operations of all threads on one line, their programs, and their source lines."""
     owners = trace.event_stats.texts("hlo_op").owner
     if not len(owners):
         return
@@ -237,10 +241,10 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         builder,
     )
     _scope_lines(plane, events, labels, "", builder)
-    each = replace(events, is_new=np.ones(len(rows), np.uint8))
+    separate = replace(events, is_new=np.ones(len(rows), np.uint8))
     _add_runs(
         DerivedLine(plane, "XLA Ops", "hlo_ops"),
-        each,
+        separate,
         labels.of,
         builder.codes(labels.hlo_op, labels.texts),
         builder,
@@ -281,7 +285,7 @@ def _source_line(
 
 @dataclass(frozen=True)
 class _Sequence:
-    """Events in time order, and before which of them a run ends in any case."""
+    """Events in time order, and the events before which a run ends in any case (`is_new`)."""
 
     rows: npt.NDArray[np.int32]
     start_ps: Int64s
@@ -290,10 +294,11 @@ class _Sequence:
 
 
 def _sequence(trace: Trace, rows: Rows, group: npt.NDArray[np.int32] = _NO_GROUPS) -> _Sequence:
-    """Events whose runs end where the step changes, and outside of steps where a long gap lies between."""
-    chosen = rows.astype(np.int32, copy=False)
+    """Events whose runs end where the step changes, and, outside steps, at a long gap."""
+    event_rows = rows.astype(np.int32, copy=False)
     return _Sequence(
-        chosen, *sequence(trace.events["start_ps"], trace.events["duration_ps"], chosen, group, _SMALL_GAP_PS)
+        event_rows,
+        *sequence(trace.events["start_ps"], trace.events["duration_ps"], event_rows, group, _SMALL_GAP_PS),
     )
 
 
@@ -307,8 +312,7 @@ def _add_runs(
     """Spans of successive events of one name, level by level. `names` are the codes of each label: [labels]
     or [labels, levels].
 
-    One code may stand for the same word under two different scopes: these are apart already because the
-    scopes differ.
+    One code may mean the same word under two scopes: their spans are separate because the scopes differ.
     """
     keys = np.ascontiguousarray(names[:, None] if names.ndim == 1 else names)
 

@@ -1,5 +1,5 @@
-"""Arrows between events: who scheduled, launched or fed whom. One arrow for each consumer, from the latest
-producer before it.
+"""Arrows between events, from the event that scheduled, launched or fed another. One arrow per consumer, from
+the latest producer before it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Flows:
-    """Arrows, sorted by the event that they go to. `kind` is a code into `kinds`; `by_source` sorts them by
-    where they come from.
+    """Arrows, sorted by target event. `kind` is a code into `kinds`; `by_source` sorts the arrows by source
+    event.
     """
 
     source: Int64s
@@ -42,14 +42,14 @@ class Flows:
 
 @once
 def flows(trace: Trace) -> Flows:
-    """Arrows of a trace: those its file draws or tells in stats `flow`, then those of context ids,
-    correlation ids and launches (see `analysis.flow_points`, `analysis.links`). Each pair of events counts
-    once, under the kind that comes first.
+    """Arrows of a trace: those that its file draws or states in stats `flow`, then those of context ids,
+    correlation ids and launches (see `analysis.events.flow_points`, `analysis.events.links`). Each pair of
+    events counts once, under its first kind.
     """
-    tie, told = ties(trace), flow_arrows(trace)
+    tie, stated = ties(trace), flow_arrows(trace)
     source, target, hub = _latest_producers(trace, tie)
     drawn = [trace.strings.get(kind) or "flow" for kind in trace.flows["kind"].tolist()]
-    categories = {category: context_name(category) for category in np.unique(told.category).tolist()}
+    categories = {category: context_name(category) for category in np.unique(stated.category).tolist()}
     kinds = tuple(dict.fromkeys([*drawn, *categories.values(), *(name for _, name in tie.kinds)]))
     code = {name: i for i, name in enumerate(kinds)}
     firsts, of_part = (
@@ -57,33 +57,33 @@ def flows(trace: Trace) -> Flows:
         np.array([code[name] for _, name in tie.kinds], np.int32),
     )
     tied = of_part[np.searchsorted(firsts, hub, side="right") - 1] if len(firsts) else np.empty(0, np.int32)
-    source = np.concatenate((trace.flows["from_event"].astype(np.int64), told.source, source))
-    target = np.concatenate((trace.flows["to_event"].astype(np.int64), told.target, target))
-    of_told = [code[categories[category]] for category in told.category.tolist()]
-    kind = np.concatenate((np.array([code[name] for name in drawn] + of_told, np.int32), tied))
+    source = np.concatenate((trace.flows["from_event"].astype(np.int64), stated.source, source))
+    target = np.concatenate((trace.flows["to_event"].astype(np.int64), stated.target, target))
+    stated_kind = [code[categories[category]] for category in stated.category.tolist()]
+    kind = np.concatenate((np.array([code[name] for name in drawn] + stated_kind, np.int32), tied))
     order = np.lexsort((kind, source, target))
     source, target, kind = source[order], target[order], kind[order]
-    kept = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))[: len(source)] & (
+    keep = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))[: len(source)] & (
         source != target
     )
-    source, target, kind = source[kept], target[kept], kind[kept]
+    source, target, kind = source[keep], target[keep], kind[keep]
     return Flows(source, target, kind, kinds, np.argsort(source, kind="stable"))
 
 
-def arrow_ends(trace: Trace, found: Flows, chosen: npt.NDArray[np.intp]) -> tuple[Int64s, Int64s]:
-    """Where arrows begin and end in time: at the consumer's start, from the producer at that time or at its
-    end if that is before.
+def arrow_ends(trace: Trace, arrows: Flows, rows: npt.NDArray[np.intp]) -> tuple[Int64s, Int64s]:
+    """The times in ps of the arrows' ends: the consumer's start, and the producer at that time or at its end,
+    whichever is earlier.
     """
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
-    source, target = found.source[chosen], found.target[chosen]
+    source, target = arrows.source[rows], arrows.target[rows]
     to_ps = start[target]
     from_ps = np.clip(to_ps, start[source], start[source] + duration[source])
     return from_ps, to_ps
 
 
 def _latest_producers(trace: Trace, tie: Ties) -> tuple[Int64s, Int64s, Int64s]:
-    """For each consumer the producer of its hub that starts last before it, or else the hub's first one:
-    (producer, consumer, hub).
+    """For each consumer, the producer of its hub with the latest start before it, or else the hub's first
+    producer: (producer, consumer, hub).
     """
     start = trace.events["start_ps"]
     event = np.concatenate((tie.producer, tie.consumer)).astype(np.int64)
@@ -92,10 +92,10 @@ def _latest_producers(trace: Trace, tie: Ties) -> tuple[Int64s, Int64s, Int64s]:
     is_consumer[len(tie.producer) :] = True
     order = np.lexsort((is_consumer, start[event], hub))
     event, hub, is_consumer = event[order], hub[order], is_consumer[order]
-    place = np.arange(len(event))
-    latest = np.maximum.accumulate(np.where(is_consumer, -1, place))
-    first = np.minimum.accumulate(np.where(is_consumer, len(event), place)[::-1])[::-1]
+    position = np.arange(len(event))
+    latest = np.maximum.accumulate(np.where(is_consumer, -1, position))
+    first = np.minimum.accumulate(np.where(is_consumer, len(event), position)[::-1])[::-1]
     producer = np.where((latest >= 0) & (hub[latest] == hub), latest, first)[is_consumer]
-    usable = producer < len(event)
-    usable[usable] = hub[producer[usable]] == hub[is_consumer][usable]
-    return event[producer[usable]], event[is_consumer][usable], hub[is_consumer][usable]
+    has_producer = producer < len(event)
+    has_producer[has_producer] = hub[producer[has_producer]] == hub[is_consumer][has_producer]
+    return event[producer[has_producer]], event[is_consumer][has_producer], hub[is_consumer][has_producer]

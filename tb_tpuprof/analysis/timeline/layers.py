@@ -1,5 +1,5 @@
-"""Sorted events → rows for drawing: each line's events by depth, so that a window of any row is one run of an
-index.
+"""Sorted events → rows for drawing: each line's events by depth, so that any window of a row is one range of
+an index.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Int32s = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Layer:
-    """Events that are drawn: those of the file, or those that were derived from them.
+    """Events to draw: those of the file, or those derived from them.
 
-    Its lines and events are numbered on from `first_line` and `first_event`. Row r is (row_line[r],
-    row_depth[r]), lines counted within the layer; line i has rows first_row[i] … first_row[i] + n_depths[i],
-    and the events of row r are order[row_offsets[r]:row_offsets[r + 1]]. `depth` is that of each event;
-    `rows` answers windows. The last event ends at `end_ps`.
+    Its lines and events are numbered from `first_line` and `first_event`. Row r is (row_line[r],
+    row_depth[r]), with lines numbered within the layer; line i has rows first_row[i] … first_row[i] +
+    n_depths[i], and the events of row r are order[row_offsets[r]:row_offsets[r + 1]]. `depth` is that of each
+    event; `rows` computes windows. The last event ends at `end_ps`.
     """
 
     first_line: int
@@ -52,7 +52,7 @@ class Layer:
         return len(self.start_ps)
 
     def rows_of(self, lines: npt.NDArray[np.integer]) -> Int32s:
-        """Rows of the lines (numbered within the layer), line by line from the outermost on."""
+        """Rows of the lines (numbered within the layer), line by line from the outermost."""
         parts = [
             np.arange(self.first_row[line], self.first_row[line] + self.n_depths[line], dtype=np.int32)
             for line in lines.tolist()
@@ -60,11 +60,11 @@ class Layer:
         return np.concatenate([*parts, np.empty(0, np.int32)])
 
     def line_of(self, events: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-        """Line (within the layer) of events (within the layer)."""
+        """Lines (within the layer) of events (within the layer)."""
         return np.searchsorted(self.line_offsets, events, side="right") - 1
 
     def spans_within(self, lines: npt.NDArray[np.integer], start_ps: int, end_ps: int) -> Int64s:
-        """For each line the [first, last) of its events among which all are that lie in the window;
+        """For each line the range [first, last) of its events that contains all events in the window;
         int64[lines, 2].
         """
         spans = np.zeros((len(lines), 2), np.int64)
@@ -82,10 +82,12 @@ class Layer:
 def layer(
     start_ps: Int64s, duration_ps: Int64s, line_offsets: Int64s, first_line: int = 0, first_event: int = 0
 ) -> Layer:
-    """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 7 bytes an event."""
+    """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 7 bytes per event."""
     depth = np.empty(len(start_ps), np.uint16)
-    found = shares(line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth))
-    n_depths, row_sizes = (np.concatenate([part[i] for part in found]) for i in (0, 1))
+    line_parts = shares(
+        line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth)
+    )
+    n_depths, row_sizes = (np.concatenate([part[i] for part in line_parts]) for i in (0, 1))
     first_row = np.cumsum(n_depths, dtype=np.int64) - n_depths
     row_line = np.repeat(np.arange(len(n_depths), dtype=np.int32), n_depths)
     row_depth = (np.arange(len(row_line)) - first_row[row_line]).astype(np.int32)
@@ -97,7 +99,7 @@ def layer(
         first_event,
         start_ps,
         duration_ps,
-        max(part[2] for part in found),
+        max(part[2] for part in line_parts),
         line_offsets,
         depth,
         n_depths,

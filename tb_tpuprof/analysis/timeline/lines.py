@@ -1,7 +1,7 @@
-"""All lines that a viewer adds to a file's own: those of programs and operations (`timeline_derived`), then a
+"""All lines that the timeline adds to a file's own: those of programs and operations (`derived.py`), then a
 device's launches, transfers to the host's memory, and the gaps in its programs.
 
-A line that the file brings along is not made again, and a trace without such a device costs nothing here.
+Lines that the file already contains are not derived, and a trace without such a device costs nothing here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PS_PER_US = 1e6
 
 
 @dataclass(frozen=True)
-class _Made:
-    """A line with its boxes, sorted by start; `facts` tells what is known of one of them beside what its
-    event has.
+class _AddedLine:
+    """A line with its boxes, sorted by start; `facts` returns facts about a box in addition to its event's
+    stats.
     """
 
     line: DerivedLine
@@ -45,39 +45,44 @@ class _Made:
 @once
 def derived_lines(trace: Trace) -> Derived:
     """All derived lines of a trace: those of `derived`, then the others."""
-    base, more = derived(trace), _made(trace)
-    if not more:
+    base, added = derived(trace), _added_lines(trace)
+    if not added:
         return base
-    known: dict[str, int] = {text: i for i, text in enumerate(base.texts)}
-    codes = [np.array([known.setdefault(name, len(known)) for name in made.names], np.int32) for made in more]
-    sizes = np.cumsum([len(made.start_ps) for made in more])
+    codes_by_text: dict[str, int] = {text: i for i, text in enumerate(base.texts)}
+    codes = [
+        np.array([codes_by_text.setdefault(name, len(codes_by_text)) for name in line_added.names], np.int32)
+        for line_added in added
+    ]
+    sizes = np.cumsum([len(line_added.start_ps) for line_added in added])
     return Derived(
-        (*base.lines, *(made.line for made in more)),
+        (*base.lines, *(line_added.line for line_added in added)),
         np.concatenate((base.line_offsets, base.line_offsets[-1] + sizes)).astype(np.int64),
-        np.concatenate((base.start_ps, *(made.start_ps for made in more))),
-        np.concatenate((base.duration_ps, *(made.end_ps - made.start_ps for made in more))),
+        np.concatenate((base.start_ps, *(line_added.start_ps for line_added in added))),
+        np.concatenate(
+            (base.duration_ps, *(line_added.end_ps - line_added.start_ps for line_added in added))
+        ),
         np.concatenate((base.name, *codes)),
-        np.concatenate((base.source, *(made.source for made in more))).astype(np.int32),
-        tuple(known),
+        np.concatenate((base.source, *(line_added.source for line_added in added))).astype(np.int32),
+        tuple(codes_by_text),
     )
 
 
 def facts_of(trace: Trace, event: int) -> Facts:
-    """What is known of a derived event (its number in `derived_lines`) beside what the event has that it
-    begins with.
+    """Facts about a derived event (its number in `derived_lines`) in addition to the stats of its first
+    event.
     """
     lines = derived_lines(trace)
     line = int(np.searchsorted(lines.line_offsets, event, side="right")) - 1
     number = line - len(derived(trace).lines)
-    return _made(trace)[number].facts(event - int(lines.line_offsets[line])) if number >= 0 else []
+    return _added_lines(trace)[number].facts(event - int(lines.line_offsets[line])) if number >= 0 else []
 
 
 @once
-def _made(trace: Trace) -> tuple[_Made, ...]:
-    found = planes(trace)
-    made = [part for plane in found.gpus for part in _gpu_lines(trace, plane)]
-    made += [part for plane in found.tensor_cores for part in _tpu_lines(trace, plane)]
-    return tuple(part for part in made if len(part.start_ps))
+def _added_lines(trace: Trace) -> tuple[_AddedLine, ...]:
+    roles = planes(trace)
+    lines = [line_added for plane in roles.gpus for line_added in _gpu_lines(trace, plane)]
+    lines += [line_added for plane in roles.tensor_cores for line_added in _tpu_lines(trace, plane)]
+    return tuple(line_added for line_added in lines if len(line_added.start_ps))
 
 
 def _is_missing(trace: Trace, plane: int, name: str) -> bool:
@@ -85,7 +90,7 @@ def _is_missing(trace: Trace, plane: int, name: str) -> bool:
     return not any(trace.line_names[line].startswith(name) for line in trace.lines_of([plane]).tolist())
 
 
-def _gpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
+def _gpu_lines(trace: Trace, plane: int) -> Iterator[_AddedLine]:
     if _is_missing(trace, plane, LAUNCH_LINE):
         yield _launch_line(trace, plane)
     programs = _derived_programs(trace, plane)
@@ -96,7 +101,7 @@ def _gpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
         )
 
 
-def _tpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
+def _tpu_lines(trace: Trace, plane: int) -> Iterator[_AddedLine]:
     if _is_missing(trace, plane, OFFLOAD_LINE):
         yield _offload_line(trace, plane)
     modules, ops = lines_named(trace, plane, MODULE_LINES[:1]), lines_named(trace, plane, (OP_LINE,))
@@ -116,7 +121,7 @@ def _tpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
 
 @dataclass(frozen=True)
 class _Programs:
-    """Runs of programs by start, the event that each begins with, and what it is called."""
+    """Runs of programs by start, with their first event and the program's name."""
 
     start_ps: Int64s
     end_ps: Int64s
@@ -125,75 +130,92 @@ class _Programs:
 
 
 def _derived_programs(trace: Trace, plane: int) -> _Programs | None:
-    """The programs of the GPU stream that computes most, as they were derived from its kernels; None where
-    nothing tells of any.
+    """The programs on the busiest compute stream of a GPU, as derived from its kernels; None if there are
+    none.
     """
     lines = derived(trace)
-    own = next(
-        (line for line, made in enumerate(lines.lines) if made.plane == plane and made.kind == "modules"), -1
+    module_line = next(
+        (
+            line
+            for line, derived_line in enumerate(lines.lines)
+            if derived_line.plane == plane and derived_line.kind == "modules"
+        ),
+        -1,
     )
-    if own < 0:
+    if module_line < 0:
         return None
-    span = slice(int(lines.line_offsets[own]), int(lines.line_offsets[own + 1]))
+    span = slice(int(lines.line_offsets[module_line]), int(lines.line_offsets[module_line + 1]))
     start, codes = lines.start_ps[span], lines.name[span]
     return _Programs(
         start, start + lines.duration_ps[span], lines.source[span], lambda i: lines.texts[codes[i]]
     )
 
 
-def _launch_line(trace: Trace, plane: int) -> _Made:
-    found, names = step_launches(trace, plane), groups(trace).names
+def _launch_line(trace: Trace, plane: int) -> _AddedLine:
+    launches, names = step_launches(trace, plane), groups(trace).names
 
     def facts(i: int) -> Facts:
         return [
-            ("num_launches", str(int(found.n[i]))),
-            ("max_launch_time_us", _us(found.longest_ps[i])),
-            ("avg_launch_time_us", _us(found.mean_ps[i])),
-            ("max_launch_latency_us", _us(found.longest_latency_ps[i])),
-            ("avg_launch_latency_us", _us(found.mean_latency_ps[i])),
+            ("num_launches", str(int(launches.n[i]))),
+            ("max_launch_time_us", _us(launches.longest_ps[i])),
+            ("avg_launch_time_us", _us(launches.mean_ps[i])),
+            ("max_launch_latency_us", _us(launches.longest_latency_ps[i])),
+            ("avg_launch_latency_us", _us(launches.mean_latency_ps[i])),
         ]
 
-    texts = [f"Launch Stats for {names.get(group, group)}" for group in found.group.tolist()]
-    return _Made(
-        DerivedLine(plane, LAUNCH_LINE, "launches"), found.start_ps, found.end_ps, texts, found.first, facts
+    texts = [f"Launch Stats for {names.get(group, group)}" for group in launches.group.tolist()]
+    return _AddedLine(
+        DerivedLine(plane, LAUNCH_LINE, "launches"),
+        launches.start_ps,
+        launches.end_ps,
+        texts,
+        launches.first,
+        facts,
     )
 
 
-def _offload_line(trace: Trace, plane: int) -> _Made:
-    found = host_transfers(trace, plane)
+def _offload_line(trace: Trace, plane: int) -> _AddedLine:
+    transfers = host_transfers(trace, plane)
 
     def facts(i: int) -> Facts:
-        waited = int(trace.events["duration_ps"][found.done[i]])
-        begin, end = trace.events["metadata"][[found.start[i], found.done[i]]].tolist()
+        waited = int(trace.events["duration_ps"][transfers.done[i]])
+        begin, end = trace.events["metadata"][[transfers.start[i], transfers.done[i]]].tolist()
         shape, size = (
             _metadata_text(trace, begin, "shape_with_layout"),
             _metadata_text(trace, end, "raw_bytes_accessed"),
         )
-        told = [("shape_with_layout", shape), ("raw_bytes_accessed", size), ("waited_for_us", _us(waited))]
-        return [(name, value) for name, value in told if value]
+        stats = [("shape_with_layout", shape), ("raw_bytes_accessed", size), ("waited_for_us", _us(waited))]
+        return [(name, value) for name, value in stats if value]
 
-    texts = [found.names[name] for name in found.name.tolist()]
-    return _Made(
-        DerivedLine(plane, OFFLOAD_LINE, "async"), found.start_ps, found.end_ps, texts, found.start, facts
+    texts = [transfers.names[name] for name in transfers.name.tolist()]
+    return _AddedLine(
+        DerivedLine(plane, OFFLOAD_LINE, "async"),
+        transfers.start_ps,
+        transfers.end_ps,
+        texts,
+        transfers.start,
+        facts,
     )
 
 
-def _gap_line(trace: Trace, plane: int, programs: _Programs, operations: npt.NDArray[np.integer]) -> _Made:
-    found = gaps_within(trace, (programs.start_ps, programs.end_ps), operations)
+def _gap_line(
+    trace: Trace, plane: int, programs: _Programs, operations: npt.NDArray[np.integer]
+) -> _AddedLine:
+    gaps = gaps_within(trace, (programs.start_ps, programs.end_ps), operations)
     names = {
-        program: f"no operation of {programs.name(program)}" for program in np.unique(found.program).tolist()
+        program: f"no operation of {programs.name(program)}" for program in np.unique(gaps.program).tolist()
     }
-    texts = [names[program] for program in found.program.tolist()]
-    source = programs.source[found.program].astype(np.int64)
-    return _Made(
-        DerivedLine(plane, GAP_LINE, "overhead"), found.start_ps, found.end_ps, texts, source, lambda _: []
+    texts = [names[program] for program in gaps.program.tolist()]
+    source = programs.source[gaps.program].astype(np.int64)
+    return _AddedLine(
+        DerivedLine(plane, GAP_LINE, "overhead"), gaps.start_ps, gaps.end_ps, texts, source, lambda _: []
     )
 
 
 def _metadata_text(trace: Trace, row: int, key: str) -> str:
     table, rows = trace.metadata_stats, trace.metadata_stats.rows(key)
-    at = np.flatnonzero(table.table["owner"][rows] == row)
-    return table.text_at(rows.start + int(at[0])) if len(at) else ""
+    stat_rows = np.flatnonzero(table.table["owner"][rows] == row)
+    return table.text_at(rows.start + int(stat_rows[0])) if len(stat_rows) else ""
 
 
 def _us(ps: float) -> str:

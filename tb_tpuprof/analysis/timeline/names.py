@@ -1,7 +1,7 @@
-"""What events on the timeline are called, and the family and colour that a name stands for.
+"""Names of the events on the timeline, and the family and color of a name.
 
-A name is a number: a string of the trace, or from len(strings) on one of the texts that are made up here:
-steps with their number (`train 131`) and the names of derived events.
+A name is a number: a string of the trace, or, from len(strings) on, one of the additional texts: steps with
+their number (`train 131`) and the names of derived events.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _N_COLORS = 1 << 8
 
 
 class Family(IntEnum):
-    """Kinds of events that people tell apart by colour."""
+    """Kinds of events with colors of their own."""
 
     OTHER = 0
     PYTHON = 1
@@ -45,7 +45,7 @@ class Family(IntEnum):
     MODULE = 9
 
 
-# Families of whole lines, by the kind of the line; events of other lines go by their name.
+# Families of whole lines, by the line's kind; events of other lines get theirs by name.
 FAMILY_OF_KIND = {
     "steps": Family.STEP,
     "modules": Family.MODULE,
@@ -58,8 +58,8 @@ FAMILY_OF_KIND = {
 
 @dataclass(frozen=True)
 class Names:
-    """Names of a trace's events by number. `of_metadata` by row of `metadata`; events in `own_event` have
-    names of their own.
+    """Names of a trace's events by number. `of_metadata` by metadata row; events in `own_event` have names of
+    their own.
     """
 
     strings: Strings
@@ -71,43 +71,43 @@ class Names:
     has_own: npt.NDArray[np.bool_]
 
     def text(self, name: int) -> str:
-        """What the number stands for."""
-        found = self._known.get(name)
-        if found is None:
+        """The text of a name."""
+        text = self._text_cache.get(name)
+        if text is None:
             n = len(self.strings)
-            found = self._known[name] = self.more[name - n] if name >= n else self.strings.get(name)
-        return found
+            text = self._text_cache[name] = self.more[name - n] if name >= n else self.strings.get(name)
+        return text
 
     @cached_property
-    def _known(self) -> dict[int, str]:
-        """Texts that have been looked up: a picture asks for the same ones as the one before."""
+    def _text_cache(self) -> dict[int, str]:
+        """Texts already looked up: successive windows request mostly the same ones."""
         return {}
 
     @property
     def n_names(self) -> int:
-        """Numbers that there are."""
+        """Number of names."""
         return len(self.strings) + len(self.more)
 
     def of_events(self, events: npt.NDArray[np.integer], metadata: Int32s) -> Int32s:
-        """Names of events of the file; `metadata` is the row of each."""
+        """Names of events of the file; `metadata` is the metadata row of each."""
         names: Int32s = self.of_metadata[metadata]
-        mine = np.flatnonzero(self.has_own[metadata])
-        if len(mine):
-            at = np.searchsorted(self.own_event, events[mine].astype(np.int32))
-            at = np.minimum(at, len(self.own_event) - 1)
-            found = self.own_event[at] == events[mine]
-            names[mine[found]] = self.own_name[at[found]]
+        renamed = np.flatnonzero(self.has_own[metadata])
+        if len(renamed):
+            position = np.searchsorted(self.own_event, events[renamed].astype(np.int32))
+            position = np.minimum(position, len(self.own_event) - 1)
+            has_name = self.own_event[position] == events[renamed]
+            names[renamed[has_name]] = self.own_name[position[has_name]]
         return names
 
     def texts(self, names: list[int]) -> list[str]:
-        """What the numbers stand for."""
-        known = self._known
-        return [known.get(name) or self.text(name) for name in names]
+        """The texts of names."""
+        cache = self._text_cache
+        return [cache.get(name) or self.text(name) for name in names]
 
 
 def names_of(trace: Trace, more: tuple[str, ...]) -> Names:
-    """Names of a trace's events; the texts of steps come before `more`, which thus begins at
-    `first_more(names, more)`.
+    """Names of a trace's events; the texts of steps come before `more`, which begins at `first_more(names,
+    more)`.
     """
     event, label, texts = step_labels(trace)
     has_own = np.zeros(len(trace.metadata), np.bool_)
@@ -125,19 +125,19 @@ def names_of(trace: Trace, more: tuple[str, ...]) -> Names:
 
 
 def first_more(names: Names, more: tuple[str, ...]) -> int:
-    """The number of the first of the texts that were given to `names_of`."""
+    """The number of the first of the texts `more` passed to `names_of`."""
     return names.n_names - len(more)
 
 
 @lru_cache(1 << 16)
 def color_key(name: str) -> int:
-    """A small number that a name keeps in all runs and hosts: the low 8 bits of its CRC-32."""
+    """A small number that is the same for a name in all runs and hosts: the low 8 bits of its CRC-32."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) % _N_COLORS
 
 
 @once
 def step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
-    """Events with a step's number: (event ascending, code of its text, texts such as `train 131`)."""
+    """Events with a step number: (event ascending, code of its text, texts such as `train 131`)."""
     owner, number = trace.event_stats.ints("step_num")
     owner, first = np.unique(owner, return_index=True)
     if not len(owner):
@@ -146,13 +146,17 @@ def step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
     pairs = zip(name.tolist(), number[first].tolist(), strict=True)
     of_name = {i: trace.strings.get(i) for i in np.unique(name).tolist()}
     texts = [of_name[i] if of_name[i] == str(value) else f"{of_name[i]} {value}" for i, value in pairs]
-    known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    return owner.astype(np.int32), np.array([known[text] for text in texts], np.int32), tuple(known)
+    code_of_text = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return (
+        owner.astype(np.int32),
+        np.array([code_of_text[text] for text in texts], np.int32),
+        tuple(code_of_text),
+    )
 
 
 @once
 def families(trace: Trace) -> npt.NDArray[np.uint8]:
-    """Family of each row of `metadata`, by its plane and name."""
+    """Family of each metadata row, by its plane and name."""
     planes = [_plane_family(name) for name in trace.plane_names]
     hlo = _has_hlo(trace)
     pairs = zip(trace.metadata["plane"].tolist(), trace.event_names.tolist(), hlo.tolist(), strict=True)
@@ -162,7 +166,7 @@ def families(trace: Trace) -> npt.NDArray[np.uint8]:
 
 
 def _has_hlo(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Rows of `metadata` whose events are operations of XLA's: they have the stat `hlo_op`."""
+    """Mark the metadata rows whose events are XLA operations: they have the stat `hlo_op`."""
     result = np.zeros(len(trace.metadata), np.bool_)
     result[trace.events["metadata"][trace.event_stats.texts("hlo_op").owner]] = True
     return result

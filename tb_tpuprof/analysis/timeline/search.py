@@ -1,5 +1,5 @@
-"""A text → the events whose names (or arguments) hold it: how many of which name, and the next ones from a
-place on.
+"""A text → the events whose names (or arguments) contain it: their number by name, and the next ones from a
+position.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What matches on one host: rows of `metadata`, further events of the file (empty: none), and names of
-    derived events.
+class Matches:
+    """Matches on one host: metadata rows, further events of the file (empty: none), and names of derived
+    events.
     """
 
     metadata: Flags
@@ -34,7 +34,7 @@ class Found:
 
 @dataclass(frozen=True)
 class NameCounts:
-    """Matching events by name: the name's number, how many, and their total and longest duration."""
+    """Matching events by name: the name's code, their number, and their total and longest duration in ps."""
 
     name: npt.NDArray[np.int32]
     n: Int64s
@@ -44,7 +44,7 @@ class NameCounts:
 
 @once
 def name_totals(trace: Trace) -> Int64s:
-    """Count, total, shortest and longest (rows 0 … 3) of the events of each row of `metadata`."""
+    """Count, total, shortest and longest duration in ps (rows 0 … 3) of the events of each metadata row."""
     result: Int64s = tally(trace.events["metadata"], trace.events["duration_ps"], len(trace.metadata))
     return result
 
@@ -52,20 +52,20 @@ def name_totals(trace: Trace) -> Int64s:
 @once
 def _derived_totals(trace: Trace) -> Int64s:
     """The same of the derived events, by the code of their name."""
-    made = derived_lines(trace)
-    result: Int64s = tally(made.name, made.duration_ps, len(made.texts))
+    derived_events = derived_lines(trace)
+    result: Int64s = tally(derived_events.name, derived_events.duration_ps, len(derived_events.texts))
     return result
 
 
 @once
 def _lower_names(trace: Trace) -> dict[int, str]:
-    """Names of events in lower case, by the string's id."""
+    """Names of events in lower case, by string id."""
     return {name: trace.strings.get(name).lower() for name in np.unique(trace.event_names).tolist()}
 
 
-def find(trace: Trace, drawn: Timeline, text: str, with_arguments: bool = False) -> Found:
-    """What holds the text in whatever case: names as they are drawn, and with `with_arguments` the texts
-    among the stats of events and of their metadata that were decoded on opening.
+def find(trace: Trace, drawn: Timeline, text: str, with_arguments: bool = False) -> Matches:
+    """The matches of a text, ignoring case: names as drawn, and, `with_arguments`, the texts in stats of
+    events and of their metadata that were decoded on opening.
     """
     needle = text.lower()
     mark = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -73,87 +73,98 @@ def find(trace: Trace, drawn: Timeline, text: str, with_arguments: bool = False)
     metadata = mark[trace.event_names]
     names = drawn.names
     extra = np.array([needle in more.lower() for more in names.more], np.bool_)
-    own = names.own_event[extra[names.own_name - len(trace.strings)]] if len(extra) else names.own_event
-    own = own[~metadata[trace.events["metadata"][own]]]
+    own_events = (
+        names.own_event[extra[names.own_name - len(trace.strings)]] if len(extra) else names.own_event
+    )
+    own_events = own_events[~metadata[trace.events["metadata"][own_events]]]
     if with_arguments:
         owners, rows = _with_text(trace, needle)
         metadata[rows] = True
-        own = np.concatenate((own, owners))
-    events = np.zeros(trace.n_events if len(own) else 0, np.uint8)
-    events[own] = 1
+        own_events = np.concatenate((own_events, owners))
+    events = np.zeros(trace.n_events if len(own_events) else 0, np.uint8)
+    events[own_events] = 1
     derived = (
-        extra[len(names.more) - len(drawn.made.texts) :] if len(drawn.made.texts) else np.zeros(0, np.bool_)
+        extra[len(names.more) - len(drawn.derived_events.texts) :]
+        if len(drawn.derived_events.texts)
+        else np.zeros(0, np.bool_)
     )
-    return Found(metadata.view(np.uint8), events, derived.view(np.uint8))
+    return Matches(metadata.view(np.uint8), events, derived.view(np.uint8))
 
 
 def _with_text(trace: Trace, needle: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Events, and rows of `metadata`, that have a stat with the text in its value."""
-    found = []
+    """Events, and metadata rows, with a stat whose value contains the text."""
+    owners = []
     for stats in (trace.event_stats, trace.metadata_stats):
         table = stats.table
         rows = np.flatnonzero(table["kind"] == TEXT)
         values = table["value"][rows]
-        wanted = np.zeros(len(trace.strings), np.bool_)
-        wanted[
+        is_match = np.zeros(len(trace.strings), np.bool_)
+        is_match[
             [value for value in np.unique(values).tolist() if needle in trace.strings.get(value).lower()]
         ] = True
-        found.append(table["owner"][rows[wanted[values]]])
-    return found[0], found[1]
+        owners.append(table["owner"][rows[is_match[values]]])
+    return owners[0], owners[1]
 
 
-def counts(trace: Trace, drawn: Timeline, found: Found) -> NameCounts:
-    """How many events match, by name."""
+def counts(trace: Trace, drawn: Timeline, hits: Matches) -> NameCounts:
+    """Number and duration of the matching events, by name."""
     totals = name_totals(trace)
-    chosen = np.flatnonzero((found.metadata != 0) & (totals[0] > 0))
-    parts = [(trace.event_names[chosen], totals[0, chosen], totals[1, chosen], totals[3, chosen])]
-    if len(found.events):
-        events = np.flatnonzero(found.events)
+    metadata_rows = np.flatnonzero((hits.metadata != 0) & (totals[0] > 0))
+    parts = [
+        (
+            trace.event_names[metadata_rows],
+            totals[0, metadata_rows],
+            totals[1, metadata_rows],
+            totals[3, metadata_rows],
+        )
+    ]
+    if len(hits.events):
+        events = np.flatnonzero(hits.events)
         metadata = trace.events["metadata"][events]
-        events, metadata = events[found.metadata[metadata] == 0], metadata[found.metadata[metadata] == 0]
+        events, metadata = events[hits.metadata[metadata] == 0], metadata[hits.metadata[metadata] == 0]
         duration = trace.events["duration_ps"][events]
         parts.append(
             (drawn.names.of_events(events, metadata), np.ones(len(events), np.int64), duration, duration)
         )
-    if found.derived.any():
-        made = _derived_totals(trace)
-        codes = np.flatnonzero((found.derived != 0) & (made[0] > 0))
-        names = (codes + (drawn.names.n_names - len(drawn.made.texts))).astype(np.int32)
-        parts.append((names, made[0, codes], made[1, codes], made[3, codes]))
+    if hits.derived.any():
+        derived_totals = _derived_totals(trace)
+        codes = np.flatnonzero((hits.derived != 0) & (derived_totals[0] > 0))
+        names = (codes + (drawn.names.n_names - len(drawn.derived_events.texts))).astype(np.int32)
+        parts.append((names, derived_totals[0, codes], derived_totals[1, codes], derived_totals[3, codes]))
     name, n, total, longest = (np.concatenate(column) for column in zip(*parts, strict=True))
-    distinct, place = np.unique(name, return_inverse=True)
+    distinct, name_index = np.unique(name, return_inverse=True)
     sums = np.zeros((3, len(distinct)), np.int64)
-    np.add.at(sums[0], place, n)
-    np.add.at(sums[1], place, total)
-    np.maximum.at(sums[2], place, longest)
+    np.add.at(sums[0], name_index, n)
+    np.add.at(sums[1], name_index, total)
+    np.maximum.at(sums[2], name_index, longest)
     return NameCounts(distinct.astype(np.int32), sums[0], sums[1], sums[2])
 
 
 def next_matches(
-    trace: Trace, drawn: Timeline, found: Found, place: tuple[int, int], limit: int, backward: bool
+    trace: Trace, drawn: Timeline, hits: Matches, position: tuple[int, int], limit: int, backward: bool
 ) -> Int64s:
-    """The first `limit` matching events after a place (start in ps, event), or with `backward` the last ones
+    """The first `limit` matching events after a position (start in ps, event), or, `backward`, the last ones
     before it; in time order.
 
-    Events of one start follow one another by their number.
+    Events of equal start are ordered by number.
     """
     parts = []
-    for layer, names, wanted, extra in (
-        (drawn.file, trace.events["metadata"], found.metadata, found.events),
-        (drawn.derived, drawn.made.name, found.derived, np.zeros(0, np.uint8)),
+    for layer, names, is_match, extra in (
+        (drawn.file, trace.events["metadata"], hits.metadata, hits.events),
+        (drawn.derived, drawn.derived_events.name, hits.derived, np.zeros(0, np.uint8)),
     ):
-        if layer.n_events and (wanted.any() or extra.any()):
-            bounds = _bounds(layer, place, backward)
-            parts.append(matches(names, wanted, extra, bounds, limit, backward) + layer.first_event)
+        if layer.n_events and (is_match.any() or extra.any()):
+            bounds = _bounds(layer, position, backward)
+            parts.append(matches(names, is_match, extra, bounds, limit, backward) + layer.first_event)
     events = np.concatenate([np.empty(0, np.int64), *parts])
     start = starts_of(drawn, events)
     order = np.lexsort((events, start))
-    chosen: Int64s = events[order[-limit:] if backward else order[:limit]]
-    return chosen
+    selected: Int64s = events[order[-limit:] if backward else order[:limit]]
+    return selected
 
 
 def starts_of(drawn: Timeline, events: Int64s) -> Int64s:
-    """Starts of events of either layer."""
+    """Starts in ps of events of either layer."""
     is_derived = events >= drawn.derived.first_event
     start = np.empty(len(events), np.int64)
     start[~is_derived] = drawn.file.start_ps[events[~is_derived]]
@@ -162,7 +173,7 @@ def starts_of(drawn: Timeline, events: Int64s) -> Int64s:
 
 
 def durations_of(drawn: Timeline, events: Int64s) -> Int64s:
-    """Durations of events of either layer."""
+    """Durations in ps of events of either layer."""
     is_derived = events >= drawn.derived.first_event
     duration = np.empty(len(events), np.int64)
     duration[~is_derived] = drawn.file.duration_ps[events[~is_derived]]
@@ -170,16 +181,16 @@ def durations_of(drawn: Timeline, events: Int64s) -> Int64s:
     return duration
 
 
-def _bounds(layer: Layer, place: tuple[int, int], backward: bool) -> Int64s:
-    """[first, last) of each line's events after the place, or before it."""
-    start_ps, event = place
+def _bounds(layer: Layer, position: tuple[int, int], backward: bool) -> Int64s:
+    """Range [first, last) of each line's events after the position, or before it."""
+    start_ps, event = position
     bounds = np.empty((layer.n_lines, 2), np.int64)
     for line in range(layer.n_lines):
         first, last = int(layer.line_offsets[line]), int(layer.line_offsets[line + 1])
-        here = layer.start_ps[first:last]
+        line_starts = layer.start_ps[first:last]
         left, right = (
-            first + int(np.searchsorted(here, start_ps)),
-            first + int(np.searchsorted(here, start_ps, side="right")),
+            first + int(np.searchsorted(line_starts, start_ps)),
+            first + int(np.searchsorted(line_starts, start_ps, side="right")),
         )
         after = min(max(event + 1 - layer.first_event, left), right)
         before = min(max(event - layer.first_event, left), right)

@@ -1,4 +1,4 @@
-"""Steps as the timeline draws them through all tracks: where each begins and ends on its host."""
+"""Steps as the timeline draws them across all tracks: where each begins and ends on its host."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from tb_tpuprof.trace.trace import Trace
 
 @dataclass(frozen=True)
 class StepMarks:
-    """Steps in time order. `number` is -1 where the step has none; `name` is a number of the timeline's
-    names.
-    """
+    """Steps in time order. `number` is -1 if the step has none; `name` is a code of the timeline's names."""
 
     number: npt.NDArray[np.int64]
     start_ps: npt.NDArray[np.int64]
@@ -28,10 +26,11 @@ class StepMarks:
 
 @once
 def step_marks(trace: Trace) -> StepMarks:
-    """The first device's line of steps, the file's own or a derived one; on a host without devices the
-    annotated step events.
+    """The steps on the first device's line of steps, the file's own or a derived one; on a host without
+    devices, the annotated step events.
 
-    Annotated are root events (stat `_r`) with a step's number, or where there are none all events with one.
+    Annotated step events are root events (stat `_r`) with a step number, or, if there are none, all events
+    with one.
     """
     drawn = timeline(trace)
     line = next((track.line for track in tracks(trace) if track.kind == "steps"), -1)
@@ -58,6 +57,6 @@ def step_marks(trace: Trace) -> StepMarks:
 
 
 def _number(name: str) -> int:
-    """The step's number in its name: `train 131`, `17`."""
+    """The step number in a step's name: `train 131`, `17`; -1 if there is none."""
     last = name.rpartition(" ")[2]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 16 else -1

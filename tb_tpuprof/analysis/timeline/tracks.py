@@ -1,6 +1,4 @@
-"""Lines of a trace → tracks as people know them: their section, name and kind, in the order in which to draw
-them.
-"""
+"""Lines of a trace → tracks for users: their section, name and kind, in drawing order."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from tb_tpuprof.trace.trace import Trace
 _DEVICE = re.compile(r"^/device:([A-Za-z]+):(?:[A-Z]+:)?(\d+)(.*)$")
 _POOL = re.compile(r"[/_-]-?\d+$")
 _DIGITS = re.compile(r"(\d+)")
-_CHIP = "#Chip"  # what of a TPU is none of its cores: memory, links to others
-# Kinds of lines by how their name begins, in the order in which a device's section shows them.
+_CHIP = "#Chip"  # planes of a TPU chip outside its cores: memory, links to other chips
+# Kinds of lines by the beginning of their name, in the order of a device's section.
 _DEVICE_KINDS = (
     ("Steps", "steps"),
     ("Sparse Core Steps", "steps"),
@@ -57,8 +55,8 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Track:
-    """One line as the viewer shows it. `line` is its number, `kind` one of KINDS or of a host's: python,
-    thread, tf_data.
+    """One line in the viewer. `line` is its number, `kind` one of KINDS or of a host's kinds: python, thread,
+    tf_data.
     """
 
     line: int
@@ -74,28 +72,29 @@ def tracks(trace: Trace) -> tuple[Track, ...]:
     """Lines that have events, and counters, in drawing order.
 
     Devices by number (steps, programs, scopes, operations, source, streams, counters), then host threads:
-    Python's, named ones, numbered pools; then all else. Derived lines stand among those of their plane.
+    Python's, named threads, numbered pools; then everything else. Derived lines are among those of their
+    plane.
     """
-    found: list[tuple[tuple[object, ...], Track]] = []
+    keyed: list[tuple[tuple[object, ...], Track]] = []
     is_derived, is_async = planes(trace).is_derived_line, trace.kind_of_line == ASYNC
     for line in np.flatnonzero(trace.lines["n_events"] > 0).tolist():
         plane = int(trace.lines["plane"][line])
         name = trace.line_names[line] or f"line {trace.lines['id'][line]}"
         track = Track(line, plane, "", name, "async" if is_async[line] else "", bool(is_derived[line]))
-        found.append(_placed(trace, track, int(trace.lines["display_id"][line])))
+        keyed.append(_placed(trace, track, int(trace.lines["display_id"][line])))
     for number in np.flatnonzero(trace.counters["n_samples"] > 0).tolist():
         plane = int(trace.counters["plane"][number])
         track = Track(len(trace.lines) + number, plane, "", counter_name(trace, number), "counter", False)
-        found.append(_placed(trace, track, number))
+        keyed.append(_placed(trace, track, number))
     n_before = len(trace.lines) + len(trace.counters)
-    for number, made in enumerate(derived_lines(trace).lines):
-        track = Track(n_before + number, made.plane, "", made.name, made.kind, True)
-        found.append(_placed(trace, track, number))
-    return tuple(track for _, track in sorted(found, key=lambda pair: pair[0]))
+    for number, derived_line in enumerate(derived_lines(trace).lines):
+        track = Track(n_before + number, derived_line.plane, "", derived_line.name, derived_line.kind, True)
+        keyed.append(_placed(trace, track, number))
+    return tuple(track for _, track in sorted(keyed, key=lambda pair: pair[0]))
 
 
 def section_of(plane: str) -> tuple[str, int, int]:
-    """(what a person calls the plane, rank among sections, number of the device)."""
+    """(the plane's name for users, rank among sections, device number)."""
     match = _DEVICE.match(plane)
     if match:
         return plane.removeprefix("/device:"), 0, int(match[2][:9])
@@ -110,24 +109,24 @@ def section_of(plane: str) -> tuple[str, int, int]:
 
 
 def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, ...], Track]:
-    """The track with its section and kind, and what it is sorted by."""
+    """The track with its section and kind, and its sort key."""
     plane = trace.plane_names[track.plane]
     section, rank, number = section_of(plane)
     if rank == 0:
         kind = track.kind or device_kind(track.name)
-        place = KINDS.index(kind)
+        kind_rank = KINDS.index(kind)
     elif track.is_derived and track.kind:
-        kind, place = track.kind, KINDS.index(track.kind) - len(KINDS)
+        kind, kind_rank = track.kind, KINDS.index(track.kind) - len(KINDS)
     else:
         kind = track.kind or (host_kind(track.name) if rank == 1 else "other")
-        place = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
+        kind_rank = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
     key = (
         rank,
         number,
         plane.startswith(_CHIP),
         section,
         track.plane,
-        place,
+        kind_rank,
         abs(display_id),
         natural(track.name),
         track.line,
@@ -136,20 +135,20 @@ def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, 
 
 
 def device_kind(name: str) -> str:
-    """Kind of a device's line by its name."""
+    """Kind of a device's line, by its name."""
     return next((kind for start, kind in _DEVICE_KINDS if name.startswith(start)), "other")
 
 
 def host_kind(name: str) -> str:
-    """Kind of a host's thread by its name."""
+    """Kind of a host's thread, by its name."""
     if name.startswith("python"):
         return "python"
     return "tf_data" if name.startswith("tf_data") else "thread"
 
 
 def _host_rank(name: str, kind: str) -> int:
-    """Python's threads, the main thread, threads with a name of their own, the numbered ones of pools, async
-    events, counters.
+    """Sort order: Python threads, the main thread, named threads, numbered pool threads, async events,
+    counters.
     """
     if kind in ("async", "counter"):
         return 4 + int(kind == "counter")

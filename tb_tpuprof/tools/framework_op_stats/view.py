@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import first_roofs, limit_text, roofs
 from tb_tpuprof.analysis.ops.stats import OpStats, op_stats, sum_op_stats
 from tb_tpuprof.analysis.overview.facts import host_facts
-from tb_tpuprof.analysis.overview.summary import ahead
+from tb_tpuprof.analysis.overview.summary import precompute
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.session import Session
@@ -69,7 +69,7 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    session.map(ahead, hosts, op_stats, host_facts, roof_excesses, roofs, software)
+    session.map(precompute, hosts, op_stats, host_facts, roof_excesses, roofs, software)
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]

@@ -9,7 +9,7 @@ import numpy as np
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.input.stage import slow_stage
-from tb_tpuprof.analysis.ops.category_sentence import sum_categories, told_by_category
+from tb_tpuprof.analysis.ops.category_sentence import sum_categories, verdict_by_category
 from tb_tpuprof.analysis.ops.framework_calls import sum_calls
 from tb_tpuprof.analysis.ops.recommend import Finding, apart_finding, finding, on_worst_host
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices
@@ -113,7 +113,7 @@ def _with_details(found: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
     """Without steps the verdict by category; where the job waits, how long PyTorch's loader takes."""
     categories = sum_categories([part.categories for part in run.parts])
     if not run.facts.common.is_disjoint:
-        found = told_by_category(found, len(run.steps), categories, run.ops.compiled.busy_ps)
+        found = verdict_by_category(found, len(run.steps), categories, run.ops.compiled.busy_ps)
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     return (
         replace(found, details=(loader, *found.details))

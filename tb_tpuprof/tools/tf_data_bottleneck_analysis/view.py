@@ -11,7 +11,7 @@ import numpy as np
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.advice import place
-from tb_tpuprof.analysis.tf_data.finding import Found, found_of, sentence
+from tb_tpuprof.analysis.tf_data.finding import PipelineVerdict, pipeline_verdict, sentence
 from tb_tpuprof.analysis.tf_data.forest import has_iterators
 from tb_tpuprof.analysis.tf_data.host import HostPipelines, host_pipelines
 from tb_tpuprof.analysis.tf_data.pipeline import Call, Pipeline, call
@@ -55,7 +55,7 @@ class Chosen:
     pipeline: Pipeline
     rank: int
     call: Call
-    found: Found
+    found: PipelineVerdict
     steps: Steps
 
 
@@ -117,7 +117,9 @@ def _pick(listed: list[tuple[str, Pipeline]], wanted: str) -> tuple[str, Pipelin
 
 def _chosen(trace: Trace, host: str, pipeline: Pipeline, rank: object) -> Chosen:
     at = min(int(rank), len(pipeline.calls)) if isinstance(rank, int) else pipeline.typical_rank
-    return Chosen(host, pipeline, at, call(trace, pipeline, at), found_of(trace, pipeline), steps(trace))
+    return Chosen(
+        host, pipeline, at, call(trace, pipeline, at), pipeline_verdict(trace, pipeline), steps(trace)
+    )
 
 
 def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
@@ -305,7 +307,7 @@ def _diagnostics(
 ) -> tuple[Diagnostic, ...]:
     result = []
     for host, part in zip(hosts, parts, strict=True):
-        found = part.loose
+        found = part.unplaced
         if found.n_in_cycles:
             text = (
                 f"{host}: {_count(found.n_in_cycles, 'iterator event')} form cycles or are nested too "

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.timeline.boxes import box_columns
 from tb_tpuprof.analysis.timeline.counters import counter_ranges, counter_samples, unit_of
 from tb_tpuprof.analysis.timeline.layers import Layer
-from tb_tpuprof.analysis.timeline.looks import box_columns
 from tb_tpuprof.analysis.timeline.names import color_key
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.tracks import Track

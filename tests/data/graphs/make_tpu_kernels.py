@@ -44,7 +44,7 @@ from __future__ import annotations
 
 VERSION = "{version}"
 
-# What users call TensorFlow's types; the first has number 1.
+# TensorFlow's types as users write them; the first has number 1.
 _TYPE_NAMES = """
 {names}
 """

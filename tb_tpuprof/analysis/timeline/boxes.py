@@ -1,4 +1,4 @@
-"""Trace → what its boxes look like: the track, depth, name and family of whatever box of a layer."""
+"""Trace → columns of its boxes: the track, depth, name and family of every box of a layer."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tb_tpuprof.native import Looks
 from tb_tpuprof.parallel.threads import n_threads, side_by_side
 from tb_tpuprof.trace.trace import Trace
 
-_MANY_EVENTS = 50_000  # below this a thread costs more than it saves
-_BY_NAME = 255  # the family of a line whose events have families of their own
+_MANY_EVENTS = 50_000  # with fewer events, a thread costs more than it saves
+_BY_NAME = 255  # marks a line whose events get their families by name
 
 
 @once
-def looks(trace: Trace) -> tuple[Looks, Looks]:
-    """Looks of boxes of the file's layer and of the derived one."""
+def box_styles(trace: Trace) -> tuple[Looks, Looks]:
+    """Style tables of the boxes: of the file's layer and of the derived one."""
     drawn = timeline(trace)
-    names, made = drawn.names, drawn.made
+    names, derived_events = drawn.names, drawn.derived_events
     file = Looks(
         (drawn.file.row_line, drawn.file.row_depth),
         trace.events["metadata"],
@@ -33,13 +33,13 @@ def looks(trace: Trace) -> tuple[Looks, Looks]:
         _line_families(trace, drawn.file, _BY_NAME),
         (names.own_event, names.own_name, Family.STEP),
     )
-    more = (first_more(names, made.texts) + np.arange(len(made.texts))).astype(np.int32)
+    more = (first_more(names, derived_events.texts) + np.arange(len(derived_events.texts))).astype(np.int32)
     none = np.zeros(len(more), np.uint8)
-    own = drawn.derived
-    families = _line_families(trace, own, Family.XLA_OP)
+    layer = drawn.derived
+    families = _line_families(trace, layer, Family.XLA_OP)
     return file, Looks(
-        (own.row_line, own.row_depth),
-        made.name,
+        (layer.row_line, layer.row_depth),
+        derived_events.name,
         (more, none, none),
         families,
         (names.own_event[:0], names.own_name[:0], 0),
@@ -47,7 +47,7 @@ def looks(trace: Trace) -> tuple[Looks, Looks]:
 
 
 def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.uint8]:
-    """The family that a line gives to all of its boxes; derived lines of the file are XLA's too."""
+    """The family that a line gives all of its boxes; derived lines in the file are XLA's too."""
     of_line = np.full(layer.n_lines, default, np.uint8)
     for track in tracks(trace):
         line = track.line - layer.first_line
@@ -58,8 +58,8 @@ def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.u
 
 @dataclass(frozen=True)
 class Boxes:
-    """Columns of boxes: `longs` are line, start, duration, longest, event; `ints` depth, name, n_merged;
-    `seen` marks the names.
+    """Columns of boxes: `longs` are line, start, duration, longest, event; `ints` are depth, name, n_merged;
+    `seen` marks the names in use.
     """
 
     longs: npt.NDArray[np.int64]
@@ -75,18 +75,18 @@ def box_columns(
     window: tuple[int, int, int],
     shifts: tuple[int, int, int],
 ) -> Boxes:
-    """Boxes of some lines of a layer in a window (start, end and pixel in ps; times are the layer's own, as
-    are the lines).
+    """Boxes of some lines of a layer in a window (start, end and pixel in ps; times and lines are the layer's
+    own).
 
-    `shifts` are added to the lines, times and events that are answered. See `native.Rows.boxes` and
+    `shifts` are added to the returned lines, times and events. See `native.Rows.boxes` and
     `native.Looks.fill`.
     """
     start_ps, end_ps, pixel_ps = window
     drawn = timeline(trace)
-    look = looks(trace)[layer is drawn.derived]
+    style = box_styles(trace)[layer is drawn.derived]
     parts = _parts(layer, layer.rows_of(lines), start_ps, end_ps)
-    found = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
-    ends = np.cumsum([0, *(len(part) for part in found)]).tolist()
+    box_parts = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
+    ends = np.cumsum([0, *(len(part) for part in box_parts)]).tolist()
     n = ends[-1]
     boxes = Boxes(
         np.empty((5, n), np.int64),
@@ -97,7 +97,7 @@ def box_columns(
 
     def fill(span: tuple[npt.NDArray[Any], int, int]) -> None:
         part, a, b = span
-        look.fill(
+        style.fill(
             (boxes.longs[:, a:b], boxes.ints[:, a:b], boxes.family[a:b]),
             part,
             (start_ps, pixel_ps),
@@ -105,18 +105,18 @@ def box_columns(
             boxes.seen,
         )
 
-    side_by_side(fill, zip(found, ends[:-1], ends[1:], strict=True))
+    side_by_side(fill, zip(box_parts, ends[:-1], ends[1:], strict=True))
     return boxes
 
 
 def _parts(
     layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int
 ) -> list[npt.NDArray[np.int32]]:
-    """The rows in as many parts of about equally many events as there are processors, where the window holds
-    many.
+    """Split the rows into parts with about equal numbers of events, two per thread, if the window has many
+    events.
     """
     share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
-    n = min(2 * n_threads(), len(rows))  # what one has left when the other is done is little then
+    n = min(2 * n_threads(), len(rows))  # two per thread, so that no thread waits long for the last part
     if n_threads() < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
         return [rows]
     weight = np.cumsum(layer.row_offsets[rows + 1] - layer.row_offsets[rows])

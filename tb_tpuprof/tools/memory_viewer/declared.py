@@ -121,9 +121,7 @@ PROGRAMS = TableSpec(
     "Programs",
     (
         *PROGRAM_COLUMNS,
-        number(
-            "peak_bytes", "Peak", "bytes", "Main memory that it needs at its peak; unknown: not computed"
-        ),
+        number("peak_bytes", "Peak", "bytes", "Main memory that it needs at its peak; unknown: not computed"),
     ),
     "All programs of the host, in the file's order",
 )

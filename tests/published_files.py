@@ -82,7 +82,11 @@ def _lower(value: bool) -> str:
 
 def fields() -> str:
     """The lists of questions, parameters, scalars and columns for docs/http_api.md."""
-    return "".join(line for tool in TOOLS for line in _tool_lines(tool.name, (tool.page, *tool.questions)))
+    return "".join(
+        line
+        for tool in TOOLS
+        for line in (*_tool_lines(tool.name, (tool.page, *tool.questions)), *_file_lines(tool))
+    )
 
 
 def _tool_lines(name: str, questions: Sequence[Question]) -> Iterator[str]:
@@ -95,6 +99,12 @@ def _tool_lines(name: str, questions: Sequence[Question]) -> Iterator[str]:
             yield f"Table `{spec.name}`{_if_any(spec.is_optional)}{_sentence(spec.description)}\n\n"
             yield from (f"{_column_line(column)}\n" for column in spec.columns)
             yield "\n"
+
+
+def _file_lines(tool: Tool) -> Iterator[str]:
+    for file in tool.files:
+        yield f"### `data/{tool.name}?format={file.format}`\n\n{file.summary}: `{file.content_type}`.\n\n"
+        yield from _section("Parameters", [_param_line(param) for param in file.params])
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

@@ -48,6 +48,10 @@ export type Row<R extends Columns, O extends Columns> = { readonly [N in keyof R
   readonly [N in keyof O]?: ValueOf<O[N]>;
 };
 export type RowOf<S> = S extends TableSpec<infer R, infer O> ? Row<R, O> : never;
+/** A column's name in a declared table. */
+export type ColumnOf<S> = S extends TableSpec<infer R, infer O> ? (keyof R | keyof O) & string : never;
+/** What `readTable` makes of a declaration. */
+export type RowsOf<S> = S extends TableSpec<infer R, infer O> ? Rows<R, O> : never;
 
 /** A table's cells by column and row. */
 export class Rows<R extends Columns, O extends Columns> {
@@ -174,4 +178,9 @@ export function readScalar(payload: Payload, spec: ScalarSpec): Scalar | undefin
 export function readNumber(payload: Payload, spec: ScalarSpec): number | null {
   const value = readScalar(payload, spec)?.value;
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}
+
+/** Those of some declared numbers that the answer has, in this order. */
+export function readScalars(payload: Payload, specs: readonly ScalarSpec[]): Scalar[] {
+  return specs.flatMap((spec) => readScalar(payload, spec) ?? []);
 }

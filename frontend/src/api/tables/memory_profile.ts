@@ -1,11 +1,106 @@
 // Written by `make golden` from the tools' declarations in tb_tpuprof/tools. Not to be edited.
-import {  } from '../declared';
+import { scalar, table } from '../declared';
 
 export const MEMORY_PROFILE = {
   page: {
     tables: {
+      memories: table(
+        'memories',
+        {
+          host: 'text',
+          memory: 'text',
+          peak_bytes: 'number',
+          used_fraction: 'number',
+          peak_ps: 'number',
+          capacity_bytes: 'number',
+          lifetime_peak_bytes: 'number',
+          stack_bytes: 'number',
+          heap_bytes: 'number',
+          free_bytes: 'number',
+          fragmentation_fraction: 'number',
+          n_allocations: 'number',
+          n_deallocations: 'number',
+          floor_rise_bytes: 'number',
+        },
+        {},
+      ),
+      history: table(
+        'history',
+        {
+          row: 'number',
+          start_ps: 'number',
+          used_bytes: 'number',
+        },
+        {},
+      ),
+      timeline: table(
+        'timeline',
+        {
+          start_ps: 'number',
+          stack_bytes: 'number',
+          heap_bytes: 'number',
+          free_bytes: 'number',
+          fragmentation_fraction: 'number',
+          activity: 'text',
+          allocation_bytes: 'number',
+          requested_bytes: 'number',
+          op: 'text',
+          step: 'text',
+          region: 'text',
+          dtype: 'text',
+          shape: 'text',
+          event: 'number',
+        },
+        {
+          held_bytes: 'number',
+        },
+      ),
+      active: table(
+        'active',
+        {
+          op: 'text',
+          total_bytes: 'number',
+          fraction: 'number',
+          n_occurrences: 'number',
+          allocation_bytes: 'number',
+          requested_bytes: 'number',
+          region: 'text',
+          dtype: 'text',
+          shape: 'text',
+          step: 'text',
+          start_ps: 'number',
+          event: 'number',
+        },
+        {},
+      ),
+      floor: table(
+        'floor',
+        {
+          step: 'text',
+          start_ps: 'number',
+          floor_bytes: 'number',
+          is_warm_up: 'bool',
+        },
+        {},
+      ),
     },
     scalars: {
+      peak_bytes: scalar('peak_bytes', false),
+      lifetime_peak_bytes: scalar('lifetime_peak_bytes', false),
+      capacity_bytes: scalar('capacity_bytes', false),
+      n_allocations: scalar('n_allocations', false),
+      n_deallocations: scalar('n_deallocations', false),
+      peak_ps: scalar('peak_ps', false),
+      stack_bytes: scalar('stack_bytes', false),
+      heap_bytes: scalar('heap_bytes', false),
+      free_bytes: scalar('free_bytes', false),
+      fragmentation_fraction: scalar('fragmentation_fraction', false),
+      start_ps: scalar('start_ps', false),
+      end_ps: scalar('end_ps', false),
+      trace_duration_ps: scalar('trace_duration_ps', false),
+      at_ps: scalar('at_ps', false),
+      n_events_in_window: scalar('n_events_in_window', false),
+      row: scalar('row', false),
     },
   },
 };

@@ -48,17 +48,21 @@ export type Row<R extends Columns, O extends Columns> = { readonly [N in keyof R
   readonly [N in keyof O]?: ValueOf<O[N]>;
 };
 export type RowOf<S> = S extends TableSpec<infer R, infer O> ? Row<R, O> : never;
+/** A column's name in a declared table. */
+export type ColumnOf<S> = S extends TableSpec<infer R, infer O> ? (keyof R | keyof O) & string : never;
+/** What `readTable` makes of a declaration. */
+export type RowsOf<S> = S extends TableSpec<infer R, infer O> ? Rows<R, O> : never;
 
 /** A table's cells by column and row. */
 export class Rows<R extends Columns, O extends Columns> {
-  private readonly columns: Map<string, Column>;
+  private readonly byName: Map<string, Column>;
 
   constructor(
     private readonly payload: Payload,
     private readonly spec: TableSpec<R, O>,
     readonly table: Table,
   ) {
-    this.columns = new Map(table.columns.map((column) => [column.name, column]));
+    this.byName = new Map(table.columns.map((column) => [column.name, column]));
   }
 
   get length(): number {
@@ -70,35 +74,45 @@ export class Rows<R extends Columns, O extends Columns> {
   }
 
   has(name: keyof O & string): boolean {
-    return this.columns.has(name);
+    return this.byName.has(name);
   }
 
   /** null: unknown. */
   number(name: Named<R, 'number'> | Named<O, 'number'>): (row: number) => number | null {
-    const column = this.column(name, 'number');
+    const column = this.find(name, 'number');
     return (row) => (column?.kind === 'number' ? numberAt(column, row) : null);
   }
 
   /** Empty: unknown. */
   text(name: Named<R, 'text'> | Named<O, 'text'>): (row: number) => string {
-    const column = this.column(name, 'text');
+    const column = this.find(name, 'text');
     return (row) => (column?.kind === 'text' ? (textAt(column, row) ?? '') : '');
   }
 
   /** Whether it is known to be true. */
   flag(name: Named<R, 'bool'> | Named<O, 'bool'>): (row: number) => boolean {
-    const column = this.column(name, 'bool');
+    const column = this.find(name, 'bool');
     return (row) => (column ? cellAt(column, row) === true : false);
   }
 
   /** All cells of a column at once: for tables that are large. Unknown is null or NaN. */
   numbers(name: Named<R, 'number'>): NumberColumn['values'] {
-    return (this.column(name, 'number') as NumberColumn).values;
+    return (this.find(name, 'number') as NumberColumn).values;
+  }
+
+  /** A column of numbers as a list, null where unknown; an optional one that the table lacks is all unknown. */
+  column(name: Named<R, 'number'> | Named<O, 'number'>): (number | null)[] {
+    return Array.from({ length: this.length }, (_, row) => row).map(this.number(name));
+  }
+
+  /** The heading of a column; empty for an optional one that the table lacks. */
+  title(name: (keyof R | keyof O) & string): string {
+    return this.byName.get(name)?.title ?? '';
   }
 
   /** A column of texts as codes into distinct strings, -1 unknown. */
   texts(name: Named<R, 'text'>): TextColumn {
-    return this.column(name, 'text') as TextColumn;
+    return this.find(name, 'text') as TextColumn;
   }
 
   /** All rows as objects: for tables that are not large. */
@@ -112,7 +126,7 @@ export class Rows<R extends Columns, O extends Columns> {
   private *readers(): Iterable<[string, (row: number) => string | number | boolean | null]> {
     const kinds: Columns = { ...this.spec.required, ...this.spec.optional };
     for (const [name, kind] of Object.entries(kinds)) {
-      const column = this.column(name, kind);
+      const column = this.find(name, kind);
       if (!column) continue;
       yield [
         name,
@@ -126,8 +140,8 @@ export class Rows<R extends Columns, O extends Columns> {
   }
 
   /** undefined: an optional column that the table lacks. */
-  private column(name: string, kind: Kind): Column | undefined {
-    const column = this.columns.get(name);
+  private find(name: string, kind: Kind): Column | undefined {
+    const column = this.byName.get(name);
     if (column ? column.kind !== kind : name in this.spec.required)
       throw new ContractError(this.payload, `${kind} column ${name} in table ${this.spec.name}`);
     return column;

@@ -17,7 +17,7 @@ export function tableFor<R extends Columns, O extends Columns>(
   cells: { readonly [N in keyof R]?: CellsOf<R[N]> } & { readonly [N in keyof O]?: CellsOf<O[N]> },
   title = '',
 ): Table {
-  const given = new Map(Object.entries(cells) as [string, Cells][]);
+  const given = new Map(Object.entries(cells) as unknown as [string, Cells][]);
   const nRows = [...given.values()][0]?.length ?? 0;
   const kinds: Columns = { ...spec.required, ...spec.optional };
   const names = Object.keys(kinds).filter((name) => name in spec.required || given.has(name));

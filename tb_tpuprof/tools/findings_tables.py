@@ -80,7 +80,6 @@ CAUSES = TableSpec(
     ),
     "Mean time per step by cause; the times add up to the step",
     is_optional=True,
-    chart="bars",
 )
 
 

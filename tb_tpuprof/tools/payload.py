@@ -39,11 +39,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length under a title."""
+    """Columns of equal length under a title. `chart`: how a page without a view of its own draws it."""
 
     title: str
     columns: tuple[Column, ...]
     note: str = ""
+    chart: str = ""
 
     @property
     def n_rows(self) -> int:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tb_tpuprof.tools.payload import Column, Scalar, Table, Unit
 
 Kind = Literal["number", "text", "bool"]
-Chart = Literal["", "donut", "bars", "lines"]
+Chart = Literal["", "donut", "steps"]
 
 
 class DeclarationError(ValueError):
@@ -100,9 +100,10 @@ def flag(name: str, title: str, description: str = "", *, is_optional: bool = Fa
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table: its columns in order. `chart` is how a page without a view of its own draws it.
+    """A table: its columns in order.
 
-    A chart takes its names from the first text column and its sizes from the first number column.
+    `chart` is how a page without a view of its own draws it: as a `donut` of the first number column by the
+    first text column, or, as `steps`, stacked bars of all columns in the first number column's unit.
     `is_optional`: payloads leave it out where the run has nothing of it.
     """
 
@@ -138,7 +139,7 @@ class TableSpec:
         if len({len(column.values) for column in columns}) > 1:
             lengths = ", ".join(f"{column.name} {len(column.values)}" for column in columns)
             raise DeclarationError(f"columns of table {self.name} have unequal lengths: {lengths}")
-        return Table(title or self.title, columns, note)
+        return Table(title or self.title, columns, note, self.chart)
 
     def empty(self, note: str = "") -> Table:
         """The table without rows; optional columns are left out."""

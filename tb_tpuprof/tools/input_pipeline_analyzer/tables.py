@@ -145,7 +145,6 @@ BREAKDOWN = TableSpec(
         text("meaning", "Meaning"),
     ),
     "A row per part of the step; the share is the ratio of the sums over all steps",
-    chart="bars",
 )
 HOST_TIMES = TableSpec(
     "host_categories",
@@ -158,7 +157,6 @@ HOST_TIMES = TableSpec(
         text("meaning", "Meaning"),
     ),
     "The host's time for input: enqueuing, preprocessing, advanced reads, demanded reads, other",
-    chart="bars",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(

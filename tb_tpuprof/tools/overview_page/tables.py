@@ -98,7 +98,6 @@ BREAKDOWN = TableSpec(
         number("fraction", "Share", "fraction", "Of all steps"),
     ),
     "Mean, standard deviation and share of each category",
-    chart="bars",
 )
 TOP_OPS = TableSpec(
     "top_ops",

@@ -36,6 +36,12 @@ Values = npt.NDArray[Any] | Sequence[str] | Sequence[float] | Texts
 Filled = Mapping[str, Values]
 
 
+def known_texts(texts: Sequence[str]) -> Texts:
+    """Texts of which an empty one is unknown."""
+    code = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return Texts(np.array([code[text] if text else -1 for text in texts], np.int32), list(code))
+
+
 @dataclass(frozen=True)
 class ColumnSpec:
     """A column: its name, title, unit, kind, and the sentence that its tooltip shows.

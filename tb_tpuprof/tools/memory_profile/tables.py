@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.steps.grouping import Groups
 from tb_tpuprof.native import split
 from tb_tpuprof.tools.memory_profile.declared import ACTIVE, FLOOR, HISTORY, MEMORIES, TIMELINE
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.spec import Texts, Values
+from tb_tpuprof.tools.spec import Texts, Values, known_texts
 
 N_SMALL = 64
 OLDER = "allocated before the capture"
@@ -116,15 +116,8 @@ def _steps(events: MemoryEvents, grouped: Groups, rows: Int64s) -> Texts:
 def _each(values: Int64s, text_of: Callable[[int], str]) -> Texts:
     """Texts of numbers, each distinct one of which has a text; empty is unknown."""
     code, first = split(np.empty(0, np.int32), values)
-    codes, strings = _known_texts([text_of(value) for value in values[first].tolist()])
+    codes, strings = known_texts([text_of(value) for value in values[first].tolist()])
     return Texts(codes[code], strings)
-
-
-def _known_texts(texts: Sequence[str]) -> Texts:
-    """Texts of which an empty one is unknown."""
-    code = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    codes = [code[text] if text else -1 for text in texts]
-    return Texts(np.array(codes, np.int32), list(code))
 
 
 def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside: int) -> Table:
@@ -171,7 +164,7 @@ def active_table(events: MemoryEvents, grouped: Groups, found: Active, moment: s
 
     def texts(column: Texts, first: Sequence[str] = ("",) * n) -> Texts:
         every = [*first, *(column.strings[i] if i >= 0 else "" for i in column.codes.tolist())]
-        return _known_texts([every[i] for i in order.tolist()])
+        return known_texts([every[i] for i in order.tolist()])
 
     return ACTIVE.fill(
         {

@@ -65,7 +65,8 @@ FINDINGS = TableSpec(
         number("evidence_start_ps", "Evidence from", "ps"),
         number("evidence_end_ps", "Evidence to", "ps"),
     ),
-    "What costs time, by gain; the unknown is null",
+    "A row per finding, by gain. `confidence` is high, medium or low; `docs` is the page of the cause below "
+    "docs/; no `host`: all have it; a gain that is not known is null",
     is_optional=True,
 )
 CAUSES = TableSpec(

@@ -142,7 +142,7 @@ def test_show_writes_chrome_trace_json(
     assert main(["show", "trace_viewer", str(target), "--param", "width_px=100"]) == 0
     assert "Trace" in capsys.readouterr().out
     assert main(["show", "trace_viewer", str(run_dir), "--format", "trace"]) == 2
-    assert "-o run.trace.json.gz" in capsys.readouterr().err
+    assert "-o r.trace.json.gz" in capsys.readouterr().err
     assert main(["show", "overview_page", str(run_dir), "--format", "trace", "-o", str(target)]) == 2
     assert (
         main(

@@ -411,7 +411,7 @@ def _metrics(name: str, ours: Row, metrics: Row) -> Iterator[Field]:
 def _operation(session: Session, name: str, ours: Row, node: Row) -> Iterator[Field]:
     """What the card says of one operation."""
     said = node["xla"]
-    details = op_profile.TOOL.run(session, None, {"op": ours["name"], "program": ours["program"]})
+    details = op_profile.TOOL.run(session, None, {"op": ours["name"], "program": ours["program"]}, "op")
     facts = {row["name"]: row["value"] for row in table(details.tables["facts"])}
     yield Field(f"{name}: expression", facts.get("HLO", ""), said["expression"])
     yield Field(f"{name}: provenance", ours["provenance"], said["provenance"])

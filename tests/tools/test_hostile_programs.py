@@ -35,7 +35,7 @@ ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("graph_viewer/text", {"style": "long", "op": "add.1"}),
     *(("memory_viewer", {"space": space}) for space in (0, 1)),
     *(("op_profile", {"group_by": grouping}) for grouping in ("program", "category", "provenance")),
-    ("op_profile", {"op": "add.1", "program": "jit_f(7)"}),
+    ("op_profile/op", {"op": "add.1", "program": "jit_f(7)"}),
     ("hlo_stats", {}),
     ("roofline_model", {}),
 )

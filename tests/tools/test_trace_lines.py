@@ -84,13 +84,13 @@ def test_the_stat_flow_draws_arrows_from_the_latest_event_that_leads_out() -> No
 
 def test_neighbours_by_flow_stand_in_the_details_both_ways() -> None:
     events = {row["name"]: row["event"] for row in rows(ask(flowing()), "boxes")}
-    found = rows(ask(flowing(), event=events["pass"]), "flows")
+    found = rows(ask(flowing(), question="event", event=events["pass"]), "flows")
     assert [(row["direction"], row["name"]) for row in found] == [
         ("in", "make"),
         ("out", "use"),
         ("out", "use"),
     ]
-    assert rows(ask(flowing(), event=events["alone"]), "flows") == []
+    assert rows(ask(flowing(), question="event", event=events["alone"]), "flows") == []
 
 
 def test_an_arrow_that_is_told_twice_is_drawn_once() -> None:
@@ -213,10 +213,10 @@ def test_launch_and_kernel_of_a_real_gpu_lead_to_each_other() -> None:
         trace.lines["plane"][trace.event_line[owner]]
     ]
     kernel = int(owner[on_device][200])
-    (into,) = rows(TOOL.run(session, [host], {"event": kernel}), "flows")
+    (into,) = rows(TOOL.run(session, [host], {"event": kernel}, "event"), "flows")
     assert (into["direction"], into["kind"]) == ("in", "kernel launch")
     assert value[owner == into["event"]][0] == value[owner == kernel][0]
-    back = rows(TOOL.run(session, [host], {"event": into["event"]}), "flows")
+    back = rows(TOOL.run(session, [host], {"event": into["event"]}, "event"), "flows")
     assert kernel in [row["event"] for row in back if row["direction"] == "out"]
 
 
@@ -404,7 +404,7 @@ def test_launches_of_a_real_step_are_those_of_its_kernels() -> None:
     for box in boxes:
         told = {
             row["name"]: row["value"]
-            for row in rows(TOOL.run(session, [host], {"event": box["event"]}), "arguments")
+            for row in rows(TOOL.run(session, [host], {"event": box["event"]}, "event"), "arguments")
         }
         kernels = [
             event

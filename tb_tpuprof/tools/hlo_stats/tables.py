@@ -84,7 +84,9 @@ OPS = TableSpec(
         text("core", "Core", "TPU: TensorCore or SparseCore"),
         number("energy_j", "Energy (J)", "", "Joules, where the tracer measures them"),
     ),
-    "A row per operation, the longest self time first; those of SparseCores last, without a share",
+    "A row per program and operation, at most 10,000, the longest self time first; those of SparseCores "
+    "last, without a share. `expression` is cut at 2,000 characters; `bound_by` may also be Below every "
+    "limit, Waiting or Unknown; what was not traced or measured is null",
 )
 TABLES = (
     OPS,
@@ -99,7 +101,12 @@ TABLES = (
 SHARES = {spec.name: spec for spec in TABLES[1:]}
 SCALARS = (
     ScalarSpec("busy_ps", "Time of operations", "ps", "Self time of all operations"),
-    ScalarSpec("idle_fraction", "Idle", "fraction", "No compiled operation runs, from the first to the last"),
+    ScalarSpec(
+        "idle_fraction",
+        "Idle",
+        "fraction",
+        "No compiled operation runs, from the first to the last; null on CPUs",
+    ),
     ScalarSpec("n_ops", "Distinct operations", "count"),
     ScalarSpec("n_occurrences", "Occurrences", "count"),
     ScalarSpec("rematerialized_fraction", "Rematerialized", "fraction", "Of the operations' time"),

@@ -130,7 +130,8 @@ STEPS = TableSpec(
         ),
         *(number(f"{name}_ps", title, "ps", "", is_optional=True) for name, title in _SC.items()),
     ),
-    "A row per step, a column per part: the parts add up to the step time",
+    "A row per step, a column per part, which `breakdown.column` lists: they add up to the step time. Times "
+    "of SparseCores stand beside the step",
 )
 BREAKDOWN = TableSpec(
     "breakdown",
@@ -144,7 +145,7 @@ BREAKDOWN = TableSpec(
         number("fraction", "Share", "fraction", "Of all steps"),
         text("meaning", "Meaning"),
     ),
-    "A row per part of the step; the share is the ratio of the sums over all steps",
+    "A row per part of the step, as they are stacked; the share is the ratio of the sums over all steps",
 )
 HOST_TIMES = TableSpec(
     "host_categories",
@@ -156,7 +157,8 @@ HOST_TIMES = TableSpec(
         number("fraction", "Share", "fraction", "Of all five"),
         text("meaning", "Meaning"),
     ),
-    "The host's time for input: enqueuing, preprocessing, advanced reads, demanded reads, other",
+    "The host's time for input, always five rows: enqueuing, preprocessing, advanced reads, demanded reads, "
+    "other. Without such time the shares are null",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(
@@ -185,7 +187,8 @@ HOSTS = TableSpec(
         text("host_category", "Most host time in"),
         number("host_category_ps", "Of that", "ps"),
     ),
-    "A row per host, the one that waits the largest share of its steps first",
+    "A row per host, the one that waits the largest share of its steps first; times per step are null for a "
+    "host without steps",
 )
 ADVICE = TableSpec(
     "advice",
@@ -195,6 +198,7 @@ ADVICE = TableSpec(
         text("text", "What to do"),
         text("tool", "Tool", "The page to open; empty for none"),
     ),
+    "For the parts and the host's categories that matter in this run, the largest gain first",
 )
 TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
 SCALARS = (
@@ -212,8 +216,10 @@ SCALARS = (
     ScalarSpec("waiting_avg_ps", "Waiting per step", "ps", "Mean over the steps"),
     ScalarSpec("output_fraction", "Output", "fraction", "Of the steps' time"),
     ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time; on TPUs idle"),
-    ScalarSpec("host_input_ps", "Host time for input", "ps", "Of all threads"),
-    ScalarSpec("host_enqueue_fraction", "Enqueuing", "fraction", "Of the host's time for input"),
+    ScalarSpec("host_input_ps", "Host time for input", "ps", "Of all threads, in all five categories"),
+    ScalarSpec(
+        "host_enqueue_fraction", "Enqueuing", "fraction", "Of the host's time for input; null: unknown"
+    ),
     ScalarSpec(
         "input_fraction_worst_core",
         "Waiting on the core that waits longest",

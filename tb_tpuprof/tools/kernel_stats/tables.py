@@ -51,7 +51,8 @@ KERNELS = TableSpec(
         text("longest_host", "Host of the longest"),
         number("longest_start_ps", "Start of the longest", "ps", "Since the trace's start"),
     ),
-    "A row per kernel, operation and launch, the largest total time first, at most 10,000",
+    "A row per kernel, operation and launch, the largest total time first, at most 10,000. `op` is "
+    "(no operation) where none is known",
 )
 
 

@@ -33,11 +33,18 @@ NODES = TableSpec(
         text("provenance", "Framework op", "Of an operation"),
         flag("is_fusion", "Fusion", "Runs other instructions: its details list them"),
     ),
-    "A row per node of the tree, parents before children, siblings by time",
+    "A row per node of the tree, parents before children, siblings by time, at most 20,000. `kind` is all, "
+    "program, category, scope, duplicates, op or idle; rates and utilizations whose work or peak is not "
+    "known are null",
 )
 SCALARS = (
     ScalarSpec("busy_ps", "Time of operations", "ps", "Self time of all operations"),
-    ScalarSpec("idle_fraction", "Idle", "fraction", "No compiled operation runs, from the first to the last"),
+    ScalarSpec(
+        "idle_fraction",
+        "Idle",
+        "fraction",
+        "No compiled operation runs, from the first to the last; null on CPUs",
+    ),
     ScalarSpec("flops_fraction", "FLOPS utilization", "fraction", "While operations run"),
     ScalarSpec("hbm_fraction", "HBM utilization", "fraction", "While operations run"),
     ScalarSpec("flop_rate_flops_per_s", "FLOP rate", "flops_per_s", "While operations run"),
@@ -77,7 +84,7 @@ PADDING = TableSpec(
         number("padded", "Padded to", "count"),
         number("waste_fraction", "Wasted", "fraction"),
     ),
-    "Where the program's HLO is known",
+    "A row per dimension that is rounded up, where the program's HLO is known",
     is_optional=True,
 )
 PRODUCTS = TableSpec(

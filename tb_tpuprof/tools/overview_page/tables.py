@@ -85,7 +85,8 @@ STEPS = TableSpec(
         number("start_ps", "Start", "ps", "Since the trace's start"),
         *_CATEGORIES,
     ),
-    "A row per step; the categories of a row add up to its step time",
+    "A row per step; the categories of a row add up to its step time. On TPUs some have other titles: "
+    "Infeed, Outfeed, Compute, Collectives, Idle",
 )
 BREAKDOWN = TableSpec(
     "breakdown",

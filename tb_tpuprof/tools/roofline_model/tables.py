@@ -79,7 +79,8 @@ OPS = TableSpec(
         *_MEASURES,
         text("source", "Source"),
     ),
-    "A row per operation, the longest self time first, at most 10,000",
+    "A row per operation, the longest self time first, at most 10,000. `bound_by` may also be Below every "
+    "limit, Waiting or Unknown; numbers whose work or peak is not known are null",
 )
 PROGRAMS = TableSpec(
     "programs",
@@ -111,7 +112,7 @@ ROOFS = TableSpec(
             "Above this intensity, compute is the limit",
         ),
     ),
-    "A row per memory whose peak is known, of one device",
+    "A row per memory whose peak is known, of one device; `shared` is a GPU's shared memory",
 )
 TABLES = (OPS, PROGRAMS, ROOFS)
 SCALARS = (

@@ -26,6 +26,7 @@ PIPELINES = TableSpec(
             "no rate",
         ),
     ),
+    "A row per pipeline: those that feed steps first, the slowest of each first",
 )
 
 CHOSEN = TableSpec(
@@ -41,6 +42,8 @@ CHOSEN = TableSpec(
         text("bottleneck_long_name", "Stage"),
         number("node", "Node", "id"),
     ),
+    "One row: the call that the tables below show. `bottleneck` is the pipeline's, where it worked for "
+    "this call; `node` is its id in `nodes`, -1: none",
 )
 
 EXECUTIONS = TableSpec(
@@ -56,6 +59,7 @@ EXECUTIONS = TableSpec(
             "What was made for it lies in the capture; calls that the capture cut come last",
         ),
     ),
+    "Calls of the chosen pipeline, complete ones first, the slowest first, at most 1,000",
 )
 
 NODES = TableSpec(
@@ -77,6 +81,9 @@ NODES = TableSpec(
         number("parent", "Consumer", "id"),
         text("parameters", "Parameters"),
     ),
+    "A row per stage of the call, consumers before producers. `parent` is -1 of the root; "
+    "`n_iterators` counts the iterators that the stage made, such as one per file of an interleave; "
+    "`parameters` are as in parallelism=1, autotune=true",
 )
 
 EDGES = TableSpec(
@@ -87,6 +94,7 @@ EDGES = TableSpec(
         number("to", "Producer", "id"),
         flag("is_critical", "On the critical path"),
     ),
+    "Ids of nodes; critical where both ends are",
 )
 
 WHAT_IF = TableSpec(
@@ -101,12 +109,15 @@ WHAT_IF = TableSpec(
         text("limited_by", "Then limited by"),
         text("note", "Note"),
     ),
+    "A row per change, the first is `now`: what a call and a step would take then. Where nothing can "
+    "be estimated a single row `cannot estimate`, with the reason in `note`",
 )
 
 ADVICE = TableSpec(
     "advice",
     "What to change",
     (text("text", "Advice"),),
+    "What to change, the most useful first",
 )
 
 
@@ -123,7 +134,12 @@ SCALARS = (
         "call",
     ),
     ScalarSpec("host_step_time_avg_ps", "Average step", "ps", "Of the chosen pipeline's host"),
-    ScalarSpec("host_input_fraction", "Steps waiting for input", "fraction", "Of the chosen pipeline's host"),
+    ScalarSpec(
+        "host_input_fraction",
+        "Steps waiting for input",
+        "fraction",
+        "Of the chosen pipeline's host; null without steps",
+    ),
     ScalarSpec("n_pipelines", "Pipelines", "count"),
     ScalarSpec("n_slow_pipelines", "With calls over 50 µs", "count"),
     ScalarSpec("rank", "Rank of the call shown", "count", "1 is the slowest complete call"),

@@ -80,8 +80,6 @@ class Question:
 
     def check(self, payload: Payload) -> None:
         """Raises DeclarationError where a payload is not one of this declaration."""
-        if not self.tables and not self.scalars:
-            return  # TRANSITION
         for name in missing(self.tables, payload.tables):
             raise DeclarationError(f"{payload.tool}/{self.name}: the payload lacks table {name}")
         for name in missing(self.scalars, payload.scalars):

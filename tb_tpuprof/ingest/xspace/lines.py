@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.ingest.storage.files import FileBytes, Room
+from tb_tpuprof.ingest.storage.files import FileBytes, WindowBuffer
 from tb_tpuprof.native.compiled.cutting import Cutter
 from tb_tpuprof.native.compiled.events import Decoder
 from tb_tpuprof.native.compiled.wire import spans
@@ -144,10 +144,10 @@ def find_lines(
 def _cut(file: FileBytes, start: int, end: int) -> Cutter:
     """Walk through one line."""
     cutter, is_done = Cutter(start, end, PIECE_BYTES), False
-    with file.room() as room:
+    with file.window_buffer() as window_buffer:
         while not is_done:
             window, base = file.window(
-                cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room
+                cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), window_buffer
             )
             is_done = cutter.feed(window, base)
     return cutter
@@ -155,10 +155,10 @@ def _cut(file: FileBytes, start: int, end: int) -> Cutter:
 
 def _read_names(file: FileBytes, names: Ints) -> None:
     """Have the names of lines in their places in the file's bytes, those of lines too that are not there."""
-    with file.room() as room:
+    with file.window_buffer() as window_buffer:
         for start, size in names.reshape(-1, 2).tolist():
             if size > 0:
-                window, base = file.window(start, start + size, room)
+                window, base = file.window(start, start + size, window_buffer)
                 if base:
                     file.data[start : start + size] = window
 
@@ -256,11 +256,11 @@ class LineReader:
         return bool(((start[a] < start[b]) | ((start[a] == start[b]) & (duration[a] >= duration[b]))).all())
 
     def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> bool:
-        with self.file.room() as room:
-            return self._read_pieces(run, decoder, start_ns, open_plane, room)
+        with self.file.window_buffer() as window_buffer:
+            return self._read_pieces(run, decoder, start_ns, open_plane, window_buffer)
 
     def _read_pieces(
-        self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, room: Room
+        self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, window_buffer: WindowBuffer
     ) -> bool:
         in_order, opened, found = True, (-1, False), self.lines
         for piece, line in zip(run, self.pieces.line[run.start : run.stop].tolist(), strict=True):
@@ -272,7 +272,7 @@ class LineReader:
                 max((int(found.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS
             )
             start, end = int(self.pieces.starts[piece]), int(self.pieces.ends[piece])
-            window, base = self.file.window(start, end, room)
+            window, base = self.file.window(start, end, window_buffer)
             first, count = int(self.first_rows[piece]), int(self.pieces.n_events[piece])
             self.n_read[piece], piece_in_order = decoder.read_piece(
                 window, base, start, end, offset_ps, first, count

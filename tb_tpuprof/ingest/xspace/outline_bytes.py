@@ -27,7 +27,7 @@ from tb_tpuprof.errors import StorageError
 from tb_tpuprof.ingest.storage.files import (
     FileBytes,
     FileState,
-    Room,
+    WindowBuffer,
     fill,
     is_chrome_trace,
     is_url,
@@ -92,13 +92,13 @@ class PartialFile(FileBytes):
         super().__init__(walk.data)
         self._hopped = np.array(walk.lines, np.int64)  # ascending: the walk goes forward
 
-    def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
+    def window(self, start: int, end: int, window_buffer: WindowBuffer) -> tuple[npt.NDArray[np.uint8], int]:
         """The bytes of a line from `start` to `end`, and the position that they begin at. Raises
         StorageError.
         """
         if not self._is_within_hopped(start):
             return self.data, 0
-        memory = room.take(end - start)
+        memory = window_buffer.take(end - start)
         with storage_errors(self.path):
             if not fill(self._file.fileno(), memory, start):
                 raise _became_shorter(self.path)
@@ -157,7 +157,7 @@ class _Walk:
         self.is_outline = is_outline
         self.read_from = self.read_to = 0
         self.huge_to = 0
-        self.room = Room()
+        self.window_buffer = WindowBuffer()
         self.lines: list[tuple[int, int]] = []
 
     def go(self, position: int, end: int, level: _Level, hops_entries: bool = False) -> None:
@@ -198,7 +198,7 @@ class _Walk:
     def _hop_entries(self, position: int, end: int) -> int:
         """Put one entry in place of each window's; returns the position of what is none, or is large."""
         while position < end:
-            window = self.room.take(min(end - position, WINDOW_BYTES))
+            window = self.window_buffer.take(min(end - position, WINDOW_BYTES))
             if not fill(self.file, window, position):
                 raise _became_shorter(self.path)
             rows, _ = fields(window, 0, len(window))

@@ -22,7 +22,7 @@ from cython.cimports.tb_tpuprof.native.compiled.json_lex import (
 from cython.cimports.tb_tpuprof.native.compiled.texts import Texts
 
 EventRow = cython.struct(
-    at=int64_t,
+    position=int64_t,
     us=int64_t,
     duration_ps=int64_t,
     id=int64_t,
@@ -210,7 +210,7 @@ class Scanner:
         p = self.p
         row: EventRow = self.blank
         extra: Extra
-        row.at = at
+        row.position = at
         extra.args = -1
         extra.bind = 0
         extra.scope = 0
@@ -479,7 +479,7 @@ class Scanner:
 
     def take_events(self):
         """The events as columns; the rows are given back as soon as they are copied."""
-        kind = np.dtype([(n, np.int64) for n in ("at", "us", "duration_ps", "id")]
+        kind = np.dtype([(n, np.int64) for n in ("position", "us", "duration_ps", "id")]
                         + [(n, np.int32) for n in ("rest_ps", "name", "cat", "pid", "tid")]
                         + [(n, np.uint8) for n in ("phase", "scope", "flags", "unused")])  # fmt: skip
         return _columns(
@@ -487,7 +487,7 @@ class Scanner:
             kind,
             self.n_events,
             (
-                "at",
+                "position",
                 "us",
                 "duration_ps",
                 "id",

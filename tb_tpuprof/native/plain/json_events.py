@@ -22,7 +22,7 @@ HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HA
 )
 DOUBLE, UINT, INT, TEXT, BIND = 2, 3, 4, 5, 9
 COLUMNS = {
-    "at": np.int64,
+    "position": np.int64,
     "us": np.int64,
     "duration_ps": np.int64,
     "id": np.int64,

@@ -39,9 +39,8 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
     moment.
     """
     state = file_state(path)
-    if is_program(
-        path
-    ):  # a run of programs only: a trace without events, with its programs in the same folder
+    if is_program(path):
+        # A run of programs only: a trace without events, with its programs in the same folder.
         return _decoded(
             FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
         )

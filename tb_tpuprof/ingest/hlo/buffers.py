@@ -101,9 +101,8 @@ class BufferReader:
         all_starts = np.concatenate((strings.starts, starts))
         all_sizes = np.concatenate((strings.sizes, np.maximum(sizes, 0)))
         ids, _ = intern(self.data, all_starts, all_sizes, 0)
-        row_of = np.full(
-            len(all_starts), -1, np.int32
-        )  # per distinct string: the first instruction of that name
+        # Per distinct string: the first instruction of that name.
+        row_of = np.full(len(all_starts), -1, np.int32)
         names = self.module.instructions["name"]
         row_of[ids[names[::-1]]] = np.arange(len(names), dtype=np.int32)[::-1]
         rows: npt.NDArray[np.int32] = row_of[ids[len(strings) :]]
@@ -152,9 +151,8 @@ class BufferReader:
             "n_events": np.diff(offsets).astype(np.int32), "is_whole_module": values[:, 1] != 0,
         }  # fmt: skip
         buffer = self._rows_of(event[:, 1], np.ones(len(event), np.bool_))
-        instruction_of_buffer = (
-            self._instructions
-        )  # most events are at the instruction that defines the buffer
+        # Most events are at the instruction that defines the buffer.
+        instruction_of_buffer = self._instructions
         likely = (
             np.where(buffer >= 0, instruction_of_buffer[buffer], -1).astype(np.int32)
             if len(instruction_of_buffer)

@@ -92,7 +92,9 @@ class JsonSource(FileSource):
                 continue
             return fields if isinstance(fields, dict) else {}
         raise TraceFormatError(
-            self.state.path, position, "holds an event that cannot be read (too large, too deep or damaged)"
+            self.state.path,
+            position,
+            "contains an event that cannot be read (too large, too deep or damaged)",
         )
 
     def _stacks(self, trace: Trace, fields: dict[str, Any]) -> list[tuple[str, Value]]:

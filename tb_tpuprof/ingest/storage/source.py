@@ -61,7 +61,7 @@ class FileSource:
         _, offset = read_varint(head, 0)
         size, offset = read_varint(head, offset)
         if size > _MAX_EVENT_BYTES:
-            raise TraceFormatError(self.state.path, position, f"holds an event of {size} bytes")
+            raise TraceFormatError(self.state.path, position, f"contains an event of {size} bytes")
         return (
             head[offset : offset + size] if offset + size <= len(head) else self.read(position + offset, size)
         )

@@ -44,7 +44,7 @@ class GatheredStats:
         kept_keys = sorted(
             (int(names[key]), i, key)
             for i, gathered_stats in enumerate(gathered)
-            for key in gathered_stats.kept_keys()
+            for key in gathered_stats.keys_with_stats()
         )
         self._chunks: dict[int, list[Chunk]] = {}
         for name, i, key in kept_keys:

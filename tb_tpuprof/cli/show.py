@@ -1,4 +1,4 @@
-"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte), CSV, or as
+"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (byte for byte the HTTP response), CSV, or
 Chrome trace JSON.
 """
 
@@ -24,18 +24,18 @@ _FILES = tuple(dict.fromkeys(kind.format for tool in TOOLS for kind in tool.file
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
-    parser = subparsers.add_parser("show", help="print what a tool has to say of a run")
+    parser = subparsers.add_parser("show", help="print a tool's results for a run")
     parser.add_argument("tool", metavar="TOOL", help=", ".join(tool.name for tool in TOOLS))
     parser.add_argument(
         "run_dir",
         metavar="RUN_DIR",
-        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+        help="folder with *.xplane.pb or *.trace.json files, or a single such file",
     )
+    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be repeated")
     parser.add_argument(
-        "--host", action="append", default=[], metavar="H", help="a host; may be given several times"
+        "--param", action="append", default=[], metavar="K=V", help="a parameter of the tool; may be repeated"
     )
-    parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
-    words = f"trace: Chrome trace JSON, of the trace viewer; {', '.join(_FILES)}: files of the graph viewer"
+    words = f"trace: Chrome trace JSON (trace viewer only); {', '.join(_FILES)}: graph viewer only"
     parser.add_argument(
         "--format", choices=("text", "json", "csv", "trace", *_FILES), default="text", help=words
     )
@@ -44,24 +44,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--output",
         default="",
         metavar="FILE",
-        help="write to a file; trace is always gzipped and needs one",
+        help="write to a file; required for trace, which is always gzipped",
     )
     parser.add_argument(
-        "--table", default="", metavar="T", help="which table, for csv; default: the tool's first"
+        "--table", default="", metavar="T", help="the table for csv; default: the tool's first one"
     )
-    where = "where many hosts are analysed: threads, processes, auto (by their number) or dask://HOST:PORT"
+    where = "how to analyze many hosts: threads, processes, auto (by their number) or dask://HOST:PORT"
     parser.add_argument(
         "--executor",
         default=os.environ.get(EXECUTOR_VARIABLE, "auto"),
         metavar="E",
         help=f"{where}; default: %(default)s",
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
+    parser.add_argument("--no-cache", action="store_true", help="do not use the caches on disk")
     parser.set_defaults(run_command=run_command)
 
 
 def run_command(arguments: argparse.Namespace) -> str:
-    """The payload, encoded."""
+    """The payload, encoded; if it goes to a file, a note with the file's name."""
     tool = get_tool(arguments.tool)
     params = dict(_pair(text) for text in arguments.param)
     session = Session(arguments.run_dir, cache=not arguments.no_cache, executor=arguments.executor)
@@ -88,9 +88,9 @@ def _text(session: Session, tool: Tool, arguments: argparse.Namespace, params: d
 
 
 def _trace_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
-    """Write Chrome trace JSON part by part; a file that could not be finished is taken away again."""
+    """Write Chrome trace JSON part by part; an incomplete file is removed."""
     if tool.name != "trace_viewer":
-        raise BadParameter("--format", "trace", "trace is a format of trace_viewer only")
+        raise BadParameter("--format", "trace", "only trace_viewer has the format trace")
     if not arguments.output:
         raise BadParameter("--output", "", "the file to write, such as -o run.trace.json.gz")
     parts = trace_parts(session, arguments.host, params)
@@ -107,7 +107,7 @@ def _trace_file(session: Session, tool: Tool, arguments: argparse.Namespace, par
 
 
 def _tool_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
-    """One of the tool's own files: to the file named, or, if it is text, printed."""
+    """One of the tool's own files, written to the given file, or printed if it is text."""
     kind = next((kind for kind in tool.files if kind.format == arguments.format), None)
     if kind is None:
         raise BadParameter("--format", arguments.format, f"a format of {tool.name}: text, json or csv")

@@ -2,7 +2,7 @@
 
     ProfilerError ─┬─ TraceFormatError   a file is damaged                         422   3
                    │  └─ NotATrace       a file is intact, but not a trace         422   3
-                   ├─ HostsUnreadable    no requested host is readable             as the first of their errors
+                   ├─ HostsUnreadable    no requested host is readable             as the first error
                    ├─ RunNotFound        no such run below the logdir              404   4
                    ├─ LogDirectory       a folder with runs below it, not a run    404   4
                    ├─ HostNotFound       the run has no such host                  404   4

@@ -140,7 +140,7 @@ def test_not_ready_names_the_state(api: TpuApi, state: str, remedy: str) -> None
 def test_hostile_answers(api: TpuApi, content: Any) -> None:
     api.nodes["v2"]["my-tpu"] = 200, content
     error = failure(api)
-    assert "answer" in error.message
+    assert "reply" in error.message
 
 
 def test_an_answer_too_large_is_not_read_to_its_end(api: TpuApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ def _workers(node: _Node, token: str, port: int) -> list[Target]:
 
 
 _LOOK = (
-    "Look at it: gcloud compute tpus tpu-vm describe {node.name} --zone={node.zone} --project={node.project}"
+    "Inspect it: gcloud compute tpus tpu-vm describe {node.name} --zone={node.zone} --project={node.project}"
 )
 _STATES = {
     "CREATING": "Wait until it has been created, then try again.",

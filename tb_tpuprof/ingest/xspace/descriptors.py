@@ -53,7 +53,6 @@ def message_classes(
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     # protobuf 4.21 does not have GetMessageClass yet; later versions no longer have the factory.
-    class_of = (
-        getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype
-    )  # type: ignore[attr-defined]
+    get_class = getattr(message_factory, "GetMessageClass", None)
+    class_of = get_class or message_factory.MessageFactory(pool).GetPrototype  # type: ignore[attr-defined]
     return {name: class_of(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}

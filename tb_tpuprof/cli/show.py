@@ -1,4 +1,4 @@
-"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte), CSV, or as
+"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (byte for byte the HTTP response), CSV, or
 Chrome trace JSON.
 """
 
@@ -23,19 +23,19 @@ _FILES = tuple(dict.fromkeys(kind.format for tool in TOOLS for kind in tool.file
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
-    parser = subparsers.add_parser("show", help="print what a tool has to say of a run")
+    parser = subparsers.add_parser("show", help="print a tool's results for a run")
     questions = ", ".join(f"{tool.name}/{one.name}" for tool in TOOLS for one in tool.questions)
     tools = ", ".join(tool.name for tool in TOOLS)
     parser.add_argument("tool", metavar="TOOL[/QUESTION]", help=f"{tools}; questions: {questions}")
     parser.add_argument(
         "run_dir",
         metavar="RUN_DIR",
-        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+        help="folder with *.xplane.pb or *.trace.json files, or a single such file",
     )
+    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be repeated")
     parser.add_argument(
-        "--host", action="append", default=[], metavar="H", help="a host; may be given several times"
+        "--param", action="append", default=[], metavar="K=V", help="a parameter of the tool; may be repeated"
     )
-    parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
     words = "; ".join(f"{kind.format}: {kind.summary} ({tool.name})" for tool in TOOLS for kind in tool.files)
     parser.add_argument("--format", choices=("text", "json", "csv", *_FILES), default="text", help=words)
     parser.add_argument(
@@ -43,24 +43,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--output",
         default="",
         metavar="FILE",
-        help="write to a file; formats that are no text need one",
+        help="write to a file; required for formats that are not text",
     )
     parser.add_argument(
-        "--table", default="", metavar="T", help="which table, for csv; default: the tool's first"
+        "--table", default="", metavar="T", help="the table for csv; default: the tool's first one"
     )
-    where = "where many hosts are analysed: threads, processes, auto (by their number) or dask://HOST:PORT"
+    where = "how to analyze many hosts: threads, processes, auto (by their number) or dask://HOST:PORT"
     parser.add_argument(
         "--executor",
         default=os.environ.get(EXECUTOR_VARIABLE, "auto"),
         metavar="E",
         help=f"{where}; default: %(default)s",
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
+    parser.add_argument("--no-cache", action="store_true", help="do not use the caches on disk")
     parser.set_defaults(run_command=run_command)
 
 
 def run_command(arguments: argparse.Namespace) -> str:
-    """The payload, encoded."""
+    """The payload, encoded; if it goes to a file, a note with the file's name."""
     name, _, question = arguments.tool.partition("/")
     tool = get_tool(name)
     params = dict(_pair(text) for text in arguments.param)

@@ -1,4 +1,4 @@
-"""`tpuprof tools RUN_DIR`: which tools have something to show for a run, and why others have not."""
+"""`tpuprof tools RUN_DIR`: which tools have something to show for a run, and why the others do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "run_dir",
         metavar="RUN_DIR",
-        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+        help="folder with *.xplane.pb or *.trace.json files, or a single such file",
     )
     parser.set_defaults(run_command=run_command)
 
@@ -27,9 +27,9 @@ def run_command(arguments: argparse.Namespace) -> str:
     """The list as text."""
     session = Session(arguments.run_dir)
     with reading(session, sys.stderr):
-        found = [tool.availability(session) if session.hosts else None for tool in TOOLS]
+        availabilities = [tool.availability(session) if session.hosts else None for tool in TOOLS]
     lines, width = [], max(len(tool.name) for tool in TOOLS) + 2
-    for tool, availability in zip(TOOLS, found, strict=True):
+    for tool, availability in zip(TOOLS, availabilities, strict=True):
         reason = availability.reason if availability is not None else session.info.message
         lines.append(f"{tool.name:<{width}}{tool.summary}")
         if reason:

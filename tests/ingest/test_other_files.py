@@ -172,7 +172,7 @@ KINDS = {
     "h.xplane.riegeli": "Riegeli records",
     "events.out.tfevents.1583461681.h.profile-empty": "empty event file",
     "events.out.tfevents.1583461681.h": "TensorBoard event file",
-    "NO_MODULE.hlo_proto.pb": "mark by which another viewer",
+    "NO_MODULE.hlo_proto.pb": "marker of another viewer",
     "ALL_HOSTS.op_stats_v2.pb": "intermediate result",
     "memory.prof": "pprof",
     "x.nsys-rep": "Nsight Systems",

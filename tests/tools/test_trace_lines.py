@@ -132,7 +132,7 @@ def test_performance_counters_are_no_events(decode: Any) -> None:
     ]
     told = " ".join(item.message for item in payload.diagnostics)
     assert "1 performance counters were read only once" in told
-    assert "1 samples of counters have no number" in told
+    assert "1 counter samples have no number" in told
 
 
 @settings(deadline=None, max_examples=200)
@@ -276,7 +276,7 @@ def test_a_line_of_samples_becomes_counters(decode: Any) -> None:
     active = next(track["track"] for track in tracks if track["unit"] == "%")
     found = [(row["time_ps"], row["value"]) for row in rows(payload, "counters") if row["track"] == active]
     assert found == [(0, 10.0), (2_000_000, 55.5), (4_000_000, 20.0)]
-    assert "1 samples of counters have no number" in payload.diagnostics[0].message
+    assert "1 counter samples have no number" in payload.diagnostics[0].message
     (box,) = [row for row in rows(payload, "boxes") if row["family"] == 4]
     assert box["name"] == "kernel"  # samples are no kernels
 

@@ -379,7 +379,10 @@ def test_launches_of_a_step_are_summed_up_by_device() -> None:
         ("GPU:0", "Launch Stats for train 1", 4),
         ("GPU:1", "Launch Stats for train 0", 4),
     ]
-    told = {row["name"]: row["value"] for row in rows(ask(launched(), event=boxes[0]["event"]), "arguments")}
+    told = {
+        row["name"]: row["value"]
+        for row in rows(ask(launched(), question="event", event=boxes[0]["event"]), "arguments")
+    }
     # l1 ends as its kernel's fourth character begins; l2's kernel waits longer.
     launch_end = {name: LAUNCHED.splitlines()[2].index(f"[{name}]") + 4 for name in ("l1", "l2")}
     kernel_start = {name: LAUNCHED.splitlines()[4].index(name) - 1 for name in ("k1", "k2")}
@@ -478,9 +481,12 @@ def test_transfers_to_the_hosts_memory_span_from_start_to_done() -> None:
         ("offload-dynamic-slice.0", 6, 20, 1),
     ]
     told = {
-        row["name"]: row["value"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")
+        row["name"]: row["value"]
+        for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
     }
-    names = [row["name"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")]
+    names = [
+        row["name"] for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
+    ]
     assert len(names) == len(set(names))  # those of the start are not told twice
     assert (told["shape_with_layout"], told["raw_bytes_accessed"], told["waited_for_us"]) == (
         "f32[8]{0:S(5)}",

@@ -61,6 +61,7 @@ exam: $(VENV)/.dev $(VENV)/.built others ## Run jobs with planted causes and sco
 
 golden: $(VENV)/.dev $(VENV)/.built ## Write tests/golden/ anew from demo_logs/; review it as a diff
 	$(PY) -m tests.golden_files
+	$(PY) -m tests.published_files
 
 clean: ## Remove what was built, and .venv
 	rm -rf $(VENV) build dist *.egg-info tb_tpuprof/serve/static frontend/node_modules frontend/coverage

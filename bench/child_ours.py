@@ -40,7 +40,8 @@ class OwnSide:
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
         if search:
-            return Answer(encode_columns(tool.run(self.session, [request.host], {"search": search})))
+            found = tool.run(self.session, [request.host], {"text": search}, "search")
+            return Answer(encode_columns(found))
         payload = tool.run(self.session, [request.host], params)
         return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
 

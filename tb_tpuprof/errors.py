@@ -1,26 +1,26 @@
 """The exception tree: what went wrong, where, and what the user can do about it.
 
-    ProfilerError ─┬─ TraceFormatError   a file is damaged                       422   3
-                   │  └─ NotATrace       a file is whole, but no trace           422   3
-                   ├─ HostsUnreadable    none of the hosts asked for can be read  as the first of their errors
-                   ├─ RunNotFound        no such run below the logdir            404   4
-                   ├─ LogDirectory       a folder with runs below it, not a run  404   4
-                   ├─ HostNotFound       the run has no such host                404   4
-                   ├─ ToolNotFound       no tool of that name                    404   4
-                   ├─ EventNotFound      no event or track of that id            404   4
-                   ├─ ToolUnavailable    the run lacks what the tool needs       409   5
-                   ├─ BadParameter       a parameter's value is not allowed      400   2
-                   ├─ TooLarge           more is asked for than an answer may hold 413  2
-                   ├─ StorageError       a file or folder cannot be reached      404   4
-                   ├─ ExecutorFailed     processes or cluster gone               502   1
-                   ├─ TpuLookupFailed    a TPU's name leads to no addresses      409   6
-                   ├─ CaptureFailed      a profiled process gave no profile      502   6
-                   ├─ CaptureBusy        another capture is going on             409   6
-                   ├─ CaptureNotFound    no capture or monitor of that id        404   4
-                   └─ Forbidden          the server's owner does not allow it    403   7
+    ProfilerError ─┬─ TraceFormatError   a file is damaged                         422   3
+                   │  └─ NotATrace       a file is intact, but not a trace         422   3
+                   ├─ HostsUnreadable    no requested host is readable             as the first error
+                   ├─ RunNotFound        no such run below the logdir              404   4
+                   ├─ LogDirectory       a folder with runs below it, not a run    404   4
+                   ├─ HostNotFound       the run has no such host                  404   4
+                   ├─ ToolNotFound       no tool of that name                      404   4
+                   ├─ EventNotFound      no event or track of that id              404   4
+                   ├─ ToolUnavailable    the run lacks the data the tool needs     409   5
+                   ├─ BadParameter       a parameter's value is not allowed        400   2
+                   ├─ TooLarge           the response would exceed a limit         413   2
+                   ├─ StorageError       a file or folder cannot be reached        404   4
+                   ├─ ExecutorFailed     processes or cluster gone                 502   1
+                   ├─ TpuLookupFailed    a TPU's name cannot be resolved           409   6
+                   ├─ CaptureFailed      a profiled process returned no profile    502   6
+                   ├─ CaptureBusy        another capture is running                409   6
+                   ├─ CaptureNotFound    no capture or monitor of that id          404   4
+                   └─ Forbidden          the server's owner does not allow it      403   7
 
-The first number is the HTTP status, the second the command line's exit code. Errors are raised where the fact
-is known and translated once in `serve/respond.py` and once in `cli/`.
+The first number is the HTTP status, the second the command line's exit code. Errors are raised where the
+problem is detected and translated once in `serve/respond.py` and once in `cli/`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from typing import Any
 
 
 class ProfilerError(Exception):
-    """Base of all expected failures: `kind` is stable for programs, `message` and `remedy` are for people."""
+    """Base of all expected failures: `kind` is a stable identifier for programs, `message` and `remedy` are
+    for people.
+    """
 
     kind = "profiler_error"
     http_status = 500
     exit_code = 1
-    parameter = ""  # the field of a request that is wrong, where it is one
-    host = ""  # the host whose file cannot be read, where that is what failed
+    parameter = ""  # the invalid field of a request, if that is the problem
+    host = ""  # the host whose file cannot be read, if that is the problem
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -44,14 +46,16 @@ class ProfilerError(Exception):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel between processes whatever their constructors take."""
-        return _again, (type(self), self.args, self.__dict__)
+        """Makes errors picklable regardless of their constructors' parameters."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
-def _again(kind: type[ProfilerError], args: tuple[object, ...], facts: dict[str, object]) -> ProfilerError:
+def _restored(
+    kind: type[ProfilerError], args: tuple[object, ...], attributes: dict[str, object]
+) -> ProfilerError:
     error = kind.__new__(kind, *args)
     error.args = args
-    error.__dict__.update(facts)
+    error.__dict__.update(attributes)
     return error
 
 
@@ -74,8 +78,8 @@ class TraceFormatError(ProfilerError):
 
 
 class NotATrace(TraceFormatError):
-    """A file of another kind; `what` completes "NAME is …". The message has the name alone: a server's paths
-    are no reader's business.
+    """A file of another kind; `what` completes "NAME is …". The message has only the file's name: a server's
+    paths are private.
     """
 
     kind = "not_a_trace"
@@ -89,8 +93,8 @@ class NotATrace(TraceFormatError):
 
 
 class HostsUnreadable(ProfilerError):
-    """Files of hosts that cannot be read, by host; status and exit code are those of the first. Whoever can
-    does without them.
+    """Files of hosts that cannot be read, by host; status and exit code are those of the first error. Callers
+    that can work without these hosts catch it.
     """
 
     def __init__(self, failures: Mapping[str, ProfilerError]) -> None:
@@ -98,9 +102,9 @@ class HostsUnreadable(ProfilerError):
         if len(failures) == 1:
             super().__init__(first.message, first.remedy)
         else:
-            some = " ".join(error.message for error in list(failures.values())[:3])
+            listed = " ".join(error.message for error in list(failures.values())[:3])
             super().__init__(
-                f"None of {len(failures)} hosts can be read: {some}{' …' if len(failures) > 3 else ''}",
+                f"None of {len(failures)} hosts can be read: {listed}{' …' if len(failures) > 3 else ''}",
                 first.remedy,
             )
         self.failures = dict(failures)
@@ -108,7 +112,7 @@ class HostsUnreadable(ProfilerError):
 
 
 class RunNotFound(ProfilerError):
-    """The run that was asked for does not exist (any more)."""
+    """The requested run does not exist (anymore)."""
 
     kind = "run_not_found"
     http_status = 404
@@ -121,9 +125,7 @@ class RunNotFound(ProfilerError):
 
 
 class LogDirectory(ProfilerError):
-    """A run was asked for, and a folder named that has runs below it; `runs` are their paths, the newest
-    first.
-    """
+    """The requested run is a folder with runs below it; `runs` are their paths, newest first."""
 
     kind = "log_directory"
     http_status = 404
@@ -178,7 +180,7 @@ class EventNotFound(ProfilerError):
 
 
 class ToolUnavailable(ProfilerError):
-    """The run lacks what the tool needs."""
+    """The run lacks the data that the tool needs."""
 
     kind = "tool_unavailable"
     http_status = 409
@@ -191,7 +193,7 @@ class ToolUnavailable(ProfilerError):
 
 
 class BadParameter(ProfilerError):
-    """A parameter whose value is not allowed; `allowed` says what is."""
+    """A parameter whose value is not allowed; `allowed` describes the allowed values."""
 
     kind = "bad_parameter"
     http_status = 400
@@ -203,7 +205,7 @@ class BadParameter(ProfilerError):
 
 
 class TooLarge(ProfilerError):
-    """More is asked for than one answer may hold."""
+    """The response would exceed a limit."""
 
     kind = "too_large"
     http_status = 413
@@ -219,7 +221,7 @@ class StorageError(ProfilerError):
 
 
 class ExecutorFailed(ProfilerError):
-    """The processes or the cluster that analyses were to run on cannot be reached, or died."""
+    """The processes or the cluster for the analyses cannot be reached, or died."""
 
     kind = "executor"
     http_status = 502
@@ -227,8 +229,8 @@ class ExecutorFailed(ProfilerError):
 
 
 class TpuLookupFailed(ProfilerError):
-    """The Cloud TPU API does not tell where a TPU's workers are: no such TPU, not ready, no permission, no
-    credentials.
+    """The Cloud TPU API does not return the addresses of a TPU's workers: no such TPU, not ready, no
+    permission, no credentials.
     """
 
     kind = "tpu_lookup"
@@ -237,8 +239,8 @@ class TpuLookupFailed(ProfilerError):
 
 
 class CaptureFailed(ProfilerError):
-    """A profiled process that gave no profile. `reason` is one word for programs, such as refused, deadline
-    or unimplemented.
+    """A profiled process that returned no profile. `reason` is one word for programs, such as refused,
+    deadline or unimplemented.
     """
 
     kind = "capture_failed"
@@ -252,7 +254,7 @@ class CaptureFailed(ProfilerError):
 
 
 class CaptureBusy(ProfilerError):
-    """A capture cannot begin because another one is going on."""
+    """A capture cannot start because another one is running."""
 
     kind = "capture_busy"
     http_status = 409
@@ -268,7 +270,9 @@ class CaptureNotFound(ProfilerError):
 
 
 class Forbidden(ProfilerError):
-    """What the server's owner does not allow, or a request that did not come from the plugin's own page."""
+    """An action that the server's owner does not allow, or a request that did not come from the plugin's own
+    page.
+    """
 
     kind = "forbidden"
     http_status = 403

@@ -28,7 +28,7 @@ from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, TraceFormatError
 from tb_tpuprof.ingest.chrome import decoder as chrome_trace  # noqa: F401 (loaded with the plugin, not while the first answer waits)
 from tb_tpuprof.ingest.evaluation import evaluate
-from tb_tpuprof.ingest.graphs.files import Known, find_graphs, graph_folder, read_place
+from tb_tpuprof.ingest.graphs.files import GraphCache, find_graphs, graph_folder, read_place
 from tb_tpuprof.ingest.hlo import module as hlo  # noqa: F401 (loaded with the plugin, not while the first answer waits)
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.storage import cache as column_cache
@@ -61,7 +61,7 @@ class _Graphs:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.known: Known = {}
+        self.known: GraphCache = {}
         self.results: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 

@@ -1,4 +1,4 @@
-"""What the user sets for this machine, read from files that environment variables name."""
+"""The user's settings for this machine, read from files that environment variables name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PEAKS_VARIABLE = "TPUPROF_PEAKS"
 
 @dataclass(frozen=True)
 class PeaksFile:
-    """`{"device name": {"flops_per_s": …, "hbm_bytes_per_s": …}}` as the user wrote it; `problem` says why it
-    cannot be read.
+    """`{"device name": {"flops_per_s": …, "hbm_bytes_per_s": …}}` as the user wrote it; `problem` is the
+    reason if it cannot be read.
     """
 
     path: str = ""
@@ -24,7 +24,7 @@ class PeaksFile:
 
 
 def peaks_file() -> PeaksFile:
-    """The file that TPUPROF_PEAKS names; an empty one where it names none. Read once per process."""
+    """The file that TPUPROF_PEAKS names; an empty one if it is not set. Read once per process."""
     path = os.environ.get(PEAKS_VARIABLE, "")
     return _read(path) if path else PeaksFile()
 
@@ -32,9 +32,11 @@ def peaks_file() -> PeaksFile:
 @cache
 def _read(path: str) -> PeaksFile:
     try:
-        given = json.loads(Path(path).read_text("utf-8"))
+        content = json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:
         return PeaksFile(path, {}, str(error))
     return (
-        PeaksFile(path, given) if isinstance(given, dict) else PeaksFile(path, {}, "it is not a JSON object")
+        PeaksFile(path, content)
+        if isinstance(content, dict)
+        else PeaksFile(path, {}, "it is not a JSON object")
     )

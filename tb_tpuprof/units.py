@@ -1,4 +1,4 @@
-"""Units and how numbers are told to people: three significant digits, scaled, the unit always shown."""
+"""Units, and how numbers are formatted for people: three significant digits, scaled, always with the unit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
 
-# As in the pages: two minutes are 120 s until 2 min reads better, and so are hours. Each with where it
-# begins.
+# As on the pages: minutes are used from 2 min on, hours from 2 h on. (Threshold, factor, unit).
 _LONG_TIMES = ((7200 * PS_PER_S, 3600 * PS_PER_S, "h"), (120 * PS_PER_S, 60 * PS_PER_S, "min"))
 _TIMES = ((PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns"), (1, "ps"))
 _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -23,7 +22,7 @@ def three_digits(value: float) -> str:
     """
     if value == 0:
         return "0"
-    rounded = round(value, _decimals(value))  # 9.996 becomes 10, which has a decimal less
+    rounded = round(value, _decimals(value))  # 9.996 becomes 10, which has one decimal less
     return f"{rounded:,.{_decimals(rounded)}f}"
 
 
@@ -32,12 +31,12 @@ def _decimals(value: float) -> int:
 
 
 def format_time(value_ps: float) -> str:
-    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms; from two minutes on in minutes, from two hours
-    on in hours.
+    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms; minutes from two minutes on, hours from two
+    hours on.
     """
-    for begins, factor, name in _LONG_TIMES:
-        if abs(value_ps) >= begins * 0.9995:
-            return f"{three_digits(value_ps / factor)} {name}"
+    for threshold, factor, unit in _LONG_TIMES:
+        if abs(value_ps) >= threshold * 0.9995:
+            return f"{three_digits(value_ps / factor)} {unit}"
     return _scaled(value_ps, _TIMES, " ")
 
 
@@ -47,12 +46,12 @@ def format_bytes(value: float) -> str:
 
 
 def format_fraction(value: float) -> str:
-    """A fraction 0–1 as percent: 0.62 → 62 %; what is smaller than it is worth telling → < 0.01 %."""
+    """A fraction 0–1 as percent: 0.62 → 62 %; tiny ones as < 0.01 %."""
     return "< 0.01 %" if 0 < value < 1e-4 else f"{three_digits(value * 100)} %"
 
 
 def format_value(value: float | int | bool | None, unit: str) -> str:
-    """A number of any payload unit as text; an em dash for what is unknown."""
+    """A number of any payload unit as text; an em dash for unknown values."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "—"
     if isinstance(value, bool):
@@ -73,8 +72,8 @@ def format_value(value: float | int | bool | None, unit: str) -> str:
     return f"{int(value):,}" if value == int(value) else three_digits(value)
 
 
-def _scaled(value: float, steps: tuple[tuple[float, str], ...], gap: str) -> str:
-    factor, name = next((step for step in steps if abs(value) >= step[0] * 0.9995), steps[-1])
+def _scaled(value: float, steps: tuple[tuple[float, str], ...], separator: str) -> str:
+    factor, unit = next((step for step in steps if abs(value) >= step[0] * 0.9995), steps[-1])
     scaled = value / factor
-    is_whole = name in ("ps", "B") and scaled == int(scaled)
-    return f"{scaled:,.0f}{gap}{name}" if is_whole else f"{three_digits(scaled)}{gap}{name}"
+    is_whole = unit in ("ps", "B") and scaled == int(scaled)
+    return f"{scaled:,.0f}{separator}{unit}" if is_whole else f"{three_digits(scaled)}{separator}{unit}"

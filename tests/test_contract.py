@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,41 +18,58 @@ from tb_tpuprof.encode import encode_json
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.tools import TOOLS
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
+from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
 from tests.golden_files import GOLDEN, demo_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = {tool.name for tool in TOOLS}
 
 
-def test_every_tool_has_a_view() -> None:
+VIEWS = ROOT / "frontend" / "src" / "tools"
+
+
+def missing(paths: Iterable[Path]) -> list[str]:
+    """What to write."""
+    return [f"write {path.relative_to(ROOT)}" for path in paths if not path.exists()]
+
+
+def test_every_view_is_of_a_tool() -> None:
+    """A tool without a folder has the generic page."""
     source = (ROOT / "frontend" / "src" / "app.tsx").read_text("utf-8")
     block = re.search(r"TOOL_VIEWS[^=]*= \{(.*?)\n\};", source, re.DOTALL)
     assert block
-    assert set(re.findall(r"^  (\w+): ", block[1], re.MULTILINE)) == NAMES
+    registered = set(re.findall(r"^  (\w+): ", block[1], re.MULTILINE))
+    folders = {path.name for path in VIEWS.iterdir() if path.is_dir()}
+    assert not registered - NAMES, "TOOL_VIEWS in app.tsx names what is no tool"
+    assert not folders - registered, "add these folders to TOOL_VIEWS in app.tsx, or remove them"
 
 
-def test_every_tool_has_its_own_module_folder_document_and_test() -> None:
-    assert {tool.view.__module__.removesuffix(".view") for tool in TOOLS} == {
-        f"tb_tpuprof.tools.{name}" for name in NAMES
-    }
-    assert {path.name for path in (ROOT / "frontend" / "src" / "tools").iterdir() if path.is_dir()} == NAMES
-    assert {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} == NAMES
-    for folder in ("tools", "browser"):
-        assert {f"test_{name}.py" for name in NAMES} <= {
-            path.name for path in (ROOT / "tests" / folder).glob("*.py")
-        }
+def test_every_tool_has_its_own_module_document_and_test() -> None:
+    for tool in TOOLS:
+        module = tool.page.view.__module__.removeprefix("tb_tpuprof.tools.").split(".")[0]
+        assert module == tool.name, (
+            f"define the view of {tool.name} in tools/{tool.name}.py or a folder of that name"
+        )
+    wanted = [ROOT / "docs" / "tools" / f"{name}.md" for name in NAMES]
+    wanted += [ROOT / "tests" / "tools" / f"test_{name}.py" for name in NAMES]
+    wanted += [ROOT / "tests" / "browser" / f"test_{name}.py" for name in NAMES if (VIEWS / name).is_dir()]
+    assert not missing(wanted)
+    documents = {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} - {"README"}
+    assert not documents - NAMES, "docs/tools describes what is no tool"
 
 
 def test_every_tool_has_a_golden_of_every_demo_run() -> None:
-    assert {path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*.json")} == {
-        Path(log, f"{name}.json") for log in demo_runs() for name in NAMES
-    }
+    wanted = {Path(log, f"{name}.json") for log in demo_runs() for name in NAMES}
+    there = {path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*.json")}
+    assert wanted == there, "run `make golden`, and delete the goldens of tools that are gone"
 
 
-def test_every_tool_is_in_the_http_document() -> None:
-    document = (ROOT / "docs" / "http_api.md").read_text("utf-8")
-    assert {name for name in NAMES if f"### `data/{name}`" in document} == NAMES
+def test_every_tool_declares_what_it_answers() -> None:
+    for tool in TOOLS:
+        for question in (tool.page, *tool.questions):
+            assert question.tables or question.scalars, f"declare the tables of {tool.name}/{question.name}"
+            names = [spec.name for spec in question.tables]
+            assert len(names) == len(set(names)), f"{tool.name}/{question.name} declares a table twice"
 
 
 def test_texts_are_there() -> None:
@@ -93,7 +111,7 @@ def test_payload_has_the_fields_of_the_frontend_s_types() -> None:
         Column("is_eager", "Eager", np.array([True])),
     )
     verdict = Verdict("good", "Fine.", next=(NextStep("Look.", "trace_viewer"),))
-    tables, scalars = {"t": Table("T", columns)}, {"n": Scalar(1, "count", "N")}
+    tables, scalars = {"t": Table("T", columns, chart="donut")}, {"n": Scalar(1, "count", "N")}
     answer = answer_of(Payload("t", "r", ("h",), tables, scalars, verdict, (Diagnostic("info", "Hm."),)))
     types = interfaces()
     assert set(answer) == types["Payload"]

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
+import jsonschema
+import pytest
+
+from tb_tpuprof.encode import encode_json
+from tb_tpuprof.encode.schema import payload_schema
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace import schema
-from tests.golden_files import FORMAT_DOCUMENT, TABLES, TABLES_MARK, format_tables
+from tests.golden_files import FORMAT_DOCUMENT, TABLES, TABLES_MARK, demo_runs, format_tables
+from tests.published_files import API_DOCUMENT, TYPESCRIPT, document, typescript
 
 
 def test_trace_format_tells_every_column() -> None:
@@ -19,3 +30,30 @@ def test_trace_format_has_every_table_of_the_schema() -> None:
         if name.isupper() and isinstance(value, tuple) and isinstance(value[0], schema.ColumnSpec)
     ]
     assert all(spec in TABLES.values() for spec in specs)
+
+
+def test_typescript_reads_what_tools_declare() -> None:
+    wanted = typescript()
+    assert {path.name for path in TYPESCRIPT.iterdir()} == {path.name for path in wanted}, "run `make golden`"
+    for path, text in wanted.items():
+        assert path.read_text("utf-8") == text, "run `make golden`"
+
+
+def test_the_http_document_lists_every_field() -> None:
+    assert API_DOCUMENT.read_text("utf-8") == document(), "run `make golden`"
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_answers_follow_their_schema(tool: Tool) -> None:
+    """Checked by a library that reads JSON Schema, not by what wrote it."""
+    schema = payload_schema(tool, tool.page)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for folder in demo_runs().values():
+        session = Session(str(folder), cache=False)
+        if tool.availability(session):
+            payload = json.loads(encode_json(tool.run(session, None, {})))
+            jsonschema.validate(payload, schema)
+            lacking = {**payload, "tables": {}}
+            if any(not spec.is_optional for spec in tool.tables):
+                with pytest.raises(jsonschema.ValidationError):
+                    jsonschema.validate(lacking, schema)

@@ -117,7 +117,7 @@ def test_the_first_look_at_many_hosts_reads_each_trace_once(
     for name, run in runs.items():
         opened.clear()
         try:
-            tool.run(Session(str(run), cache=False), None, {})
+            tool.run(Session(str(run), cache=False), None, {}, waits=False)
         except ToolUnavailable:
             continue
         most = N_HOSTS if tool.hosts == "many" else 1

@@ -10,8 +10,10 @@ import pytest
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, hlo_stats, kernel_stats
+from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
+from tb_tpuprof.tools.kernel_stats import view as kernel_stats
 from tb_tpuprof.tools.memory_profile import view as memory_profile
 from tb_tpuprof.tools.overview_page import view as overview_page
 from tests.conformance.live_devices import table

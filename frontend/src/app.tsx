@@ -29,7 +29,7 @@ export interface ToolView {
   ahead?: (run: string, hosts: readonly string[], nHosts: number) => void;
 }
 
-/** Every tool has a view of its own; each is a chunk, loaded when it is first shown. */
+/** Views of tools; each is a chunk, loaded when it is first shown. A tool without one has the generic page. */
 export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
   input_pipeline_analyzer: {
@@ -64,6 +64,14 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
     ahead: askAhead,
   },
 };
+
+const GENERIC: ToolView = {
+  load: () => import('./tools/generic_page').then((module) => module.GenericPage),
+};
+
+export function viewOf(tool: string): ToolView {
+  return TOOL_VIEWS[tool] ?? GENERIC;
+}
 
 const SIDE_KEY = 'tpuprof.side';
 
@@ -151,7 +159,7 @@ export function App(): VNode {
       );
     }
     return answer.runs.length || run.value ? (
-      <Page answer={answer} views={TOOL_VIEWS} onHelp={() => setHelp(true)} />
+      <Page answer={answer} viewOf={viewOf} onHelp={() => setHelp(true)} />
     ) : (
       <NoRuns />
     );

@@ -1,3 +1,3 @@
-"""Running jobs → profiles in a logdir, over the profiler service: targets, Cloud TPU names, monitoring. Only
-here is gRPC known.
+"""Captures profiles of running jobs into a logdir, over the profiler service: targets, Cloud TPU names,
+monitoring. The only package that uses gRPC.
 """

@@ -1,4 +1,4 @@
-"""A wish to stop, told to everybody who works on a capture: calls are cut off at once, waits end."""
+"""Cancellation token shared by all threads of a capture: setting it aborts calls at once and ends waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Cancellation:
-    """Set once, from any thread; never unset."""
+    """A cancellation token. Any thread can set it, once; it is never reset."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -16,7 +16,7 @@ class Cancellation:
         self._actions: list[Callable[[], object]] = []
 
     def set(self) -> None:
-        """Ask everybody to stop; returns when all calls under way have been cut off."""
+        """Request cancellation; returns after all calls in progress have been aborted."""
         with self._lock:
             self._event.set()
             actions, self._actions = self._actions, []
@@ -24,16 +24,16 @@ class Cancellation:
             action()
 
     def is_set(self) -> bool:
-        """Whether somebody asked."""
+        """Whether cancellation was requested."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but no longer than until somebody asks; whether somebody did."""
+        """Sleep until cancellation is requested, at most `seconds`; returns whether it was."""
         return self._event.wait(seconds)
 
     @contextmanager
     def calling(self, action: Callable[[], object]) -> Iterator[None]:
-        """Within the block, `action` is called when somebody asks, at once if somebody has."""
+        """Context manager: calls `action` on cancellation, at once if it was already requested."""
         with self._lock:
             is_late = self._event.is_set()
             if not is_late:

@@ -1,8 +1,8 @@
-"""One call of a profiler service: a profile's bytes or a monitor's numbers, or a CaptureFailed that says what
-went wrong.
+"""One call of a profiler service: returns a profile's bytes or a monitor's numbers, or raises CaptureFailed
+with the reason.
 
-grpcio connects, tells what is wrong where that fails, and makes the calls whose replies are small; a profile
-comes by `download`, which copies it less. Each attempt has a channel of its own: gRPC would otherwise
+grpcio connects, reports why connecting fails, and makes the calls with small replies; a profile is received
+by `download`, which copies it less often. Each attempt has a channel of its own: otherwise gRPC would
 remember an address that failed and refuse it for a while.
 """
 
@@ -28,31 +28,31 @@ from tb_tpuprof.capture.reply import Malformed, Reply, read_reply
 from tb_tpuprof.capture.targets import Target
 
 CONNECT_SECONDS = 10.0
-# The server knows the deadline too, and may break off a little before we do.
+# The server knows the deadline too, and may end the call a little before we do.
 _CLOCK_SECONDS = 0.1
 _MAX_EVENTS = 1_000_000
-_NO_METHOD = "/tb_tpuprof.Knock/Knock"
+_PROBE_METHOD = "/tb_tpuprof.ConnectionProbe/Probe"
 _MONITOR_BYTES = 16 * 2**20
-# Larger frames, read chunks and windows were measured with replies of 50 MB: no gain, as copying within gRPC
-# is what takes the time.
+# Larger frames, read chunks and windows were measured with replies of 50 MB: no gain, since copying within
+# gRPC takes most of the time.
 _CHANNEL = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
 )
-# Told a stage's name, and while receiving how many bytes have come and of how many.
+# Called with the name of the stage; while receiving, also with the bytes received and the total.
 Stage = Callable[[str, int, int], object]
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
-def _nobody(_name: str, _received: int, _size: int) -> None:
-    """Who is told of stages when nobody asked."""
+def _ignore_stage(_name: str, _received: int, _size: int) -> None:
+    """Default stage callback: does nothing."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """Where a server shall write by itself: `root` is `<logdir>/plugins/profile`; below it
-    `session`/`host`.xplane.pb.
+    """The place where a server writes the profile itself: `root` is `<logdir>/plugins/profile`, the file is
+    `session`/`host`.xplane.pb below it.
     """
 
     root: str
@@ -62,8 +62,8 @@ class Repository:
 
 @dataclass(frozen=True)
 class MonitorReply:
-    """One sample of the Monitor service. Percentages are 0-100 and times milliseconds, as the server says
-    them.
+    """One sample of the Monitor service. Percentages are 0-100 and times milliseconds, as in the server's
+    reply.
     """
 
     text: str
@@ -82,23 +82,23 @@ def profile_once(
     stage: Stage | None = None,
     repository: Repository | None = None,
 ) -> Reply:
-    """One attempt at a profile. `begin` is called once connected, may wait, and returns when to begin (Unix
+    """One attempt at a profile. `begin` is called once connected, may wait, and returns when to start (Unix
     ns; 0: at once).
 
-    `stage` is told profiling, then receiving, again and again as bytes come. With a repository the server is
-    asked to write the file itself, and the reply holds no profile. Raises CaptureFailed.
+    `stage` is called with profiling, then repeatedly with receiving as bytes arrive. With a repository, the
+    server writes the file itself, and the reply contains no profile. Raises CaptureFailed.
     """
 
     def request() -> bytes:
         return bytes(profile_request(options, begin() if begin else 0, repository).SerializeToString())
 
-    how = Call(
-        options.attempt_deadline_s, options.max_reply_bytes, cancel or Cancellation(), stage or _nobody
+    settings = CallSettings(
+        options.attempt_deadline_s, options.max_reply_bytes, cancel or Cancellation(), stage or _ignore_stage
     )
-    _connect(target, how)
+    _connect(target, settings)
     content = request()
-    how.stage("profiling", 0, 0)
-    data = _download(target, PROFILE, content, how)
+    settings.stage("profiling", 0, 0)
+    data = _download(target, PROFILE, content, settings)
     try:
         return read_reply(data)
     except Malformed as error:
@@ -112,8 +112,8 @@ def new_session(
     repository: Repository,
     cancel: Cancellation,
 ) -> Reply:
-    """Have one server profile `workers` and write their files itself. Raises CaptureFailed, also with what
-    the server says in its reply.
+    """Have one server profile `workers` and write their files itself. Raises CaptureFailed, also for errors
+    in the server's reply.
     """
     request = message_class("NewSessionRequest")(
         request=profile_request(options, 0, repository),
@@ -125,7 +125,7 @@ def new_session(
         target,
         NEW_SESSION,
         request.SerializeToString(),
-        Call(options.attempt_deadline_s, options.max_reply_bytes, cancel, _nobody),
+        CallSettings(options.attempt_deadline_s, options.max_reply_bytes, cancel, _ignore_stage),
     )
     reply = _parsed(target, "NewSessionResponse", data)
     if reply.error_message:
@@ -140,34 +140,36 @@ def monitor_once(
     has_timestamp: bool = False,
     cancel: Cancellation | None = None,
 ) -> MonitorReply:
-    """One sample at monitoring level 1 or 2 over `duration_ms`. Raises CaptureFailed (`unimplemented`: there
-    is no monitor).
+    """One sample at monitoring level 1 or 2 over `duration_ms`. Raises CaptureFailed (`unimplemented`: the
+    server has no monitor).
     """
     request = message_class("MonitorRequest")(
         duration_ms=duration_ms, monitoring_level=level, timestamp=has_timestamp
     )
-    how = Call(30.0 + duration_ms / 1000, _MONITOR_BYTES, cancel or Cancellation(), _nobody)
-    data = _call(target, MONITOR, request.SerializeToString(), how)
+    settings = CallSettings(
+        30.0 + duration_ms / 1000, _MONITOR_BYTES, cancel or Cancellation(), _ignore_stage
+    )
+    data = _call(target, MONITOR, request.SerializeToString(), settings)
     reply = _parsed(target, "MonitorResponse", data)
-    told = reply.monitor_result
+    result = reply.monitor_result
     return MonitorReply(
         reply.data[: 2**16].decode("utf-8", "replace"),
-        told.response_type,
-        told.device_idle_time_percent,
-        told.matrix_unit_utilization_percent,
-        (told.step_time_ms_avg, told.step_time_ms_min, told.step_time_ms_max),
-        (told.infeed_percent_avg, told.infeed_percent_min, told.infeed_percent_max),
+        result.response_type,
+        result.device_idle_time_percent,
+        result.matrix_unit_utilization_percent,
+        (result.step_time_ms_avg, result.step_time_ms_min, result.step_time_ms_max),
+        (result.infeed_percent_avg, result.infeed_percent_min, result.infeed_percent_max),
     )
 
 
 def profile_request(options: CaptureOptions, start_ns: int, repository: Repository | None) -> Any:
-    """The request for a profile: returned in the reply, or written by the server where a
-    repository is given.
+    """The request for a profile, which is returned in the reply, or written by the server if a repository is
+    given.
     """
     request = message_class("ProfileRequest")(
         duration_ms=options.duration_ms,
         max_events=_MAX_EVENTS,
-        tools=["xplane.pb"],  # servers that know no emit_xspace send the trace as this tool's data
+        tools=["xplane.pb"],  # servers without emit_xspace send the trace as this tool's data
         emit_xspace=repository is None,
         opts=message_class("ProfileOptions")(
             version=1,
@@ -198,8 +200,8 @@ def _parsed(target: Target, name: str, data: bytes) -> Any:
 
 
 @dataclass(frozen=True)
-class Call:
-    """How to make one call: what ends it, and whom to tell of its stages."""
+class CallSettings:
+    """Limits of one call, its cancellation token and its stage callback."""
 
     deadline_s: float
     limit_bytes: int
@@ -207,91 +209,98 @@ class Call:
     stage: Stage
 
 
-def _call(target: Target, method: str, request: bytes, how: Call) -> bytes:
-    """A small reply's bytes. Ends within the deadline, and at once when cancelled."""
-    with _channel(target, how) as channel:
-        _knock(channel, target, how)
+def _call(target: Target, method: str, request: bytes, settings: CallSettings) -> bytes:
+    """The bytes of a small reply. Ends within the deadline, and at once on cancellation."""
+    with _channel(target, settings) as channel:
+        _probe_connection(channel, target, settings)
         try:
-            data = _receive_from(channel.unary_stream(method)(request, timeout=how.deadline_s), how)
+            data = _receive_from(channel.unary_stream(method)(request, timeout=settings.deadline_s), settings)
         except grpc.RpcError as error:
-            _check_cancelled(target, how)
+            _check_cancelled(target, settings)
             raise of_status(
-                target, error.code(), error.details() or "", how.deadline_s, how.limit_bytes
+                target, error.code(), error.details() or "", settings.deadline_s, settings.limit_bytes
             ) from None
     if data is None:
-        raise failure(target, "garbage", what="an empty answer")
+        raise failure(target, "garbage", what="an empty reply")
     return data
 
 
-def _channel(target: Target, how: Call) -> grpc.Channel:
+def _channel(target: Target, settings: CallSettings) -> grpc.Channel:
     return grpc.insecure_channel(
-        target.uri, (*_CHANNEL, ("grpc.max_receive_message_length", min(how.limit_bytes, 2**31 - 1)))
+        target.uri, (*_CHANNEL, ("grpc.max_receive_message_length", min(settings.limit_bytes, 2**31 - 1)))
     )
 
 
-def _connect(target: Target, how: Call) -> None:
-    """Make sure that a gRPC server answers at the address."""
-    with _channel(target, how) as channel:
-        _knock(channel, target, how)
+def _connect(target: Target, settings: CallSettings) -> None:
+    """Check that a gRPC server answers at the address."""
+    with _channel(target, settings) as channel:
+        _probe_connection(channel, target, settings)
 
 
-def _knock(channel: grpc.Channel, target: Target, how: Call) -> None:
-    """Connect, and know that it is done: a call that no server has is turned down by every gRPC server at
-    once.
-    """
-    wait_s = min(CONNECT_SECONDS, how.deadline_s)
+def _probe_connection(channel: grpc.Channel, target: Target, settings: CallSettings) -> None:
+    """Connection probe: calls a method that no server has, which every gRPC server rejects at once."""
+    wait_s = min(CONNECT_SECONDS, settings.deadline_s)
     try:
-        _receive_from(channel.unary_stream(_NO_METHOD)(b"", timeout=wait_s), how)
+        _receive_from(channel.unary_stream(_PROBE_METHOD)(b"", timeout=wait_s), settings)
     except grpc.RpcError as error:
-        _check_cancelled(target, how)
+        _check_cancelled(target, settings)
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-            raise failure(target, "unreachable", said=f": no answer within {wait_s:.0f} s") from None
+            raise failure(target, "unreachable", server_text=f": no answer within {wait_s:.0f} s") from None
         if error.code() == grpc.StatusCode.UNAVAILABLE:
-            raise of_status(target, error.code(), error.details() or "", wait_s, how.limit_bytes) from None
+            raise of_status(
+                target, error.code(), error.details() or "", wait_s, settings.limit_bytes
+            ) from None
 
 
-def _download(target: Target, method: str, request: bytes, how: Call) -> memoryview:
-    ends_at = time.monotonic() + how.deadline_s
+def _download(target: Target, method: str, request: bytes, settings: CallSettings) -> memoryview:
+    ends_at = time.monotonic() + settings.deadline_s
     try:
         with socket.create_connection(
-            (target.host, target.port), min(CONNECT_SECONDS, how.deadline_s)
+            (target.host, target.port), min(CONNECT_SECONDS, settings.deadline_s)
         ) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             download = Download(
-                connection, how.limit_bytes, ends_at, lambda n, size: how.stage("receiving", n, size)
+                connection,
+                settings.limit_bytes,
+                ends_at,
+                lambda n_received, size: settings.stage("receiving", n_received, size),
             )
-            with how.cancel.calling(partial(_hang_up, connection)):
+            with settings.cancel.calling(partial(_close, connection)):
                 return download.fetch(str(target), method, request)
     except CallFailed as error:
-        _check_cancelled(target, how)
-        # The server knows the deadline too, and may break off a little before we do.
+        _check_cancelled(target, settings)
+        # The server knows the deadline too, and may end the call a little before we do.
         if (
             error.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
             or time.monotonic() >= ends_at - _CLOCK_SECONDS
         ):
-            raise failure(target, "deadline", seconds=how.deadline_s) from None
+            raise failure(target, "deadline", seconds=settings.deadline_s) from None
         if error.is_garbage:
             raise failure(target, "garbage", what=error.text) from None
         code = _STATUS.get(error.code, grpc.StatusCode.UNKNOWN)
-        raise of_status(target, code, error.text, how.deadline_s, how.limit_bytes) from None
+        raise of_status(target, code, error.text, settings.deadline_s, settings.limit_bytes) from None
     except OSError as error:
-        _check_cancelled(target, how)
+        _check_cancelled(target, settings)
         raise of_status(
-            target, grpc.StatusCode.UNAVAILABLE, error.strerror or str(error), how.deadline_s, how.limit_bytes
+            target,
+            grpc.StatusCode.UNAVAILABLE,
+            error.strerror or str(error),
+            settings.deadline_s,
+            settings.limit_bytes,
         ) from None
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _close(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _receive_from(call: Any, how: Call) -> bytes | None:
-    """The only message of a call; None where there is none. Raises RpcError, also where the call fails after
-    its message.
+def _receive_from(call: Any, settings: CallSettings) -> bytes | None:
+    """The only message of a call, None if there is none. Raises RpcError, also if the call fails after its
+    message.
     """
     try:
-        with how.cancel.calling(call.cancel):
+        with settings.cancel.calling(call.cancel):
             data: bytes | None = next(call, None)
             next(call, None)
             return data
@@ -299,6 +308,6 @@ def _receive_from(call: Any, how: Call) -> bytes | None:
         call.cancel()
 
 
-def _check_cancelled(target: Target, how: Call) -> None:
-    if how.cancel.is_set():
+def _check_cancelled(target: Target, settings: CallSettings) -> None:
+    if settings.cancel.is_set():
         raise failure(target, "cancelled")

@@ -1,10 +1,9 @@
-"""One gRPC call whose reply is large: the message is read from the socket into the memory where it stays, and
-copied no more.
+"""One gRPC call with a large reply: the message is read from the socket directly into its final memory,
+without further copies.
 
-grpcio puts a message together twice more (three times its size at the peak, 85 ms of a processor for 50 MB
-instead of 30), and tells nothing of how much has come. What is needed of HTTP/2 (RFC 9113) for one call on
-one connection is little: frames, windows that are opened wide at the start, and the status among the
-trailers.
+grpcio copies a message twice more (its peak memory is three times the size, and 50 MB take 85 ms of CPU time
+instead of 30 ms), and does not report how much has arrived. One call on one connection needs little of HTTP/2
+(RFC 9113): frames, windows that are opened wide at the start, and the status in the trailers.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ OK, CANCELLED, UNKNOWN, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABL
 
 
 class CallFailed(Exception):
-    """A gRPC status that is not OK: its number and text. `is_garbage`: the peer speaks no HTTP/2
-    or no gRPC.
+    """A gRPC status that is not OK: its number and text. `is_garbage`: the peer does not speak HTTP/2 or
+    gRPC.
     """
 
     def __init__(self, code: int, text: str, is_garbage: bool = False) -> None:
@@ -49,8 +48,8 @@ class CallFailed(Exception):
 
 @dataclass
 class Download:
-    """A call on a connection. `on_bytes(received, size)` is told when the reply begins, with (0, 0), and as
-    it comes.
+    """A call on a connection. Calls `on_bytes(received, size)` with (0, 0) when the reply starts, then as it
+    arrives.
     """
 
     connection: socket.socket
@@ -103,11 +102,10 @@ class Download:
                 ("user-agent", "tb-tpuprof"),
             )
         )
-        settings = struct.pack(
-            ">HIHIHI", 2, 0, 4, _WIDEST, 5, _OUR_FRAME
-        )  # no push; window and frames as large as can be
+        # No push; window and frames as large as possible.
+        settings = struct.pack(">HIHIHI", 2, 0, 4, _WIDEST, 5, _OUR_FRAME)
         body = struct.pack(">BI", 0, len(request)) + request
-        parts = [body[at : at + _THEIR_FRAME] for at in range(0, len(body), _THEIR_FRAME)]
+        parts = [body[start : start + _THEIR_FRAME] for start in range(0, len(body), _THEIR_FRAME)]
         frames = [
             _frame(_SETTINGS, 0, settings, 0),
             _frame(_WINDOW, 0, struct.pack(">I", _WIDEST - _FIRST_WINDOW), 0),
@@ -124,7 +122,7 @@ class Download:
         size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
         stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
         if size > _OUR_FRAME or (head[:4] == b"HTTP" and not self._n_received):
-            raise CallFailed(INTERNAL, "no HTTP/2 is spoken there", is_garbage=True)
+            raise CallFailed(INTERNAL, "it does not speak HTTP/2", is_garbage=True)
         if kind == _DATA and stream == _STREAM:
             self._data(size, flags)
         elif kind in (_HEADERS, _CONTINUATION) and stream == _STREAM:
@@ -133,7 +131,7 @@ class Download:
             self._control(kind, flags, self._exactly(_bounded(size, _MAX_BLOCK)), stream)
 
     def _control(self, kind: int, flags: int, payload: bytes, stream: int) -> None:
-        """Frames about the connection, or about the end of the call."""
+        """Handle frames about the connection or about the end of the call."""
         if kind == _SETTINGS and not flags & _ACK:
             self.connection.sendall(_frame(_SETTINGS, _ACK, b"", 0))
         elif kind == _PING and not flags & _ACK:
@@ -144,7 +142,7 @@ class Download:
         elif kind == _GOAWAY and int.from_bytes(payload[:4], "big") & 0x7FFFFFFF < _STREAM:
             raise CallFailed(UNAVAILABLE, f"GOAWAY: {payload[8:200].decode('utf-8', 'replace')}")
         elif kind in (_DATA, _HEADERS, _PUSH, _CONTINUATION):
-            raise CallFailed(INTERNAL, f"a frame of kind {kind} that nobody asked for", is_garbage=True)
+            raise CallFailed(INTERNAL, f"an unexpected frame of kind {kind}", is_garbage=True)
 
     def _headers(self, kind: int, flags: int, payload: bytes) -> None:
         if kind == _HEADERS:
@@ -161,9 +159,9 @@ class Download:
             code = headers[b":status"].decode("latin-1")
             raise CallFailed(UNIMPLEMENTED if code == "404" else UNAVAILABLE, f"HTTP status {code}")
         if b"grpc-status" in headers:
-            said = urllib.parse.unquote_to_bytes(headers.get(b"grpc-message", b"")).decode("utf-8", "replace")
+            text = urllib.parse.unquote_to_bytes(headers.get(b"grpc-message", b"")).decode("utf-8", "replace")
             number = headers[b"grpc-status"]
-            self._status = (int(number) if number.isdigit() and len(number) < 4 else UNKNOWN, said)
+            self._status = (int(number) if number.isdigit() and len(number) < 4 else UNKNOWN, text)
         if self._block_ends_stream:
             self._is_over = True
         else:
@@ -193,7 +191,7 @@ class Download:
     def _begin_message(self) -> None:
         is_packed, self._size = struct.unpack(">BI", self._prefix)
         if is_packed:
-            raise CallFailed(INTERNAL, "a compressed message that nobody asked for", is_garbage=True)
+            raise CallFailed(INTERNAL, "an unexpected compressed message", is_garbage=True)
         if self._size > self.limit_bytes:
             raise CallFailed(
                 EXHAUSTED, f"received message larger than max ({self._size} vs. {self.limit_bytes})"
@@ -209,24 +207,24 @@ class Download:
             self._wait()
             n = self.connection.recv_into(self._message[self._n_received : stop])
             if not n:
-                raise CallFailed(UNAVAILABLE, "socket closed in the middle of the answer")
+                raise CallFailed(UNAVAILABLE, "socket closed in the middle of the reply")
             self._n_received += n
             self.on_bytes(self._n_received, self._size)
 
     def _refill(self, n_bytes: int) -> None:
-        """Open the windows again after a large part, long before they are used up."""
+        """Enlarge the windows again after a large part, long before they are used up."""
         self._n_unacknowledged += n_bytes
         if self._n_unacknowledged >= _REFILL_BYTES:
-            more = struct.pack(">I", self._n_unacknowledged)
-            self.connection.sendall(_frame(_WINDOW, 0, more, 0) + _frame(_WINDOW, 0, more))
+            increment = struct.pack(">I", self._n_unacknowledged)
+            self.connection.sendall(_frame(_WINDOW, 0, increment, 0) + _frame(_WINDOW, 0, increment))
             self._n_unacknowledged = 0
 
     def _result(self) -> memoryview:
-        code, text = self._status or (UNKNOWN, "the answer has no status")
+        code, text = self._status or (UNKNOWN, "the reply has no status")
         if code != OK:
             raise CallFailed(code, text, is_garbage=self._status is None)
         if self._message is None or self._n_received < self._size:
-            raise CallFailed(INTERNAL, "an empty answer", is_garbage=True)
+            raise CallFailed(INTERNAL, "an empty reply", is_garbage=True)
         return self._message[: self._size]
 
     def _exactly(self, n_bytes: int) -> bytes:
@@ -252,13 +250,13 @@ def _frame(kind: int, flags: int, payload: bytes, stream: int = _STREAM) -> byte
 
 def _bounded(size: int, limit: int) -> int:
     if size > limit:
-        raise CallFailed(INTERNAL, f"a frame of {size} bytes that should be short", is_garbage=True)
+        raise CallFailed(INTERNAL, f"an overlong frame of {size} bytes", is_garbage=True)
     return size
 
 
 def _memory(size: int) -> memoryview:
-    """Memory of which only what is written to is used; in large pages where the system has them, for faulting
-    in small ones takes as long as receiving.
+    """Memory that is used only where it is written to; on large pages if the system has them, because faults
+    on small pages would take as long as receiving.
     """
     if size < _HUGE_PAGE:
         return memoryview(bytearray(size))

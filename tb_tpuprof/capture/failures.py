@@ -1,5 +1,5 @@
-"""gRPC's status codes and the profiler's texts → what went wrong and what to try, in words, and whether
-trying again can help.
+"""gRPC's status codes and the profiler's texts → an error message with a remedy, and whether a retry can
+help.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import grpc
 
 from tb_tpuprof.errors import CaptureFailed
 
-# Reasons after which another attempt may succeed.
+# Reasons after which a retry may succeed.
 PASSING = {"refused", "unreachable", "busy", "overloaded", "interrupted", "empty"}
 _MAX_TEXT = 300
-# (pattern in the status' text, reason); the first that matches counts, before the code does.
+# (pattern in the status' text, reason); the first match wins, and takes precedence over the code.
 _TEXTS = (
     (
         r"another profil\w* (session )?(is )?(already )?(active|running)|profiling session active|session "
@@ -49,7 +49,7 @@ _CODES = {
     grpc.StatusCode.PERMISSION_DENIED: "denied",
     grpc.StatusCode.UNAUTHENTICATED: "denied",
 }
-# reason: (what went wrong, what to try). {said} is the server's own text.
+# reason: (message, remedy). {server_text} is the server's own text.
 _WORDS = {
     "refused": (
         "{target} refused the connection.",
@@ -57,68 +57,68 @@ _WORDS = {
         "TensorFlow: tf.profiler.experimental.server.start(port).",
     ),
     "unreachable": (
-        "{target} cannot be reached{said}.",
+        "{target} cannot be reached{server_text}.",
         "Check host, port and firewall, and that the job is still running.",
     ),
-    "dns": ("There is no host of the name {host}.", "Check the spelling, or give its IP address."),
+    "dns": ("There is no host named {host}.", "Check the spelling, or give its IP address."),
     "busy": (
         "Another profile is running on {target}.",
-        "One profile at a time is possible per process: wait until it ends, or end it (a profiler callback "
+        "A process can run only one profile at a time: wait until it ends, or stop it (a profiler callback "
         "in the job counts too).",
     ),
     "overloaded": (
-        "{target} is out of resources{said}.",
-        "Profile for a shorter time or with lower levels; try again later.",
+        "{target} is out of resources{server_text}.",
+        "Profile for a shorter time or with lower tracing levels, or try again later.",
     ),
     "interrupted": (
-        "{target} broke off in the middle of the answer{said}.",
-        "Did the job end or crash while it was profiled? Look at its log, then try again.",
+        "{target} disconnected in the middle of the reply{server_text}.",
+        "Did the job end or crash while it was being profiled? Check its log, then try again.",
     ),
     "deadline": (
         "{target} did not answer within {seconds:.0f} s.",
-        "The process may hang, or collecting takes long: profile for a shorter time. With a delay, check "
-        "that both clocks agree.",
+        "The process may hang, or collecting the profile takes too long: profile for a shorter time. With a "
+        "delay, check that both clocks agree.",
     ),
     "unimplemented": (
         "{target} answers, but has no profiler service.",
-        "Another server listens on that port: give the profiler's port (TPU: 8466, TensorFlow and JAX: the "
-        "one given to their server).",
+        "Another server listens on that port. Give the profiler's port (TPU: 8466; TensorFlow and JAX: the "
+        "port passed to their server).",
     ),
     "cancelled_by_server": (
-        "{target} called the profile off{said}.",
-        "The server may be shutting down; look at the job's log.",
+        "{target} cancelled the profile{server_text}.",
+        "The server may be shutting down; check the job's log.",
     ),
-    "denied": ("{target} does not allow this{said}.", "Ask who runs the job."),
+    "denied": ("{target} denied permission{server_text}.", "Ask the owner of the job."),
     "too_large": (
         "The profile of {target} is larger than {limit} and was not received.",
-        "Profile for a shorter time or with lower levels (Python tracing off).",
+        "Profile for a shorter time or with lower tracing levels (Python tracing off).",
     ),
     "garbage": (
-        "What {target} answered is no profile ({what}).",
-        "Is it a profiler server's port? If so, look at the job's log and try again.",
+        "The reply of {target} is not a profile ({what}).",
+        "Is it a profiler server's port? If so, check the job's log and try again.",
     ),
     "empty": (
         "{target} recorded no events: the job was idle.",
-        "Profile while steps are running: longer, or with a delay; check that tracing levels are not all "
+        "Profile while steps are running: for longer, or with a delay. Check that tracing is not switched "
         "off.",
     ),
     "elsewhere": (
-        "{target} was profiled, but keeps the profile to itself: no file appeared in {where}.",
-        "Give a logdir that the profiled process can write to as well (gs://…, a shared folder).",
+        "{target} was profiled, but did not return the profile, and no file appeared in {where}.",
+        "Choose a logdir that the profiled process can also write to (gs://…, a shared folder).",
     ),
     "cancelled": ("The capture of {target} was cancelled.", ""),
-    "failed": ("{target} failed{said}.", "Look at the job's log, and try again."),
+    "failed": ("{target} failed{server_text}.", "Check the job's log, and try again."),
 }
 
 
 def failure(target: object, reason: str, **facts: Any) -> CaptureFailed:
-    """The failure of that reason in words; `facts` fill in what the reason's sentence names."""
+    """The CaptureFailed for a reason; `facts` fill in the placeholders of its message."""
     message, remedy = _WORDS[reason]
     host = str(target).rpartition(":")[0]
     words = {
         "target": target,
         "host": host,
-        "said": "",
+        "server_text": "",
         "what": "",
         "seconds": 0.0,
         "limit": "",
@@ -133,16 +133,20 @@ def of_status(
 ) -> CaptureFailed:
     """The failure behind a gRPC status after `seconds`."""
     reason = _reason_in(text) or _CODES.get(code, "failed")
-    said = quoted(text)
+    server_text = quoted(text)
     limit = f"{limit_bytes / 2**30:.3g} GiB" if limit_bytes >= 2**30 else f"{limit_bytes / 2**20:.3g} MiB"
     return failure(
-        target, reason, said=f": {said}" if said else f" ({code.name})", seconds=seconds, limit=limit
+        target,
+        reason,
+        server_text=f": {server_text}" if server_text else f" ({code.name})",
+        seconds=seconds,
+        limit=limit,
     )
 
 
 def of_text(target: object, text: str) -> CaptureFailed:
-    """The failure that a server tells within a reply."""
-    return failure(target, _reason_in(text) or "failed", said=f": {quoted(text)}")
+    """The failure that a server reports inside a reply."""
+    return failure(target, _reason_in(text) or "failed", server_text=f": {quoted(text)}")
 
 
 def _reason_in(text: str) -> str | None:
@@ -152,7 +156,7 @@ def _reason_in(text: str) -> str | None:
 
 
 def quoted(text: str | bytes) -> str:
-    """A server's text for people: one line, printable, of bounded length."""
+    """A server's text for display: one line, printable, of limited length."""
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_TEXT].decode("utf-8", "replace")
     line = re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in text[: 4 * _MAX_TEXT])).strip(

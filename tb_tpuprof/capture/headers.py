@@ -1,7 +1,7 @@
 """HTTP/2 header blocks → names and values, and a request's headers → a block (HPACK, RFC 7541).
 
-Requests are written as plain literals, which every server reads. The decoder knows the whole of the format,
-for servers choose.
+Requests are written as plain literals, which every server can read. The decoder supports the whole format,
+since servers choose the encoding.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _STATIC_VALUES = (
     "",
     "gzip, deflate",
 )
-# Bits of the Huffman code of each byte and of its end mark, 0 for 5 bits and on in ASCII: the code is the
-# canonical one of these lengths.
+# Lengths of the Huffman codes of each byte and of the end mark, as ASCII characters that start at 0 for
+# 5 bits; the code is the canonical one for these lengths.
 _CODE_LENGTHS = (
     "8BGGGGGGGCIGGIGGGGGGGGIGGGGGGGGG1557813655363111000111111123:1758122222222222222222222223238>891:010"
     "10111022111012100122222:698G?A??AAABABBBBBCBCCABCBBBB@ABABBCA@?AABB@BAAC@ABB@@A@BABB?AAABAABEE?>ABAD"
@@ -53,7 +53,7 @@ Header = tuple[bytes, bytes]
 
 
 class BadHeaders(ValueError):
-    """Bytes that are no header block."""
+    """Bytes that are not a header block."""
 
 
 def encoded(headers: Iterable[tuple[str, str]]) -> bytes:
@@ -84,35 +84,35 @@ class Decoder:
 
     def decode(self, block: bytes) -> list[Header]:
         """The block's headers. Raises BadHeaders."""
-        found: list[Header] = []
-        at = 0
-        while at < len(block):
-            first = block[at]
+        headers: list[Header] = []
+        position = 0
+        while position < len(block):
+            first = block[position]
             if first & 0xE0 == 0x20:
-                limit, at = _integer(block, at, 5)
+                limit, position = _integer(block, position, 5)
                 self._resize(limit)
                 continue
-            header, at = self._header(block, at, first)
-            found.append(header)
-            if len(found) > MAX_HEADERS:
+            header, position = self._header(block, position, first)
+            headers.append(header)
+            if len(headers) > MAX_HEADERS:
                 raise BadHeaders("too many headers")
-        return found
+        return headers
 
-    def _header(self, block: bytes, at: int, first: int) -> tuple[Header, int]:
+    def _header(self, block: bytes, position: int, first: int) -> tuple[Header, int]:
         if first & 0x80:
-            index, at = _integer(block, at, 7)
-            return self._entry(index), at
-        is_kept = bool(first & 0x40)
-        index, at = _integer(block, at, 6 if is_kept else 4)
+            index, position = _integer(block, position, 7)
+            return self._entry(index), position
+        is_indexed = bool(first & 0x40)
+        index, position = _integer(block, position, 6 if is_indexed else 4)
         if index:
             name = self._entry(index)[0]
         else:
-            name, at = _text(block, at)
-        value, at = _text(block, at)
-        if is_kept:
+            name, position = _text(block, position)
+        value, position = _text(block, position)
+        if is_indexed:
             self._table.insert(0, (name, value))
             self._resize(self._limit)
-        return (name, value), at
+        return (name, value), position
 
     def _entry(self, index: int) -> Header:
         if 1 <= index <= len(_STATIC_NAMES):
@@ -130,49 +130,49 @@ class Decoder:
             self._table.pop()
 
 
-def _integer(block: bytes, at: int, n_bits: int) -> tuple[int, int]:
+def _integer(block: bytes, position: int, n_bits: int) -> tuple[int, int]:
     mask = (1 << n_bits) - 1
-    value = block[at] & mask
-    at += 1
+    value = block[position] & mask
+    position += 1
     if value < mask:
-        return value, at
+        return value, position
     for shift in range(0, 28, 7):
-        if at >= len(block):
+        if position >= len(block):
             raise BadHeaders("a number is cut off")
-        value += (block[at] & 127) << shift
-        at += 1
-        if block[at - 1] < 128:
-            return value, at
+        value += (block[position] & 127) << shift
+        position += 1
+        if block[position - 1] < 128:
+            return value, position
     raise BadHeaders("a number is too large")
 
 
-def _text(block: bytes, at: int) -> tuple[bytes, int]:
-    if at >= len(block):
+def _text(block: bytes, position: int) -> tuple[bytes, int]:
+    if position >= len(block):
         raise BadHeaders("a text is missing")
-    is_packed = bool(block[at] & 0x80)
-    size, at = _integer(block, at, 7)
-    if at + size > len(block):
+    is_packed = bool(block[position] & 0x80)
+    size, position = _integer(block, position, 7)
+    if position + size > len(block):
         raise BadHeaders("a text is cut off")
-    content = block[at : at + size]
-    return (_unpacked(content) if is_packed else content), at + size
+    content = block[position : position + size]
+    return (_unpacked(content) if is_packed else content), position + size
 
 
 @cache
 def _codes() -> dict[tuple[int, int], int]:
     """(bits, code) → byte."""
     lengths = [ord(letter) - ord("0") + 5 for letter in _CODE_LENGTHS]
-    found: dict[tuple[int, int], int] = {}
+    symbol_of_code: dict[tuple[int, int], int] = {}
     code, last = 0, 0
     for symbol in sorted(range(len(lengths)), key=lambda symbol: (lengths[symbol], symbol)):
         code <<= lengths[symbol] - last
         last = lengths[symbol]
-        found[last, code] = symbol
+        symbol_of_code[last, code] = symbol
         code += 1
-    return found
+    return symbol_of_code
 
 
 def _unpacked(content: bytes) -> bytes:
-    codes, found = _codes(), bytearray()
+    codes, decoded = _codes(), bytearray()
     n_bits = code = 0
     for byte in content:
         for shift in range(7, -1, -1):
@@ -181,8 +181,8 @@ def _unpacked(content: bytes) -> bytes:
             if symbol == _END or n_bits > 30:
                 raise BadHeaders("a bad code")
             if symbol is not None:
-                found.append(symbol)
+                decoded.append(symbol)
                 n_bits = code = 0
     if n_bits > 7 or code != (1 << n_bits) - 1:
         raise BadHeaders("bad padding")
-    return bytes(found)
+    return bytes(decoded)

@@ -1,5 +1,5 @@
-"""Several targets → one run with a file each: started together, tried again where that helps, a failure of
-one losing no other.
+"""Several targets → one run with a file per target. They start together, are retried if that can help, and
+the failure of one does not affect the others.
 
 Each target has a thread, which ends with the capture; `capture` returns when all have ended.
 
@@ -35,8 +35,8 @@ ENDED = ("saved", "failed", "cancelled")
 
 @dataclass(frozen=True)
 class TargetProgress:
-    """Where one target stands. `host` is its file's name without suffix; `since_s`, of the monotonic clock,
-    is when its state began.
+    """Progress of one target. `host` is its file's name without suffix; `since_s`, on the monotonic clock, is
+    the start of its state.
     """
 
     target: str
@@ -54,7 +54,7 @@ class TargetProgress:
 
     @property
     def remaining_ms(self) -> int | None:
-        """Until the profiling ends, delay included; None but while profiling."""
+        """Time until the profiling ends, delay included; None unless profiling."""
         if self.state != "profiling":
             return None
         return max(0, round(self.profiling_ms - (time.monotonic() - self.since_s) * 1000))
@@ -71,23 +71,27 @@ def capture(
     cancel: Cancellation | None = None,
     workers: Sequence[str] = (),
 ) -> tuple[TargetProgress, ...]:
-    """Profile all targets into the run's folder; where each of them ended, in their order. Nothing is raised
-    for a failed target.
+    """Profile all targets into the run's folder; returns their final progress, in order. A failed target
+    raises nothing.
 
-    `observer(i, progress)` is told of each change, on the target's thread. With `workers` the first target is
-    asked to profile them all, and they write their files themselves. An interruption (Ctrl-C) cancels, waits
-    for the threads, and goes on.
+    Calls `observer(i, progress)` at each change, on the target's thread. With `workers`, the first target
+    profiles them all, and they write their files themselves. An interruption (Ctrl-C) cancels the capture,
+    waits for the threads, and is raised again.
     """
     cancel = cancel or Cancellation()
-    chosen = targets[:1] if workers else targets
-    job = _Job(options, folder, observer, cancel, tuple(workers), _Gate(len(chosen), options.delay_ms))
-    works = [
-        _Work(job, i, target, stem)
-        for i, (target, stem) in enumerate(zip(chosen, file_stems(chosen), strict=True))
+    called_targets = targets[:1] if workers else targets
+    job = _Job(
+        options, folder, observer, cancel, tuple(workers), _Gate(len(called_targets), options.delay_ms)
+    )
+    captures = [
+        _TargetCapture(job, i, target, stem)
+        for i, (target, stem) in enumerate(zip(called_targets, file_stems(called_targets), strict=True))
     ]
     threads = [
-        threading.Thread(target=work.run, name=f"tb_tpuprof capture {work.target}", daemon=True)
-        for work in works
+        threading.Thread(
+            target=target_capture.run, name=f"tb_tpuprof capture {target_capture.target}", daemon=True
+        )
+        for target_capture in captures
     ]
     with cancel.calling(job.gate.open):
         try:
@@ -101,12 +105,12 @@ def capture(
                 if thread.ident:
                     thread.join()
             raise
-    return tuple(work.progress for work in works)
+    return tuple(target_capture.progress for target_capture in captures)
 
 
 class _Gate:
-    """Holds the targets that are connected until all are, or two seconds: then they begin together, on one
-    time stamp.
+    """Holds connected targets until all are connected, for at most two seconds; then they start together, at
+    one timestamp.
     """
 
     def __init__(self, n_targets: int, delay_ms: int) -> None:
@@ -117,21 +121,21 @@ class _Gate:
         self._start_ns = 0
 
     def arrive(self) -> None:
-        """One target is connected, or will not be."""
+        """One target is connected, or has failed to connect."""
         with self._condition:
             self._n_missing -= 1
             if self._n_missing <= 0:
                 self._set_open()
 
     def open(self) -> None:
-        """Hold nobody any longer."""
+        """Release all waiting targets."""
         with self._condition:
             self._set_open()
 
     def wait(self) -> int:
-        """The Unix time at which to begin, once the gate is open; 0 for at once.
+        """Wait for the gate to open; returns the Unix time (ns) at which to start, 0 for at once.
 
-        Without a delay no time is named, for a server whose clock is behind would wait for it.
+        Without a delay there is no start time, because a server with a slow clock would wait for it.
         """
         with self._condition:
             self._condition.wait_for(lambda: self._start_ns > 0, max(0.0, self._opens_at - time.monotonic()))
@@ -147,7 +151,7 @@ class _Gate:
 
 @dataclass(frozen=True)
 class _Job:
-    """What all targets of a capture share."""
+    """State shared by all targets of a capture."""
 
     options: CaptureOptions
     folder: RunFolder
@@ -157,8 +161,8 @@ class _Job:
     gate: _Gate
 
 
-class _Work:
-    """One target's way from waiting to its end."""
+class _TargetCapture:
+    """The capture of one target, from waiting to its end."""
 
     def __init__(self, job: _Job, index: int, target: Target, host: str) -> None:
         self.job = job
@@ -172,7 +176,7 @@ class _Work:
         self._has_arrived = False
 
     def run(self) -> None:
-        """All attempts; every failure ends in `progress`."""
+        """Make all attempts; every failure ends in `progress`."""
         try:
             self._attempts()
         except CaptureFailed as error:
@@ -186,8 +190,8 @@ class _Work:
             self._set("failed", message=error.message, remedy=error.remedy, reason=error.kind)
         except MemoryError:
             remedy = (
-                "Profile for a shorter time or with lower levels; the profile is held in memory while "
-                "it is received."
+                "Profile for a shorter time or with lower tracing levels: the profile is kept in memory "
+                "while it is being received."
             )
             self._set(
                 "failed",
@@ -199,7 +203,7 @@ class _Work:
             logger.exception("capture of %s failed", self.target)
             self._set(
                 "failed",
-                message="The capture met a defect of its own; the log has the details.",
+                message="Internal error of the capture; the log has the details.",
                 remedy="Please report it.",
             )
         finally:
@@ -225,12 +229,12 @@ class _Work:
     def _attempt(self, attempt: int) -> None:
         self._set("connecting", attempt=attempt, received_bytes=0, size_bytes=None)
         if self.job.workers:
-            return self._written_by_servers(self._repository())
+            return self._save_on_servers(self._repository())
         reply = self._profile(None)
         if reply.is_empty:
             raise failure(self.target, "empty")
         if not reply.pieces:
-            return self._written_by_servers(self._repository())
+            return self._save_on_servers(self._repository())
         size = self.job.folder.save(self.progress.host, reply.pieces)
         self._set("saved", received_bytes=size, size_bytes=size)
 
@@ -239,7 +243,7 @@ class _Work:
             self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository
         )
 
-    def _written_by_servers(self, repository: Repository) -> None:
+    def _save_on_servers(self, repository: Repository) -> None:
         """For several workers, and for servers that return no profile: they write the files, if they can
         reach the logdir.
         """
@@ -285,17 +289,17 @@ class _Work:
             )
             self._set(name, profiling_ms=duration_ms, received_bytes=received, size_bytes=size or None)
 
-    def _set(self, state: str, **facts: Any) -> None:
-        now = {"message": "", "remedy": "", "reason": "", **facts}
-        self.progress = replace(self.progress, state=state, since_s=time.monotonic(), **now)
+    def _set(self, state: str, **changes: Any) -> None:
+        values = {"message": "", "remedy": "", "reason": "", **changes}
+        self.progress = replace(self.progress, state=state, since_s=time.monotonic(), **values)
         if self.job.observer:
             self.job.observer(self.index, self.progress)
 
 
 def waiting_s(first_s: float, attempt: int) -> float:
-    """How long to wait after an attempt: twice as long each time, up to MAX_WAIT_S, up to a quarter more or
-    less by chance.
+    """Waiting time after an attempt: doubles with each attempt up to MAX_WAIT_S, randomized by up to a
+    quarter.
 
-    By chance, for many targets that failed together shall not come back together.
+    Randomized so that targets that failed together do not retry together.
     """
     return float(min(first_s * 2 ** (attempt - 1), MAX_WAIT_S) * random.uniform(0.75, 1.25))

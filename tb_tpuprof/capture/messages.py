@@ -1,8 +1,8 @@
 """The profiler service's messages, wire-compatible with TensorFlow, JAX and PyTorch/XLA, made from tables of
 field numbers.
 
-Replies' texts are declared as bytes: a server may send bad UTF-8, at which a string field would fail the
-whole reply.
+Texts in replies are declared as bytes: a server may send invalid UTF-8, with which a string field would fail
+the whole reply.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         (9, "emit_xspace", "bool", False),
     ),
     "ToolData": ((1, "name", "bytes", False), (2, "data", "bytes", False)),
-    # XSpace, field 8, stays bytes here: a profile is written to its file as it came.
+    # XSpace, field 8, stays bytes here: a profile is written to its file unchanged.
     "ProfileResponse": (
         (6, "tool_data", "ToolData", True),
         (7, "empty_trace", "bool", False),

@@ -1,12 +1,11 @@
-"""Running jobs → a row of numbers each second or so: through the profiler's Monitor call, else from short
+"""Running jobs → about one row of numbers per second: from the profiler's Monitor call, else from short
 profiles.
 
     target ─ Monitor ──▶ text and numbers of the TPU's counters ─────────────┐
-       └─ UNIMPLEMENTED: Profile for the same time ─ measure(xspace) ────────┴─▶ MonitorSample, one a target
+       └─ UNIMPLEMENTED: Profile for the same time ─ measure(xspace) ────────┴─▶ one MonitorSample per target
        and query
 
-This module reads no trace: `measure` is given by whoever may (the session). Targets are asked side by side,
-each query anew.
+This module reads no traces: the session passes in `measure`. Each query samples all targets in parallel.
 """
 
 from __future__ import annotations
@@ -29,17 +28,13 @@ RPC, PROFILE = "monitor_rpc", "profile"
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = 10, 600_000
 MAX_QUERIES = 1_000_000
 MAX_PROFILE_BYTES = 512 * 2**20
-_GIVE_UP_AFTER = 3  # queries in a row that fail on every target
-_TRANSIENT = frozenset(
-    ("busy", "empty", "overloaded")
-)  # a job that is alive, but has nothing to tell just now
+_GIVE_UP_AFTER = 3  # consecutive queries that fail on every target
+_TRANSIENT = frozenset(("busy", "empty", "overloaded"))  # the job is alive, but has no numbers right now
 _THREADS = 16
 
 
 class Measured(Protocol):
-    """What `measure` makes of a profile; None where a number is not known. See
-    `analysis/overview/live.py`.
-    """
+    """Results of `measure` for a profile; None for unknown numbers. See `analysis/overview/live.py`."""
 
     @property
     def device_type(self) -> str:
@@ -51,11 +46,11 @@ class Measured(Protocol):
 
     @property
     def matrix_unit_fraction(self) -> float | None:
-        """Work of the matrix units / what they could do."""
+        """Work of the matrix units / their peak."""
 
     @property
     def device_idle_fraction(self) -> float | None:
-        """Share of the time in which the accelerators idle."""
+        """Share of the time in which the accelerators are idle."""
 
     @property
     def step_time_avg_ps(self) -> float | None:
@@ -71,19 +66,19 @@ class Measured(Protocol):
 
     @property
     def n_steps(self) -> int | None:
-        """Steps that were measured."""
+        """Number of steps measured."""
 
     @property
     def input_fraction_avg(self) -> float | None:
-        """Share of the steps that waits for input."""
+        """Share of the step time spent waiting for input, averaged over steps."""
 
     @property
     def input_fraction_min(self) -> float | None:
-        """The same of the step that waits least."""
+        """The same for the step that waits least."""
 
     @property
     def input_fraction_max(self) -> float | None:
-        """The same of the step that waits most."""
+        """The same for the step that waits most."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +103,12 @@ class MonitorOptions:
 
 @dataclass(frozen=True)
 class MonitorSample:
-    """One target in one query. `n` counts samples over all targets. `source` says how it was measured; empty
-    where it failed.
+    """One target in one query. `n` counts samples over all targets. `source` is how it was measured; empty if
+    it failed.
 
-    Fractions are 0-1 and times picoseconds. With `error` (and `remedy`) in words there are no numbers, and
-    `is_busy` says that the target answers but has nothing to tell just now; what level 1 does not ask for, or
-    the server does not tell, is None.
+    Fractions are 0-1 and times picoseconds. A sample with an `error` (and `remedy`) has no numbers; `is_busy`
+    means that the target answers but has no numbers right now. Numbers that level 1 leaves out, or that the
+    server does not report, are None.
     """
 
     n: int
@@ -137,7 +132,7 @@ class MonitorSample:
     is_busy: bool = False
 
     def row(self) -> dict[str, str | int | float | bool | None]:
-        """The fields by name, as they stand in JSON."""
+        """The fields by name, as in JSON."""
         return dict(vars(self))
 
 
@@ -147,14 +142,14 @@ def monitor(
     measure: Callable[[bytes | memoryview], Measured],
     cancel: Cancellation | None = None,
 ) -> Iterator[MonitorSample]:
-    """Samples as they come, `options.n_queries` for each target; ends at once when cancelled or closed.
+    """Samples as they arrive, `options.n_queries` per target; ends at once when cancelled or closed.
 
-    A query that fails becomes a sample with an error, and the next one tries again. Raises the last
-    CaptureFailed when no target could be asked: at the first query if all fail in a way that lasts, later
-    after three such queries in a row.
+    A failed query yields a sample with an error, and the next query tries again. If every target fails with a
+    lasting error, raises the last CaptureFailed: at once in the first query, later after three such queries
+    in a row.
     """
     inner = Cancellation()
-    asking = _Asking(options, measure, inner)
+    sampler = _Sampler(options, measure, inner)
     n, query, n_failed = 0, 0, 0
     with (
         (cancel or Cancellation()).calling(inner.set),
@@ -162,10 +157,10 @@ def monitor(
     ):
         try:
             while not inner.is_set() and (query < options.n_queries or not options.n_queries):
-                begun = time.monotonic()
+                query_start_s = time.monotonic()
                 errors: list[CaptureFailed | None] = []
-                for done in as_completed([pool.submit(asking.ask, target) for target in targets]):
-                    sample, error = done.result()
+                for future in as_completed([pool.submit(sampler.sample, target) for target in targets]):
+                    sample, error = future.result()
                     errors.append(error)
                     if inner.is_set():
                         return
@@ -177,13 +172,13 @@ def monitor(
                     raise lasting[-1]
                 query += 1
                 if query != options.n_queries:
-                    inner.wait(options.interval_ms / 1000 - (time.monotonic() - begun))
+                    inner.wait(options.interval_ms / 1000 - (time.monotonic() - query_start_s))
         finally:
             inner.set()
 
 
-class _Asking:
-    """Asks targets, and remembers which of them have no Monitor call."""
+class _Sampler:
+    """Samples targets, and remembers which of them have no Monitor call."""
 
     def __init__(
         self, options: MonitorOptions, measure: Callable[[bytes | memoryview], Measured], cancel: Cancellation
@@ -193,8 +188,8 @@ class _Asking:
         self.cancel = cancel
         self.without_monitor: set[Target] = set()
 
-    def ask(self, target: Target) -> tuple[MonitorSample, CaptureFailed | None]:
-        """One sample; with what failed, if something did."""
+    def sample(self, target: Target) -> tuple[MonitorSample, CaptureFailed | None]:
+        """One sample, and the CaptureFailed if sampling failed."""
         try:
             return self._sample(target), None
         except CaptureFailed as error:
@@ -235,44 +230,50 @@ def _empty(target: Target, error: str, remedy: str, is_busy: bool = False) -> Mo
     return MonitorSample(0, 0, _now_ms(), str(target), error=error, remedy=remedy, is_busy=is_busy)
 
 
-def _of_profile(target: Target, found: Measured, level: int) -> MonitorSample:
+def _of_profile(target: Target, measured: Measured, level: int) -> MonitorSample:
     first = MonitorSample(
         0,
         0,
         _now_ms(),
         str(target),
         PROFILE,
-        found.device_type,
-        matrix_unit_fraction=found.matrix_unit_fraction,
+        measured.device_type,
+        matrix_unit_fraction=measured.matrix_unit_fraction,
     )
     if level < 2:
         return first
     return replace(
         first,
-        n_cores=found.n_cores,
-        device_idle_fraction=found.device_idle_fraction,
-        step_time_avg_ps=found.step_time_avg_ps,
-        step_time_min_ps=found.step_time_min_ps,
-        step_time_max_ps=found.step_time_max_ps,
-        n_steps=found.n_steps,
-        input_fraction_avg=found.input_fraction_avg,
-        input_fraction_min=found.input_fraction_min,
-        input_fraction_max=found.input_fraction_max,
+        n_cores=measured.n_cores,
+        device_idle_fraction=measured.device_idle_fraction,
+        step_time_avg_ps=measured.step_time_avg_ps,
+        step_time_min_ps=measured.step_time_min_ps,
+        step_time_max_ps=measured.step_time_max_ps,
+        n_steps=measured.n_steps,
+        input_fraction_avg=measured.input_fraction_avg,
+        input_fraction_min=measured.input_fraction_min,
+        input_fraction_max=measured.input_fraction_max,
     )
 
 
-def _of_rpc(target: Target, found: RpcNumbers, level: int) -> MonitorSample:
+def _of_rpc(target: Target, numbers: RpcNumbers, level: int) -> MonitorSample:
     first = MonitorSample(
-        0, 0, _now_ms(), str(target), RPC, found.device_type, matrix_unit_fraction=found.matrix_unit_fraction
+        0,
+        0,
+        _now_ms(),
+        str(target),
+        RPC,
+        numbers.device_type,
+        matrix_unit_fraction=numbers.matrix_unit_fraction,
     )
     if level < 2:
         return first
-    avg_ps, min_ps, max_ps = found.step_time_ps
-    avg, low, high = found.input_fraction
+    avg_ps, min_ps, max_ps = numbers.step_time_ps
+    avg, low, high = numbers.input_fraction
     return replace(
         first,
-        n_cores=found.n_cores,
-        device_idle_fraction=found.device_idle_fraction,
+        n_cores=numbers.n_cores,
+        device_idle_fraction=numbers.device_idle_fraction,
         step_time_avg_ps=avg_ps,
         step_time_min_ps=min_ps,
         step_time_max_ps=max_ps,

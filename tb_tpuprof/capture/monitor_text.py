@@ -1,8 +1,7 @@
-"""A Monitor reply, its numbers and its text → numbers in our units; and samples → the lines that the old
-Cloud TPU Profiler printed.
+"""A Monitor reply, its numbers and its text → numbers in our units.
 
-The reply's numbers count where it has them (`response_type` says how many are set); device and cores stand in
-the text only:
+The reply's numbers win if they are set (`response_type` says how many are); device and cores are only in the
+text:
 
     TPU type: TPU v3
     Number of TPU cores: 8 (Replica count = 8, num cores per replica = 1)
@@ -22,7 +21,7 @@ from typing import Protocol
 Three = tuple[float | None, float | None, float | None]
 _NONE: Three = (None, None, None)
 _PS_PER_MS = 1e9
-# What a step time's unit is worth, in ps; the service also writes thousands of milliseconds as "kms".
+# Units of step times, in ps; the service also writes thousands of milliseconds as "kms".
 _UNITS_PS = {"ns": 1e3, "us": 1e6, "µs": 1e6, "ms": 1e9, "kms": 1e12, "s": 1e12, "ks": 1e15}
 _LINE = re.compile(r"^[ \t]*([A-Za-z][^:\n]{0,80}):[ \t]*([^\n]{0,300})", re.MULTILINE)
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
@@ -31,17 +30,15 @@ _TIME = re.compile(rf"{_NUMBER}\s*(kms|ks|ms|us|µs|ns|s)\b")
 
 
 class Reply(Protocol):
-    """What is read of a MonitorReply (`capture/client.py`)."""
+    """The parts of a MonitorReply (`capture/client.py`) that are read here."""
 
     @property
     def text(self) -> str:
-        """The server's own lines."""
+        """The server's text."""
 
     @property
     def response_type(self) -> int:
-        """How many of the numbers are set: 0 none, 1 matrix units, 2 idle time too, 3 steps and
-        infeed too.
-        """
+        """Which numbers are set: 0 none, 1 matrix units, 2 also idle time, 3 also steps and infeed."""
 
     @property
     def device_idle_percent(self) -> float:
@@ -62,7 +59,7 @@ class Reply(Protocol):
 
 @dataclass(frozen=True)
 class RpcNumbers:
-    """Average, minimum and maximum in the tuples. None: not told."""
+    """Numbers of a Monitor reply. Tuples have average, minimum and maximum. None: not reported."""
 
     device_type: str = ""
     n_cores: int | None = None
@@ -73,7 +70,7 @@ class RpcNumbers:
 
 
 def numbers_of(reply: Reply) -> RpcNumbers:
-    """The reply in our units. What is not a finite number from 0 on is left out."""
+    """The reply in our units, without numbers that are negative or not finite."""
     lines = {key.strip().lower(): value for key, value in _LINE.findall(reply.text[:20_000])}
     cores = re.match(r"[0-9]{1,6}\b", _line(lines, "number of"))
     device = _line(lines, "tpu type") or _line(lines, "device type")
@@ -85,35 +82,35 @@ def numbers_of(reply: Reply) -> RpcNumbers:
         idle = _share(reply.device_idle_percent)
     if reply.response_type >= 3:
         times, infeed = _three(reply.step_time_ms, _PS_PER_MS), _three(reply.infeed_percent, 0.01)
-    shown = " ".join("".join(c if c.isprintable() else " " for c in device).split())[:80]
-    return RpcNumbers(shown, int(cores[0]) if cores else None, matrix, idle, times, infeed)
+    device_type = " ".join("".join(c if c.isprintable() else " " for c in device).split())[:80]
+    return RpcNumbers(device_type, int(cores[0]) if cores else None, matrix, idle, times, infeed)
 
 
 def _line(lines: dict[str, str], key: str) -> str:
     return next((value.strip() for name, value in lines.items() if name.startswith(key)), "")
 
 
-def _known(value: float) -> float | None:
+def _valid(value: float) -> float | None:
     return value if math.isfinite(value) and value >= 0 else None
 
 
 def _share(percent: float) -> float | None:
-    known = _known(percent)
-    return None if known is None else min(known / 100, 1.0)
+    valid_percent = _valid(percent)
+    return None if valid_percent is None else min(valid_percent / 100, 1.0)
 
 
 def _three(values: tuple[float, float, float], scale: float) -> Three:
-    avg, low, high = (None if (known := _known(value)) is None else known * scale for value in values)
+    avg, low, high = (None if (valid := _valid(value)) is None else valid * scale for value in values)
     return avg, low, high
 
 
 def _percents(text: str) -> Three:
-    found = [_share(float(value)) for value in _PERCENT.findall(text)[:3]]
-    avg, low, high = (*found, None, None, None)[:3]
+    shares = [_share(float(value)) for value in _PERCENT.findall(text)[:3]]
+    avg, low, high = (*shares, None, None, None)[:3]
     return avg, low, high
 
 
 def _times(text: str) -> Three:
-    found = [_known(float(value) * _UNITS_PS[unit]) for value, unit in _TIME.findall(text)[:3]]
-    avg, low, high = (*found, None, None, None)[:3]
+    times = [_valid(float(value) * _UNITS_PS[unit]) for value, unit in _TIME.findall(text)[:3]]
+    avg, low, high = (*times, None, None, None)[:3]
     return avg, low, high

@@ -1,4 +1,4 @@
-"""What to record and how persistently to try: the options of a capture, their limits, and what each costs."""
+"""The options of a capture: what to record, how persistently to try, their limits and their costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """What every target is asked for. Raises BadParameter where a value is out of its range."""
+    """The options for every target. Raises BadParameter if a value is out of its range."""
 
     duration_ms: int = 1000
     delay_ms: int = 0
@@ -22,9 +22,9 @@ class CaptureOptions:
     python_tracer_level: int = 0
     include_dataset_ops: bool = True
     num_tracing_attempts: int = 3
-    retry_wait_s: float = 1.0  # before the second attempt; each further wait is twice as long
+    retry_wait_s: float = 1.0  # before the second attempt; the wait doubles each time
     min_deadline_s: float = 60.0  # per attempt: collecting and sending takes longer than the profiling itself
-    max_reply_bytes: int = 2 * GIB  # a larger profile is refused before it is received
+    max_reply_bytes: int = 2 * GIB  # a larger profile is rejected before it is received
 
     def __post_init__(self) -> None:
         for option in OPTIONS:
@@ -34,12 +34,12 @@ class CaptureOptions:
 
     @property
     def attempt_deadline_s(self) -> float:
-        """How long one attempt may take."""
+        """Deadline of one attempt."""
         return max(self.min_deadline_s, 2 * self.duration_ms / 1000) + self.delay_ms / 1000
 
     @property
     def total_deadline_s(self) -> float:
-        """How long all attempts together may take."""
+        """Deadline of all attempts together."""
         further = self.num_tracing_attempts - 1
         return self.attempt_deadline_s + further * (
             (self.duration_ms + self.delay_ms) / 1000 + 10 + MAX_WAIT_S
@@ -51,7 +51,7 @@ MAX_WAIT_S = 15.0
 
 @dataclass(frozen=True)
 class Option:
-    """One option as the dialog and the command line show it; `choices` are (value, title, what it costs)."""
+    """One option as shown by the dialog and the command line; `choices` are (value, title, cost)."""
 
     name: str
     title: str
@@ -63,24 +63,24 @@ class Option:
 
     @property
     def default(self) -> int:
-        """The value where none is given."""
+        """The default value."""
         return int(_DEFAULTS[self.name])
 
     @property
     def allowed(self) -> str:
-        """The range in words."""
+        """The allowed range in words."""
         return f"a whole number from {self.minimum} to {self.maximum}{' ' + self.unit if self.unit else ''}"
 
 
 _DEFAULTS: dict[str, Any] = {spec.name: spec.default for spec in fields(CaptureOptions)}
-_OFF = "Costs nothing, and shows nothing."
+_OFF = "No cost, no data."
 OPTIONS = (
     Option(
         "duration_ms",
         "Duration",
         1,
         600_000,
-        "How long to profile: a few steps are enough; longer is slower to open.",
+        "How long to profile. A few steps are enough; longer profiles open more slowly.",
         "ms",
     ),
     Option(
@@ -88,15 +88,15 @@ OPTIONS = (
         "Host tracing",
         0,
         3,
-        "How much of the program on the host's CPUs is recorded.",
+        "How much of the program's work on the host's CPUs to record.",
         choices=(
             (0, "Off", f"{_OFF} Input pipeline and host tools stay empty."),
-            (1, "Critical", "Hardly any cost: only what programs marked as essential, such as steps."),
-            (2, "Info", "Little cost: operations, tf.data stages, transfers. Right for most jobs."),
+            (1, "Critical", "Almost no cost: only events that programs mark as essential, such as steps."),
+            (2, "Info", "Low cost: operations, tf.data stages, transfers. Right for most jobs."),
             (
                 3,
                 "Verbose",
-                "May slow the host and make the profile several times as large: cheap operations too.",
+                "Also records cheap operations. May slow the host and make the profile several times larger.",
             ),
         ),
     ),
@@ -105,10 +105,10 @@ OPTIONS = (
         "Device tracing",
         0,
         1,
-        "Whether what ran on GPUs and TPUs is recorded.",
+        "Whether to record what runs on GPUs and TPUs.",
         choices=(
             (0, "Off", f"{_OFF} Device tools stay empty."),
-            (1, "On", "Little cost: a record for each kernel or operation."),
+            (1, "On", "Low cost: one record per kernel or operation."),
         ),
     ),
     Option(
@@ -116,13 +116,13 @@ OPTIONS = (
         "Python tracing",
         0,
         1,
-        "Whether each call of a Python function is recorded.",
+        "Whether to record each call of a Python function.",
         choices=(
             (0, "Off", _OFF),
             (
                 1,
                 "On",
-                "Slows Python noticeably and makes the profile much larger: every call is recorded. "
+                "Records every call, which slows Python noticeably and makes the profile much larger. "
                 "Keep the duration short.",
             ),
         ),
@@ -132,7 +132,7 @@ OPTIONS = (
         "Delay",
         0,
         600_000,
-        "How long to wait before the profile begins, at the same moment on all targets.",
+        "How long to wait before the profile starts, at the same moment on all targets.",
         "ms",
     ),
     Option(
@@ -140,22 +140,22 @@ OPTIONS = (
         "Attempts",
         1,
         20,
-        "How often to try where a target does not answer, is busy with another profile or had nothing to "
-        "record. The waits between grow.",
+        "How often to try if a target does not answer, is busy with another profile or had nothing to "
+        "record. Waits between attempts increase.",
     ),
 )
 
 
 def capture_options(given: Mapping[str, object]) -> CaptureOptions:
-    """From named values, as a request or a command line brings them. Raises BadParameter, also for names that
-    are no options.
+    """Options from named values, as in a request or on a command line. Raises BadParameter, also for unknown
+    names.
     """
-    known = {option.name: option for option in OPTIONS}
+    option_of_name = {option.name: option for option in OPTIONS}
     values: dict[str, int] = {}
     for name, value in given.items():
-        if name not in known:
-            raise BadParameter(name, value, f"one of {', '.join(known)}")
+        if name not in option_of_name:
+            raise BadParameter(name, value, f"one of {', '.join(option_of_name)}")
         if isinstance(value, bool) or not isinstance(value, int):
-            raise BadParameter(name, value, known[name].allowed)
+            raise BadParameter(name, value, option_of_name[name].allowed)
         values[name] = value
     return CaptureOptions(**values)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The bytes of a ProfileResponse → where in them the profile stands, without copying it.
+"""The bytes of a ProfileResponse → the spans of the profile in them, without copying it.
 
-A reply may be gigabytes and comes from whoever listens at the address: its fields are walked by offset, each
-length is checked against what contains it, and the number of fields looked at is bounded.
+A reply may have gigabytes and come from any server at the address: its fields are walked by offset, each
+length is checked against its container, and the number of fields read is limited.
 
     ProfileResponse   6 tool_data* {1 name, 2 data}   7 empty_trace   8 xspace
 """
@@ -18,13 +18,13 @@ _SIZES = {1: 8, 5: 4}
 
 
 class Malformed(ValueError):
-    """Bytes that are no message of the expected shape."""
+    """Bytes that are not a message of the expected form."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """`pieces` put together are the XSpace (none: the server kept it to itself); `is_empty`: it says there
-    were no events.
+    """The concatenated `pieces` are the XSpace (none: the server did not return it); `is_empty`: it has no
+    events.
     """
 
     pieces: tuple[memoryview, ...]
@@ -32,34 +32,33 @@ class Reply:
 
     @property
     def size_bytes(self) -> int:
-        """Of the profile."""
+        """Size of the profile."""
         return sum(len(piece) for piece in self.pieces)
 
 
 def read_reply(data: bytes | memoryview) -> Reply:
-    """The profile within a reply. Raises Malformed. The pieces are views of `data`."""
+    """The profile in a reply. Raises Malformed. The pieces are views of `data`."""
     view = memoryview(data)
     pieces: list[memoryview] = []
     tools: list[memoryview] = []
     is_empty = False
     for number, kind, start, stop in fields(view, 0, len(view)):
         if number == 8 and kind == 2:
-            pieces.append(
-                view[start:stop]
-            )  # a message field given twice is merged, which is what joining its bytes does
+            # A repeated message field is merged, which is equivalent to joining its bytes.
+            pieces.append(view[start:stop])
         elif number == 7 and kind == 0:
             is_empty = _varint(view, start, stop)[0] != 0
         elif number == 6 and kind == 2 and len(tools) < MAX_TOOLS:
             tools += _xplane_of(view, start, stop)
-    found = tuple(pieces) or tuple(tools[:1])
-    if found:
-        is_empty = is_empty or not _has_events(found)
-    return Reply(found, is_empty)
+    profile_pieces = tuple(pieces) or tuple(tools[:1])
+    if profile_pieces:
+        is_empty = is_empty or not _has_events(profile_pieces)
+    return Reply(profile_pieces, is_empty)
 
 
 def fields(view: memoryview, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(number, wire type, start, stop) of each field's content. Raises Malformed, also where there are more
-    than MAX_FIELDS.
+    """(number, wire type, start, stop) of each field's content. Raises Malformed, also for more than
+    MAX_FIELDS.
     """
     n = 0
     while position < end:
@@ -79,7 +78,7 @@ def fields(view: memoryview, position: int, end: int) -> Iterator[tuple[int, int
             raise Malformed(f"wire type {kind} at byte {position}")
         if stop > end or not number:
             raise Malformed(
-                f"a field that goes beyond the end at byte {position}"
+                f"a field exceeds the message at byte {position}"
                 if number
                 else f"field number 0 at byte {position}"
             )
@@ -101,7 +100,7 @@ def _varint(view: memoryview, position: int, end: int) -> tuple[int, int]:
 
 
 def _xplane_of(view: memoryview, start: int, stop: int) -> list[memoryview]:
-    """The data of one tool's entry if it is a trace: older servers send it so."""
+    """The data of one tool's entry if it is a trace: older servers return it this way."""
     name, data = b"", None
     for number, kind, begin, end in fields(view, start, stop):
         if number == 1 and kind == 2:
@@ -112,16 +111,17 @@ def _xplane_of(view: memoryview, start: int, stop: int) -> list[memoryview]:
 
 
 def _has_events(pieces: tuple[memoryview, ...]) -> bool:
-    """Whether an XSpace has an event (planes 1, their lines 3, their events 4); also checks that it is one.
+    """Whether an XSpace has an event (planes 1, their lines 3, their events 4); also checks that it is an
+    XSpace.
 
-    Looks at no more than it needs: planes before the first event. Beyond MAX_FIELDS fields of a plane it is
-    taken to have some.
+    Reads only the planes before the first event. A plane with more than MAX_FIELDS fields counts as having
+    events.
     """
     has_events = False
     for piece in pieces:
         for number, kind, start, stop in fields(piece, 0, len(piece)):
             if number == 1 and kind != 2:
-                raise Malformed("its planes are no messages")
+                raise Malformed("its planes are not messages")
             if number == 1 and not has_events:
                 has_events = _plane_has_events(piece, start, stop)
     return has_events

@@ -1,4 +1,4 @@
-"""What a user typed as targets → addresses of profiler services, checked, and the names of their files."""
+"""Targets as typed by the user → validated addresses of profiler services, and the names of their files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_tpuprof.errors import BadParameter, Forbidden
 MAX_TARGETS = 256
 _SCHEME = re.compile(r"^(grpc|grpc\+insecure|dns)://+", re.IGNORECASE)
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?")
-_ALLOWED = "host:port, several separated by commas, such as localhost:6009, 10.0.0.2:8466"
+_ALLOWED = "host:port, several of them separated by commas, such as localhost:6009, 10.0.0.2:8466"
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Target:
 
     @property
     def uri(self) -> str:
-        """The address for gRPC. The scheme is always named: a bare `unix:1` would be a file's path."""
+        """The address for gRPC. Always includes the scheme: a bare `unix:1` would be the path of a file."""
         return f"dns:///{self}"
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """The targets of a comma-separated list. Raises BadParameter for none, for bad ones, for a repeated one
-    and for too many.
+    """The targets of a comma-separated list. Raises BadParameter for an empty list, an invalid or repeated
+    address, or too many.
     """
     parts = [part.strip() for part in text[: MAX_TARGETS * 300].split(",")]
     targets = tuple(_target(part) for part in parts if part)
@@ -64,30 +64,28 @@ def _target(text: str) -> Target:
 
 
 def file_stems(targets: Iterable[Target]) -> list[str]:
-    """A file name without suffix for each target: `host_port`, only letters, digits and `._-`, no
-    two alike.
-    """
+    """A unique file name without suffix for each target: `host_port`, with only letters, digits and `._-`."""
     stems: list[str] = []
     for target in targets:
         stem = (
             re.sub(r"[^A-Za-z0-9._-]+", "_", f"{target.host}_{target.port}").lstrip("._-")
             or f"host_{target.port}"
         )
-        n, unique = 2, stem
-        while unique in stems:
-            unique, n = f"{stem}_{n}", n + 1
-        stems.append(unique)
+        n, unique_stem = 2, stem
+        while unique_stem in stems:
+            unique_stem, n = f"{stem}_{n}", n + 1
+        stems.append(unique_stem)
     return stems
 
 
 def check_allowed(targets: Iterable[Target], patterns: Sequence[str]) -> None:
-    """Raise Forbidden for a target that matches none of the owner's patterns (`*.internal:8466`); no patterns
-    allow all.
+    """Raises Forbidden for a target that matches none of the server owner's patterns (`*.internal:8466`); no
+    patterns allow all.
     """
     for target in targets:
         if patterns and not any(fnmatch.fnmatchcase(str(target), pattern.lower()) for pattern in patterns):
             raise Forbidden(
                 f"The owner of this server does not allow profiling {target}.",
-                f"Allowed are: {', '.join(patterns)} (TensorBoard's flag --tpuprof_capture_targets).",
+                f"Allowed: {', '.join(patterns)} (TensorBoard's flag --tpuprof_capture_targets).",
                 parameter="targets",
             )

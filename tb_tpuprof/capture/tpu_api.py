@@ -1,5 +1,5 @@
-"""GET requests to Google's APIs → their JSON: no redirects, bounded in size and time, and no more trust than
-that.
+"""GET requests to Google's APIs → their JSON, without redirects and limited in size and time. The replies are
+not trusted.
 """
 
 from __future__ import annotations
@@ -21,38 +21,36 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Answer:
-    """Status and JSON object of an answer; an empty object where the body is none."""
+    """Status and JSON object of a reply; the object is empty if the body is not one."""
 
     status: int
     content: Mapping[str, Any]
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An answer that sends elsewhere is an error: the token must not follow it."""
+    """Treats redirects as errors, so that the token is not sent elsewhere."""
 
     def redirect_request(self, *_request: object) -> None:
-        """None: do not follow."""
+        """Returns None: do not follow."""
 
 
 def get_json(url: str, token: str, timeout_s: float) -> Answer:
-    """What the API says to a GET. Raises TpuLookupFailed where it does not answer in time or says
-    too much.
-    """
+    """The API's reply to a GET. Raises TpuLookupFailed if there is none in time or if it is too large."""
     request = urllib.request.Request(url, headers={"Accept": "application/json"})
     request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         status, body = _fetch(urllib.request.build_opener(_NoRedirects), request, timeout_s)
     except TimeoutError:
-        raise TpuLookupFailed(f"The TPU API does not answer within {timeout_s:g} s.", _TRY) from None
+        raise TpuLookupFailed(f"The TPU API did not answer within {timeout_s:g} s.", _TRY) from None
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, TimeoutError):
-            raise TpuLookupFailed(f"The TPU API does not answer within {timeout_s:g} s.", _TRY) from None
+            raise TpuLookupFailed(f"The TPU API did not answer within {timeout_s:g} s.", _TRY) from None
         raise TpuLookupFailed(
             f"The TPU API cannot be reached: {str(reason)[:200] or type(reason).__name__}.", _TRY
         ) from None
     if len(body) > MAX_BYTES:
-        raise TpuLookupFailed(f"The TPU API's answer is larger than {MAX_BYTES // 2**20} MiB.", _TRY)
+        raise TpuLookupFailed(f"The TPU API's reply is larger than {MAX_BYTES // 2**20} MiB.", _TRY)
     return Answer(status, _object(body, status))
 
 
@@ -67,14 +65,12 @@ def _object(body: bytes, status: int) -> Mapping[str, Any]:
     if isinstance(content, dict):
         return content
     if status == 200:
-        raise TpuLookupFailed("The TPU API's answer is not what that API says.", _TRY)
+        raise TpuLookupFailed("The TPU API's reply is not a JSON object.", _TRY)
     return {}
 
 
 def get_text(url: str, headers: Mapping[str, str], timeout_s: float) -> str:
-    """A short text from the machine's own metadata server, never through a proxy; empty where
-    there is none.
-    """
+    """A short text from the machine's own metadata server, never through a proxy; empty if there is none."""
     opener = urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler({}))
     try:
         status, body = _fetch(opener, urllib.request.Request(url, headers=dict(headers)), timeout_s)
@@ -86,7 +82,7 @@ def get_text(url: str, headers: Mapping[str, str], timeout_s: float) -> str:
 def _fetch(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
 ) -> tuple[int, bytes]:
-    """Status and body, of which at most MAX_BYTES + 1 are read."""
+    """Status and body, which is cut at MAX_BYTES + 1."""
     deadline = time.monotonic() + timeout_s
     try:
         with opener.open(request, timeout=timeout_s) as response:
@@ -97,7 +93,7 @@ def _fetch(
 
 
 def _read(stream: IO[bytes], deadline: float) -> bytes:
-    """The body. Raises TimeoutError when it still comes after the deadline."""
+    """The body. Raises TimeoutError if it is incomplete at the deadline."""
     parts: list[bytes] = []
     size = 0
     read_some = getattr(stream, "read1", stream.read)

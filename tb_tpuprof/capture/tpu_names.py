@@ -1,11 +1,11 @@
-"""Names of Cloud TPUs → addresses of their workers' profilers, asked of the Cloud TPU API.
+"""Names of Cloud TPUs → addresses of their workers' profilers, from the Cloud TPU API.
 
     name, zone, project ─ GET v2/projects/P/locations/Z/nodes/N ─▶ networkEndpoints ─▶ 10.0.0.2:8466,
     10.0.0.3:8466, …
                             credentials: google-auth's default         (v1 TPU nodes: ipAddress and port)
 
-A TPU's node listens for jobs on port 8470 and for profilers on 8466; a job in a TPU VM that started a
-profiler server itself listens where it says: `name:9012`.
+A TPU node listens for jobs on port 8470 and for profilers on 8466. A job on a TPU VM that starts its own
+profiler server chooses the port: `name:9012`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _ZONE = re.compile(r"(?:.*/)?([a-z]+-[a-z]+[0-9]+-[a-z])")
 
 @dataclass(frozen=True)
 class TpuPlace:
-    """Where TPUs are looked up. What is empty is found out: the zone from the machine's metadata, the project
-    from the credentials.
+    """Where to look up TPUs. Empty fields have defaults: the zone of this machine's metadata, the project of
+    the credentials.
     """
 
     zone: str = ""
@@ -52,7 +52,7 @@ class TpuPlace:
 
 @dataclass(frozen=True)
 class Login:
-    """A bearer token for the API and the project that the credentials belong to (empty: none)."""
+    """A bearer token for the API, and the project of the credentials (empty: none)."""
 
     token: str
     project: str = ""
@@ -64,19 +64,19 @@ def resolve_tpus(
     """The profiler of every worker of the named TPUs, in the API's order; `text` is a list separated by
     commas.
 
-    A name may be a resource's full name (`projects/P/locations/Z/nodes/N`) and may end with a port of its
-    own, which then takes the place of 8466. Raises BadParameter, or TpuLookupFailed with what to do.
+    A name may be a resource's full name (`projects/P/locations/Z/nodes/N`) and may end with a port, which
+    replaces 8466. Raises BadParameter, or TpuLookupFailed with a remedy.
     """
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not names or len(names) > MAX_NAMES:
-        raise BadParameter("tpu", text, f"1 to {MAX_NAMES} names of TPUs, separated by commas")
+        raise BadParameter("tpu", text, f"1 to {MAX_NAMES} TPU names, separated by commas")
     parsed = [_parsed(name) for name in names]
     for field, value, pattern in (("tpu_zone", place.zone, _PART), ("gcp_project", place.project, _PROJECT)):
         if value and not re.fullmatch(pattern, value, re.ASCII):
             raise BadParameter(field, value, "letters, digits and . _ -")
     api_url = _checked_url(place.api_url or os.environ.get(API_VARIABLE, "") or API_URL)
     access = (login or default_login)()
-    found: dict[Target, None] = {}
+    targets: dict[Target, None] = {}
     for node in parsed:
         project = node["project"] or place.project or access.project
         if not project:
@@ -85,12 +85,12 @@ def resolve_tpus(
                 "Name it: --gcp_project=PROJECT, or run: gcloud config set project PROJECT",
             )
         zone = node["zone"] or place.zone or zone_of_this_machine()
-        found.update(
+        targets.update(
             dict.fromkeys(
                 _workers(_Node(api_url, project, zone, node["node"]), access.token, int(node["port"] or 0))
             )
         )
-    return tuple(found)
+    return tuple(targets)
 
 
 def _parsed(name: str) -> Mapping[str, str]:
@@ -99,13 +99,13 @@ def _parsed(name: str) -> Mapping[str, str]:
         raise BadParameter(
             "tpu",
             name,
-            "a TPU's name such as my-tpu; an address such as 10.0.0.2:8466 belongs into the service address",
+            "a TPU's name such as my-tpu; addresses such as 10.0.0.2:8466 go into the service address",
         )
     return match.groupdict(default="")
 
 
 def _checked_url(url: str) -> str:
-    """The API's address without a slash at its end. The token travels there: only over TLS, or within this
+    """The API's address without a trailing slash. The token is sent there, so it must use TLS or be on this
     machine.
     """
     parts = urllib.parse.urlsplit(url)
@@ -138,11 +138,11 @@ class _Node:
 def _workers(node: _Node, token: str, port: int) -> list[Target]:
     """Addresses of one TPU's profilers."""
     answer = get_json(node.url("v2"), token, _TIMEOUT_S)
-    if answer.status == 404:  # nodes of the first kind, without VMs, are known to the first version only
-        first = get_json(node.url("v1"), token, _TIMEOUT_S)
-        answer = first if first.status == 200 else answer
+    if answer.status == 404:  # only the first version knows nodes of the first kind, without VMs
+        v1_answer = get_json(node.url("v1"), token, _TIMEOUT_S)
+        answer = v1_answer if v1_answer.status == 200 else answer
     if answer.status != 200:
-        raise _refused(node, answer)
+        raise _lookup_error(node, answer)
     state = answer.content.get("state")
     if state != "READY":
         raise TpuLookupFailed(
@@ -153,21 +153,21 @@ def _workers(node: _Node, token: str, port: int) -> list[Target]:
     if not endpoints:
         endpoints = [{"ipAddress": answer.content.get("ipAddress"), "port": answer.content.get("port")}]
     if not isinstance(endpoints, list) or len(endpoints) > MAX_WORKERS:
-        raise _strange(node)
+        raise _unusable(node)
     return [_address(node, endpoint, port) for endpoint in endpoints]
 
 
 _LOOK = (
-    "Look at it: gcloud compute tpus tpu-vm describe {node.name} --zone={node.zone} --project={node.project}"
+    "Inspect it: gcloud compute tpus tpu-vm describe {node.name} --zone={node.zone} --project={node.project}"
 )
 _STATES = {
-    "CREATING": "Wait until it is made, then try again.",
+    "CREATING": "Wait until it has been created, then try again.",
     "STARTING": "Wait until it has started, then try again.",
-    "RESTARTING": "Wait until it has started again, then try again.",
-    "REIMAGING": "Wait until its image is written, then try again.",
-    "REPAIRING": "Wait until it is repaired, then try again.",
-    "STOPPED": "Start it, and the job on it: gcloud compute tpus tpu-vm start.",
-    "STOPPING": "Start it again when it has stopped: gcloud compute tpus tpu-vm start.",
+    "RESTARTING": "Wait until it has restarted, then try again.",
+    "REIMAGING": "Wait until it has been reimaged, then try again.",
+    "REPAIRING": "Wait until it has been repaired, then try again.",
+    "STOPPED": "Start it, then start the job on it: gcloud compute tpus tpu-vm start.",
+    "STOPPING": "Start it again once it has stopped: gcloud compute tpus tpu-vm start.",
     "PREEMPTED": "The TPU was preempted. Recreate it and restart the job.",
     "TERMINATED": "The TPU was preempted. Recreate it and restart the job.",
     "DELETING": "It is being deleted. Recreate it and restart the job.",
@@ -175,39 +175,39 @@ _STATES = {
 
 
 def _address(node: _Node, endpoint: object, port: int) -> Target:
-    """The profiler's address of one network endpoint; the port at which it listens for jobs stands for the
-    profiler's.
+    """The profiler's address of one network endpoint. If the endpoint has the port for jobs, the profiler's
+    port replaces it.
     """
     if not isinstance(endpoint, dict):
-        raise _strange(node)
+        raise _unusable(node)
     try:
         ip = ipaddress.ip_address(str(endpoint.get("ipAddress") or ""))
-        stated = int(str(endpoint.get("port") or JOB_PORT))
+        endpoint_port = int(str(endpoint.get("port") or JOB_PORT))
     except ValueError:
-        raise _strange(node) from None
-    chosen = port or (PROFILER_PORT if stated == JOB_PORT else stated)
-    if chosen not in range(1, 65536):
-        raise _strange(node)
-    return Target(str(ip), chosen)
+        raise _unusable(node) from None
+    profiler_port = port or (PROFILER_PORT if endpoint_port == JOB_PORT else endpoint_port)
+    if profiler_port not in range(1, 65536):
+        raise _unusable(node)
+    return Target(str(ip), profiler_port)
 
 
-def _strange(node: _Node) -> TpuLookupFailed:
+def _unusable(node: _Node) -> TpuLookupFailed:
     return TpuLookupFailed(
-        f"The TPU API's answer for {node.where} names no usable address.", _LOOK.format(node=node)
+        f"The TPU API's reply for {node.where} has no usable address.", _LOOK.format(node=node)
     )
 
 
-def _refused(node: _Node, answer: Answer) -> TpuLookupFailed:
-    """What an answer other than 200 means, and what to do."""
-    said, reason = _error(answer.content)
-    quoted = f" It says: {said}" if said else ""
+def _lookup_error(node: _Node, answer: Answer) -> TpuLookupFailed:
+    """The error for a status other than 200, with its remedy."""
+    api_message, reason = _error(answer.content)
+    quoted_message = f" It says: {api_message}" if api_message else ""
     if answer.status == 401:
         return TpuLookupFailed(
-            f"The TPU API does not accept the credentials: they are expired or revoked.{quoted}", _LOGIN
+            f"The TPU API rejected the credentials: they are expired or revoked.{quoted_message}", _LOGIN
         )
     if answer.status == 403 and reason == "SERVICE_DISABLED":
         return TpuLookupFailed(
-            f"The TPU API is switched off in the project {node.project}.",
+            f"The TPU API is disabled in the project {node.project}.",
             f"Run: gcloud services enable tpu.googleapis.com --project={node.project}",
         )
     if answer.status == 403:
@@ -215,25 +215,27 @@ def _refused(node: _Node, answer: Answer) -> TpuLookupFailed:
             f"Ask for the role TPU Viewer (roles/tpu.viewer) in the project {node.project}, or give "
             "addresses: --service_addr."
         )
-        return TpuLookupFailed(f"The credentials may not look at the TPU {node.where}.{quoted}", remedy)
+        return TpuLookupFailed(
+            f"The credentials do not permit access to the TPU {node.where}.{quoted_message}", remedy
+        )
     if answer.status == 404:
         return TpuLookupFailed(
             f"There is no TPU {node.where}.",
-            f"See what there is: gcloud compute tpus tpu-vm list --zone={node.zone} --project={node.project}",
+            f"List the TPUs: gcloud compute tpus tpu-vm list --zone={node.zone} --project={node.project}",
         )
     if answer.status == 400:
         return TpuLookupFailed(
-            f"The TPU API does not understand the name, zone or project: {node.where}.{quoted}",
+            f"The TPU API rejected the name, zone or project: {node.where}.{quoted_message}",
             "Correct them.",
         )
     return TpuLookupFailed(
-        f"The TPU API answers with status {answer.status}.{quoted}",
+        f"The TPU API answered with status {answer.status}.{quoted_message}",
         "Try again in a minute, or give the workers' addresses: --service_addr.",
     )
 
 
 def _error(content: Mapping[str, Any]) -> tuple[str, str]:
-    """Message and reason of an error as Google's APIs write them; what has another form is left out."""
+    """Message and reason of an error in the format of Google's APIs; empty for other formats."""
     error = content.get("error")
     if not isinstance(error, dict):
         return "", ""
@@ -247,29 +249,29 @@ def _error(content: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _shown(value: object) -> str:
-    """A text of the API, fit for a terminal: one line, not long."""
+    """A text from the API for a terminal: one short line."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(value)[:2000]).split())[:300]
 
 
 def zone_of_this_machine() -> str:
-    """The zone of the Google Cloud machine that this runs on. Raises TpuLookupFailed elsewhere."""
+    """The zone of the Google Cloud machine that this runs on. Raises TpuLookupFailed on other machines."""
     host = os.environ.get(METADATA_VARIABLE, "") or METADATA_HOST
     text = get_text(
         f"http://{host}/computeMetadata/v1/instance/zone", {"Metadata-Flavor": "Google"}, _METADATA_TIMEOUT_S
     )
-    found = _ZONE.fullmatch(text.strip())
-    if not found:
+    match = _ZONE.fullmatch(text.strip())
+    if not match:
         raise TpuLookupFailed(
-            "The TPU's zone was not given, and this is no Google Cloud machine whose own zone could be "
-            "taken.",
+            "The TPU's zone was not given, and this is not a Google Cloud machine whose zone could be used "
+            "instead.",
             "Name it: --tpu_zone=us-central2-b",
         )
-    return found[1]
+    return match[1]
 
 
 def default_login() -> Login:
-    """A token of google-auth's default credentials. Raises TpuLookupFailed where there are none, or they no
-    longer hold.
+    """A token from google-auth's default credentials. Raises TpuLookupFailed if there are none, or if they
+    are invalid.
     """
     try:
         import google.auth
@@ -277,7 +279,7 @@ def default_login() -> Login:
         import google.auth.transport.requests
     except ImportError:
         raise TpuLookupFailed(
-            "TPU names are looked up with google-auth, which is not installed.",
+            "Looking up TPU names needs google-auth, which is not installed.",
             "Run: pip install 'tb-tpuprof[tpu]', or give the workers' addresses: --service_addr.",
         ) from None
     try:

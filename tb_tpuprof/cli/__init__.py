@@ -1,4 +1,4 @@
-"""The command `tpuprof`: the same numbers without a browser. One module a subcommand, in a literal list."""
+"""The command `tpuprof`: the same numbers as in the browser. One module per subcommand, in a literal list."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import sys
 from collections.abc import Sequence
 
 from tb_tpuprof import __version__
-from tb_tpuprof.cli import capture, monitor, runs, show, tools, why
+from tb_tpuprof.cli import capture, monitor, runs, schema, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
 from tb_tpuprof.native import IS_COMPILED
 
 SLOW = (
-    " (without the compiled decoder: the same numbers, but slower; install a C compiler, then tb-tpuprof "
-    "again)"
+    " (without the compiled decoder: same numbers, but slower; install a C compiler, then reinstall "
+    "tb-tpuprof)"
 )
-COMMANDS = (runs, tools, why, show, capture, monitor)
+COMMANDS = (runs, tools, why, show, schema, capture, monitor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Captures: 6 nothing was saved, 7 not allowed, 8 some targets failed. 130: Ctrl-C.
     """
     parser = argparse.ArgumentParser(
-        prog="tpuprof", description="Capture profiles of machine-learning jobs, and look into them."
+        prog="tpuprof", description="Capture and analyze profiles of machine-learning jobs."
     )
     parser.add_argument(
         "--version", action="version", version=f"tpuprof {__version__}{'' if IS_COMPILED else SLOW}"
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """A command prints by itself and returns its exit code, or returns all that is to be printed."""
+    """A command either prints by itself and returns its exit code, or returns the text to print."""
     outcome: int | str = arguments.run_command(arguments)
     if isinstance(outcome, str):
         sys.stdout.write(outcome)

@@ -1,7 +1,6 @@
-"""Arguments in the style of absl → values by name: what the scripts of the old Cloud TPU Profiler pass.
+"""Arguments in the style of absl → values by name, for scripts written for the old Cloud TPU Profiler.
 
---flag=value   --flag value   -flag value   --switch   --noswitch   --switch=false   --   (the end of all
-flags)
+--flag=value   --flag value   -flag value   --switch   --noswitch   --switch=false   --   (ends the flags)
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _TRUE, _FALSE = ("true", "t", "1", "yes", "y"), ("false", "f", "0", "no", "n")
 
 
 class UsageError(ProfilerError):
-    """Arguments that cannot be understood."""
+    """Arguments that cannot be parsed."""
 
     kind = "usage"
     exit_code = 2
@@ -26,7 +25,7 @@ class UsageError(ProfilerError):
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag; the type of its default is the type of its value. `aliases`: further names of the same."""
+    """A flag; its default determines the type of its value. `aliases`: alternative names."""
 
     name: str
     default: Value
@@ -35,8 +34,10 @@ class Flag:
 
 
 def parse_flags(argv: Sequence[str], flags: Sequence[Flag]) -> dict[str, Value]:
-    """The value of every flag; the last of repeated ones counts. Raises UsageError or BadParameter."""
-    known = {name: flag for flag in flags for name in (flag.name, *flag.aliases)}
+    """The value of every flag; the last occurrence of a repeated flag counts. Raises UsageError or
+    BadParameter.
+    """
+    flag_of_name = {name: flag for flag in flags for name in (flag.name, *flag.aliases)}
     values = {flag.name: flag.default for flag in flags}
     rest = iter(argv)
     for argument in rest:
@@ -44,30 +45,30 @@ def parse_flags(argv: Sequence[str], flags: Sequence[Flag]) -> dict[str, Value]:
             break
         if not argument.startswith("-") or argument == "-":
             raise UsageError(
-                f"There is no place for {argument[:80]!r}.", "Values follow their flag: --flag=value."
+                f"Unexpected argument {argument[:80]!r}.", "Values follow their flag: --flag=value."
             )
         name, equals, given = argument.lstrip("-").partition("=")
-        flag, is_negated = known.get(name), False
+        flag, is_negated = flag_of_name.get(name), False
         if (
             flag is None
             and name.startswith("no")
-            and isinstance((found := known.get(name[2:])) and found.default, bool)
+            and isinstance((negated := flag_of_name.get(name[2:])) and negated.default, bool)
         ):
-            flag, is_negated = known[name[2:]], True
+            flag, is_negated = flag_of_name[name[2:]], True
         if flag is None:
-            raise _unknown(name, known)
+            raise _unknown(name, flag_of_name)
         if isinstance(flag.default, bool):
             values[flag.name] = _switched(flag, is_negated, given if equals else None)
         else:
             values[flag.name] = _typed(flag, given if equals else _next(rest, flag))
     extra = next(rest, None)
     if extra is not None:
-        raise UsageError(f"There is no place for {extra[:80]!r}.", "Values follow their flag: --flag=value.")
+        raise UsageError(f"Unexpected argument {extra[:80]!r}.", "Values follow their flag: --flag=value.")
     return values
 
 
-def _unknown(name: str, known: Mapping[str, Flag]) -> UsageError:
-    close = difflib.get_close_matches(name, known, 1)
+def _unknown(name: str, flag_of_name: Mapping[str, Flag]) -> UsageError:
+    close = difflib.get_close_matches(name, flag_of_name, 1)
     return UsageError(
         f"There is no flag --{name[:80]}.", f"Did you mean --{close[0]}?" if close else "See --help."
     )
@@ -98,7 +99,7 @@ def _typed(flag: Flag, text: str) -> Value:
 
 
 def flags_help(flags: Sequence[Flag]) -> str:
-    """The flags as a list for people."""
+    """The flags as a help text."""
     lines = []
     for flag in flags:
         switch = isinstance(flag.default, bool)

@@ -1,4 +1,4 @@
-"""`tpuprof capture`: profiles of running jobs, saved as a run below a logdir; progress on stderr, the run's
+"""`tpuprof capture`: saves profiles of running jobs as a run below a logdir; progress on stderr, the run's
 folder on stdout.
 """
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:  # it imports gRPC, which other commands should not wait for
 
 NONE_SAVED, SOME_SAVED = 6, 8
 EXIT_CODES = (
-    "Exit codes: 0 every target was saved, 8 some were, 6 none was (or a TPU's name led nowhere), 2 wrong "
-    "usage, 4 the logdir cannot be written, 130 Ctrl-C."
+    "Exit codes: 0 every target was saved, 8 some were, 6 none was (or a TPU's name could not be resolved), "
+    "2 wrong usage, 4 the logdir cannot be written, 130 Ctrl-C."
 )
 
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """What to capture, and where to. `workers`: what the first target shall profile in place of itself."""
+    """What to capture, and where to save it. `workers`: the hosts that the first target profiles instead of
+    itself.
+    """
 
     targets: tuple[Target, ...]
     options: CaptureOptions
@@ -43,10 +45,11 @@ class CaptureRequest:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     text = (
-        "Profile running jobs and save what they did as a run that TensorBoard's Profile tab and 'tpuprof "
-        "show' open. The jobs must run a profiler server: jax.profiler.start_server(9012), "
+        "Profile running jobs and save the profiles as a run, which TensorBoard's Profile tab and 'tpuprof "
+        "show' can open. The jobs must run a profiler server: jax.profiler.start_server(9012), "
         "tf.profiler.experimental.server.start(6009), TensorFlow Serving's port 8500, a Cloud TPU. All "
-        "targets begin at the same moment and become one run, a file each; one that fails loses no other."
+        "targets start at the same moment and become one run with one file per target; if one fails, the "
+        "others are still saved."
     )
     parser = subparsers.add_parser(
         "capture", help="profile running jobs and save the run", description=text, epilog=EXIT_CODES
@@ -75,19 +78,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--include_dataset_ops",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether tf.data's operations are recorded.",
+        help="whether to record tf.data's operations.",
     )
     parser.add_argument(
         "--workers_list",
         default="",
         metavar="HOST,…",
-        help="what the first target shall profile; the workers then write into the logdir themselves",
+        help="hosts for the first target to profile; they write into the logdir themselves",
     )
     parser.set_defaults(run_command=run_command)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Capture; the exit code."""
+    """Capture; returns the exit code."""
     given = {option.name: getattr(arguments, option.name) for option in OPTIONS}
     options = CaptureOptions(**given, include_dataset_ops=arguments.include_dataset_ops)
     targets = find_targets(where_of(arguments))
@@ -102,38 +105,38 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def capture_run(request: CaptureRequest) -> int:
-    """Capture all targets into a new run, showing how far each is, and say at the end what was saved and how
-    to look at it.
+    """Capture all targets into a new run with progress on stderr, then print a report. Returns the
+    exit code.
     """
     from tb_tpuprof.capture.job import capture
 
     folder = new_run(request.logdir, request.run_name)
     with Progress(sys.stderr, [str(target) for target in request.targets]) as progress:
-        found = capture(request.targets, request.options, folder, progress.show, workers=request.workers)
-    sys.stdout.write(printable(report(found, folder.path, folder.logdir)))
-    n_saved = sum(target.state == "saved" for target in found)
-    return 0 if n_saved == len(found) else SOME_SAVED if n_saved else NONE_SAVED
+        results = capture(request.targets, request.options, folder, progress.show, workers=request.workers)
+    sys.stdout.write(printable(report(results, folder.path, folder.logdir)))
+    n_saved = sum(target.state == "saved" for target in results)
+    return 0 if n_saved == len(results) else SOME_SAVED if n_saved else NONE_SAVED
 
 
-def report(found: Sequence[TargetProgress], path: str, logdir: str) -> str:
+def report(results: Sequence[TargetProgress], path: str, logdir: str) -> str:
     """What was saved, what failed and why, and the commands that open the run."""
-    saved = [target for target in found if target.state == "saved"]
-    failed = [target for target in found if target.state != "saved"]
+    saved = [target for target in results if target.state == "saved"]
+    failed = [target for target in results if target.state != "saved"]
     lines = []
     if saved:
-        of = f" of {len(found)}" if failed else ""
+        of = f" of {len(results)}" if failed else ""
         size = format_bytes(sum(target.size_bytes or 0 for target in saved))
-        lines.append(f"Saved {len(saved)}{of} profile{'s' if len(found) != 1 else ''}, {size}: {path}")
+        lines.append(f"Saved {len(saved)}{of} profile{'s' if len(results) != 1 else ''}, {size}: {path}")
     else:
         lines.append("Nothing was saved.")
     lines += [f"  {_why(target)}" for target in failed]
     if saved:
-        lines.append(f"Look at it:  tpuprof show overview_page {shlex.quote(path)}")
-        lines.append(f"        or:  tensorboard --logdir {shlex.quote(logdir)}")
+        lines.append(f"Open it:  tpuprof show overview_page {shlex.quote(path)}")
+        lines.append(f"     or:  tensorboard --logdir {shlex.quote(logdir)}")
     return "\n".join(lines) + "\n"
 
 
 def _why(target: TargetProgress) -> str:
-    """What went wrong at a target, by its name."""
+    """Why a target failed, with its name."""
     name = "" if target.target in target.message else f"{target.target}: "
     return f"{name}{target.message} {target.remedy}".rstrip()

@@ -1,8 +1,8 @@
-"""The command `capture_tpu_profile`: the old Cloud TPU Profiler's flags, our capture and monitoring. Scripts
-written for it keep working.
+"""The command `capture_tpu_profile`: the old Cloud TPU Profiler's flags on top of our capture and monitoring.
+Scripts written for it keep working.
 
-What differs: profiles come back over the connection and are written here, not by the TPU; every worker of a
-TPU is captured unless `--workers_list` names some; exit codes tell what went wrong.
+Differences: profiles are returned over the connection and written here, not by the TPU; every worker of a TPU
+is captured unless `--workers_list` names some; exit codes report what failed.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ NAME = "capture_tpu_profile"
 TRACING_MS, MONITORING_MS = 2000, 1000
 FLAGS = (
     Flag("tpu", "", "Name of the Cloud TPU, or several separated by commas.", ("tpu_name",)),
-    Flag("tpu_zone", "", "Zone of the Cloud TPU; empty: this machine's own, on Google Cloud."),
-    Flag("gcp_project", "", "Project of the Cloud TPU; empty: that of the credentials."),
+    Flag("tpu_zone", "", "Zone of the Cloud TPU; if empty, the zone of this machine, on Google Cloud."),
+    Flag("gcp_project", "", "Project of the Cloud TPU; if empty, the project of the credentials."),
     Flag(
         "service_addr",
         "",
-        "Address of a profiler server in place of a name, such as 10.0.0.2:8466, or several separated by "
+        "Address of a profiler server instead of a name, such as 10.0.0.2:8466, or several separated by "
         "commas.",
     ),
     Flag(
         "workers_list",
         "",
-        "Workers that the server shall profile in place of itself; they write into the logdir themselves.",
+        "Workers for the server to profile instead of itself; they write into the logdir themselves.",
     ),
     Flag(
         "logdir",
@@ -43,19 +43,19 @@ FLAGS = (
     Flag(
         "duration_ms",
         0,
-        f"How long to profile, or what each monitoring query covers; 0: {TRACING_MS} ms, or {MONITORING_MS} "
-        "ms.",
+        f"How long to profile, or the time each monitoring query covers; 0: {TRACING_MS} ms, or "
+        f"{MONITORING_MS} ms.",
     ),
-    Flag("num_tracing_attempts", 3, "How often to try while no event is collected."),
-    Flag("include_dataset_ops", True, "Whether tf.data's operations are recorded."),
+    Flag("num_tracing_attempts", 3, "How often to try if no events are collected."),
+    Flag("include_dataset_ops", True, "Whether to record tf.data's operations."),
     Flag(
         "monitoring_level",
         0,
-        "0: capture a profile. 1: print device type and use of the matrix units. 2: idle, step and infeed "
-        "time too.",
+        "0: capture a profile. 1: print device type and utilization of the matrix units. 2: also print idle, "
+        "step and infeed time.",
     ),
     Flag("num_queries", 100, "How many monitoring queries to make."),
-    Flag("display_timestamp", False, "Whether each monitoring result begins with the time.", ("timestamp",)),
+    Flag("display_timestamp", False, "Whether each monitoring result starts with the time.", ("timestamp",)),
 )
 _HELP = ("help", "h", "helpshort", "helpfull")
 _ABOUT = (
@@ -66,7 +66,7 @@ _ABOUT = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; its exit code."""
+    """Run the command; returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if any(argument.startswith("-") and argument.lstrip("-") in _HELP for argument in arguments):
         sys.stdout.write(_ABOUT + flags_help(FLAGS))
@@ -85,7 +85,7 @@ def _run(arguments: Sequence[str]) -> int:
         return _monitor(where, values, level)
     if not values["logdir"]:
         raise UsageError(
-            "There is no logdir to save the profile in.",
+            "No logdir given to save the profile in.",
             "Add --logdir=DIR, or --monitoring_level=1 to print numbers only.",
         )
     from tb_tpuprof.capture.options import CaptureOptions
@@ -123,11 +123,9 @@ def _where(values: Mapping[str, Value]) -> Where:
         str(values[name]) for name in ("service_addr", "tpu", "tpu_zone", "gcp_project")
     )
     if not address and not tpu:
-        raise UsageError(
-            "Neither a TPU nor an address is given.", "Add --tpu=NAME or --service_addr=HOST:PORT."
-        )
+        raise UsageError("Neither a TPU nor an address given.", "Add --tpu=NAME or --service_addr=HOST:PORT.")
     if address and tpu:
-        sys.stderr.write(f"{NAME}: both --service_addr and --tpu are given; --service_addr counts.\n")
+        sys.stderr.write(f"{NAME}: both --service_addr and --tpu given; ignoring --tpu.\n")
         tpu = ""
     return Where(address, tpu, zone, project)
 

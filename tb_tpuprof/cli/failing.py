@@ -1,4 +1,4 @@
-"""What ends a command → its exit code, and words on stderr."""
+"""Exceptions that end a command → its exit code, and a message on stderr."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ INTERRUPTED = 130
 
 
 def exit_code_of(name: str, command: Callable[[], int]) -> int:
-    """The command's own exit code; else that of what it failed with. Errors in a file, a reply or an argument
-    never show a traceback.
+    """The command's own exit code, or that of the error it failed with. Errors in a file, a reply or an
+    argument never show a traceback.
     """
     try:
         code = command()
@@ -25,7 +25,7 @@ def exit_code_of(name: str, command: Callable[[], int]) -> int:
         sys.stderr.write(printable(f"{name}: {error.message}\n{remedy}"))
         return error.exit_code
     except MemoryError:
-        sys.stderr.write(f"{name}: this is too large for the machine's memory.\n")
+        sys.stderr.write(f"{name}: out of memory.\n")
         return 3
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`tpuprof monitor`: running jobs' step time, idle time and waiting for input, a line a second and target."""
+"""`tpuprof monitor`: step time, idle time and input wait of running jobs, one line per second and target."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNKNOWN = "—"
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     text = (
-        "Print step time, idle time and waiting for input of running jobs as they go, until Ctrl-C. TPU "
-        "servers are asked through their monitoring service; others are profiled for a moment and the "
-        "profile is analysed. Nothing is saved."
+        "Print step time, idle time and input wait of running jobs until Ctrl-C. TPU servers report them "
+        "through their monitoring service; other jobs are profiled briefly, and the profile is analyzed. "
+        "Nothing is saved."
     )
     parser = subparsers.add_parser(
-        "monitor", help="watch running jobs: step time, idle time, waiting for input", description=text
+        "monitor", help="watch running jobs: step time, idle time, input wait", description=text
     )
     add_target_arguments(parser)
     parser.add_argument(
@@ -43,21 +43,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=int,
         default=1000,
         metavar="MS",
-        help="what a sample covers, and how often one comes (default 1000)",
+        help="time covered by a sample, and interval between samples (default 1000)",
     )
     parser.add_argument(
         "--num_queries",
         type=int,
         default=0,
         metavar="N",
-        help="end after N samples of each target (default: go on)",
+        help="stop after N samples per target (default: never)",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="json: one object per line"
+    )
     parser.set_defaults(run_command=run_command)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Print samples as they come."""
+    """Print samples as they arrive; returns the exit code."""
     from tb_tpuprof.capture.monitor import MonitorOptions
 
     options = MonitorOptions(arguments.monitoring_level, arguments.duration_ms, arguments.num_queries)
@@ -66,7 +68,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def watch(targets: Sequence[Target], options: MonitorOptions, as_text: Callable[[MonitorSample], str]) -> int:
-    """Print each sample to stdout; exit code 0 if any had numbers, 6 if none did."""
+    """Print each sample to stdout; returns exit code 0 if any had numbers, 6 if none did."""
     from tb_tpuprof.capture.monitor import monitor
     from tb_tpuprof.session import measure
 
@@ -79,12 +81,12 @@ def watch(targets: Sequence[Target], options: MonitorOptions, as_text: Callable[
 
 
 def json_line(sample: MonitorSample) -> str:
-    """The sample as one line of JSON; fields as `docs/http_api.md` names them."""
+    """The sample as one line of JSON, with the field names of `docs/http_api.md`."""
     return json.dumps(sample.row(), ensure_ascii=False) + "\n"
 
 
 def text_line(sample: MonitorSample) -> str:
-    """The sample as one line for people."""
+    """The sample as one line of text."""
     clock = time.strftime("%H:%M:%S", time.localtime(sample.time_unix_ms / 1000))
     head = f"{clock}  {sample.target}"
     if sample.error:
@@ -99,7 +101,7 @@ def text_line(sample: MonitorSample) -> str:
         span = _range(sample.step_time_min_ps, sample.step_time_max_ps, format_time)
         parts.append(f"step {format_time(sample.step_time_avg_ps)}{span}")
     elif sample.n_steps == 0:
-        parts.append("no step ended")
+        parts.append("no step completed")
     if sample.input_fraction_avg is not None:
         share = _range(sample.input_fraction_min, sample.input_fraction_max, format_fraction)
         parts.append(f"input {format_fraction(sample.input_fraction_avg)}{share}")
@@ -113,8 +115,8 @@ def _range(low: float | None, high: float | None, form: Callable[[float], str]) 
 
 
 def old_lines(sample: MonitorSample, level: int, with_time: bool, with_target: bool) -> str:
-    """The sample as `capture_tpu_profile` always printed it: scripts look for these words. What is not known
-    is a dash.
+    """The sample in the output format of the old `capture_tpu_profile`, which scripts parse. Unknown values
+    are dashes.
     """
     lines = [f"{sample.target}:"] if with_target else []
     if with_time:

@@ -1,9 +1,9 @@
-"""How far each target of a capture is → a bar a target on a terminal, redrawn; else a plain line for each new
+"""Progress of each target of a capture → on a terminal a redrawn bar per target, else a line for each new
 state.
 
-localhost:6009   profiling   ━━━━━━━━━━━━━━──────────  1.2 s left
-10.0.0.2:8466    receiving   12.4 MiB
-10.0.0.3:8466    retrying    refused the connection (attempt 2 of 3)
+    localhost:6009   profiling   ━━━━━━━━━━━━━━──────────  1.2 s left
+    10.0.0.2:8466    receiving   12.4 MiB
+    10.0.0.3:8466    retrying    refused the connection (attempt 2 of 3)
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MAX_NAME = 40
 
 
 class Progress:
-    """Shows on `stream` what `show` is told, from any thread; used as a context, which ends with the last
-    state drawn.
+    """Context manager that shows progress on `stream`; `show` may be called from any thread. Draws the final
+    state at the end.
     """
 
     def __init__(self, stream: TextIO, targets: list[str]) -> None:
@@ -55,13 +55,13 @@ class Progress:
             self._draw()
 
     def show(self, i: int, progress: TargetProgress) -> None:
-        """Take note of where target `i` stands."""
+        """Set the progress of target `i`."""
         with self._lock:
             before, self._latest[i] = self._latest[i], progress
             if not self._is_terminal and (
                 before is None or (before.state, before.attempt) != (progress.state, progress.attempt)
             ):
-                self._stream.write(printable(f"{self._names[i]}: {self._words(progress)}") + "\n")
+                self._stream.write(printable(f"{self._names[i]}: {self._text_line(progress)}") + "\n")
                 self._stream.flush()
 
     def _redraw(self) -> None:
@@ -69,8 +69,8 @@ class Progress:
             self._draw()
 
     def _draw(self) -> None:
-        """All lines over the ones drawn before, cut to the terminal: as many as fit, targets that are not
-        done first.
+        """Draw all lines over the previous ones, cut to the terminal: as many as fit, unfinished targets
+        first.
         """
         columns, rows = shutil.get_terminal_size()
         with self._lock:
@@ -98,25 +98,26 @@ class Progress:
         state = latest.state if latest else "waiting"
         left = latest.remaining_ms if latest else None
         if latest and left is not None and latest.profiling_ms:
-            done = round(_BAR * (1 - min(left, latest.profiling_ms) / latest.profiling_ms))
-            what = f"{'━' * done}{'─' * (_BAR - done)}  {left / 1000:.1f} s left"
+            n_filled = round(_BAR * (1 - min(left, latest.profiling_ms) / latest.profiling_ms))
+            details = f"{'━' * n_filled}{'─' * (_BAR - n_filled)}  {left / 1000:.1f} s left"
         else:
-            what = self._facts(latest) if latest else ""
-        return printable(f"{self._names[i][:width]:<{width}}   {state:<{_STATE_WIDTH}}  {what}").rstrip()
+            details = self._details(latest) if latest else ""
+        return printable(f"{self._names[i][:width]:<{width}}   {state:<{_STATE_WIDTH}}  {details}").rstrip()
 
-    def _words(self, progress: TargetProgress) -> str:
-        facts = self._facts(progress)
+    def _text_line(self, progress: TargetProgress) -> str:
+        details = self._details(progress)
         if progress.state == "profiling":
-            facts = f"for {progress.profiling_ms / 1000:g} s"
-        return f"{progress.state} {facts}".rstrip()
+            details = f"for {progress.profiling_ms / 1000:g} s"
+        separator = ": " if progress.message else " "
+        return f"{progress.state}{separator}{details}".rstrip()
 
-    def _facts(self, progress: TargetProgress) -> str:
-        """What is worth saying beside the state."""
+    def _details(self, progress: TargetProgress) -> str:
+        """Details shown next to the state."""
         parts = []
         if progress.state in ("receiving", "saved") and progress.received_bytes:
             parts.append(format_bytes(progress.received_bytes))
         if progress.message:
-            parts.append(progress.message.removeprefix(f"{progress.target} "))
+            parts.append(progress.message.removeprefix(f"{progress.target} ").removesuffix("."))
         if progress.n_attempts > 1 and (progress.attempt > 1 or progress.state == "retrying"):
             parts.append(f"(attempt {progress.attempt} of {progress.n_attempts})")
         return " ".join(parts)

@@ -1,5 +1,4 @@
-"""What a session reads → a line on the terminal that says how far it is, once that has lasted for half a
-second.
+"""Read progress of a session → a line on the terminal, shown if reading takes longer than half a second.
 
 Reading 37 of 256 hosts, 185.0 MiB of 1.2 GiB, 3 s: worker-41
 """
@@ -24,14 +23,16 @@ _CLEAR = "\r\x1b[2K"
 
 @contextmanager
 def reading(session: Session, stream: TextIO) -> Iterator[None]:
-    """Within the context, tell on `stream` what the session reads; nothing where that is no terminal. The
-    line is gone at the end.
+    """Context manager: shows the session's read progress on `stream`, if that is a terminal. Clears the line
+    at the end.
     """
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
     stop = threading.Event()
-    thread = threading.Thread(target=_tell, args=(session, stream, stop), name="tpuprof reading", daemon=True)
+    thread = threading.Thread(
+        target=_show_progress, args=(session, stream, stop), name="tpuprof reading", daemon=True
+    )
     thread.start()
     try:
         yield
@@ -40,13 +41,13 @@ def reading(session: Session, stream: TextIO) -> Iterator[None]:
         thread.join()
 
 
-def _tell(session: Session, stream: TextIO, stop: threading.Event) -> None:
+def _show_progress(session: Session, stream: TextIO, stop: threading.Event) -> None:
     wait, is_shown = FIRST_AFTER_S, False
     while not stop.wait(wait):
         wait = REDRAW_S
-        standing = session.standing()
-        if standing:
-            stream.write(_CLEAR + printable(line(standing))[: shutil.get_terminal_size().columns - 1])
+        progress = session.standing()
+        if progress:
+            stream.write(_CLEAR + printable(line(progress))[: shutil.get_terminal_size().columns - 1])
             stream.flush()
             is_shown = True
     if is_shown:
@@ -54,13 +55,13 @@ def _tell(session: Session, stream: TextIO, stop: threading.Event) -> None:
         stream.flush()
 
 
-def line(standing: Standing) -> str:
-    """The standing in words."""
-    size = format_bytes(standing.size_bytes)
-    if standing.n_hosts == 1:
-        return f"Reading {standing.host}, {size}, {standing.seconds:.0f} s"
-    read = (
-        f"Reading {standing.n_done} of {standing.n_hosts} hosts, {format_bytes(standing.done_bytes)} of "
-        f"{size}, {standing.seconds:.0f} s"
+def line(progress: Standing) -> str:
+    """The progress as text."""
+    size = format_bytes(progress.size_bytes)
+    if progress.n_hosts == 1:
+        return f"Reading {progress.host}, {size}, {progress.seconds:.0f} s"
+    text = (
+        f"Reading {progress.n_done} of {progress.n_hosts} hosts, {format_bytes(progress.done_bytes)} of "
+        f"{size}, {progress.seconds:.0f} s"
     )
-    return f"{read}: {standing.host}" if standing.host else f"{read}: putting them together"
+    return f"{text}: {progress.host}" if progress.host else f"{text}: combining"

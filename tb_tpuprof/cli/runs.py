@@ -39,14 +39,14 @@ def run_command(arguments: argparse.Namespace) -> str:
     if not runs and os.path.isdir(arguments.logdir) and open_run(arguments.logdir).files:
         return f"{arguments.logdir} is itself a run: tpuprof show overview_page {arguments.logdir}\n"
     if not runs:
-        return f"No profile runs below {arguments.logdir}: they lie in folders named plugins/profile/<run>.\n"
+        return f"No profile runs below {arguments.logdir}. Runs are in folders named plugins/profile/<run>.\n"
     lines = []
     for run in runs:
         size = format_bytes(sum(file.size_bytes for file in run.files))
-        what = (
+        summary = (
             f"{len(run.files)} host{'s' if len(run.files) != 1 else ''}, {size}"
             if run.state == "ok"
             else f"{run.state}: {run.message}"
         )
-        lines.append(f"{run.name}  {run.captured_at}  {what}\n    {run.path}")
+        lines.append(f"{run.name}  {run.captured_at}  {summary}\n    {run.path}")
     return printable("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte), CSV, or as
+"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (byte for byte the HTTP response), CSV, or
 Chrome trace JSON.
 """
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode import encode_csv, encode_json, encode_text
-from tb_tpuprof.encode.chrome_trace import trace_parts
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.ingest.storage.files import storage_errors
 from tb_tpuprof.parallel.executors import EXECUTOR_VARIABLE
@@ -24,52 +23,53 @@ _FILES = tuple(dict.fromkeys(kind.format for tool in TOOLS for kind in tool.file
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
-    parser = subparsers.add_parser("show", help="print what a tool has to say of a run")
-    parser.add_argument("tool", metavar="TOOL", help=", ".join(tool.name for tool in TOOLS))
+    parser = subparsers.add_parser("show", help="print a tool's results for a run")
+    questions = ", ".join(f"{tool.name}/{one.name}" for tool in TOOLS for one in tool.questions)
+    tools = ", ".join(tool.name for tool in TOOLS)
+    parser.add_argument("tool", metavar="TOOL[/QUESTION]", help=f"{tools}; questions: {questions}")
     parser.add_argument(
         "run_dir",
         metavar="RUN_DIR",
-        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+        help="folder with *.xplane.pb or *.trace.json files, or a single such file",
     )
+    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be repeated")
     parser.add_argument(
-        "--host", action="append", default=[], metavar="H", help="a host; may be given several times"
+        "--param", action="append", default=[], metavar="K=V", help="a parameter of the tool; may be repeated"
     )
-    parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
-    words = f"trace: Chrome trace JSON, of the trace viewer; {', '.join(_FILES)}: files of the graph viewer"
-    parser.add_argument(
-        "--format", choices=("text", "json", "csv", "trace", *_FILES), default="text", help=words
-    )
+    words = "; ".join(f"{kind.format}: {kind.summary} ({tool.name})" for tool in TOOLS for kind in tool.files)
+    parser.add_argument("--format", choices=("text", "json", "csv", *_FILES), default="text", help=words)
     parser.add_argument(
         "-o",
         "--output",
         default="",
         metavar="FILE",
-        help="write to a file; trace is always gzipped and needs one",
+        help="write to a file; required for formats that are not text",
     )
     parser.add_argument(
-        "--table", default="", metavar="T", help="which table, for csv; default: the tool's first"
+        "--table", default="", metavar="T", help="the table for csv; default: the tool's first one"
     )
-    where = "where many hosts are analysed: threads, processes, auto (by their number) or dask://HOST:PORT"
+    where = "how to analyze many hosts: threads, processes, auto (by their number) or dask://HOST:PORT"
     parser.add_argument(
         "--executor",
         default=os.environ.get(EXECUTOR_VARIABLE, "auto"),
         metavar="E",
         help=f"{where}; default: %(default)s",
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
+    parser.add_argument("--no-cache", action="store_true", help="do not use the caches on disk")
     parser.set_defaults(run_command=run_command)
 
 
 def run_command(arguments: argparse.Namespace) -> str:
-    """The payload, encoded."""
-    tool = get_tool(arguments.tool)
+    """The payload, encoded; if it goes to a file, a note with the file's name."""
+    name, _, question = arguments.tool.partition("/")
+    tool = get_tool(name)
     params = dict(_pair(text) for text in arguments.param)
     session = Session(arguments.run_dir, cache=not arguments.no_cache, executor=arguments.executor)
-    if arguments.format == "trace":
-        return _trace_file(session, tool, arguments, params)
     if arguments.format in _FILES:
+        if question:
+            raise BadParameter("--format", arguments.format, "text, json or csv, for a question")
         return _tool_file(session, tool, arguments, params)
-    text = _text(session, tool, arguments, params)
+    text = _text(session, tool, question, arguments, params)
     if not arguments.output:
         return text
     with storage_errors(arguments.output):
@@ -77,9 +77,11 @@ def run_command(arguments: argparse.Namespace) -> str:
     return f"wrote {arguments.output}\n"
 
 
-def _text(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
+def _text(
+    session: Session, tool: Tool, question: str, arguments: argparse.Namespace, params: dict[str, str]
+) -> str:
     with reading(session, sys.stderr):
-        payload = tool.run(session, arguments.host, params)
+        payload = tool.run(session, arguments.host, params, question)
     if arguments.format == "json":
         return encode_json(payload).decode() + "\n"
     if arguments.format == "csv":
@@ -87,13 +89,15 @@ def _text(session: Session, tool: Tool, arguments: argparse.Namespace, params: d
     return encode_text(payload)
 
 
-def _trace_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
-    """Write Chrome trace JSON part by part; a file that could not be finished is taken away again."""
-    if tool.name != "trace_viewer":
-        raise BadParameter("--format", "trace", "trace is a format of trace_viewer only")
+def _tool_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
+    """One of the tool's own files: to the named file, or, if it is text, printed."""
+    with reading(session, sys.stderr):
+        name, parts = tool.file(session, arguments.host, params, arguments.format)
+    kind = next(kind for kind in tool.files if kind.format == arguments.format)
+    if not arguments.output and not kind.is_text:
+        raise BadParameter("--output", "", f"the file to write, such as -o {name}")
     if not arguments.output:
-        raise BadParameter("--output", "", "the file to write, such as -o run.trace.json.gz")
-    parts = trace_parts(session, arguments.host, params)
+        return b"".join(parts).decode()
     path = Path(arguments.output)
     with storage_errors(arguments.output):
         partial = path.with_name(path.name + ".part")
@@ -104,21 +108,6 @@ def _trace_file(session: Session, tool: Tool, arguments: argparse.Namespace, par
         finally:
             partial.unlink(missing_ok=True)
     return f"wrote {path} ({path.stat().st_size:,} bytes)\n"
-
-
-def _tool_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
-    """One of the tool's own files: to the file named, or, if it is text, printed."""
-    kind = next((kind for kind in tool.files if kind.format == arguments.format), None)
-    if kind is None:
-        raise BadParameter("--format", arguments.format, f"a format of {tool.name}: text, json or csv")
-    name, parts = tool.file(session, arguments.host, params, kind.format)
-    if not arguments.output and kind.content_type == "application/octet-stream":
-        raise BadParameter("--output", "", f"the file to write, such as -o {name}")
-    if not arguments.output:
-        return b"".join(parts).decode()
-    with storage_errors(arguments.output), open(arguments.output, "wb") as file:
-        file.writelines(parts)
-    return f"wrote {arguments.output}\n"
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Which jobs a command is about: addresses, or names of Cloud TPUs that are looked up."""
+"""The jobs that a command addresses: addresses, or names of Cloud TPUs, which are looked up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_tpuprof.capture.tpu_names import API_URL, API_VARIABLE, TpuPlace, resolv
 
 @dataclass(frozen=True)
 class Where:
-    """What the user said of the targets."""
+    """The targets as the user specified them."""
 
     service_addr: str = ""
     tpu: str = ""
@@ -23,7 +23,7 @@ class Where:
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that say which jobs."""
+    """Declare the arguments that select the jobs."""
     group = parser.add_argument_group("which jobs (one of the two)")
     one = group.add_mutually_exclusive_group(required=True)
     one.add_argument(
@@ -38,19 +38,19 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         nargs="+",
         default=[],
-        help="names of Cloud TPUs, all of whose workers are meant; NAME:9012 for another port",
+        help="names of Cloud TPUs, with all their workers; NAME:9012 for another port",
     )
     group.add_argument(
         "--tpu_zone",
         metavar="ZONE",
         default="",
-        help="the TPUs' zone (default: this machine's own, on Google Cloud)",
+        help="the TPUs' zone (default: the zone of this machine, on Google Cloud)",
     )
     group.add_argument(
         "--gcp_project",
         metavar="PROJECT",
         default="",
-        help="the TPUs' project (default: that of the credentials)",
+        help="the TPUs' project (default: the project of the credentials)",
     )
     group.add_argument(
         "--tpu_api",
@@ -61,21 +61,21 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def where_of(arguments: argparse.Namespace) -> Where:
-    """From parsed arguments."""
+    """The `Where` of parsed arguments."""
     addresses, names = ",".join(arguments.service_addr), ",".join(arguments.tpu)
     return Where(addresses, names, arguments.tpu_zone, arguments.gcp_project, arguments.tpu_api)
 
 
 def find_targets(where: Where) -> tuple[Target, ...]:
-    """The addresses. TPU names are looked up, which takes a moment: what was found is said on stderr."""
+    """The addresses. Looks up TPU names, which takes a moment, and prints the result on stderr."""
     if not where.tpu:
         return parse_targets(where.service_addr)
     targets = resolve_tpus(where.tpu, TpuPlace(where.tpu_zone, where.gcp_project, where.tpu_api))
-    sys.stderr.write(f"{where.tpu}: {told(targets)}\n")
+    sys.stderr.write(f"{where.tpu}: {described(targets)}\n")
     return targets
 
 
-def told(targets: Sequence[Target]) -> str:
-    """How many there are, and the first few."""
+def described(targets: Sequence[Target]) -> str:
+    """Number of targets, and the first few of them."""
     some = ", ".join(map(str, targets[:4])) + (" …" if len(targets) > 4 else "")
     return f"{len(targets)} worker{'s' if len(targets) != 1 else ''} ({some})"

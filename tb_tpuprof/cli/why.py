@@ -21,16 +21,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "run_dir",
         metavar="RUN_DIR",
-        help="folder that holds *.xplane.pb or *.trace.json files, or a single such file",
+        help="folder with *.xplane.pb or *.trace.json files, or a single such file",
     )
-    parser.add_argument(
-        "--host", action="append", default=[], metavar="H", help="a host; may be given several times"
-    )
+    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be repeated")
     parser.add_argument("--step", default="", metavar="N", help="explain one step: its number or its name")
     parser.add_argument(
         "--format", choices=("text", "json", "md"), default="text", help="default: %(default)s"
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
+    parser.add_argument("--no-cache", action="store_true", help="do not use the caches on disk")
     parser.set_defaults(run_command=run_command)
 
 
@@ -38,55 +36,55 @@ def run_command(arguments: argparse.Namespace) -> str:
     """The diagnosis, encoded."""
     session = Session(arguments.run_dir, cache=not arguments.no_cache)
     with reading(session, sys.stderr):
-        found = diagnosis(session, arguments.host, arguments.step)
+        result = diagnosis(session, arguments.host, arguments.step)
     if arguments.format == "json":
-        return json.dumps(plain(found), indent=1) + "\n"
-    return printable(_markdown(found) if arguments.format == "md" else _text(found))
+        return json.dumps(plain(result), indent=1) + "\n"
+    return printable(_markdown(result) if arguments.format == "md" else _text(result))
 
 
 def _bare(text: str) -> str:
     return text.replace("`", "")
 
 
-def _text(found: Diagnosis) -> str:
-    lines = [_bare(found.text)]
-    for number, finding in enumerate(found.findings, 1):
+def _text(result: Diagnosis) -> str:
+    lines = [_bare(result.text)]
+    for number, finding in enumerate(result.findings, 1):
         lines += ["", f"{number}. {finding.cause.label}: {_bare(finding.sentence)}"]
         lines += [f"   {name}: {_bare(value)}" for name, value in _facts(finding) if value]
         lines += [f"       {line}" for line in finding.snippet.splitlines()]
-    if found.causes:
-        steps = "1 step" if found.n_steps == 1 else f"{found.n_steps} steps"
-        lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({steps}):"]
+    if result.causes:
+        steps = "1 step" if result.n_steps == 1 else f"{result.n_steps} steps"
+        lines += ["", f"Where a step of {format_time(result.step_time_ps)} goes ({steps}):"]
         lines += [
-            f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}"
-            for one in found.causes
+            f"  {format_fraction(cause.share):>8}  {format_time(cause.time_ps):>9}  {cause.cause.label}"
+            for cause in result.causes
         ]
-    return "\n".join([*lines, *(["", found.note] if found.note else [])]) + "\n"
+    return "\n".join([*lines, *(["", result.note] if result.note else [])]) + "\n"
 
 
 def _facts(finding: Finding) -> list[tuple[str, str]]:
-    """Everything beside the sentence, by name."""
+    """All facts of a finding except its sentence, by name."""
     return [
         ("Why", finding.reason),
         ("Expected gain", gain_text(finding)),
-        ("Evidence", "; ".join(one.text for one in finding.evidence)),
+        ("Evidence", "; ".join(item.text for item in finding.evidence)),
         ("Confidence", finding.confidence),
         ("Capture with", finding.capture_option),
         ("What to do", finding.fix),
     ]
 
 
-def _markdown(found: Diagnosis) -> str:
-    lines = [f"**{found.text}**"]
-    for number, finding in enumerate(found.findings, 1):
+def _markdown(result: Diagnosis) -> str:
+    lines = [f"**{result.text}**"]
+    for number, finding in enumerate(result.findings, 1):
         lines += ["", f"### {number}. {finding.cause.label}", "", finding.sentence, ""]
         lines += [f"- {name}: {value}" for name, value in _facts(finding) if value]
         if finding.snippet:
             lines += ["", "```python", finding.snippet, "```"]
-    if found.causes:
+    if result.causes:
         lines += ["", "| cause | time per step | share |", "|---|---|---|"]
         lines += [
-            f"| {one.cause.label} | {format_time(one.time_ps)} | {format_fraction(one.share)} |"
-            for one in found.causes
+            f"| {cause.cause.label} | {format_time(cause.time_ps)} | {format_fraction(cause.share)} |"
+            for cause in result.causes
         ]
-    return "\n".join([*lines, *(["", found.note] if found.note else [])]) + "\n"
+    return "\n".join([*lines, *(["", result.note] if result.note else [])]) + "\n"

@@ -1,10 +1,9 @@
 """Payload → bytes for HTTP, files and terminals; one format a module."""
 
-from tb_tpuprof.encode.chrome_trace import encode_trace
 from tb_tpuprof.encode.columns import encode_columns
 from tb_tpuprof.encode.csv import encode_csv
 from tb_tpuprof.encode.gzip_columns import gzipped
 from tb_tpuprof.encode.json import encode_json
 from tb_tpuprof.encode.text import encode_text
 
-__all__ = ["encode_columns", "encode_csv", "encode_json", "encode_text", "encode_trace", "gzipped"]
+__all__ = ["encode_columns", "encode_csv", "encode_json", "encode_text", "gzipped"]

@@ -13,7 +13,7 @@ import numpy as np
 from tb_tpuprof.encode.json import dumps, payload_object
 from tb_tpuprof.native import packed
 from tb_tpuprof.parallel.threads import side_by_side
-from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.payload import Column, Payload
 
 MAGIC = b"TPC1"
 _ALIGN = 8

@@ -7,7 +7,7 @@ import io
 import math
 
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.payload import Column, Payload
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.native import listed
-from tb_tpuprof.tools.base import Column, Payload, Table, Verdict
+from tb_tpuprof.tools.payload import Column, Payload, Table, Verdict
 
 ColumnFields = Callable[[Column], dict[str, Any]]
 
@@ -124,6 +124,7 @@ def _table(table: Table, column_fields: ColumnFields) -> dict[str, Any]:
     return {
         "title": table.title,
         "note": table.note,
+        **({"chart": table.chart} if table.chart else {}),
         "n_rows": table.n_rows,
         "columns": [
             {

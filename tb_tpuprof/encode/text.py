@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from tb_tpuprof.tools.base import Column, Payload, Table
+from tb_tpuprof.tools.payload import Column, Payload, Table
 from tb_tpuprof.units import format_value
 
 MAX_ROWS = 40

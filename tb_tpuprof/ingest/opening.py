@@ -1,6 +1,8 @@
-"""A file or an XSpace in memory → its Trace, by what is in it: Chrome trace JSON, TensorFlow's older Trace
-protobuf, or an XSpace, natively or by the protobuf runtime where nothing is compiled. What is neither is
-refused by name.
+"""A file or an XSpace in memory → its Trace.
+
+The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, or an XSpace, which the compiled
+decoder reads, or the protobuf runtime if nothing is compiled. Other files are refused with the name of their
+kind.
 """
 
 from __future__ import annotations
@@ -24,22 +26,21 @@ from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.native import IS_COMPILED, fields
 from tb_tpuprof.trace.trace import Trace, TraceSource
 
-if IS_COMPILED:  # loaded with the plugin, not while the first answer waits
+if IS_COMPILED:  # imported with the plugin, so that the first request does not wait for it
     from tb_tpuprof.ingest.xspace.decoder import decode
 
-_NO_EVENTS = b"\x22\x00"  # an XSpace with nothing but a host without a name
+_NO_EVENTS = b"\x22\x00"  # an XSpace that contains only a host without a name
 
 
 def open_trace(path: str, is_outline: bool = False) -> Trace:
     """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError.
 
-    An outline need not hold more than the planes with their stats, and the programs: with it, large files
-    open in a moment.
+    An outline has at least the planes with their stats and the programs; with it, large files open in a
+    moment.
     """
     state = file_state(path)
-    if is_program(
-        path
-    ):  # a run of programs alone: a trace without events, whose programs lie beside one another
+    if is_program(path):
+        # A run of programs only: a trace without events, with its programs in the same folder.
         return _decoded(
             FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
         )
@@ -66,20 +67,18 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
 
 
 def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
-    """Decode an XSpace that is in memory; the host's name stands for a path in errors. Raises
-    TraceFormatError.
-    """
+    """Decode an XSpace that is in memory; errors name the host instead of a path. Raises TraceFormatError."""
     data = np.frombuffer(xspace, np.uint8)
     return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
 
 
 def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None:
-    """What bytes are, other than an XSpace. Raises TraceFormatError for one that is cut off within its first
-    plane.
+    """The kind of a file that is not an XSpace; None for an XSpace. Raises TraceFormatError for an XSpace
+    that is cut off within its first plane.
     """
     top, bad = fields(data, 0, len(data))
     if not len(data) or structure.is_xspace(data, top):
-        return None  # of what is empty the decoder says so
+        return None  # the decoder reports empty files
     by_bytes = kinds.kind_of_bytes(data[:4096].tobytes(), data[-8:].tobytes())
     if by_bytes is None and not len(top) and structure.begins_as_xspace(data):
         raise TraceFormatError(path, -1, "is cut off: its first plane is longer than the file")
@@ -100,13 +99,12 @@ def _decoded_events(data: npt.NDArray[np.uint8], state: FileState, was_packed: b
 
 
 def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
-    from tb_tpuprof.ingest.chrome.decoder import (
-        decode_chrome,
-    )  # a process that only reads XSpaces starts sooner without it
+    # Imported here: a process that reads only XSpaces starts sooner without it.
+    from tb_tpuprof.ingest.chrome.decoder import decode_chrome
     from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
 
     kind = kinds.kind_of_name(state.path)
-    if kind is not None:  # finished pages are JSON, too
+    if kind is not None:  # another profiler's finished pages are JSON, too
         raise NotATrace(state.path, kind.what, kind.remedy)
     return decode_chrome(
         data, state.path, host_of(state.path), PackedJsonSource(state) if was_packed else JsonSource(state)

@@ -1,8 +1,8 @@
-"""The inner loops: arrays in, arrays out. Compiled where the extension was built, else their plain twins,
-slow but equal.
+"""The inner loops: arrays in, arrays out. Compiled if the extension was built, else their plain twins, which
+are slow but give equal results.
 
-`IS_COMPILED` says which. Everything else imports from here only; `ingest/opening.py` chooses the decoder by
-it.
+`IS_COMPILED` says which. Everything else imports from here only, except for the XSpace decoder, which
+`ingest/opening.py` chooses by `IS_COMPILED`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ try:
     from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
-    from tb_tpuprof.native.compiled.packing import Looks, deflated, listed, packed
+    from tb_tpuprof.native.compiled.packing import BoxStyles, deflated, listed, packed
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
     from tb_tpuprof.native.compiled.selection import (
         ascends,
         classes_of,
         find_ids,
+        informative_hubs,
         look_up,
         match,
         outermost,
         rows_of,
-        telling,
     )
     from tb_tpuprof.native.compiled.sequences import by_start, in_order, n_runs, replay, runs, sequence
     from tb_tpuprof.native.compiled.tallies import (
@@ -46,25 +46,23 @@ try:
     from tb_tpuprof.native.compiled.wire import add_records, fields, ints, parts, spans
 
     IS_COMPILED = True
-except (
-    ImportError,
-    AttributeError,
-):  # the latter where Cython is installed: it stands in for the C library without having it
+except (ImportError, AttributeError):
+    # AttributeError if Cython is installed: it then replaces the C library's modules without their functions.
     from tb_tpuprof.native.plain.calling import charged, contexts, stretches
     from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
-    from tb_tpuprof.native.plain.packing import Looks, deflated, listed, packed
+    from tb_tpuprof.native.plain.packing import BoxStyles, deflated, listed, packed
     from tb_tpuprof.native.plain.pairing import pair_up, tie
     from tb_tpuprof.native.plain.selection import (
         ascends,
         classes_of,
         find_ids,
+        informative_hubs,
         look_up,
         match,
         outermost,
         rows_of,
-        telling,
     )
     from tb_tpuprof.native.plain.sequences import by_start, in_order, n_runs, replay, runs, sequence
     from tb_tpuprof.native.plain.tallies import (
@@ -85,8 +83,8 @@ except (
 __all__ = [
     "IS_COMPILED",
     "NOWHERE",
+    "BoxStyles",
     "EventWriter",
-    "Looks",
     "Rows",
     "add_records",
     "alike",
@@ -103,6 +101,7 @@ __all__ = [
     "flood",
     "histogram",
     "in_order",
+    "informative_hubs",
     "intern",
     "ints",
     "joined",
@@ -132,6 +131,5 @@ __all__ = [
     "stretches",
     "sums",
     "tally",
-    "telling",
     "tie",
 ]

@@ -1,5 +1,5 @@
-"""Large arrays whose memory is cheap to come by: on huge pages where there are some, or only where it is
-written to.
+"""Large arrays with cheap memory: on huge pages if the system has them, or allocated only where it is written
+to.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 HUGE_PAGE = 2 * 2**20
-_LARGE = HUGE_PAGE // 2  # from here on the one fault costs less, though not all of the page is used
+_LARGE = HUGE_PAGE // 2  # from here on one fault costs less, even if the page is not fully used
 _BLOCK, _LEAST_SHARED, _ALIGNED = 16 * 2**20, 2**18, 64  # bytes
 _PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
-# More than the machine has may be promised; Python before 3.13 has no name for it.
+# Allows reserving more memory than the machine has; Python before 3.13 has no name for the flag.
 _UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 
 def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """n uninitialised values. Where the system can, large ones begin and end with a huge page: one fault for
-    what is else 512.
+    """n uninitialized values. If the system can, large arrays are aligned to huge pages: one page fault
+    instead of 512.
     """
     size = n * np.dtype(dtype).itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
@@ -38,10 +38,10 @@ def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 class Arena:
-    """Arrays that stand close to one another, so that they share huge pages, which are cleared as a whole
-    when first touched.
+    """Allocates arrays close to one another, so that they share huge pages, which are cleared as a whole on
+    first access.
 
-    The memory is given back when the last of the arrays goes. Safe for use by several threads.
+    The memory is freed with the last of the arrays. Safe for use by several threads.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Arena:
         self._rest = np.empty(0, np.uint8)
 
     def take(self, n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """n uninitialised values."""
+        """n uninitialized values."""
         size = -(-n * np.dtype(dtype).itemsize // _ALIGNED) * _ALIGNED
         if size < _LEAST_SHARED or size > _BLOCK:
             return new_array(n, dtype)
@@ -61,7 +61,7 @@ class Arena:
 
 
 def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:
-    """n bytes that take memory only where they are written to, by pages of the usual size."""
+    """n zero bytes that take memory only where they are written to, in pages of the usual size."""
     if not _PRIVATE or not n:
         return np.zeros(n, np.uint8)
     try:
@@ -71,8 +71,8 @@ def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:
 
 
 def on_huge_pages(data: npt.NDArray[np.uint8], start: int, end: int) -> None:
-    """Ask that what of `sparse_bytes` lies between start and end is put on huge pages when it is
-    written to.
+    """Ask the system to put the bytes from `start` to `end` of a `sparse_bytes` array on huge pages when they
+    are written to.
     """
     memory = getattr(data.base, "obj", None)
     if isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):

@@ -6,6 +6,7 @@ import mimetypes
 import re
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from werkzeug.wrappers import Request
@@ -20,7 +21,8 @@ from tb_tpuprof.serve.respond import Body, fingerprint, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import TOOLS, get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import is_diagnosed
 
@@ -44,7 +46,10 @@ class Routes:
     def apps(self) -> dict[str, Callable[..., object]]:
         """WSGI applications by route."""
         apps = {"/runs": wsgi(self.runs), "/tools": wsgi(self.tools), "/progress": wsgi(self.progress)}
-        apps |= {f"/data/{tool.name}": wsgi(self._data_of(tool)) for tool in TOOLS}
+        for tool in TOOLS:
+            for question in ("", *(one.name for one in tool.questions)):
+                route = f"/data/{tool.name}/{question}".rstrip("/")
+                apps[route] = wsgi(partial(self.data, tool, question))
         apps["/data/*"] = wsgi(self.unknown_tool)
         apps |= {f"/{name}": wsgi(static(name)) for name in ("index.js", "index.html", "style.css")}
         return apps | {"/assets/*": wsgi(asset)} | self.capture.apps()
@@ -72,41 +77,40 @@ class Routes:
 
     def unknown_tool(self, request: Request) -> Body:
         """Every other path below /data."""
-        get_tool(request.path.rsplit("/", 1)[-1])
+        _, _, path = request.path.rpartition("/data/")
+        name, _, question = path.partition("/")
+        get_tool(name).question(question)
         raise StorageError("There is no such page.", "Reload the page.")
 
-    def _data_of(self, tool: Tool) -> Callable[[Request], Body]:
-        return lambda request: self.data(tool, request)
-
-    def data(self, tool: Tool, request: Request) -> Body:
-        """A tool's payload in the format asked for; nothing is computed for a client that has it already."""
+    def data(self, tool: Tool, question: str, request: Request) -> Body:
+        """A tool's answer in the requested format; nothing is computed for a client that has it already."""
         session = self._session(request)
         form = request.args.get("format", "json")
         hosts = [host for host in request.args.get("hosts", "").split(",") if host]
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
-        query = request.query_string.decode("latin-1")
         waits = _waits(request)
-        knows = waits or is_diagnosed(
-            tool.name, session, hosts or session.hosts
-        )  # else its verdict says more as soon as somebody waited
-        tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint(), str(knows))
-        files = {kind.format: kind.content_type for kind in tool.files}
-        forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()), *files)
+        tag = self._tag(tool, question, session, hosts, request)
+        files = {} if question else {kind.format: kind.content_type for kind in tool.files}
+        forms = ("json", "columns", "csv", *files)
         if form not in forms:
             raise BadParameter("format", form, f"{', '.join(forms[:-1])} or {forms[-1]}")
         if request.if_none_match.contains(tag):
             return Body(b"", "application/json", tag)
-        if form == "trace":
-            return Body(
-                encode.encode_trace(session, hosts, params),
-                "application/gzip",
-                tag,
-                f"{_file_name(session.run)}.trace.json.gz",
-            )
         if form in files:
             name, parts = tool.file(session, hosts, params, form)
             return Body(b"".join(parts), files[form], tag, name)
-        return _encoded(tool.run(session, hosts, params, waits), form, request.args.get("table", ""), tag)
+        payload = tool.run(session, hosts, params, question, waits)
+        return _encoded(payload, form, request.args.get("table", ""), tag)
+
+    def _tag(self, tool: Tool, question: str, session: Session, hosts: list[str], request: Request) -> str:
+        """What identifies the answer. Where the verdict may say more once somebody waited, also
+        whether it does.
+        """
+        query = request.query_string.decode("latin-1")
+        knows = bool(question) or _waits(request) or is_diagnosed(tool.name, session, hosts or session.hosts)
+        return fingerprint(
+            __version__, tool.name, question, query, session.run, session.fingerprint(), str(knows)
+        )
 
     def _session(self, request: Request) -> Session:
         name = request.args.get("run", "")
@@ -195,17 +199,6 @@ def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
             reason, remedy = availability.reason, availability.remedy
         except ProfilerError as error:
             reason, remedy = error.message, error.remedy
-    params = [
-        {
-            "name": p.name,
-            "title": p.title,
-            "kind": p.kind,
-            "default": p.default,
-            "choices": list(p.choices),
-            "help": p.help,
-        }
-        for p in tool.params
-    ]
     return {
         "name": tool.name,
         "title": tool.title,
@@ -215,5 +208,16 @@ def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
         "available": not reason,
         "reason": reason,
         "remedy": remedy,
-        "params": params,
+        "params": [_param_object(param) for param in tool.params],
+    }
+
+
+def _param_object(param: Param) -> dict[str, object]:
+    return {
+        "name": param.name,
+        "title": param.title,
+        "kind": param.kind,
+        "default": param.default,
+        "choices": list(param.choices),
+        "help": param.help,
     }

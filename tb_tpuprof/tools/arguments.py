@@ -85,6 +85,8 @@ def validate_params(declared: Sequence[Param], given: Mapping[str, object]) -> P
             values[param.name] = _value(param, text)
         elif param.default is not None:
             values[param.name] = param.default
+        elif param.is_required:
+            raise BadParameter(param.name, "", f"given: {param.help}")
     return values
 
 

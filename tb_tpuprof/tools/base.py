@@ -1,138 +1,21 @@
-"""What a tool is, what it is asked and what it answers: Tool, Param, Payload. The same Payload feeds HTTP,
-CLI and CSV.
+"""What a tool declares: its questions with their parameters, tables and numbers, its files, its
+availability.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import numpy.typing as npt
+from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.spec import DeclarationError, ScalarSpec, TableSpec
 
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
-Unit = Literal["ps", "bytes", "fraction", "flops_per_s", "bytes_per_s", "flops_per_byte", "count", "id", ""]
 ParamValue = bool | int | float | str
 Params = Mapping[str, ParamValue]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table. Text is interned: `values` are codes into `strings`, -1 unknown; else `strings`
-    is None.
-
-    Numbers that are unknown are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
-    as differences.
-    """
-
-    name: str
-    title: str
-    values: npt.NDArray[np.generic]
-    unit: Unit = ""
-    strings: Sequence[str] | None = None
-    description: str = ""
-    delta: bool = False
-
-    @property
-    def kind(self) -> str:
-        """`text`, `bool` or `number`."""
-        if self.strings is not None:
-            return "text"
-        return "bool" if self.values.dtype.kind == "b" else "number"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns of equal length under a title."""
-
-    title: str
-    columns: tuple[Column, ...]
-    note: str = ""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.columns[0].values) if self.columns else 0
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """One number with its unit and name; None is unknown and `note` says why, or adds a second figure in
-    words.
-    """
-
-    value: float | int | bool | None
-    unit: Unit
-    title: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class NextStep:
-    """What to do next, and the tool (with its parameters) that shows it; an empty tool is plain advice."""
-
-    text: str
-    tool: str = ""
-    params: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What a sentence speaks of: the row of `table` that is called `name` in `column`, and the numbers that
-    it says of it, by column.
-
-    The row is the first of its table when sorted by the first of these columns, idle time left out.
-    """
-
-    table: str
-    column: str
-    name: str
-    values: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour.
-
-    `subjects`: the rows of the payload's tables that `text` names, so that programs need not read the
-    sentence.
-    """
-
-    level: Literal["good", "warn", "bad", "unknown"]
-    text: str
-    category: str = ""
-    details: tuple[str, ...] = ()
-    next: tuple[NextStep, ...] = ()
-    subjects: tuple[Subject, ...] = ()
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """Something about the trace itself that the reader must know to trust the numbers."""
-
-    severity: Literal["info", "warning", "error"]
-    message: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True)
-class Payload:
-    """All that a tool has to say of a run."""
-
-    tool: str
-    run: str
-    hosts: tuple[str, ...]
-    tables: Mapping[str, Table]
-    scalars: Mapping[str, Scalar] = field(default_factory=dict)
-    verdict: Verdict | None = None
-    diagnostics: tuple[Diagnostic, ...] = ()
-    is_diagnosed: bool = True
-    """False: the verdict would also say what limits the job, but that is not known yet, and finding out takes
-    a while.
-    """
 
 
 @dataclass(frozen=True)
@@ -147,6 +30,7 @@ class Param:
     choices: tuple[str, ...] = ()
     minimum: float = 0
     maximum: float = 2.0**53
+    is_required: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,22 +46,69 @@ class Availability:
 
 @dataclass(frozen=True)
 class File:
-    """A file that a tool makes beside its payload. `make(session, hosts, params)` gives its name, without the
-    ending, and its parts.
+    """A file that a tool offers for download.
+
+    `make(session, hosts, params)` returns its name, without the ending, and its parts.
     """
 
     format: str
     ending: str
     content_type: str
     make: Callable[[Session, tuple[str, ...], Params], tuple[str, Iterable[bytes]]]
+    params: tuple[Param, ...] = ()
+    summary: str = ""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a terminal can show it."""
+        return self.content_type.startswith("text/") or self.content_type == "application/json"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a tool can be asked: `view(session, hosts, params)` answers it with validated arguments.
+
+    The page itself is the question without a name. `tables` and `scalars` declare all that answers may hold.
+    """
+
+    name: str
+    summary: str
+    view: Callable[[Session, tuple[str, ...], Params], Payload]
+    params: tuple[Param, ...] = ()
+    tables: tuple[TableSpec, ...] = ()
+    scalars: tuple[ScalarSpec, ...] = ()
+
+    def check(self, payload: Payload) -> None:
+        """Raises DeclarationError where a payload is not one of this declaration."""
+        for name in missing(self.tables, payload.tables):
+            raise DeclarationError(f"{payload.tool}/{self.name}: the payload lacks table {name}")
+        for name in missing(self.scalars, payload.scalars):
+            raise DeclarationError(f"{payload.tool}/{self.name}: the payload lacks scalar {name}")
+        tables = {spec.name: spec for spec in self.tables}
+        for name, table in payload.tables.items():
+            if name not in tables:
+                raise DeclarationError(f"{payload.tool}/{self.name} does not declare table {name}")
+            tables[name].check(table)
+        scalars = {spec.name: spec for spec in self.scalars}
+        for name, scalar in payload.scalars.items():
+            if name not in scalars or scalars[name].unit != scalar.unit:
+                unit = scalar.unit or "no unit"
+                raise DeclarationError(f"{payload.tool}/{self.name} does not declare scalar {name} in {unit}")
+
+
+def missing(specs: Sequence[TableSpec] | Sequence[ScalarSpec], names: Iterable[str]) -> list[str]:
+    """Names of the required tables or scalars that are not among `names`."""
+    here = set(names)
+    return [spec.name for spec in specs if not spec.is_optional and spec.name not in here]
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a page of the profiler declares. `view(session, hosts, params)` makes the payload from validated
-    arguments.
+    """What a page of the profiler declares.
 
-    Without `needs_trace` it has something to show for runs that hold programs alone, too.
+    `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and `scalars`
+    are the page's; `questions` are the others. Without `needs_trace` it has something to show for runs that
+    hold programs alone, too.
     """
 
     name: str
@@ -187,6 +118,14 @@ class Declaration:
     view: Callable[[Session, tuple[str, ...], Params], Payload]
     available: Callable[[Session], Availability] = lambda _session: Availability()
     params: tuple[Param, ...] = ()
+    tables: tuple[TableSpec, ...] = ()
+    scalars: tuple[ScalarSpec, ...] = ()
+    questions: tuple[Question, ...] = ()
     hosts: Literal["one", "many"] = "many"
     files: tuple[File, ...] = ()
     needs_trace: bool = True
+
+    @property
+    def page(self) -> Question:
+        """The question that the page itself asks."""
+        return Question("", self.summary, self.view, self.params, self.tables, self.scalars)

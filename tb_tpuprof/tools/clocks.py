@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.steps.clocks import apart_sentences, clock_marks, clock_offsets, clock_sentences
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic
+from tb_tpuprof.tools.payload import Diagnostic
 
 _NAMED = 8
 _REMEDY = "Synchronize the hosts' clocks (NTP or PTP) to compare their times more closely."

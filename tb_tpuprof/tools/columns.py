@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_tpuprof.tools.base import Column, Table
+from tb_tpuprof.tools.payload import Column, Table
 
 
 def text_column(name: str, title: str, texts: Sequence[str], description: str = "") -> Column:

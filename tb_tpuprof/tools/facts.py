@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tb_tpuprof.analysis.events.frameworks import software, sum_software
 from tb_tpuprof.analysis.overview.facts import RunFacts, host_facts, run_facts
 from tb_tpuprof.analysis.steps.combine import CommonSteps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Scalar
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.tools.payload import Scalar
+from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
 from tb_tpuprof.units import format_time
 
-# Names that stand for one thing of a run wherever they appear; `tests/consistency` holds every page to them.
+# Numbers that stand for one thing of a run wherever they appear; `tests/consistency` holds every page to
+# them.
 FACTS = (
-    "n_hosts",
-    "n_devices",
-    "capture_ps",
-    "device_time_ps",
-    "device_busy_ps",
-    "step_time_avg_ps",
-    "step_time_sd_ps",
-    "step_time_min_ps",
-    "step_time_max_ps",
-    "n_steps",
-    "input_fraction",
-    "device_idle_fraction",
+    ScalarSpec("n_hosts", "Hosts", "count"),
+    ScalarSpec("n_devices", "Devices", "count", "That ran something: TPU cores, GPUs"),
+    ScalarSpec("capture_ps", "Capture", "ps", "Of the longest host"),
+    ScalarSpec(
+        "device_time_ps",
+        "Device time",
+        "ps",
+        "The devices' spans from the first operation to the last, summed",
+    ),
+    ScalarSpec("device_busy_ps", "Device busy", "ps", "While an operation runs, summed over the devices"),
+    ScalarSpec("step_time_avg_ps", "Average step time", "ps", "Mean over hosts and the steps that all have"),
+    ScalarSpec("step_time_sd_ps", "Standard deviation", "ps", "Of the steps' times (n - 1)"),
+    ScalarSpec("step_time_min_ps", "Fastest step", "ps"),
+    ScalarSpec("step_time_max_ps", "Slowest step", "ps"),
+    ScalarSpec("n_steps", "Steps", "count", "Those that all hosts have"),
+    ScalarSpec("input_fraction", "Waiting for input", "fraction", "Of the steps' time"),
+    ScalarSpec(
+        "device_idle_fraction", "Device idle", "fraction", "Of the devices' time; the note says of which"
+    ),
 )
+
+
+def fact_specs(*names: str, is_optional: bool = False) -> tuple[ScalarSpec, ...]:
+    """The declarations of some of FACTS."""
+    by_name = {spec.name: spec for spec in FACTS}
+    return tuple(replace(by_name[name], is_optional=is_optional) for name in names)
 
 
 def facts_of(session: Session, hosts: Sequence[str], clocks: Clocks | None = None) -> RunFacts:
@@ -38,7 +54,7 @@ def facts_of(session: Session, hosts: Sequence[str], clocks: Clocks | None = Non
 def fact_scalars(facts: RunFacts, *names: str) -> dict[str, Scalar]:
     """Some of FACTS, in the order asked for."""
     made = {**_sizes(facts), **_step_times(facts)}
-    return {name: made[name] for name in names}
+    return fill_scalars(FACTS, {name: made[name] for name in names})
 
 
 def framework_of(session: Session, hosts: Sequence[str]) -> str:
@@ -96,38 +112,30 @@ def step_time_base(common: CommonSteps) -> str:
     return f"mean over {n_hosts:,} hosts" if n_hosts > 1 else ""
 
 
-def _sizes(facts: RunFacts) -> dict[str, Scalar]:
+def _sizes(facts: RunFacts) -> dict[str, Number]:
     n, busy, whole = facts.n_active, facts.device_busy_ps, facts.device_time_ps
     present = f"{facts.n_present:,} present" if facts.n_present > n else ""
     return {
-        "n_hosts": Scalar(len(facts.hosts), "count", "Hosts"),
-        "n_devices": Scalar(n, "count", "TPU cores" if facts.kind == "TPU" else "Devices", present),
-        "capture_ps": Scalar(
-            facts.capture_ps, "ps", "Capture", "of the longest host" if len(facts.hosts) > 1 else ""
-        ),
-        "device_time_ps": Scalar(whole if n else None, "ps", "Device time", summed_text(facts, whole)),
-        "device_busy_ps": Scalar(busy if n else None, "ps", "Device busy", summed_text(facts, busy)),
-        "device_idle_fraction": Scalar(
-            facts.idle_fraction, "fraction", f"{facts.kind} idle", idle_text(facts)
-        ),
+        "n_hosts": Number(len(facts.hosts)),
+        "n_devices": Number(n, present, "TPU cores" if facts.kind == "TPU" else "Devices"),
+        "capture_ps": Number(facts.capture_ps, "of the longest host" if len(facts.hosts) > 1 else ""),
+        "device_time_ps": Number(whole if n else None, summed_text(facts, whole)),
+        "device_busy_ps": Number(busy if n else None, summed_text(facts, busy)),
+        "device_idle_fraction": Number(facts.idle_fraction, idle_text(facts), f"{facts.kind} idle"),
     }
 
 
-def _step_times(facts: RunFacts) -> dict[str, Scalar]:
+def _step_times(facts: RunFacts) -> dict[str, Number]:
     steps, time = facts.steps, facts.steps.duration_ps
     n = len(steps)
     why = "" if n else step_time_base(facts.common)
     left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
     spread = float(time.std(ddof=1)) if n > 1 else 0.0
     return {
-        "step_time_avg_ps": Scalar(
-            facts.step_time_ps, "ps", "Average step time", step_time_base(facts.common)
-        ),
-        "step_time_sd_ps": Scalar(spread if n else None, "ps", "Standard deviation", why),
-        "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step", why),
-        "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step", why),
-        "n_steps": Scalar(n, "count", "Steps", "none in common" if facts.common.is_disjoint else left_out),
-        "input_fraction": Scalar(
-            steps.fraction("input") if n else None, "fraction", "Waiting for input", why
-        ),
+        "step_time_avg_ps": Number(facts.step_time_ps, step_time_base(facts.common)),
+        "step_time_sd_ps": Number(spread if n else None, why),
+        "step_time_min_ps": Number(int(time.min()) if n else None, why),
+        "step_time_max_ps": Number(int(time.max()) if n else None, why),
+        "n_steps": Number(n, "none in common" if facts.common.is_disjoint else left_out),
+        "input_fraction": Number(steps.fraction("input") if n else None, why),
     }

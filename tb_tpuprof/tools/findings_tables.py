@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Evidence, Finding
-from tb_tpuprof.tools.base import Column, Table, Unit
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import TableSpec, number, text
 
 _NAN = float("nan")
 _COLORS = {
@@ -44,6 +40,50 @@ _MEANINGS = {
 }
 
 
+FINDINGS = TableSpec(
+    "findings",
+    "Findings",
+    (
+        text("cause", "Cause"),
+        text("color", "Color"),
+        text("finding", "Finding"),
+        text("reason", "Why it costs time"),
+        text("culprit", "Culprit", "What to change"),
+        text("host", "Host", "Where not all hosts have it"),
+        number("time_ps", "Time per step", "ps", "Mean over the steps"),
+        number("share", "Share of the step", "fraction"),
+        number("gain_low_ps", "Gain, at least", "ps", "Per step"),
+        number("gain_high_ps", "Gain, at most", "ps", "Per step"),
+        text("fix", "What to do"),
+        text("snippet", "Example"),
+        text("confidence", "Confidence"),
+        text("capture_option", "Capture with", "Where this trace cannot show the culprit"),
+        text("docs", "More"),
+        text("meaning", "What the cause is"),
+        text("evidence", "Evidence"),
+        text("evidence_host", "Host of the evidence"),
+        number("evidence_start_ps", "Evidence from", "ps"),
+        number("evidence_end_ps", "Evidence to", "ps"),
+    ),
+    "A row per finding, by gain. `confidence` is high, medium or low; `docs` is the page of the cause below "
+    "docs/; no `host`: all have it; a gain that is not known is null",
+    is_optional=True,
+)
+CAUSES = TableSpec(
+    "causes",
+    "Causes",
+    (
+        text("cause", "Cause"),
+        text("color", "Color"),
+        text("meaning", "What the cause is"),
+        number("time_ps", "Time per step", "ps"),
+        number("share", "Share of the step", "fraction"),
+    ),
+    "Mean time per step by cause; the times add up to the step",
+    is_optional=True,
+)
+
+
 def cause_color(cause: Cause, kind: str) -> str:
     """The color of a cause's time: that of the steps' category where it is the same time. `kind`: what
     computes (CPU, GPU, TPU).
@@ -55,75 +95,43 @@ def findings_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """One row per finding, by gain."""
     rows = found.findings
     places = [_place(one) for one in rows]
-    return Table(
-        "Findings",
-        (
-            text_column("cause", "Cause", [one.cause.label for one in rows]),
-            text_column("color", "Color", [cause_color(one.cause, kind) for one in rows]),
-            text_column("finding", "Finding", [one.sentence for one in rows]),
-            text_column("reason", "Why it costs time", [one.reason for one in rows]),
-            text_column(
-                "culprit", "Culprit", [one.culprit.title.replace("`", "") for one in rows], "What to change"
-            ),
-            text_column("host", "Host", [one.host for one in rows], "Where not all hosts have it"),
-            _number("time_ps", "Time per step", [one.time_ps for one in rows], "ps", "Mean over the steps"),
-            _number("share", "Share of the step", [one.share for one in rows], "fraction"),
-            _number(
-                "gain_low_ps",
-                "Gain, at least",
-                [one.gain_ps[0] if one.gain_ps else _NAN for one in rows],
-                "ps",
-                "Per step",
-            ),
-            _number(
-                "gain_high_ps",
-                "Gain, at most",
-                [one.gain_ps[1] if one.gain_ps else _NAN for one in rows],
-                "ps",
-                "Per step",
-            ),
-            text_column("fix", "What to do", [one.fix for one in rows]),
-            text_column("snippet", "Example", [one.snippet for one in rows]),
-            text_column("confidence", "Confidence", [one.confidence for one in rows]),
-            text_column(
-                "capture_option",
-                "Capture with",
-                [one.capture_option for one in rows],
-                "Where this trace cannot show the culprit",
-            ),
-            text_column("docs", "More", [one.docs for one in rows]),
-            text_column("meaning", "What the cause is", [_MEANINGS[one.cause] for one in rows]),
-            text_column(
-                "evidence", "Evidence", ["; ".join(part.text for part in one.evidence) for one in rows]
-            ),
-            text_column(
-                "evidence_host", "Host of the evidence", [place.host if place else "" for place in places]
-            ),
-            _number(
-                "evidence_start_ps",
-                "Evidence from",
-                [place.start_ps if place else _NAN for place in places],
-                "ps",
-            ),
-            _number(
-                "evidence_end_ps", "Evidence to", [place.end_ps if place else _NAN for place in places], "ps"
-            ),
-        ),
+    return FINDINGS.fill(
+        {
+            "cause": [one.cause.label for one in rows],
+            "color": [cause_color(one.cause, kind) for one in rows],
+            "finding": [one.sentence for one in rows],
+            "reason": [one.reason for one in rows],
+            "culprit": [one.culprit.title.replace("`", "") for one in rows],
+            "host": [one.host for one in rows],
+            "time_ps": [one.time_ps for one in rows],
+            "share": [one.share for one in rows],
+            "gain_low_ps": [one.gain_ps[0] if one.gain_ps else _NAN for one in rows],
+            "gain_high_ps": [one.gain_ps[1] if one.gain_ps else _NAN for one in rows],
+            "fix": [one.fix for one in rows],
+            "snippet": [one.snippet for one in rows],
+            "confidence": [one.confidence for one in rows],
+            "capture_option": [one.capture_option for one in rows],
+            "docs": [one.docs for one in rows],
+            "meaning": [_MEANINGS[one.cause] for one in rows],
+            "evidence": ["; ".join(part.text for part in one.evidence) for one in rows],
+            "evidence_host": [place.host if place else "" for place in places],
+            "evidence_start_ps": [place.start_ps if place else _NAN for place in places],
+            "evidence_end_ps": [place.end_ps if place else _NAN for place in places],
+        },
         f"by gain; {_base(found, n_hosts)}",
     )
 
 
 def causes_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """Mean time per step of each cause; the times add up to the step."""
-    return Table(
-        "Causes",
-        (
-            text_column("cause", "Cause", [one.cause.label for one in found.causes]),
-            text_column("color", "Color", [cause_color(one.cause, kind) for one in found.causes]),
-            text_column("meaning", "What the cause is", [_MEANINGS[one.cause] for one in found.causes]),
-            _number("time_ps", "Time per step", [one.time_ps for one in found.causes], "ps"),
-            _number("share", "Share of the step", [one.share for one in found.causes], "fraction"),
-        ),
+    return CAUSES.fill(
+        {
+            "cause": [one.cause.label for one in found.causes],
+            "color": [cause_color(one.cause, kind) for one in found.causes],
+            "meaning": [_MEANINGS[one.cause] for one in found.causes],
+            "time_ps": [one.time_ps for one in found.causes],
+            "share": [one.share for one in found.causes],
+        },
         f"every moment has one cause; {_base(found, n_hosts)}",
     )
 
@@ -141,7 +149,3 @@ def _base(found: Diagnosis, n_hosts: int) -> str:
 def _place(finding: Finding) -> Evidence | None:
     """The first piece of evidence that is somewhere on the timeline."""
     return next((one for one in finding.evidence if one.start_ps >= 0), None)
-
-
-def _number(name: str, title: str, values: Sequence[float], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, np.array(values, np.float64), unit, description=description)

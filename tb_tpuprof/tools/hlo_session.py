@@ -21,7 +21,8 @@ from tb_tpuprof.analysis.ops.roofline import Roofs, first_roofs, roofs
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Diagnostic
+from tb_tpuprof.tools.base import Availability
+from tb_tpuprof.tools.payload import Diagnostic
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction
 

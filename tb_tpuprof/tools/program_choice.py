@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from tb_tpuprof.analysis.hlo.memories import ProgramPeak
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Availability
+from tb_tpuprof.tools.spec import Values, number, text
 from tb_tpuprof.trace.hlo_programs import Program, Programs
 
 REASON = "the trace holds no HLO of compiled programs."
 REMEDY = (
     "XLA writes the HLO of what it runs into the profile: capture with JAX, or with TensorFlow and "
     "jit_compile=True, and leave `enable_hlo_proto` on."
+)
+PROGRAM_COLUMNS = (
+    text("program", "Program", "Its title: name and id"),
+    text("program_id", "Id"),
+    number("hlo_bytes", "HLO", "bytes", "Size of its HLO"),
 )
 _HOSTS_TO_ASK = 4
 
@@ -36,27 +40,11 @@ def program_named(programs: Programs, wanted: str) -> Program:
     return found
 
 
-def programs_table(peaks: Sequence[ProgramPeak]) -> Table:
-    """All programs, in the file's order. Ids are text: they are unsigned 64-bit numbers."""
-    known = [np.nan if item.peak_bytes is None else float(item.peak_bytes) for item in peaks]
-    return Table(
-        "Programs",
-        (
-            text_column("program", "Program", [item.program.title for item in peaks]),
-            text_column("program_id", "Id", [str(item.program.program_id % 2**64) for item in peaks]),
-            Column(
-                "hlo_bytes",
-                "HLO",
-                np.array([item.program.size_bytes for item in peaks], np.int64),
-                "bytes",
-                description="Size of its HLO",
-            ),
-            Column(
-                "peak_bytes",
-                "Peak",
-                np.array(known),
-                "bytes",
-                description="Main memory that it needs at its peak",
-            ),
-        ),
-    )
+def program_values(programs: Iterable[Program]) -> dict[str, Values]:
+    """Values of PROGRAM_COLUMNS. Ids are text: they are unsigned 64-bit numbers."""
+    listed = list(programs)
+    return {
+        "program": [program.title for program in listed],
+        "program_id": [str(program.program_id % 2**64) for program in listed],
+        "hlo_bytes": np.array([program.size_bytes for program in listed], np.int64),
+    }

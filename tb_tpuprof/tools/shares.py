@@ -7,14 +7,27 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.ops.hlo_record import Words
 from tb_tpuprof.analysis.ops.metrics import sum_by
-from tb_tpuprof.tools.base import Column, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import Filled, TableSpec, Texts, number, text
 
 N_SLICES = 10
 
 
-def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none: str = "(none)") -> Table:
-    """`name`, `self_time_ps`, `fraction`: at most 10 slices and `Other`."""
+def shares_spec(name: str, title: str, *, is_optional: bool = False) -> TableSpec:
+    """A table of self times by name."""
+    columns = (
+        text("name", "Name"),
+        number("self_time_ps", "Self time", "ps"),
+        number("fraction", "Share", "fraction"),
+    )
+    sentence = f"Self time: at most {N_SLICES} slices, and `Other`"
+    return TableSpec(name, title, columns, sentence, is_optional, "donut")
+
+
+def shares_table(
+    spec: TableSpec, names: Words, time_ps: npt.NDArray[np.int64], none: str = "(none)"
+) -> Table:
+    """Time by name. `none`: what to call the empty name."""
     totals = sum_by(names.codes, time_ps, len(names.strings)) if len(names) else np.zeros(0, np.int64)
     taken = np.flatnonzero(totals > 0)
     least = np.partition(totals[taken], -N_SLICES)[-N_SLICES] if len(taken) > N_SLICES else 0
@@ -26,9 +39,16 @@ def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none:
     if rest:
         slices.append(("Other", rest))
     times = np.array([time for _, time in slices], np.int64)
-    columns = (
-        text_column("name", "Name", [name for name, _ in slices]),
-        Column("self_time_ps", "Self time", times, "ps"),
-        Column("fraction", "Share", times / (int(times.sum()) or 1), "fraction"),
-    )
-    return Table(title, columns, f"{len(taken) - N_SLICES:,} more in Other" if rest else "")
+    columns: Filled = {
+        "name": [name for name, _ in slices],
+        "self_time_ps": times,
+        "fraction": times / (int(times.sum()) or 1),
+    }
+    return spec.fill(columns, f"{len(taken) - N_SLICES:,} more in Other" if rest else "")
+
+
+def known_texts(words: Words) -> Texts:
+    """A column of words; empty ones are unknown. Strings of rows that are not shown are left out."""
+    words = words.used()
+    empty = words.is_in(("",))
+    return Texts(np.where(empty, -1, words.codes).astype(np.int32), words.strings)

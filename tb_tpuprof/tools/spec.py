@@ -1,7 +1,9 @@
-"""Declared tables and numbers: each name, title, unit and sentence is written once, and only filled elsewhere.
+"""Declared tables and numbers: each name, title, unit and sentence is written once, and only filled
+elsewhere.
 
 A tool declares its tables here-style and fills them by name; `fill` checks the names. The same declarations
-make the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas (`tools/published.py`).
+make the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas
+(`tools/published.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.tools.base import Column, Scalar, Table, Unit
+from tb_tpuprof.tools.payload import Column, Scalar, Table, Unit
 
 Kind = Literal["number", "text", "bool"]
-Chart = Literal["", "donut", "bars", "lines"]
+Chart = Literal["", "donut", "steps"]
 
 
 class DeclarationError(ValueError):
@@ -30,14 +32,22 @@ class Texts(NamedTuple):
     strings: Sequence[str]
 
 
-Values = npt.NDArray[Any] | Sequence[str] | Texts
+Values = npt.NDArray[Any] | Sequence[str] | Sequence[float] | Texts
+Filled = Mapping[str, Values]
+
+
+def known_texts(texts: Sequence[str]) -> Texts:
+    """Texts of which an empty one is unknown."""
+    code = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return Texts(np.array([code[text] if text else -1 for text in texts], np.int32), list(code))
 
 
 @dataclass(frozen=True)
 class ColumnSpec:
     """A column: its name, title, unit, kind, and the sentence that its tooltip shows.
 
-    `is_optional`: payloads leave it out where the run has nothing of it. `delta`: sorted, sent as differences.
+    `is_optional`: payloads leave it out where the run has nothing of it. `delta`: sorted, sent as
+    differences.
     """
 
     name: str
@@ -52,7 +62,9 @@ class ColumnSpec:
         """The column with its values. Raises DeclarationError for values of another kind."""
         made = self._column(values, title or self.title, description or self.description)
         if made.kind != self.kind:
-            raise DeclarationError(f"column {self.name} is declared as {self.kind} and filled with {made.kind}")
+            raise DeclarationError(
+                f"column {self.name} is declared as {self.kind} and filled with {made.kind}"
+            )
         return made
 
     def _column(self, values: Values, title: str, description: str) -> Column:
@@ -61,13 +73,22 @@ class ColumnSpec:
             return Column(self.name, title, codes, self.unit, strings, description, self.delta)
         if isinstance(values, np.ndarray):
             return Column(self.name, title, values, self.unit, None, description, self.delta)
-        code: dict[str, int] = {}
+        if self.kind != "text":
+            dtype = np.bool_ if self.kind == "bool" else np.float64
+            return Column(self.name, title, np.array(values, dtype), self.unit, None, description, self.delta)
+        code: dict[object, int] = {}
         codes = np.array([code.setdefault(text, len(code)) for text in values], np.int32)
-        return Column(self.name, title, codes, self.unit, list(code), description, self.delta)
+        return Column(self.name, title, codes, self.unit, [str(one) for one in code], description, self.delta)
 
 
 def number(
-    name: str, title: str, unit: Unit = "", description: str = "", *, is_optional: bool = False, delta: bool = False
+    name: str,
+    title: str,
+    unit: Unit = "",
+    description: str = "",
+    *,
+    is_optional: bool = False,
+    delta: bool = False,
 ) -> ColumnSpec:
     """A column of numbers; NaN is unknown."""
     return ColumnSpec(name, title, unit, description, "number", is_optional, delta)
@@ -85,9 +106,10 @@ def flag(name: str, title: str, description: str = "", *, is_optional: bool = Fa
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table: its columns in order. `chart` is how a page without a view of its own draws it.
+    """A table: its columns in order.
 
-    A chart takes its names from the first text column and its sizes from the first number column.
+    `chart` is how a page without a view of its own draws it: as a `donut` of the first number column by the
+    first text column, or, as `steps`, stacked bars of all columns in the first number column's unit.
     `is_optional`: payloads leave it out where the run has nothing of it.
     """
 
@@ -100,30 +122,30 @@ class TableSpec:
 
     def fill(
         self,
-        values: Mapping[str, Values],
+        values: Filled,
         note: str = "",
         *,
         title: str = "",
         titles: Mapping[str, str] | None = None,
         descriptions: Mapping[str, str] | None = None,
     ) -> Table:
-        """The table with its values by column.
+        """The table with its values by column, in the order of `values`.
 
-        `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the run.
-        Raises DeclarationError for a name that is not declared, a required column that is missing, values of
-        another kind, and columns of unequal lengths.
+        `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the
+        run. Raises DeclarationError for a name that is not declared, a required column that is missing,
+        values of another kind, and columns of unequal lengths.
         """
         titles, descriptions = titles or {}, descriptions or {}
         self._check_names([*values, *titles, *descriptions], values)
+        declared = {column.name: column for column in self.columns}
         columns = tuple(
-            column.filled(values[column.name], titles.get(column.name, ""), descriptions.get(column.name, ""))
-            for column in self.columns
-            if column.name in values
+            declared[name].filled(column, titles.get(name, ""), descriptions.get(name, ""))
+            for name, column in values.items()
         )
         if len({len(column.values) for column in columns}) > 1:
             lengths = ", ".join(f"{column.name} {len(column.values)}" for column in columns)
             raise DeclarationError(f"columns of table {self.name} have unequal lengths: {lengths}")
-        return Table(title or self.title, columns, note)
+        return Table(title or self.title, columns, note, self.chart)
 
     def empty(self, note: str = "") -> Table:
         """The table without rows; optional columns are left out."""
@@ -139,7 +161,8 @@ class TableSpec:
             spec = declared[column.name]
             if (column.kind, column.unit) != (spec.kind, spec.unit):
                 raise DeclarationError(
-                    f"column {column.name} of table {self.name} is a {column.kind} in {column.unit or 'no unit'}, "
+                    f"column {column.name} of table {self.name} is a {column.kind} in "
+                    f"{column.unit or 'no unit'}, "
                     f"declared as a {spec.kind} in {spec.unit or 'no unit'}"
                 )
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.arguments import validate_hosts, validate_params
-from tb_tpuprof.tools.base import Availability, Declaration, Payload
-from tb_tpuprof.tools.unreadable import available_readable, view_readable
+from tb_tpuprof.tools.base import Availability, Declaration, File, Params, Question
+from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.unreadable import available_readable, of_readable, view_readable
 from tb_tpuprof.tools.verdicts import await_limits, is_diagnosed
 
 
@@ -19,38 +22,60 @@ from tb_tpuprof.tools.verdicts import await_limits, is_diagnosed
 class Tool(Declaration):
     """A page of the profiler."""
 
+    def question(self, name: str) -> Question:
+        """The question of that name; empty: the page. Raises BadParameter."""
+        for one in (self.page, *self.questions):
+            if one.name == name:
+                return one
+        allowed = ", ".join(one.name for one in self.questions) or "nothing: this tool has its page only"
+        raise BadParameter("question", name, allowed)
+
     def run(
-        self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], waits: bool = True
+        self,
+        session: Session,
+        hosts: Sequence[str] | None,
+        params: Mapping[str, object],
+        question: str = "",
+        waits: bool = True,
     ) -> Payload:
         """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the
         others.
 
-        Without `waits` the verdict may lack what limits the job, where that takes a while to find out:
+        Without `waits` the verdict may lack what limits the job, where finding out takes a while:
         `Payload.is_diagnosed`. Raises BadParameter, HostNotFound, ToolUnavailable; TraceFormatError or
-        StorageError as HostsUnreadable where none can be read.
+        StorageError as HostsUnreadable where no host can be read.
         """
-        asked, validated = validate_hosts(self, session, hosts), validate_params(self.params, params)
-        if waits:
-            await_limits(self.name, session, asked.hosts)
-        payload = view_readable(self, session, asked, validated)
-        return (
-            payload
-            if is_diagnosed(self.name, session, payload.hosts)
-            else replace(payload, is_diagnosed=False)
-        )
+        asked = self.question(question)
+        chosen, validated = validate_hosts(self, session, hosts), validate_params(asked.params, params)
+        if waits and not question:
+            await_limits(self.name, session, chosen.hosts)
+        payload = view_readable(self, asked.view, session, chosen, validated)
+        asked.check(payload)
+        if question or is_diagnosed(self.name, session, payload.hosts):
+            return payload
+        return replace(payload, is_diagnosed=False)
 
     def file(
         self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], form: str
     ) -> tuple[str, Iterable[bytes]]:
-        """One of `files` with its whole name. Raises as `run` does, and StopIteration for a format that it
-        has not.
+        """One of `files` with its whole name. Raises as `run` does, and BadParameter for a format
+        that it lacks.
         """
-        kind = next(kind for kind in self.files if kind.format == form)
-        name, parts = kind.make(
-            session, validate_hosts(self, session, hosts).hosts, validate_params(self.params, params)
+        for kind in self.files:
+            if kind.format == form:
+                values, chosen = validate_params(kind.params, params), validate_hosts(self, session, hosts)
+                (name, parts), _ = of_readable(session, chosen, partial(_made, kind, session, values))
+                return f"{re.sub(r'[^A-Za-z0-9_.()-]+', '_', name)[:150]}.{kind.ending}", parts
+        raise BadParameter(
+            "format", form, ", ".join(kind.format for kind in self.files) or "no file of this tool"
         )
-        return f"{re.sub(r'[^A-Za-z0-9_.()-]+', '_', name)[:150]}.{kind.ending}", parts
 
     def availability(self, session: Session) -> Availability:
-        """`available`, asked of the hosts that can be read. Raises HostsUnreadable where none can."""
+        """`available` of the hosts that can be read. Raises HostsUnreadable where none can be read."""
         return available_readable(self, session)
+
+
+def _made(
+    kind: File, session: Session, params: Params, hosts: tuple[str, ...]
+) -> tuple[str, Iterable[bytes]]:
+    return kind.make(session, hosts, params)

@@ -15,9 +15,8 @@ from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
 from tb_tpuprof.analysis.timeline.tracks import Track, tracks
 from tb_tpuprof.errors import BadParameter, EventNotFound
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, Table
 from tb_tpuprof.tools.clocks import clocks_of
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Diagnostic
 from tb_tpuprof.trace.trace import Trace
 
 MAX_HOSTS = 16
@@ -159,31 +158,6 @@ def open_view(session: Session, hosts: Sequence[str]) -> View:
         for host, trace, (offset_ps, is_aligned) in zip(shown, traces, offsets, strict=True)
     ]
     return View(tuple(views), len(hosts) - len(shown), clocks.diagnostics)
-
-
-def hosts_table(view: View) -> Table:
-    """Hosts, and how their times were laid onto one axis."""
-    return Table(
-        "Hosts",
-        (
-            text_column("host", "Host", [host.host for host in view.hosts]),
-            Column("host_index", "Index", np.array([host.index for host in view.hosts], np.int64), "id"),
-            Column(
-                "offset_ps",
-                "Offset",
-                np.array([host.offset_ps for host in view.hosts], np.int64),
-                "ps",
-                description="added to its own times",
-            ),
-            text_column(
-                "start_ns",
-                "Clock at its start",
-                [str(host.trace.info.start_ns) for host in view.hosts],
-                "nanoseconds, as its clock told",
-            ),
-            Column("is_aligned", "Aligned", np.array([host.is_aligned for host in view.hosts], np.bool_)),
-        ),
-    )
 
 
 def _prepared(trace: Trace) -> int:

@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, TypeVar
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
 from tb_tpuprof.tools.arguments import Asked, lacks_trace
-from tb_tpuprof.tools.base import Availability, Declaration, Diagnostic, Params, Payload
+from tb_tpuprof.tools.base import Availability, Declaration, Params
+from tb_tpuprof.tools.payload import Diagnostic, Payload
 
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
 T = TypeVar("T")
+View = Callable[["Session", tuple[str, ...], Params], Payload]
 _NAMED = 8  # more hosts than these are counted
 _RECENT_SECONDS = 120
 _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
 
 
-def view_readable(tool: Declaration, session: Session, asked: Asked, params: Params) -> Payload:
+def view_readable(tool: Declaration, view: View, session: Session, asked: Asked, params: Params) -> Payload:
     """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever
     else the view raises.
     """
-    payload, failures = of_readable(session, asked, lambda hosts: tool.view(session, hosts, params))
+    payload, failures = of_readable(session, asked, lambda hosts: view(session, hosts, params))
     notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
     failures |= unread
     named = [*_unreadable(session, failures), *_gone(asked)]

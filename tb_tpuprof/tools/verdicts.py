@@ -28,9 +28,9 @@ from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError
 from tb_tpuprof.session import MANY_HOSTS, Session
-from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color
+from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.why import chosen_hosts
 from tb_tpuprof.units import format_fraction, format_time
 

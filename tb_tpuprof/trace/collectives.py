@@ -1,11 +1,11 @@
-"""Names of collectives as PyTorch, NCCL and RCCL write them → kinds, as HLO calls them; sizes of their
+"""Names of collectives as PyTorch, NCCL and RCCL write them → kinds as HLO names them; sizes of their
 elements.
 
     allreduce_coalesced, ncclDevKernel_AllReduce_Sum_bf16_RING_LL     all-reduce
     _reduce_scatter_base, all_to_allv, ncclKernel_SendRecv            reduce-scatter, all-to-all, send-receive
 
-NCCL has no kernel of its own for an all-to-all: it groups sends and receives. Only what called it can say
-which collective it was.
+NCCL has no kernel for an all-to-all: it groups sends and receives. Only the operation that called the kernel
+shows which collective it was.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 SEND_RECEIVE, UNKNOWN_KIND = "send-receive", "collective"
-# Parts of names, without anything but letters, in the order in which they are looked for.
+# Parts of names (letters only), in the order in which they are tried.
 _KINDS = (
     ("alltoall", "all-to-all"),
     ("reducescatter", "reduce-scatter"),
@@ -31,10 +31,9 @@ _KINDS = (
     ("recv", SEND_RECEIVE),
     ("reduce", "reduce"),
 )
-_KERNEL = re.compile(
-    r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE
-)  # mscclKernel…: generated algorithms within RCCL
-# Bytes of an element by c10's name of its type, as `dtype` and as `Input type` have it.
+# mscclKernel…: generated algorithms within RCCL
+_KERNEL = re.compile(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
+# Bytes per element by c10's name of the type, as written in `dtype` and in `Input type`.
 _BYTES = {
     1: (
         "byte",
@@ -57,12 +56,12 @@ _BYTES_OF = {name: size for size, names in _BYTES.items() for name in names}
 
 
 def is_collective_kernel(name: str) -> bool:
-    """Whether a kernel of this name is NCCL's or RCCL's."""
+    """Whether a kernel of this name belongs to NCCL or RCCL."""
     return _KERNEL.match(name) is not None
 
 
 def kind_named(name: str) -> str:
-    """The kind of collective that PyTorch's or NCCL's name stands for; empty where it names none
+    """The kind of collective that a name of PyTorch's or NCCL's refers to; empty if it names none
     (`ncclDevKernel_Generic`).
     """
     plain = re.sub(r"[^a-z]", "", name.partition("(")[0].lower())
@@ -70,7 +69,7 @@ def kind_named(name: str) -> str:
 
 
 def element_bytes(dtype: str) -> int:
-    """Bytes of an element of a type as PyTorch writes it (`BFloat16`, `c10::Half`, `long int`); 0 where it is
-    not known.
+    """Bytes per element of a type as PyTorch writes it (`BFloat16`, `c10::Half`, `long int`); 0 for an
+    unknown type.
     """
     return _BYTES_OF.get(dtype.strip().lower().replace("c10::", ""), 0)

@@ -1,5 +1,5 @@
-"""A TensorFlow graph as columns: every node of the graph and of its functions, with what decides where it can
-run.
+"""A TensorFlow graph as columns: each node of the graph and of its functions, with the facts that decide
+where it can run.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class GraphPlace:
-    """A graph that a file holds: `name` is unique below the run's folder, `kind` says in words what it is and
-    of which step.
-    """
+    """A graph in a file: `name` is unique below the run's folder; `kind` describes it, including its step."""
 
     name: str
     path: str
@@ -29,20 +27,20 @@ class GraphPlace:
 
 @dataclass(frozen=True)
 class GraphSearch:
-    """What looking for graphs found. `n_files` are event files and SavedModels; `notes` say what could not be
-    read, and why.
+    """Result of a search for graphs. `n_files` counts event files and SavedModels; `notes` report which of
+    them could not be read, and why.
     """
 
     folder: str
     places: tuple[GraphPlace, ...]
     n_files: int
     notes: tuple[str, ...] = ()
-    is_cut: bool = False  # there is more than was looked through
+    is_cut: bool = False  # the search stopped at a limit
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Distinct texts and for each row the number of its text."""
+    """Distinct texts, and for each row the index of its text."""
 
     codes: Int32s
     strings: tuple[str, ...]
@@ -50,11 +48,12 @@ class Texts:
 
 @dataclass(frozen=True)
 class Graph:
-    """Columns have a row per node: first those of the graph itself, then of its functions one by one.
+    """Columns with a row per node: first the nodes of the graph itself, then those of its functions one by
+    one.
 
-    `function` is the number of the function, -1 in the graph itself. `types` are triples (node, code of an
+    `function` is the function's number, -1 for the graph itself. `types` has triples (node, code of an
     attribute in `attributes`, number of a type), `calls` pairs (node, number of the function that an
-    attribute names), `edges` pairs (node that makes a value, node that reads it).
+    attribute names), `edges` pairs (node that produces a value, node that reads it).
     """
 
     data: npt.NDArray[np.uint8]
@@ -77,6 +76,6 @@ class Graph:
         return len(self.name_start)
 
     def name(self, node: int) -> str:
-        """The whole name of a node, its scope included."""
+        """A node's full name including its scope."""
         start, size = int(self.name_start[node]), int(self.name_size[node])
         return self.data[start : start + max(size, 0)].tobytes().decode("utf-8", "replace")

@@ -1,13 +1,13 @@
-"""An HLO module as frozen columns: computations, instructions, who reads whom and who calls whom; the rest is
-decoded when asked for.
+"""An HLO module as frozen columns: computations, instructions, operands and calls; the rest is decoded on
+demand.
 
-instructions, computations   tables of `trace/hlo_schema.py`; an instruction's id is its row
-operands, calls              for each instruction the instructions it reads and the computations it calls (-1:
-not in the file)
-shapes, opcodes, strings     each distinct one once; the tables hold indexes
-attributes(row)              everything else of an instruction (dimension numbers, windows, literals …), read
-from `data`
-schedule, buffers, frames    order of execution, memory, source stacks; read from `data` when first asked for
+    instructions, computations   tables of `trace/hlo_schema.py`; an instruction's id is its row
+    operands, calls              per instruction: the instructions it reads and the computations it calls
+                                 (-1: not in the file)
+    shapes, opcodes, strings     distinct values; the tables hold indexes into them
+    attributes(row)              everything else of an instruction (dimension numbers, windows, literals …),
+                                 read from `data`
+    schedule, buffers, frames    order of execution, memory, source stacks; read from `data` on first use
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Ragged:
-    """A list of row numbers for each row: those of row i are values[offsets[i]:offsets[i + 1]]."""
+    """A list of row numbers per row: row i has values[offsets[i]:offsets[i + 1]]."""
 
     offsets: npt.NDArray[np.int64]
     values: Rows
@@ -56,23 +56,22 @@ class Ragged:
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
 
     def inverted(self, n_rows: int) -> Ragged:
-        """For each of n_rows values the rows whose lists hold it, ascending, one entry for each time. Values
-        of -1 are left out.
+        """For each of `n_rows` values, the rows whose lists contain it, ascending, once per occurrence.
+        Values of -1 are left out.
         """
-        known = np.flatnonzero(self.values >= 0)
-        order = known[np.argsort(self.values[known], kind="stable")]
+        valid = np.flatnonzero(self.values >= 0)
+        order = valid[np.argsort(self.values[valid], kind="stable")]
         offsets = np.zeros(n_rows + 1, np.int64)
         np.cumsum(np.bincount(self.values[order], minlength=n_rows), out=offsets[1:])
         return Ragged(offsets, self.owner[order])
 
 
-_SEED = int(
-    np.random.SeedSequence().generate_state(1)[0]
-)  # differs between processes: a file cannot aim at collisions
+# Differs between processes, so that no file can provoke hash collisions.
+_SEED = int(np.random.SeedSequence().generate_state(1)[0])
 
 
 class SpanStrings(Sequence[str]):
-    """Distinct strings that stay where they stand in the file's bytes; decoded one by one when asked for."""
+    """Table of distinct strings backed by the file's bytes; each is decoded when it is read."""
 
     def __init__(self, data: Bytes, starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
         self.data = data
@@ -100,27 +99,27 @@ class SpanStrings(Sequence[str]):
         return [str(blob[a:b], "utf-8", "replace") for a, b in spans]
 
     def find(self, text: str) -> int:
-        """Id of a string, -1 if there is none such. Looks at those of the same length only."""
+        """Id of a string, -1 if absent. Compares only strings of the same length."""
         return find_bytes(self.data, self.starts, self.sizes, text.encode("utf-8", "surrogatepass"))
 
 
 class HloSource(Protocol):
-    """Decodes what opening a module left in its bytes."""
+    """Decodes the parts of a module that opening it left in its bytes."""
 
     def attributes(self, module: HloModule, row: int) -> Attributes:
-        """Everything of one instruction beyond its columns."""
+        """Everything about one instruction that is not a column."""
         ...
 
     def header(self, module: HloModule) -> ModuleHeader:
-        """What the module says of itself as a whole."""
+        """The module-wide attributes."""
         ...
 
     def schedule(self, module: HloModule) -> dict[int, Rows]:
-        """For each computation that has one, its instructions in order of execution."""
+        """For each scheduled computation, its instructions in execution order."""
         ...
 
     def buffers(self, module: HloModule) -> BufferAssignment | None:
-        """Which value lies where in memory, or None where the file does not tell."""
+        """The buffer assignment, None if the file has none."""
         ...
 
     def frames(self, module: HloModule) -> StackFrames:
@@ -130,10 +129,11 @@ class HloSource(Protocol):
 
 @dataclass(frozen=True)
 class HloInfo:
-    """What is known of a module as a whole. `program_id` is the trace's, `module_id` the compiler's; -1 where
+    """Facts about a module as a whole. `program_id` is the trace's, `module_id` the compiler's; -1 if
     unknown.
 
-    `n_damaged` counts what could not be read or refers to nothing; `damage` says what, for people.
+    `n_damaged` counts parts that could not be read or that refer to nothing; `damage` describes them to the
+    user.
     """
 
     name: str
@@ -146,7 +146,7 @@ class HloInfo:
 
 @dataclass(frozen=True, eq=False)
 class HloModule:
-    """One compiled program. See the module's docstring; compare and hash by identity."""
+    """One compiled program; the module's docstring lists the columns. Compared and hashed by identity."""
 
     info: HloInfo
     computations: Table
@@ -161,12 +161,12 @@ class HloModule:
 
     @property
     def n_instructions(self) -> int:
-        """Instructions of all computations."""
+        """Number of instructions of all computations."""
         return len(self.instructions)
 
     @property
     def size_bytes(self) -> int:
-        """Memory of bytes and columns; what is decoded on demand is not counted."""
+        """Memory of bytes and columns, without what is decoded on demand."""
         ragged = (self.operands, self.calls)
         arrays = (
             sum(part.offsets.nbytes + part.values.nbytes for part in ragged) + self.strings.starts.nbytes * 2
@@ -196,20 +196,20 @@ class HloModule:
         return self.strings.get(int(self.computations["name"][computation]))
 
     def rows_of(self, computation: int) -> range:
-        """Instructions of a computation, in the file's order (operands before those who read them)."""
+        """Instructions of a computation, in the file's order (operands before their users)."""
         first = int(self.computations["first_instruction"][computation])
         return range(first, first + int(self.computations["n_instructions"][computation]))
 
     def has_opcode(self, opcodes: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """For each instruction whether it has one of the opcodes."""
-        wanted = set(opcodes)
-        known = np.array([opcode in wanted for opcode in self.opcodes], np.bool_)
-        mask: npt.NDArray[np.bool_] = known[self.instructions["opcode"]]
+        """For each instruction, whether it has one of the opcodes."""
+        sought = set(opcodes)
+        is_sought = np.array([opcode in sought for opcode in self.opcodes], np.bool_)
+        mask: npt.NDArray[np.bool_] = is_sought[self.instructions["opcode"]]
         return mask
 
     def backend_config(self, row: int) -> bytes:
-        """The backend's own configuration of an instruction: JSON or a serialized message, as the compiler
-        left it.
+        """The backend's configuration of an instruction: JSON or a serialized message, as the compiler wrote
+        it.
         """
         start, size = (
             int(self.instructions["backend_position"][row]),
@@ -218,11 +218,13 @@ class HloModule:
         return self.data[start : start + size].tobytes()
 
     def attributes(self, row: int) -> Attributes:
-        """Everything else of an instruction. Decoded at each call: keep it where it is needed twice."""
+        """Everything else about an instruction. Decodes at each call: keep a result that you need twice."""
         return self.source.attributes(self, row)
 
     def find(self, name: str) -> int:
-        """The instruction of that name, with or without %, or -1. Cheaper than `by_name` for a single one."""
+        """The instruction of that name, with or without %, or -1. Cheaper than `by_name` for a
+        single name.
+        """
         string = self.strings.find(name.removeprefix("%"))
         rows = np.flatnonzero(self.instructions["name"] == string) if string >= 0 else np.empty(0, np.intp)
         return int(rows[0]) if len(rows) else -1
@@ -234,22 +236,22 @@ class HloModule:
         return int(rows[0]) if len(rows) else -1
 
     def rows_named(self, names: Bytes, offsets: npt.NDArray[np.int64]) -> Rows:
-        """The instruction of each name, -1 where there is none: name i is the UTF-8 in
-        names[offsets[i]:offsets[i + 1]]. For many.
+        """The instruction of each name, -1 if there is none; name i is the UTF-8 in
+        names[offsets[i]:offsets[i + 1]]. Meant for many names at once.
         """
         ids = self.instructions["name"].astype(np.int64)
-        own, own_offsets = joined(self.data, self.strings.starts[ids], self.strings.sizes[ids])
+        module_names, module_offsets = joined(self.data, self.strings.starts[ids], self.strings.sizes[ids])
         starts, ends = (
-            np.concatenate([own_offsets[part], offsets[part] + len(own)])
+            np.concatenate([module_offsets[part], offsets[part] + len(module_names)])
             for part in (slice(-1), slice(1, None))
         )
-        codes, first = intern(np.concatenate([own, names]), starts, ends - starts, _SEED)
-        found = first[codes[len(ids) :]]
-        return np.where(found < len(ids), found, -1).astype(np.int32)
+        codes, first = intern(np.concatenate([module_names, names]), starts, ends - starts, _SEED)
+        first_rows = first[codes[len(ids) :]]
+        return np.where(first_rows < len(ids), first_rows, -1).astype(np.int32)
 
     @cached_property
     def by_name(self) -> dict[str, int]:
-        """Instruction of each name; the first where a damaged file has several."""
+        """Instruction of each name; the first one if a damaged file repeats a name."""
         texts = self.strings.all
         names = self.instructions["name"].tolist()
         return {texts[name]: row for row, name in reversed(list(enumerate(names)))}
@@ -261,36 +263,36 @@ class HloModule:
         return ids[order], order
 
     def rows_of_ids(self, ids: npt.NDArray[np.int64]) -> Rows:
-        """The instruction of each id of the file, -1 where there is none."""
+        """The instruction of each id of the file, -1 if there is none."""
         rows: Rows = find_ids(*self._by_id, ids)
         return rows
 
     @cached_property
     def users(self) -> Ragged:
-        """For each instruction those that read it."""
+        """For each instruction, the instructions that read it."""
         return self.operands.inverted(self.n_instructions)
 
     @cached_property
     def callers(self) -> Ragged:
-        """For each computation the instructions that call it."""
+        """For each computation, the instructions that call it."""
         return self.calls.inverted(len(self.computations))
 
     @cached_property
     def header(self) -> ModuleHeader:
-        """What the module says of itself as a whole."""
+        """The module-wide attributes."""
         return self.source.header(self)
 
     @cached_property
     def schedule(self) -> dict[int, Rows]:
-        """For each computation that has one, its instructions in order of execution."""
+        """For each scheduled computation, its instructions in execution order."""
         return self.source.schedule(self)
 
     @cached_property
     def buffers(self) -> BufferAssignment | None:
-        """Which value lies where in memory, or None where the file does not tell."""
+        """The buffer assignment, None if the file has none."""
         return self.source.buffers(self)
 
     @cached_property
     def frames(self) -> StackFrames:
-        """Stacks of source lines; ask by an instruction's `stack_frame`."""
+        """Stacks of source lines, by an instruction's `stack_frame`."""
         return self.source.frames(self)

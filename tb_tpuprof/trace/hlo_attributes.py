@@ -1,4 +1,4 @@
-"""What single HLO instructions, and the module as a whole, say of themselves beyond the columns of
+"""Attributes of single HLO instructions, and of a module as a whole, beyond the columns of
 `trace/hlo_schema.py`.
 """
 
@@ -31,7 +31,7 @@ class WindowDim:
 
 @dataclass(frozen=True)
 class ConvolutionDims:
-    """Which dimension of input, kernel and output plays which part in a convolution."""
+    """The role of each dimension of a convolution's input, kernel and output."""
 
     input_batch: int = 0
     input_feature: int = 0
@@ -46,7 +46,7 @@ class ConvolutionDims:
 
 @dataclass(frozen=True)
 class DotDims:
-    """Contracted and batch dimensions of a dot; the ragged ones of a ragged dot."""
+    """Contracting and batch dimensions of a dot; the ragged ones of a ragged dot."""
 
     lhs_contracting: Ints = ()
     rhs_contracting: Ints = ()
@@ -91,7 +91,7 @@ class Iota:
 
 @dataclass(frozen=True)
 class AxisRef:
-    """An axis of a mesh by number, or the part of it that `sub` (size before it, its size) names."""
+    """A mesh axis by number, or the part of it that `sub` (product of sizes before it, its size) selects."""
 
     axis: int
     sub: tuple[int, int] | None = None
@@ -99,7 +99,7 @@ class AxisRef:
 
 @dataclass(frozen=True)
 class Mesh:
-    """Devices arranged along named axes; in the order `devices` where that is not 0, 1, 2 …"""
+    """Devices arranged along named axes, in the order `devices` if that differs from 0, 1, 2 …"""
 
     axes: tuple[tuple[str, int], ...]
     devices: Ints = ()
@@ -107,7 +107,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class ReplicaGroups:
-    """Which devices take part in a collective together: as lists, as an iota (`groups` × `devices per
+    """The groups of devices that take part in a collective: as lists, as an iota (`groups` × `devices per
     group`), or along axes of a mesh.
     """
 
@@ -119,8 +119,8 @@ class ReplicaGroups:
 
 @dataclass(frozen=True)
 class NamedSharding:
-    """A sharding along a mesh's axes: those of each dimension and whether it is closed, and the others'
-    parts.
+    """A sharding along a mesh's axes: for each dimension its axes and whether it is closed, and the axes that
+    are replicated, unreduced or manual.
     """
 
     mesh: Mesh
@@ -150,9 +150,7 @@ class Sharding:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant's value. `values` is None where there are more than the reader's limit, or where they are
-    damaged.
-    """
+    """A constant's value. `values` is None if they exceed the reader's limit or are damaged."""
 
     shape: Shape
     values: npt.NDArray[Any] | None = None
@@ -161,7 +159,9 @@ class Literal:
 
 @dataclass(frozen=True)
 class Alias:
-    """A part of the result that lies where (a part of) an operand or parameter lay. `kind`: 1 may, 2 must."""
+    """A part of the result that shares memory with (a part of) an operand or parameter. `kind`: 1 may, 2
+    must.
+    """
 
     output_index: Ints
     operand: int
@@ -171,11 +171,11 @@ class Alias:
 
 @dataclass(frozen=True)
 class Attributes:
-    """Everything of an instruction beyond its columns. Numbers are protobuf's defaults where the file does
-    not tell.
+    """Everything about an instruction that is not a column. Numbers absent from the file are protobuf's
+    defaults.
 
-    `control_predecessors` are rows of instructions, `source_target_pairs` [n_pairs, 2] devices. `options`
-    holds what is rare, by the name under which XLA prints it.
+    `control_predecessors` are rows of instructions, `source_target_pairs` devices of shape [n_pairs, 2].
+    `options` holds rare attributes under the names that XLA prints.
     """
 
     literal: Literal | None = None
@@ -214,8 +214,8 @@ class Attributes:
 
 @dataclass(frozen=True)
 class ModuleHeader:
-    """What a module says of itself as a whole. `replicas` is (replicas, partitions) of the device assignment,
-    (0, 0) where unknown.
+    """Module-wide attributes. `replicas` is (replicas, partitions) of the device assignment, (0, 0) if
+    unknown.
     """
 
     parameters: tuple[Shape, ...] = ()

@@ -1,5 +1,5 @@
-"""Which value of an HLO module lies where in memory: logical buffers, allocations and the heap simulator's
-events, as columns.
+"""The buffer assignment of an HLO module as columns: logical buffers, allocations and the heap simulator's
+events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOGICAL_BUFFERS = (
         "instruction",
         "int32",
         "instruction",
-        "the instruction that defines the value, -1 if the file has no such",
+        "the instruction that defines the value, -1 if not in the file",
     ),
     ColumnSpec("color", "int64", "", "memory space: 0 is the device's main memory"),
 )
@@ -30,7 +30,7 @@ ALLOCATIONS = (
     ColumnSpec("index", "int64", "id", "index in the file"),
     ColumnSpec("size_bytes", "int64", "bytes", "size"),
     ColumnSpec("color", "int64", "", "memory space"),
-    ColumnSpec("parameter_number", "int64", "", "number of the entry's parameter that it holds"),
+    ColumnSpec("parameter_number", "int64", "", "number of the entry parameter that it holds"),
     ColumnSpec("is_thread_local", "bool", "", "used within a called computation only"),
     ColumnSpec("is_entry_parameter", "bool", "", "holds a parameter of the entry computation"),
     ColumnSpec("is_live_out", "bool", "", "may hold a part of the result"),
@@ -40,9 +40,9 @@ ALLOCATIONS = (
 )
 ASSIGNED = (
     ColumnSpec("allocation", "int32", "allocation", "row of the allocation"),
-    ColumnSpec("buffer", "int32", "logical buffer", "row of the logical buffer, -1 if the file has no such"),
-    ColumnSpec("offset", "int64", "bytes", "where in the allocation it lies"),
-    ColumnSpec("size_bytes", "int64", "bytes", "size it takes there"),
+    ColumnSpec("buffer", "int32", "logical buffer", "row of the logical buffer, -1 if not in the file"),
+    ColumnSpec("offset", "int64", "bytes", "its offset in the allocation"),
+    ColumnSpec("size_bytes", "int64", "bytes", "its size in the allocation"),
 )
 HEAP_TRACES = (
     ColumnSpec("allocation_index", "int64", "id", "index of the allocation whose packing it simulates"),
@@ -52,12 +52,12 @@ HEAP_TRACES = (
 )
 HEAP_EVENTS = (
     ColumnSpec("kind", "int64", "", "0 allocate, 1 free, 2 share with another buffer"),
-    ColumnSpec("buffer", "int32", "logical buffer", "row of the logical buffer, -1 if the file has no such"),
+    ColumnSpec("buffer", "int32", "logical buffer", "row of the logical buffer, -1 if not in the file"),
     ColumnSpec(
         "instruction",
         "int32",
         "instruction",
-        "the instruction at which it happens, -1 if the file has no such",
+        "the instruction at which it happens, -1 if not in the file",
     ),
     ColumnSpec("shared_with", "int32", "logical buffer", "the buffer whose memory is shared, -1 if none"),
     ColumnSpec("buffer_id", "int64", "id", "the logical buffer's id in the file"),
@@ -67,10 +67,10 @@ HEAP_EVENTS = (
 
 @dataclass(frozen=True, eq=False)
 class BufferAssignment:
-    """The tables above. `shape_index` and `parameter_shape_index` say which part of a tuple a buffer or a
-    parameter's allocation is.
+    """The tables above. `shape_index` and `parameter_shape_index` locate a buffer or a parameter's allocation
+    within a tuple.
 
-    `assigned` is sorted by allocation. `n_damaged` counts references to what is not in the file, and negative
+    `assigned` is sorted by allocation. `n_damaged` counts references to rows that the file lacks and negative
     sizes (read as 0).
     """
 

@@ -9,7 +9,7 @@ _MAX_DEPTH = 1000
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A place in the program's source. Columns and end lines are 0 where the file does not tell."""
+    """A position in the program's source. Columns and end lines are 0 if the file does not record them."""
 
     file: str
     function: str
@@ -20,13 +20,13 @@ class SourceLocation:
 
     @property
     def text(self) -> str:
-        """As `file:line`."""
+        """`file:line`."""
         return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)
 class StackFrames:
-    """The module's tables of names, places and frames, whose numbers begin at 1 as in the file; 0 is none.
+    """The module's tables of names, locations and frames. Their numbers start at 1 as in the file; 0 is none.
 
     A location is (file, function, line, column, end_line, end_column), a frame (location, parent frame).
     """
@@ -37,28 +37,26 @@ class StackFrames:
     frames: tuple[tuple[int, int], ...] = ()
 
     def stack(self, frame: int) -> list[SourceLocation]:
-        """The frame and its callers, innermost first; ends at a frame that is missing or was
-        there already.
-        """
-        found: list[SourceLocation] = []
+        """The frame and its callers, innermost first; stops at a missing or repeated frame."""
+        callers: list[SourceLocation] = []
         seen: set[int] = set()
-        while 0 < frame <= len(self.frames) and frame not in seen and len(found) < _MAX_DEPTH:
+        while 0 < frame <= len(self.frames) and frame not in seen and len(callers) < _MAX_DEPTH:
             seen.add(frame)
             location, parent = self.frames[frame - 1]
             if 0 < location <= len(self.locations):
                 file, function, line, column, end_line, end_column = self.locations[location - 1]
                 place = (
-                    _at(self.files, file),
-                    _at(self.functions, function),
+                    _name_at(self.files, file),
+                    _name_at(self.functions, function),
                     line,
                     end_line,
                     column,
                     end_column,
                 )
-                found.append(SourceLocation(*place))
+                callers.append(SourceLocation(*place))
             frame = parent
-        return found
+        return callers
 
 
-def _at(names: tuple[str, ...], number: int) -> str:
+def _name_at(names: tuple[str, ...], number: int) -> str:
     return names[number - 1] if 0 < number <= len(names) else ""

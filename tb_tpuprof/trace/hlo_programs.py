@@ -1,6 +1,4 @@
-"""The compiled programs of one host: which there are, and each one's HLO module, read from the file when
-first asked for.
-"""
+"""The compiled programs of one host, each with its HLO module, which is read from the file on first use."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ _TITLE = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
 
 @dataclass(frozen=True)
 class Program:
-    """A program whose HLO can be read. Ids are int64 as stats hold them: one above 2^63 in the file is
-    negative here.
+    """A program whose HLO can be read. Ids are int64 as in stats: an id above 2^63 in the file is negative
+    here.
 
-    `title` is what the file calls it, such as `jit_step(56)`; `name` is that without the id. `path` is set
-    where the HLO stands in a file of its own, else `position` is its place in the trace's file.
+    `title` is the file's name for it, such as `jit_step(56)`; `name` is the title without the id. `path` is
+    set if the HLO has a file of its own; else `position` is its byte offset in the trace's file.
     """
 
     program_id: int
@@ -38,53 +36,52 @@ class Program:
 def program_of(
     title: str, program_id: int | None, size_bytes: int, position: int = -1, path: str = ""
 ) -> Program:
-    """A program by its title; the id in the title goes before the other one, which old writers made of
-    something else.
+    """A program by its title. An id in the title takes precedence over `program_id`, which old writers
+    derived differently.
     """
     match = _TITLE.match(title)
     name = match.group(1) if match else title
     stated = int(match.group(2)) if match else program_id
-    known = -1 if stated is None else ((stated + 2**63) & (2**64 - 1)) - 2**63
-    return Program(known, name, title, size_bytes, position, path)
+    signed_id = -1 if stated is None else ((stated + 2**63) & (2**64 - 1)) - 2**63
+    return Program(signed_id, name, title, size_bytes, position, path)
 
 
 class Programs(Sequence[Program]):
     """Programs in the file's order; `module` opens one. Safe for use by several threads.
 
-    Opened modules are kept as long as they take less than `kept_bytes` together, the longest unused dropped
-    first.
+    Keeps opened modules while together they take less than `kept_bytes`; drops the least recently used first.
     """
 
     def __init__(
-        self, found: Sequence[Program], read: Callable[[Program], HloModule], kept_bytes: int = KEPT_BYTES
+        self, programs: Sequence[Program], read: Callable[[Program], HloModule], kept_bytes: int = KEPT_BYTES
     ) -> None:
-        self._found = tuple(found)
+        self._programs = tuple(programs)
         self._read = read
         self._kept_bytes = kept_bytes
-        self._by_id = {program.program_id: program for program in reversed(self._found)}
+        self._by_id = {program.program_id: program for program in reversed(self._programs)}
         self._modules: OrderedDict[Program, HloModule] = OrderedDict()
         self._lock = Lock()
         self._reading: dict[Program, Lock] = {}
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._programs)
 
     def __getitem__(self, index: int) -> Program:  # type: ignore[override]
-        return self._found[index]
+        return self._programs[index]
 
     def __iter__(self) -> Iterator[Program]:
-        return iter(self._found)
+        return iter(self._programs)
 
     def get(self, program_id: int) -> Program | None:
-        """The program of that id, signed or unsigned, or None."""
+        """The program with that id, signed or unsigned, or None."""
         return self._by_id.get(((program_id + 2**63) & (2**64 - 1)) - 2**63)
 
     def find(self, text: str) -> Program | None:
-        """A program by title, by id in decimal, or by name (the largest of that name)."""
-        if match := [program for program in self if program.title == text]:
-            return match[0]
-        if text.lstrip("-").isdecimal() and len(text) <= 20 and (known := self.get(int(text))):
-            return known
+        """A program by title, by decimal id, or by name (the largest one of that name)."""
+        if titled := [program for program in self if program.title == text]:
+            return titled[0]
+        if text.lstrip("-").isdecimal() and len(text) <= 20 and (by_id := self.get(int(text))):
+            return by_id
         return max(
             (program for program in self if program.name == text),
             key=lambda program: program.size_bytes,
@@ -92,29 +89,29 @@ class Programs(Sequence[Program]):
         )
 
     def module(self, program: Program | int) -> HloModule | None:
-        """The HLO of a program (or of its id), None where there is none such. Raises TraceFormatError or
+        """The HLO of a program (or of its id), None if there is none. Raises TraceFormatError or
         StorageError.
         """
-        wanted = self.get(program) if isinstance(program, int) else program
-        if wanted is None:
+        target = self.get(program) if isinstance(program, int) else program
+        if target is None:
             return None
         with self._lock:
-            reading = self._reading.setdefault(wanted, Lock())
+            reading = self._reading.setdefault(target, Lock())
         with reading:
             with self._lock:
-                known = self._modules.get(wanted)
-                if known is not None:
-                    self._modules.move_to_end(wanted)
-                    return known
-            module = self._read(wanted)
+                opened = self._modules.get(target)
+                if opened is not None:
+                    self._modules.move_to_end(target)
+                    return opened
+            module = self._read(target)
             with self._lock:
-                self._modules[wanted] = module
+                self._modules[target] = module
                 self._drop_old()
             return module
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the modules that are kept."""
+        """Memory of the opened modules."""
         with self._lock:
             return sum(module.size_bytes for module in self._modules.values())
 

@@ -1,5 +1,5 @@
-"""The tables of an HLO module as data, in the manner of `trace/schema.py`. Row numbers are ids, -1 is none;
-strings are the module's.
+"""The tables of an HLO module as data, like `trace/schema.py`. Row numbers are ids, -1 is none; strings are
+the module's.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ COMPUTATIONS = (
     ColumnSpec("id", "int64", "id", "id in the file"),
     ColumnSpec("name", "int32", "string", "name"),
     ColumnSpec("root", "int32", "instruction", "the instruction whose value is the computation's"),
-    ColumnSpec("first_instruction", "int32", "instruction", "its first instruction; they follow one another"),
+    ColumnSpec("first_instruction", "int32", "instruction", "its first instruction; the others follow it"),
     ColumnSpec("n_instructions", "int32", "count", "number of its instructions"),
-    ColumnSpec("is_fusion", "bool", "", "whether the file says that it is a fusion's body"),
+    ColumnSpec("is_fusion", "bool", "", "whether the file marks it as a fusion's body"),
     ColumnSpec("execution_thread", "int32", "string", "thread that runs it, empty for the main one"),
 )
 INSTRUCTIONS = (
@@ -32,8 +32,8 @@ INSTRUCTIONS = (
     ColumnSpec("parameter_number", "int64", "", "number of a parameter"),
     ColumnSpec("tuple_index", "int64", "", "element that get-tuple-element takes"),
     ColumnSpec("channel_id", "int64", "id", "channel of a collective, 0 if none"),
-    ColumnSpec("backend_position", "int64", "byte", "where the backend's own configuration stands in `data`"),
+    ColumnSpec("backend_position", "int64", "byte", "offset of the backend's configuration in `data`"),
     ColumnSpec("backend_size", "int64", "bytes", "its size, 0 if none"),
-    ColumnSpec("position", "int64", "byte", "where the instruction's message stands in `data`"),
+    ColumnSpec("position", "int64", "byte", "offset of the instruction's message in `data`"),
     ColumnSpec("size", "int64", "bytes", "its size"),
 )

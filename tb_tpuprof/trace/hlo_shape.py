@@ -1,4 +1,4 @@
-"""The type of an HLO value: element type, dimensions, layout with tiles; its sizes in bytes and its text as
+"""The type of an HLO value: element type, dimensions and tiled layout, its sizes in bytes, and its text as
 XLA writes it.
 """
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-# Code → name and bits of an element. Tuples, tokens and opaque values hold no elements.
+# Code → name and bits per element. Tuples, tokens and opaque values have no elements.
 ELEMENT_TYPES = {
     1: ("pred", 8),
     2: ("s8", 8),
@@ -52,11 +52,10 @@ _DIM_LEVELS = ("D", "C", "S", "H")
 
 @dataclass(frozen=True)
 class Layout:
-    """How an array lies in memory: dimensions from fastest to slowest, and the tiles that they are cut into.
+    """An array's layout in memory: dimensions from fastest to slowest, and the tiles that cut them.
 
-    `memory_space` 0 is the device's main memory; on TPU 1 is VMEM and 5 the host. An element takes
-    `element_bits` where the type's own width is not what is used (0: it is). `dim_levels` has a letter per
-    dimension of a sparse array.
+    `memory_space` 0 is the device's main memory; on TPU, 1 is VMEM and 5 the host. `element_bits` overrides
+    the type's own width (0: no override). `dim_levels` has a letter per dimension of a sparse array.
     """
 
     minor_to_major: tuple[int, ...] = ()
@@ -97,19 +96,22 @@ class Layout:
         if self.memory_space:
             parts.append(f"S({self.memory_space})")
         if self.splits:
-            parts.append("SC" + "".join(f"({d}:{','.join(map(str, at))})" for d, at in self.splits))
+            parts.append(
+                "SC"
+                + "".join(f"({d}:{','.join(map(str, split_indices))})" for d, split_indices in self.splits)
+            )
         if self.dynamic_prefix_bytes:
             parts.append(f"M({self.dynamic_prefix_bytes})")
         return "{" + ",".join(map(str, self.minor_to_major)) + (":" + "".join(parts) if parts else "") + "}"
 
 
-_COMBINE = -(2**63)  # a tile's dimension that is combined with the next
+_COMBINE = -(2**63)  # marks a tile's dimension that is combined with the next one
 
 
 @dataclass(frozen=True)
 class Shape:
-    """An array (`dims` filled), a tuple (`elements` filled), a token or an opaque value. `dims` are upper
-    bounds where `is_dynamic`.
+    """An array (`dims` filled), a tuple (`elements` filled), a token or an opaque value. With `is_dynamic`,
+    `dims` are upper bounds.
     """
 
     element_type: int
@@ -120,7 +122,7 @@ class Shape:
 
     @property
     def is_tuple(self) -> bool:
-        """Whether it is a tuple, maybe an empty one."""
+        """Whether it is a tuple, possibly an empty one."""
         return self.element_type == TUPLE
 
     @property
@@ -135,18 +137,18 @@ class Shape:
 
     @cached_property
     def n_elements(self) -> int:
-        """Elements of an array; 0 for what is none, and where a dimension is negative. At most 2^62."""
+        """Elements of an array, at most 2^62; 0 for other values, and if a dimension is negative."""
         return product(self.dims) if self.is_array else 0
 
     @cached_property
     def bits(self) -> int:
-        """Bits that an element takes in memory."""
+        """Bits per element in memory."""
         return (self.layout.element_bits if self.layout else 0) or element_bits(self.element_type)
 
     @cached_property
     def size_bytes(self) -> int:
-        """Bytes of an array without padding, of a tuple its table of pointers (as XLA counts it). Elements
-        below a byte are packed where the layout says so, else each takes one.
+        """Bytes of an array without padding; of a tuple its table of pointers (as XLA counts it). Elements
+        narrower than a byte are packed if the layout says so, else each takes one byte.
         """
         if self.is_tuple:
             return POINTER_BYTES * len(self.elements)
@@ -154,49 +156,49 @@ class Shape:
 
     @property
     def stored_bits(self) -> int:
-        """Bits from an element to the next: those of the layout, else whole bytes."""
+        """Bits from one element to the next: the layout's, else whole bytes."""
         packed = self.layout.element_bits if self.layout else 0
         return packed or (-(-element_bits(self.element_type) // 8) * 8)
 
     @cached_property
     def leaves(self) -> tuple[Shape, ...]:
-        """The arrays (tokens, opaque values) that it is made of, in order."""
-        found: list[Shape] = []
+        """The arrays (tokens, opaque values) inside it, in order."""
+        leaves: list[Shape] = []
         stack = [self]
         while stack:
             shape = stack.pop()
             if shape.is_tuple:
                 stack.extend(reversed(shape.elements))
             else:
-                found.append(shape)
-        return tuple(found)
+                leaves.append(shape)
+        return tuple(leaves)
 
     @cached_property
     def array_bytes(self) -> int:
-        """Bytes of all its arrays without padding; tables of pointers are not counted."""
+        """Bytes of all its arrays without padding and without tables of pointers."""
         return min(sum(leaf.size_bytes for leaf in self.leaves), LIMIT)
 
     @cached_property
     def padded_dims(self) -> tuple[int, ...]:
-        """Dimensions as the layout's first tile rounds them up; the others are kept."""
+        """Dimensions, rounded up where the layout's first tile covers them."""
         if not self.layout or not self.layout.tiles or len(self.layout.minor_to_major) != len(self.dims):
             return self.dims
         padded = list(self.dims)
-        for n, dim in zip(reversed(self.layout.tiles[0]), self.layout.minor_to_major, strict=False):
-            if 0 <= dim < len(padded) and n > 0:
-                padded[dim] = -(-padded[dim] // n) * n
+        for tile_size, dim in zip(reversed(self.layout.tiles[0]), self.layout.minor_to_major, strict=False):
+            if 0 <= dim < len(padded) and tile_size > 0:
+                padded[dim] = -(-padded[dim] // tile_size) * tile_size
         return tuple(padded)
 
     @cached_property
     def padded_bytes(self) -> int:
-        """Bytes of an array with the padding that its tiles cause; of a tuple the sum over its arrays."""
+        """Bytes of an array including the padding of its tiles; of a tuple the sum over its arrays."""
         if self.is_tuple:
             return min(sum(leaf.padded_bytes for leaf in self.leaves), LIMIT)
         if not self.is_array:
             return 0
         tail = max(self.layout.tail_padding_elements if self.layout else 1, 1)
-        n = -(-product(self.padded_dims) // tail) * tail
-        return min(-(-n * self.stored_bits // 8), LIMIT)
+        n_stored = -(-product(self.padded_dims) // tail) * tail
+        return min(-(-n_stored * self.stored_bits // 8), LIMIT)
 
     def text(self, with_layout: bool = True) -> str:
         """As XLA writes it, such as f32[8,128]{1,0} or (s32[], f32[2])."""
@@ -231,7 +233,7 @@ def _dim(n: int, is_dynamic: bool) -> str:
 
 
 def type_name(code: int) -> str:
-    """Name of an element type, such as bf16; type99 for one that is not known."""
+    """Name of an element type, such as bf16; type99 for an unknown code."""
     return ELEMENT_TYPES.get(code, (f"type{code}", 0))[0]
 
 
@@ -241,7 +243,7 @@ def element_bits(code: int) -> int:
 
 
 def product(dims: tuple[int, ...]) -> int:
-    """Product of dimensions, at most 2^62, and 0 where one is negative."""
+    """Product of the dimensions, at most 2^62; 0 if one is zero or negative."""
     if any(n <= 0 for n in dims):
         return 0
     result = 1

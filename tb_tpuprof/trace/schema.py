@@ -1,7 +1,7 @@
-"""The tables of a trace as data: each column's name, dtype, unit and meaning. `docs/trace_format.md` tells
-the same in prose.
+"""The tables of a trace as data: each column's name, dtype, unit and meaning. `docs/trace_format.md`
+describes them in prose.
 
-Row numbers are ids: the line of an event is the row of table `lines`; -1 is none. Events are sorted by (line,
+Row numbers are ids: an event's line is the row of table `lines`; -1 is none. Events are sorted by (line,
 start, -duration), stats by (key, owner).
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """One column: `dtype` as NumPy spells it."""
+    """One column; `dtype` as NumPy spells it."""
 
     name: str
     dtype: str
@@ -41,7 +41,7 @@ EVENTS = (
         "position",
         "uint64",
         "byte",
-        "where the file holds the event's stats (its length prefix), 0 if it has none",
+        "file offset of the event's stats (of their length prefix), 0 if it has none",
     ),
 )
 METADATA = (
@@ -51,13 +51,13 @@ METADATA = (
     ColumnSpec("display_name", "int32", "string", "short name, -1 if none"),
 )
 AGGREGATES = (
-    ColumnSpec("line", "int32", "line", "the line it is counted on"),
+    ColumnSpec("line", "int32", "line", "the line whose events it sums up"),
     ColumnSpec("metadata", "int32", "metadata", "what happened"),
     ColumnSpec("n_occurrences", "int64", "count", "how often"),
     ColumnSpec("duration_ps", "int64", "ps", "duration of all occurrences"),
 )
 STAT_NAMES = (
-    ColumnSpec("plane", "int32", "plane", "the plane in which the id stands for the name"),
+    ColumnSpec("plane", "int32", "plane", "the plane that uses the id for the name"),
     ColumnSpec("id", "int64", "id", "id of a stat, or of a text that stats refer to"),
     ColumnSpec("name", "int32", "string", "its name, or the text"),
 )
@@ -69,24 +69,24 @@ STATS = (
         "value",
         "int64",
         "",
-        "the number (bits of it for double and uint64), the text's string, the position of the bytes",
+        "the number (its bits for double and uint64), the string id of a text, the file offset of bytes",
     ),
     ColumnSpec("size", "int32", "bytes", "length of bytes, else 0"),
 )
 
 LINE_KINDS = (
-    ColumnSpec("line", "int32", "line", "a line that is no ordinary stack of events"),
+    ColumnSpec("line", "int32", "line", "a line that is not an ordinary stack of events"),
     ColumnSpec(
         "kind",
         "uint8",
         "kind",
-        "1 async: its events may cross; 2 instants: marks of a whole process or trace",
+        "1 async: its events may overlap partly; 2 instants: marks of a whole process or trace",
     ),
 )
 COUNTERS = (
     ColumnSpec("plane", "int32", "plane", "the plane it belongs to"),
     ColumnSpec("name", "int32", "string", "name of the counter"),
-    ColumnSpec("series", "int32", "string", "name of one of its values, -1 if it has a single one"),
+    ColumnSpec("series", "int32", "string", "name of one of its values, -1 if it has only one"),
     ColumnSpec("first_sample", "int64", "sample", "its first row of `samples`"),
     ColumnSpec("n_samples", "int64", "count", "number of its samples"),
 )
@@ -101,12 +101,12 @@ FLOWS = (
     ColumnSpec("kind", "int32", "string", "its category, -1 if none"),
 )
 
-MAX_PLANES = 10_000  # of an XSpace: devices and hosts; each takes time to open, however small
+MAX_PLANES = 10_000  # of an XSpace: devices and hosts; even an empty one takes time to open
 DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
 STACK, ASYNC, INSTANTS = 0, 1, 2
 
-# Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an
-# event is looked at.
+# Stats of events that analyses read: decoded into columns on opening. All others are read from the file when
+# the user inspects an event.
 HOT_STATS = (
     "_r",
     "step_num",
@@ -152,7 +152,7 @@ HOT_STATS = (
     "data_type",
     "shape",
 )
-# Further ones that matter only in a trace with a plane of such a device.
+# Stats that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {
     "/device:GPU:": ("kernel_details", "vdd_energy_j"),
     "/device:TPU:": (
@@ -169,7 +169,7 @@ DEVICE_STATS = {
 
 
 def hot_stats(plane_names: Iterable[str]) -> frozenset[str]:
-    """The stats to decode on opening a trace that has planes of these names."""
+    """The stats to decode on opening a trace with planes of these names."""
     names = list(plane_names)
     devices = [
         stats for prefix, stats in DEVICE_STATS.items() if any(name.startswith(prefix) for name in names)

@@ -1,5 +1,5 @@
-"""Stats (the key-value pairs of events, metadata and planes) as sparse columns: which rows have a key, and
-with what value.
+"""Stats (the key-value pairs of events, metadata and planes) as sparse columns: the rows that have a key, and
+its value for each.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NAN_BITS = int(np.array([np.nan]).view(np.int64)[0])
 
 
 class Sparse(NamedTuple):
-    """Rows that have a stat (ascending) and its value for each."""
+    """Rows that have a stat (ascending) and the value of each."""
 
     owner: npt.NDArray[np.int32]
     value: npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class StatColumns(NamedTuple):
-    """The stats of one key: STATS without it."""
+    """The stats of one key: the columns of STATS except `key`."""
 
     owner: npt.NDArray[np.int32]
     kind: npt.NDArray[np.uint8]
@@ -38,7 +38,7 @@ class StatColumns(NamedTuple):
 
 
 class StatsByKey(Protocol):
-    """Stats that become columns when they are asked for."""
+    """Stats that become columns when they are requested."""
 
     @property
     def size_bytes(self) -> int:
@@ -46,40 +46,40 @@ class StatsByKey(Protocol):
         ...
 
     def columns(self, key: int) -> StatColumns | None:
-        """The columns of one key, a string; none where no stat has it."""
+        """The columns of one key (a string id); None if no stat has it."""
         ...
 
     def table(self) -> Table:
-        """All of them, sorted by (key, owner)."""
+        """All stats, sorted by (key, owner)."""
         ...
 
     def at(self, key: int, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
-        """(kind, value of each of a few rows, whether it has one) where all of the key's are integers, or all
-        texts, and no row has two.
+        """(kind, value of each of a few rows, whether the row has one), if all values of the key are integers
+        or all are texts, and no row has two.
 
-        None where that takes columns.
+        None if the answer takes columns.
         """
         ...
 
 
 def all_of(stats: Table | StatsByKey) -> Table:
-    """Stats as one table, whatever they are."""
+    """All stats as one table."""
     return stats if isinstance(stats, Table) else stats.table()
 
 
 class StatTable:
-    """A table of STATS, sorted by (key, owner), asked by key. A stat that a row has twice keeps both entries,
-    in the file's order.
+    """A table of STATS, sorted by (key, owner), queried by key. A stat that a row has twice keeps both
+    entries, in the file's order.
     """
 
     def __init__(self, stats: Table | StatsByKey, strings: Strings) -> None:
         self.stats = stats
         self.strings = strings
-        self._known_kinds: dict[str, tuple[int, int]] = {}
+        self._kinds_of_key: dict[str, tuple[int, int]] = {}
 
     @cached_property
     def table(self) -> Table:
-        """All of it. Where stats become columns one by one, this asks for every one."""
+        """The whole table. Requests every column if stats become columns one by one."""
         return all_of(self.stats)
 
     @property
@@ -88,14 +88,13 @@ class StatTable:
         return self.stats.size_bytes
 
     def rows(self, key: str) -> slice:
-        """Rows of the table that hold the key."""
+        """Rows of the table with this key."""
         string = self.strings.find(key)
         if string < 0:
             return slice(0, 0)
         keys = self.table["key"]
-        first, last = np.searchsorted(
-            keys, np.array([string, string + 1], keys.dtype)
-        )  # another type would copy all the keys
+        # Another dtype would copy all the keys.
+        first, last = np.searchsorted(keys, np.array([string, string + 1], keys.dtype))
         return slice(int(first), int(last))
 
     def has(self, key: str) -> bool:
@@ -103,7 +102,7 @@ class StatTable:
         return len(self._of(key).owner) > 0
 
     def ints(self, key: str) -> Sparse:
-        """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""
+        """Numbers as int64 (doubles truncated, uint64 bits kept), without texts and bytes."""
         owner, kind, value, _ = self._of(key)
         least, most = self._kinds(key, kind)
         if least > DOUBLE and most < TEXT:
@@ -121,7 +120,7 @@ class StatTable:
         return Sparse(owner, value) if numeric.all() else Sparse(owner[numeric], value[numeric])
 
     def floats(self, key: str) -> Sparse:
-        """Numbers as float64; texts and bytes are left out."""
+        """Numbers as float64, without texts and bytes."""
         owner, kind, value, _ = self._of(key)
         if self._kinds(key, kind)[1] >= TEXT:
             numeric = kind < TEXT
@@ -132,7 +131,7 @@ class StatTable:
         return Sparse(owner, np.where(is_double, value.view(np.float64), value.astype(np.float64)))
 
     def texts(self, key: str) -> Sparse:
-        """String ids of text values; numbers and bytes are left out."""
+        """String ids of text values, without numbers and bytes."""
         owner, kind, value, _ = self._of(key)
         if self._kinds(key, kind) == (TEXT, TEXT):
             return Sparse(owner, value)
@@ -140,59 +139,59 @@ class StatTable:
         return Sparse(owner[is_text], value[is_text])
 
     def ints_at(self, key: str, rows: Rows, missing: int = -1) -> npt.NDArray[np.int64]:
-        """The first number of each row, as in `ints`; `missing` where it has none. Not to be written to: it
-        may be the table's column.
+        """The first number of each row, as in `ints`; `missing` if it has none. Do not write to the result:
+        it may be the table's column.
         """
-        if (few := self._few(key, rows)) is not None:
-            kind, values, is_there = few
+        if (direct := self._values_at(key, rows)) is not None:
+            kind, values, is_there = direct
             return np.where(is_there & (kind < TEXT), values, missing)
         sparse = self.ints(key)
-        return _at(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, missing)
+        return _first_values(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, missing)
 
     def floats_at(self, key: str, rows: Rows) -> npt.NDArray[np.float64]:
-        """The first number of each row, NaN where it has none. Not to be written to."""
-        if (few := self._few(key, rows)) is not None:
-            return np.where(few[2] & (few[0] < TEXT), few[1], np.nan)
+        """The first number of each row, NaN if it has none. Do not write to the result."""
+        if (direct := self._values_at(key, rows)) is not None:
+            return np.where(direct[2] & (direct[0] < TEXT), direct[1], np.nan)
         owner, kind, value, _ = self._of(key)
         least, most = self._kinds(key, kind)
         if least > DOUBLE and most < TEXT:
-            whole = _at(owner, value, rows, _NO_NUMBER)
+            whole = _first_values(owner, value, rows, _NO_NUMBER)
             return np.where(whole == _NO_NUMBER, np.nan, whole)
         sparse = self.floats(key)
-        return _at(
+        return _first_values(
             sparse.owner, sparse.value.astype(np.float64, copy=False).view(np.int64), rows, _NAN_BITS
         ).view(np.float64)
 
     def texts_at(self, key: str, rows: Rows) -> npt.NDArray[np.int64]:
-        """The string id of the first text of each row, -1 where it has none. Not to be written to."""
-        if (few := self._few(key, rows)) is not None:
-            kind, values, is_there = few
+        """The string id of the first text of each row, -1 if it has none. Do not write to the result."""
+        if (direct := self._values_at(key, rows)) is not None:
+            kind, values, is_there = direct
             return np.where(is_there & (kind == TEXT), values, -1)
         sparse = self.texts(key)
-        return _at(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, -1)
+        return _first_values(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, -1)
 
     def spans(self, key: str) -> list[tuple[int, int, int]]:
-        """(owner, position in the file, size) of bytes values."""
+        """(owner, position in the file, size) of each value of type bytes."""
         return list(zip(*(column.tolist() for column in self.places(key)), strict=True))
 
     def places(self, key: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Owners, positions in the file and sizes of bytes values."""
-        found = self._of(key)
-        is_bytes = found.kind == BYTES
+        """Owners, positions in the file and sizes of values of type bytes."""
+        stats = self._of(key)
+        is_bytes = stats.kind == BYTES
         owner, position, size = (
-            column[is_bytes].astype(np.int64) for column in (found.owner, found.value, found.size)
+            column[is_bytes].astype(np.int64) for column in (stats.owner, stats.value, stats.size)
         )
         return owner, position, size
 
     def dense_ints(self, key: str, n_rows: int, missing: int = -1) -> npt.NDArray[np.int64]:
-        """One int64 per owner, `missing` where it has none; the first of several counts."""
+        """One int64 per owner, `missing` if it has none; the first of several values."""
         result = np.full(n_rows, missing, np.int64)
         sparse = self.ints(key)
         result[sparse.owner[::-1]] = sparse.value[::-1]
         return result
 
     def dense_texts(self, key: str, n_rows: int) -> npt.NDArray[np.int32]:
-        """One string id per owner, -1 where it has none; the first of several counts."""
+        """One string id per owner, -1 if it has none; the first of several values."""
         result = np.full(n_rows, -1, np.int32)
         sparse = self.texts(key)
         result[sparse.owner[::-1]] = sparse.value[::-1]
@@ -209,16 +208,18 @@ class StatTable:
             value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value
         )
 
-    def _few(self, key: str, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
+    def _values_at(
+        self, key: str, rows: Rows
+    ) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
         if isinstance(self.stats, Table) or "table" in self.__dict__:
             return None
         return self.stats.at(self.strings.find(key), rows)
 
     def _kinds(self, key: str, kind: npt.NDArray[np.uint8]) -> tuple[int, int]:
-        """The least and the greatest kind of a key's stats, looked for once."""
-        if key not in self._known_kinds:
-            self._known_kinds[key] = (int(kind.min(initial=BYTES)), int(kind.max(initial=0)))
-        return self._known_kinds[key]
+        """The smallest and the largest kind of a key's stats, computed once per key."""
+        if key not in self._kinds_of_key:
+            self._kinds_of_key[key] = (int(kind.min(initial=BYTES)), int(kind.max(initial=0)))
+        return self._kinds_of_key[key]
 
     def _of(self, key: str) -> StatColumns:
         string = self.strings.find(key)
@@ -238,20 +239,20 @@ _NO_STATS = StatColumns(
 )
 
 
-def _at(
+def _first_values(
     owner: npt.NDArray[np.int32], value: npt.NDArray[np.int64], rows: Rows, missing: int
 ) -> npt.NDArray[np.int64]:
-    """The first value of each row; the column itself where it has one for each."""
+    """The first value of each row; the column itself if every row has one."""
     if len(owner) == len(rows) and _are_equal(owner, rows):
         return value
-    found: npt.NDArray[np.int64] = look_up(
+    values: npt.NDArray[np.int64] = look_up(
         np.ascontiguousarray(owner), np.ascontiguousarray(value), np.ascontiguousarray(rows), missing
     )
-    return found
+    return values
 
 
 def _are_equal(a: npt.NDArray[np.int32], b: Rows) -> bool:
-    """Whether two columns of equal length are; in parts that stay in the processor's cache, which most often
-    the first one tells.
+    """Whether two columns of equal length are equal. Compares chunks that fit into the processor's cache; the
+    first one usually decides.
     """
     return all(np.array_equal(a[i : i + _CHUNK], b[i : i + _CHUNK]) for i in range(0, len(a), _CHUNK))

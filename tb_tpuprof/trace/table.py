@@ -16,8 +16,8 @@ Array = npt.NDArray[Any]
 
 
 class Table:
-    """Columns by name: `table["start_ps"]`. Arrays are read-only; dtypes are the schema's, or narrower where
-    values allow.
+    """Columns by name: `table["start_ps"]`. Arrays are read-only; dtypes are the schema's, or narrower if the
+    values fit.
     """
 
     __slots__ = ("columns", "n_rows", "spec")
@@ -50,8 +50,8 @@ class Table:
 def empty_columns(
     spec: Sequence[ColumnSpec], n_rows: int, dtypes: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Array]:
-    """Uninitialised columns of a schema, to be filled. `dtypes`: those of columns that shall be narrower than
-    the schema says.
+    """Uninitialized columns of a schema, to be filled. `dtypes` overrides the schema's dtype for columns that
+    can be narrower.
     """
     arena = Arena()
     return {column.name: arena.take(n_rows, dtypes.get(column.name, column.dtype)) for column in spec}

@@ -1,4 +1,4 @@
-"""The frozen trace of one host: tables, strings, and a way back into the file for what was left undecoded."""
+"""The frozen trace of one host: tables, strings, and access to the file for what was not decoded."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ from tb_tpuprof.trace.table import Table, table_from_rows
 
 
 class TraceSource(Protocol):
-    """The trace's file, for what is decoded on demand."""
+    """The trace's file, for parts that are decoded on demand."""
 
     def read(self, position: int, size: int) -> bytes:
-        """`size` bytes from `position`. Raises StorageError where the file is gone or has changed."""
+        """`size` bytes from `position`. Raises StorageError if the file is gone or has changed."""
         ...
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """The same as an array: much is not copied once more."""
+        """Like `read`, but returns an array, which avoids a copy of large blocks."""
         ...
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, str | int | float]]:
-        """All stats of an event as (name, value), in the file's order; bytes become a note of their size."""
+        """All stats of an event as (name, value), in the file's order; bytes are replaced by a note of their
+        size.
+        """
         ...
 
     def programs(self, trace: Trace) -> Programs:
-        """The compiled programs of the host, each one's HLO read when first asked for."""
+        """The compiled programs of the host; the HLO of each is read on first use."""
         ...
 
 
 @dataclass(frozen=True)
 class TraceInfo:
-    """What is known of a trace as a whole. `start_ns` is the file's clock at the trace's time 0.
+    """Facts about a trace as a whole. `start_ns` is the file's clock at the trace's time 0.
 
-    `errors` and `warnings` are the profiler's own; `notes` tell what of the file cannot be drawn.
+    `errors` and `warnings` are the profiler's own; `notes` name the parts of the file that cannot be drawn.
     `is_outline`: lines and events were not read.
     """
 
@@ -60,8 +62,8 @@ class TraceInfo:
 
 @dataclass(frozen=True)
 class Trace:
-    """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, the other two
-    all stats.
+    """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, `metadata_stats`
+    and `plane_stats` hold all stats.
     """
 
     info: TraceInfo
@@ -83,12 +85,12 @@ class Trace:
 
     @property
     def n_events(self) -> int:
-        """Events with a place in time."""
+        """Number of events that have a start time."""
         return self.events.n_rows
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the tables, memory-mapped ones counted in full."""
+        """Memory of the tables; memory-mapped ones count in full."""
         stats = (self.event_stats, self.metadata_stats, self.plane_stats)
         tables = (
             self.planes,
@@ -112,7 +114,7 @@ class Trace:
         return np.repeat(np.arange(len(self.lines), dtype=np.int32), self.lines["n_events"])
 
     def lines_at(self, events: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-        """The line of each of some events."""
+        """The line of each of the given events."""
         return np.searchsorted(self.line_offsets, events, side="right") - 1
 
     @cached_property
@@ -122,34 +124,34 @@ class Trace:
 
     @cached_property
     def programs(self) -> Programs:
-        """The compiled programs whose HLO the trace, or a file beside it, holds."""
+        """The compiled programs whose HLO is in the trace, or in a file next to it."""
         return self.source.programs(self)
 
     def take_programs(self, programs: Programs) -> None:
-        """Have these programs: of another reading of the same file, with the modules that it has opened, or
-        fewer than lie beside it.
+        """Sets `programs`, such as those of another reading of the same file, with its opened modules, or
+        fewer than the folder has.
         """
         self.__dict__["programs"] = programs
 
     def take_duration(self, duration_ps: int) -> None:
-        """Have the duration as it was found on the way."""
+        """Sets `duration_ps`, which the decoder computed while it read the events."""
         self.__dict__["duration_ps"] = duration_ps
 
     @cached_property
     def kind_of_line(self) -> npt.NDArray[np.uint8]:
-        """STACK, ASYNC or INSTANTS of each line (trace/schema.py)."""
+        """STACK, ASYNC or INSTANTS for each line (trace/schema.py)."""
         kinds = np.full(len(self.lines), schema.STACK, np.uint8)
         kinds[self.line_kinds["line"]] = self.line_kinds["kind"]
         return kinds
 
     @cached_property
     def duration_ps(self) -> int:
-        """From the trace's start to the last event's end or counter's sample; what has no length
-        takes 1 ps.
+        """From the trace's start to the end of the last event or the last counter sample; events without
+        duration count as 1 ps.
         """
-        last_sample = int(self.samples["time_ps"].max(initial=-1)) + 1
-        last: int = last_end(self.events["start_ps"], self.events["duration_ps"])
-        return max(last_sample, last)
+        last_sample_end = int(self.samples["time_ps"].max(initial=-1)) + 1
+        last_event_end: int = last_end(self.events["start_ps"], self.events["duration_ps"])
+        return max(last_sample_end, last_event_end)
 
     @cached_property
     def plane_names(self) -> list[str]:
@@ -163,16 +165,13 @@ class Trace:
 
     @cached_property
     def event_names(self) -> npt.NDArray[np.int32]:
-        """For each row of `metadata`, the string that its events are called by: the display name, else the
-        name.
-        """
+        """For each row of `metadata`, the string that names its events: the display name, else the name."""
         display = self.metadata["display_name"]
         return np.where(display >= 0, display, self.metadata["name"]).astype(np.int32)
 
     def lines_of(self, planes: list[int]) -> npt.NDArray[np.intp]:
         """Rows of `lines` that belong to the given planes."""
-        is_wanted = np.zeros(
-            len(self.planes) + 1, np.bool_
-        )  # np.isin takes ten times as long for a handful of lines
+        # np.isin takes ten times as long for a handful of lines.
+        is_wanted = np.zeros(len(self.planes) + 1, np.bool_)
         is_wanted[planes] = True
         return np.flatnonzero(is_wanted[self.lines["plane"]])

@@ -14,8 +14,9 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Roofs, rates
 from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.analysis.ops.utilization import utilization
-from tb_tpuprof.tools import hlo_stats, roofline_model
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.op_profile import view as op_profile
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 from tests.synthetic import memory_accesses

@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.steps.clocks import (
 )
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tests.builders import drawing
 from tests.golden_files import demo_runs
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_xspace, write_run

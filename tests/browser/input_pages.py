@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_tool, frame_of, link
 from tests.golden_files import demo_runs

@@ -40,9 +40,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             "async_begin_end",
             "22 events",
             ["A", "B", "b", "D", "S", "thread 1", "E", "F"],
-            "1 ends have no begin",
+            "ends without a begin: 1",
         ),
-        ("nestable_async", "11 events", ["REQUEST_BAR", "REQUEST_FOO"], "1 ends have no begin"),
+        ("nestable_async", "11 events", ["REQUEST_BAR", "REQUEST_FOO"], "ends without a begin: 1"),
         (
             "nestable_async_annotation",
             "11 events",
@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ),
         ("instance_counters", "2 events", ["thread 53", "counter[123]", "counter[b]"], ""),
         ("main_thread_has_unclosed_slices", "1,684 events", ["CrBrowserMain", "PAC thread #0"], ""),
-        ("flow", "1,625 events", ["thread 11", "thread 19"], "171 arrows are not shown"),
+        ("flow", "1,625 events", ["thread 11", "thread 19"], "not on an event: 171"),
         ("gpu_state_trace", "1 event", ["gpu::State"], ""),
         ("fuchsia_trace", "67,047 events", ["thread 18685"], "systemTraceEvents are not shown"),
     ],
@@ -75,4 +75,4 @@ def test_another_format_is_refused_in_words(page: Page, server: Server) -> None:
     page.goto(link(server.url, run="google_cloud_trace", tool="trace_viewer"))
     main = frame_of(page).locator("main")
     expect(main).to_contain_text("is JSON without the traceEvents of a Chrome trace")
-    expect(main).to_contain_text("Google Cloud Trace, are not read")
+    expect(main).to_contain_text("Google Cloud Trace, are not supported")

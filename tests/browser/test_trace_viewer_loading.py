@@ -29,9 +29,8 @@ SLOW_SERVER = """
   const asked = (window.top.asked ??= []);
   const fetchNow = window.fetch.bind(window);
   const kindOf = (url) => {
-    const { pathname, searchParams } = new URL(url, location.href);
-    if (!pathname.endsWith('/trace_viewer')) return pathname.split('/').at(-1);
-    return searchParams.has('minimap') ? 'minimap' : searchParams.has('width_px') ? 'window' : 'other';
+    const last = new URL(url, location.href).pathname.split('/').at(-1);
+    return last === 'trace_viewer' ? 'window' : last;
   };
   window.fetch = async (url, options = {}) => {
     const one = { url: String(url), kind: kindOf(url), atMs: performance.now(), isOver: false, isGivenUp: false };

@@ -42,14 +42,15 @@ def track_names(frame: Any) -> list[str]:
     return [title.partition(" · ")[0] for title in titles]
 
 
-def asked(server: Server, **params: str) -> dict[str, Any]:
-    """The server's own answer to a question of the page."""
+def asked(server: Server, question: str = "", **params: str) -> dict[str, Any]:
+    """The server's own answer to a question of the page, or to the page's own."""
+    path = f"trace_viewer/{question}".rstrip("/")
     query = "&".join(
         f"{name}={quote(value, safe='')}"
         for name, value in {"run": KERAS, "format": "json", **params}.items()
     )
     with urllib.request.urlopen(
-        f"{server.url}/data/plugin/profile/data/trace_viewer?{query}", timeout=30
+        f"{server.url}/data/plugin/profile/data/{path}?{query}", timeout=30
     ) as answer:
         told: dict[str, Any] = json.load(answer)
     return told
@@ -116,7 +117,7 @@ def test_up_and_down_go_to_parent_and_child(page: Page, server: Server, trace: T
 def test_flow_neighbours_lead_there_and_back(page: Page, server: Server, trace: Trace) -> None:
     names = names_of(trace)
     for event in np.flatnonzero([name == "IteratorGetNextOp::DoCompute" for name in names])[:20].tolist():
-        flows = asked(server, event=str(event))
+        flows = asked(server, "event", event=str(event))
         if flows["tables"].get("flows", {}).get("n_rows"):
             break
     else:

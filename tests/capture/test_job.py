@@ -373,4 +373,4 @@ def test_no_disk_space(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "replace", full)
     with serving(good()) as (target, _):
         _, ended = states(folder, target)
-    assert "no space is left" in ended.message
+    assert "no space left" in ended.message

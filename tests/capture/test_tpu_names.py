@@ -91,7 +91,7 @@ def test_no_permission_names_the_role(api: TpuApi) -> None:
         ),
     )
     error = failure(api)
-    assert "may not look at the TPU my-tpu" in error.message
+    assert "do not permit access to the TPU my-tpu" in error.message
     assert "Permission 'tpu.nodes.get' denied" in error.message
     assert "\x1b" not in error.message
     assert "roles/tpu.viewer" in error.remedy
@@ -140,7 +140,7 @@ def test_not_ready_names_the_state(api: TpuApi, state: str, remedy: str) -> None
 def test_hostile_answers(api: TpuApi, content: Any) -> None:
     api.nodes["v2"]["my-tpu"] = 200, content
     error = failure(api)
-    assert "answer" in error.message
+    assert "reply" in error.message
 
 
 def test_an_answer_too_large_is_not_read_to_its_end(api: TpuApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_redirects_are_not_followed(api: TpuApi) -> None:
 def test_a_slow_api(api: TpuApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpu_names, "_TIMEOUT_S", 0.2)
     api.delay_s = 1.0
-    assert "does not answer within 0.2 s" in failure(api).message
+    assert "did not answer within 0.2 s" in failure(api).message
 
 
 def test_no_api() -> None:

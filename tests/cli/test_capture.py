@@ -289,7 +289,7 @@ def test_a_plain_stream_gets_a_line_for_each_state() -> None:
         for n in range(3):
             progress.show(0, progress_of("h:1", "receiving", received_bytes=n << 20))
         progress.show(0, progress_of("h:1", "failed", message="h:1 broke off.", attempt=2, n_attempts=3))
-    assert stream.getvalue() == "h:1: receiving\nh:1: failed broke off. (attempt 2 of 3)\n"
+    assert stream.getvalue() == "h:1: receiving\nh:1: failed: broke off (attempt 2 of 3)\n"
 
 
 def test_other_commands_do_not_wait_for_grpc() -> None:

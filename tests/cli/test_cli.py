@@ -98,11 +98,11 @@ def test_the_list_of_runs_says_what_a_folder_holds(
     assert main(["runs", str(tmp_path)]) == 0
     listed = capsys.readouterr().out
     assert (
-        "legacy: This run's folder holds no trace, only finished pages of an older profiler (overview page)"
+        "legacy: This run's folder contains no trace, only finished pages of an older profiler (overview page)"
         in listed
     )
     assert (
-        "unsupported: This run's folder holds no trace. h.xplane.riegeli is a stream of profile pieces"
+        "unsupported: This run's folder contains no trace. h.xplane.riegeli is a stream of profile pieces"
         in listed
     )
     assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream")]) == 5
@@ -142,7 +142,7 @@ def test_show_writes_chrome_trace_json(
     assert main(["show", "trace_viewer", str(target), "--param", "width_px=100"]) == 0
     assert "Trace" in capsys.readouterr().out
     assert main(["show", "trace_viewer", str(run_dir), "--format", "trace"]) == 2
-    assert "-o run.trace.json.gz" in capsys.readouterr().err
+    assert "-o r.trace.json.gz" in capsys.readouterr().err
     assert main(["show", "overview_page", str(run_dir), "--format", "trace", "-o", str(target)]) == 2
     assert (
         main(

@@ -178,7 +178,7 @@ def test_old_lines_of_a_job_without_tpus_name_its_device(
         (["--service_addr=a:1", "--logdir=x", "--durations_ms=1"], "--duration_ms"),
         (["--service_addr=a:1", "--logdir=x", "--duration_ms=long"], "whole number"),
         (["--service_addr=a:1", "--logdir"], "needs a value"),
-        (["--service_addr=a:1", "--logdir=x", "more"], "no place"),
+        (["--service_addr=a:1", "--logdir=x", "more"], "Unexpected argument"),
         (["--service_addr=a:1", "--monitoring_level=3"], "monitoring_level"),
         (["--service_addr=a:1", "--logdir=x", "--include_dataset_ops=perhaps"], "true or false"),
     ],
@@ -203,7 +203,7 @@ def test_both_an_address_and_a_name(server: Profiler, capsys: pytest.CaptureFixt
         )
         == 0
     )
-    assert "--service_addr counts" in capsys.readouterr().err
+    assert "ignoring --tpu" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h", "--helpfull"])

@@ -24,10 +24,11 @@ from typing import Any
 from bench.environments import peer_python
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, kernel_stats
-from tb_tpuprof.tools.base import Payload, Table
+from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
+from tb_tpuprof.tools.kernel_stats import view as kernel_stats
 from tb_tpuprof.tools.memory_profile import view as memory_profile
 from tb_tpuprof.tools.overview_page import view as overview_page
+from tb_tpuprof.tools.payload import Payload, Table
 from tests import synthetic_unlike
 from tests.conformance import live_compiled, live_corpus, live_devices, live_pods
 from tests.conformance.peer import rows

@@ -9,8 +9,9 @@ from typing import Any
 
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import hlo_stats, roofline_model
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.op_profile import view as op_profile
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tests.conformance.live_devices import Field, table
 from tests.conformance.peer import rows
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import kernel_stats
+from tb_tpuprof.tools.kernel_stats import view as kernel_stats
 from tests.conformance import live_corpus_compiled, live_corpus_memory, live_corpus_reasons
 from tests.conformance.live_devices import Field, table
 from tests.conformance.live_pods import pods

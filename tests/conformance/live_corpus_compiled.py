@@ -13,9 +13,10 @@ from typing import Any
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import hlo_stats, roofline_model
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.op_profile import view as op_profile
+from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.tool import Tool
 from tests.conformance.live_compiled import HLO, MEASURES, ROOFLINE
 from tests.conformance.live_devices import Field, table
@@ -410,7 +411,7 @@ def _metrics(name: str, ours: Row, metrics: Row) -> Iterator[Field]:
 def _operation(session: Session, name: str, ours: Row, node: Row) -> Iterator[Field]:
     """What the card says of one operation."""
     said = node["xla"]
-    details = op_profile.TOOL.run(session, None, {"op": ours["name"], "program": ours["program"]})
+    details = op_profile.TOOL.run(session, None, {"op": ours["name"], "program": ours["program"]}, "op")
     facts = {row["name"]: row["value"] for row in table(details.tables["facts"])}
     yield Field(f"{name}: expression", facts.get("HLO", ""), said["expression"])
     yield Field(f"{name}: provenance", ours["provenance"], said["provenance"])

@@ -12,8 +12,8 @@ from typing import Any
 from tb_tpuprof.analysis.hlo.memories import hlo_memories
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.memory_viewer import view as memory_viewer
+from tb_tpuprof.tools.payload import Payload
 from tests.conformance.live_devices import Field, table
 
 Row = dict[str, Any]

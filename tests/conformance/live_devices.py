@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tb_tpuprof.tools.base import Payload, Table
+from tb_tpuprof.tools.payload import Payload, Table
 from tests.conformance.peer import rows
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.tools.hlo_stats import TOOL
+from tb_tpuprof.tools.hlo_stats.view import TOOL
 from tests.conformance.peer import answer, open_session, rows
 from tests.tools.test_hlo_stats import cells
 

@@ -13,9 +13,9 @@ from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, host_time
 from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction, input_part, input_pipeline
 from tb_tpuprof.analysis.ops.recommend import input_finding
 from tb_tpuprof.analysis.ops.stats import op_stats
-from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL
 from tb_tpuprof.tools.overview_page import view as overview_page
+from tb_tpuprof.tools.payload import Column, Payload
 from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions
 from tests.conformance.test_steps import OTHERS_KERNELS
 

@@ -12,7 +12,7 @@ import pytest
 from tb_tpuprof.analysis.cpu.eager import DISPATCH
 from tb_tpuprof.analysis.ops.metrics import NO_OPERATION, OpMetrics
 from tb_tpuprof.analysis.ops.stats import op_stats, sum_op_stats
-from tb_tpuprof.tools.framework_op_stats import TOOL
+from tb_tpuprof.tools.framework_op_stats.view import TOOL
 from tests.conformance.peer import NAMES, answer, open_session, rows
 
 PS_PER_US = 1_000_000

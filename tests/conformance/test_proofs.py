@@ -17,11 +17,13 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, hlo_stats, roofline_model
+from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
 from tb_tpuprof.tools.memory_profile import view as memory_profile
 from tb_tpuprof.tools.op_profile import view as op_profile
 from tb_tpuprof.tools.overview_page import view as overview_page
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.why import diagnosis
 from tests.builders import drawing
 from tests.conformance.live_devices import table

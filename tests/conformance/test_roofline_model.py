@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.tools.roofline_model import TOOL
+from tb_tpuprof.tools.roofline_model.view import TOOL
 from tests.conformance.peer import answer, open_session, rows
 from tests.conformance.test_hlo_stats import COPIES, GIB, RUNS, TPU, number
 from tests.tools.test_hlo_stats import cells

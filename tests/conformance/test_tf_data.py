@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, call, pipelines
-from tb_tpuprof.tools.tf_data_bottleneck_analysis import TOOL
+from tb_tpuprof.tools.tf_data_bottleneck_analysis.view import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.conformance.peer import NAMES, corpus, open_session, rows
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.facts import FACTS
+from tb_tpuprof.tools.payload import Column, Payload, Scalar, Table
 from tb_tpuprof.units import format_fraction, format_time
 from tests.consistency.limits import contradictions
 from tests.consistency.words import foreign_words, told_framework

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tb_tpuprof.tools.base import Payload, Table
+from tb_tpuprof.tools.payload import Payload, Table
 from tb_tpuprof.units import format_fraction
 
 WARM_UP, INPUT, UNRECORDED = "Warm-up", "Input", "Not recorded"

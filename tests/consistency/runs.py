@@ -14,7 +14,7 @@ from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace

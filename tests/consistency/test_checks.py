@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tb_tpuprof.tools.base import Column, Diagnostic, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.columns import pairs_table, text_column
+from tb_tpuprof.tools.payload import Column, Diagnostic, Payload, Scalar, Subject, Table, Verdict
 from tests.consistency.checks import Pages, violations, with_scalar
 from tests.consistency.words import foreign_words
 

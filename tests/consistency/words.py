@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 
 JAX, TENSORFLOW, PYTORCH = "JAX", "TensorFlow", "PyTorch"
 _WORDS = {

@@ -72,7 +72,7 @@ def test_a_time_weeks_from_all_others_is_left_out(tmp_path: Path) -> None:
     trace = opened(tmp_path, events)
     assert [row[2] for row in rows(trace)] == ["kept"] * 3
     assert trace.info.n_damaged == 1
-    assert "1 entries are no events or have no time" in trace.info.damage
+    assert "entries that are not events or have no time: 1" in trace.info.damage
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_begins_and_ends_nest_whatever_the_ends_are_called(tmp_path: Path) -> No
         ("late", 12, 3),
     ]
     assert trace.event_stats.ints("did_not_finish").owner.tolist() == [2]
-    assert trace.info.damage == "1 ends have no begin"
+    assert trace.info.damage == "ends without a begin: 1"
     assert trace.source.event_stats(trace, 0) == [("a", 1), ("b", "two")]
 
 
@@ -178,7 +178,7 @@ def test_async_events_nest_by_id_on_a_line_of_their_outermost(tmp_path: Path) ->
     ]
     assert trace.kind_of_line.tolist() == [schema.ASYNC, schema.ASYNC]
     assert len(trace.event_stats.ints("_a").owner) == 6
-    assert "1 ends have no begin" in trace.info.damage
+    assert "ends without a begin: 1" in trace.info.damage
 
 
 def test_steps_of_the_older_async_phases_are_slices_within(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_counters_are_series_of_samples(tmp_path: Path) -> None:
         ("mem", "free"): [(0, 9.0), (4, 8.0)],
         ("n[q]", ""): [(1, -3.0)],
     }
-    assert trace.info.damage == "1 values of counters are no numbers"
+    assert trace.info.damage == "counter values that are not numbers: 1"
     assert trace.duration_ps == 4 * US + 1
 
 
@@ -336,7 +336,7 @@ def test_arrows_bind_to_the_event_around_them_or_to_the_next(tmp_path: Path) -> 
         for a, b in zip(trace.flows["from_event"].tolist(), trace.flows["to_event"].tolist(), strict=True)
     }
     assert arrows == {("outer", "worker"), ("worker", "next"), ("inner", "bound"), ("a", "b")}
-    assert any("1 arrows are not shown" in note for note in trace.info.notes)
+    assert any("not on an event: 1" in note for note in trace.info.notes)
 
 
 def test_an_end_before_its_beginning_is_turned(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     )
     assert trace.info.warnings == ("bad thing",)
     assert trace.info.notes == (
-        "1 events of the phase 'v' are of no kind that can be shown.",
+        "Events of the phase 'v' cannot be shown: 1.",
         "The file's systemTraceEvents are not shown.",
     )
 

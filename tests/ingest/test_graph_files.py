@@ -13,7 +13,7 @@ from tb_tpuprof.errors import ProfilerError, TraceFormatError
 from tb_tpuprof.ingest.graphs import files as graph_files
 from tb_tpuprof.ingest.graphs.files import find_graphs, graph_folder, read_place
 from tb_tpuprof.ingest.graphs.graph_def import read_graph
-from tb_tpuprof.ingest.graphs.records import crc32c, data_holds, record_spans
+from tb_tpuprof.ingest.graphs.records import crc32c, matches_checksum, record_spans
 from tb_tpuprof.trace.graph import Graph
 from tests import graph_files as written
 
@@ -68,8 +68,8 @@ def test_records_end_where_damage_begins() -> None:
 
 def test_data_is_held_against_its_checksum() -> None:
     data = written.record(b"some bytes")
-    assert data_holds(bytes_of(data), 12, 10)
-    assert not data_holds(bytes_of(data.replace(b"some", b"same")), 12, 10)
+    assert matches_checksum(bytes_of(data), 12, 10)
+    assert not matches_checksum(bytes_of(data.replace(b"some", b"same")), 12, 10)
 
 
 def test_tensorflow_s_own_files() -> None:
@@ -146,7 +146,7 @@ def test_files_that_are_wrong_are_named(tmp_path: Path) -> None:
     found = find_graphs(str(tmp_path), {})
     assert sorted(place.name for place in found.places) == ["good.tfevents.1", "length.tfevents.1"]
     assert len(found.notes) == 3
-    assert any("does not fit its checksum" in note and note.startswith("bad") for note in found.notes)
+    assert any("does not match its checksum" in note and note.startswith("bad") for note in found.notes)
     assert any("length is damaged" in note for note in found.notes)
     assert any("is not a SavedModel" in note for note in found.notes)
 
@@ -154,7 +154,7 @@ def test_files_that_are_wrong_are_named(tmp_path: Path) -> None:
 def test_what_was_found_is_kept_until_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "events.out.tfevents.1"
     file.write_bytes(written.event_file(written.field(4, written.graph_def([written.node("Add")]))))
-    known: graph_files.Known = {}
+    known: graph_files.GraphCache = {}
     assert len(find_graphs(str(tmp_path), known).places) == 1
     (state,) = known
     known[state] = ([], ["remembered"])

@@ -159,9 +159,9 @@ def test_strange_references_are_left_out_and_counted() -> None:
     assert found.info.n_damaged == 6
     assert set(found.info.damage) == {
         "1 instructions that share an id",
-        "1 operands that are not in the file",
-        "1 computations called that are not in the file",
-        "2 computations without their root",
+        "1 operands not in the file",
+        "1 called computations not in the file",
+        "2 computations without a root",
         "1 entry computation missing",
     }
     assert found.operands[0].tolist()[1] == -1

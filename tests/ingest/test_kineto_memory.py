@@ -22,7 +22,7 @@ from tb_tpuprof.analysis.memory.peak import active_allocations, memory_peak
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tests.conformance.peer import corpus
 from tests.ingest.chrome_files import opened
 

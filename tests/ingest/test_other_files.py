@@ -102,7 +102,7 @@ def test_a_run_of_old_traces_is_a_run_and_newer_files_count_first(tmp_path: Path
 
 
 def test_steps_and_operations_of_an_old_trace_are_analysed(tmp_path: Path) -> None:
-    from tb_tpuprof.tools import framework_op_stats
+    from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
 
     payload = framework_op_stats.TOOL.run(
         Session(placed(tmp_path, "local.trace", OLD_TRACE), cache=False), None, {}
@@ -172,7 +172,7 @@ KINDS = {
     "h.xplane.riegeli": "Riegeli records",
     "events.out.tfevents.1583461681.h.profile-empty": "empty event file",
     "events.out.tfevents.1583461681.h": "TensorBoard event file",
-    "NO_MODULE.hlo_proto.pb": "mark by which another viewer",
+    "NO_MODULE.hlo_proto.pb": "marker of another viewer",
     "ALL_HOSTS.op_stats_v2.pb": "intermediate result",
     "memory.prof": "pprof",
     "x.nsys-rep": "Nsight Systems",

@@ -120,7 +120,7 @@ def test_each_host_of_many_is_read_once_for_a_page(
         return open_trace(path, *more)  # type: ignore[arg-type]
 
     monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
-    get_tool(tool).run(Session(str(run), cache=False, executor="threads"), None, {})
+    get_tool(tool).run(Session(str(run), cache=False, executor="threads"), None, {}, waits=False)
     again = len(opened) - len(set(opened))
     assert len(set(opened)) == 20
     assert again <= (4 if tool == "overview_page" else 0), (

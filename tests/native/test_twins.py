@@ -138,7 +138,7 @@ def test_ids(known: list[int], sought: list[int]) -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
-def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+def test_informative_hubs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
     from tb_tpuprof.native.compiled import selection
     from tb_tpuprof.native.plain import selection as plain_selection
 
@@ -152,8 +152,8 @@ def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
             st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n_hubs - 1)), min_size=1, max_size=8)
         )
         ties += [np.array(column, np.int32) for column in zip(*pairs, strict=True)]
-    found = selection.telling(tuple(ties), n_hubs, parent, heads)
-    assert same(found, plain_selection.telling(tuple(ties), n_hubs, parent, heads))
+    found = selection.informative_hubs(tuple(ties), n_hubs, parent, heads)
+    assert same(found, plain_selection.informative_hubs(tuple(ties), n_hubs, parent, heads))
 
 
 @settings(deadline=None, max_examples=200)
@@ -589,7 +589,7 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
     for twin in (packing, plain_packing):
         columns = np.zeros((5, n), np.int64), np.zeros((3, n), np.int32), np.zeros(n, np.uint8)
         seen = np.zeros(120, np.uint8)
-        looks = twin.Looks(of_row, key, of_key, of_line, own)
+        looks = twin.BoxStyles(of_row, key, of_key, of_line, own)
         looks.fill(columns, boxes, (origin_ps, pixel_ps), (7, 1000, 2**40), seen)
         found.append((*columns, seen))
     assert same(*found)

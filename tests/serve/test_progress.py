@@ -129,5 +129,5 @@ def test_lines() -> None:
         line(Standing("h7", 256, 37, 2**30, 2**20, 3.2))
         == "Reading 37 of 256 hosts, 1.00 MiB of 1.00 GiB, 3 s: h7"
     )
-    assert line(Standing("", 2, 2, 2**30, 2**30, 3.2)).endswith("putting them together")
+    assert line(Standing("", 2, 2, 2**30, 2**30, 3.2)).endswith("combining")
     assert line(Standing("h7", 1, 0, 2**30, 0, 3.2)) == "Reading h7, 1.00 GiB, 3 s"

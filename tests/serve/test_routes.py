@@ -127,33 +127,46 @@ def test_every_tool_answers_and_equals_the_command_line(
         ("/data/trace_viewer", {"run": RUN, "width_px": "-5"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "width_px": "20001"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "end_ps": "-inf"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "event": "1e300"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "event": "-1"}, 400, "bad_parameter"),
+        ("/data/trace_viewer/event", {"run": RUN, "event": "1e300"}, 400, "bad_parameter"),
+        ("/data/trace_viewer/event", {"run": RUN, "event": "-1"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "tracks": "-1"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "tracks": "9" * 40}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "search": "x" * 1001}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "search": "x", "limit": "0"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "search": "x", "limit": "nan"}, 400, "bad_parameter"),
+        ("/data/trace_viewer/search", {"run": RUN, "text": "x" * 1001}, 400, "bad_parameter"),
+        ("/data/trace_viewer/search", {"run": RUN, "text": "x", "limit": "0"}, 400, "bad_parameter"),
+        ("/data/trace_viewer/search", {"run": RUN, "text": "x", "limit": "nan"}, 400, "bad_parameter"),
         (
-            "/data/trace_viewer",
-            {"run": RUN, "search": "x", "after_event": "0", "before_event": "1"},
+            "/data/trace_viewer/search",
+            {"run": RUN, "text": "x", "after_event": "0", "before_event": "1"},
             400,
             "bad_parameter",
         ),
         (
-            "/data/trace_viewer",
-            {"run": RUN, "totals": "1", "depth_from": "3", "depth_to": "1"},
+            "/data/trace_viewer/totals",
+            {"run": RUN, "depth_from": "3", "depth_to": "1"},
             400,
             "bad_parameter",
         ),
-        ("/data/trace_viewer", {"run": RUN, "neighbour": "next"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "neighbour": "sideways", "event": "0"}, 400, "bad_parameter"),
-        ("/data/trace_viewer", {"run": RUN, "search": "x", "after_event": "100000"}, 404, "event_not_found"),
-        ("/data/trace_viewer", {"run": RUN, "hosts": "a", "event": str(2**40)}, 404, "event_not_found"),
+        ("/data/trace_viewer/neighbour", {"run": RUN}, 400, "bad_parameter"),
+        (
+            "/data/trace_viewer/neighbour",
+            {"run": RUN, "direction": "sideways", "event": "0"},
+            400,
+            "bad_parameter",
+        ),
+        (
+            "/data/trace_viewer/search",
+            {"run": RUN, "text": "x", "after_event": "100000"},
+            404,
+            "event_not_found",
+        ),
+        ("/data/trace_viewer/event", {"run": RUN, "hosts": "a", "event": str(2**40)}, 404, "event_not_found"),
         ("/data/trace_viewer", {"run": RUN, "hosts": "a", "tracks": str(2**24)}, 404, "event_not_found"),
         ("/data/trace_viewer", {"run": RUN, "tracks": "99"}, 404, "event_not_found"),
-        ("/data/trace_viewer", {"run": RUN, "event": "100000"}, 404, "event_not_found"),
+        ("/data/trace_viewer/event", {"run": RUN, "event": "100000"}, 404, "event_not_found"),
         ("/data/trace_viewer", {"run": RUN, "unknown": "1"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "event": "0"}, 400, "bad_parameter"),
+        ("/data/trace_viewer/event", {"run": RUN, "format": "trace", "event": "0"}, 400, "bad_parameter"),
+        ("/data/trace_viewer/nonsense", {"run": RUN}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "format": "xml"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": RUN, "format": "csv", "table": "none"}, 400, "bad_parameter"),
         ("/data/trace_viewer", {"run": "train/broken"}, 422, "trace_format"),
@@ -330,7 +343,7 @@ def test_the_timeline_as_a_file(ask: Asking) -> None:
 
 
 def test_a_file_that_would_be_too_large_is_refused(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.encode.chrome_trace.MAX_EVENTS", 0)
+    monkeypatch.setattr("tb_tpuprof.tools.trace_viewer.export.MAX_EVENTS", 0)
     response = ask("/data/trace_viewer", run=RUN, format="trace")
     assert response.status_code == 413
     assert "Narrow the window" in error_of(response)["remedy"]

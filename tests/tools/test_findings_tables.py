@@ -11,8 +11,8 @@ from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import CauseTime, Culprit, Diagnosis, Evidence, Finding
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Table
 from tb_tpuprof.tools.findings_tables import causes_table, findings_table
+from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.why import diagnosis, plain
 from tests.analysis.diagnosis.drawn import trace_of
 from tests.builders import PS

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
-from tb_tpuprof.tools.framework_op_stats import TOOL
+from tb_tpuprof.tools.framework_op_stats.view import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 from tests.tools.drawn_session import session_of

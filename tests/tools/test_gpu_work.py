@@ -9,8 +9,10 @@ import pytest
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, hlo_stats, roofline_model
+from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.overview_page import view as overview_page
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import PlaneWriter, Stat, write_run
 from tests.tools.test_hlo_stats import cells

@@ -15,9 +15,9 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.graph_viewer.view import TOOL
-from tb_tpuprof.tools.hlo_stats import TOOL as HLO_STATS
+from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
+from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import small_proto
 from tests.synthetic import TpuJob, tpu_xspace, write_run
@@ -40,7 +40,11 @@ def run(session: Session, **params: object) -> Payload:
     return TOOL.run(session, None, params)
 
 
-def file(session: Session, form: str, **params: object) -> tuple[str, bytes]:
+def ask(session: Session, question: str, /, **params: object) -> Payload:
+    return TOOL.run(session, None, params, question)
+
+
+def file(session: Session, form: str, /, **params: object) -> tuple[str, bytes]:
     name, parts = TOOL.file(session, None, params, form)
     return name, b"".join(parts)
 
@@ -155,7 +159,7 @@ def test_without_times_no_events_are_read(trained: Session) -> None:
     session = Session(str(demo_runs()["jax_train"]), cache=False)
     early = run(session, **asked, times=False)
     assert session.size_bytes == 0  # no trace was decoded
-    run(session, program=asked["program"], text="short")
+    ask(session, "text", program=asked["program"])
     file(session, "proto", program=asked["program"])
     assert session.size_bytes == 0
     times = {"time_ps", "time_fraction", "n_occurrences"}
@@ -173,7 +177,7 @@ def test_without_times_no_events_are_read(trained: Session) -> None:
 
 
 def test_search_and_text_answer_nothing_else(trained: Session) -> None:
-    matches = run(trained, search="DOT")
+    matches = ask(trained, "search", text="DOT")
     assert set(matches.tables) == {"matches"}
     found = table(matches, "matches")
     assert found["name"]
@@ -182,10 +186,10 @@ def test_search_and_text_answer_nothing_else(trained: Session) -> None:
         for a, b, c in zip(found["name"], found["opcode"], found["op_name"], strict=True)
     )
     hottest = str(table(run(trained), "chosen")["op"][0])
-    text = run(trained, text="short", op=hottest, n_lines=5000)
+    text = ask(trained, "text", op=hottest, n_lines=5000)
     line = int(text.scalars["op_line"].value or 0)
     assert f" {hottest} = " in str(table(text, "lines")["text"][line])
-    part = run(trained, text="short", first_line=line, n_lines=1)
+    part = ask(trained, "text", first_line=line, n_lines=1)
     assert table(part, "lines")["text"] == [table(text, "lines")["text"][line]]
 
 
@@ -193,7 +197,7 @@ def test_files_are_whole_and_named(session: Session) -> None:
     name, proto = file(session, "proto")
     assert name == "jit_f(7).pb"
     assert decode_hlo(proto, "f", 7).find("fusion.4") >= 0
-    name, text = file(session, "hlo", text="short")
+    name, text = file(session, "hlo", style="short")
     assert (name, text.decode().splitlines()[0][:15]) == ("jit_f(7).txt", "HloModule jit_f")
     assert "metadata=" not in text.decode()
     assert "metadata=" in file(session, "hlo")[1].decode()
@@ -203,14 +207,34 @@ def test_files_are_whole_and_named(session: Session) -> None:
     assert len(json.loads(graph)["nodes"]) == 4
 
 
+@pytest.mark.parametrize(
+    ("question", "params"),
+    [("", {"text": "dot"}), ("search", {"text": "dot", "radius": 1}), ("text", {"times": False})],
+)
+def test_questions_refuse_the_parameters_of_others(
+    session: Session, question: str, params: dict[str, object]
+) -> None:
+    with pytest.raises(BadParameter, match=list(params)[-1]):
+        ask(session, question, **params)
+
+
+def test_files_refuse_the_parameters_of_the_graph(session: Session) -> None:
+    with pytest.raises(BadParameter, match="radius"):
+        file(session, "hlo", radius=1)
+    with pytest.raises(BadParameter, match="style"):
+        file(session, "dot", style="short")
+
+
 def test_what_is_not_there_is_said(session: Session, tmp_path: Path) -> None:
     with pytest.raises(BadParameter) as unknown:
         run(session, op="dot.99")
     assert "an instruction or a computation of jit_f" in unknown.value.remedy
     with pytest.raises(BadParameter, match="program"):
         run(session, program="jit_none")
-    with pytest.raises(BadParameter, match="search"):
-        run(session, search="x" * 201)
+    with pytest.raises(BadParameter, match="text"):
+        ask(session, "search", text="x" * 201)
+    with pytest.raises(BadParameter, match="text"):
+        ask(session, "search")
     bare = Session(str(write_run(tmp_path / "bare", {"h": tpu_xspace(TpuJob())})), cache=False)
     assert "no HLO" in TOOL.available(bare).reason
     with pytest.raises(ToolUnavailable):

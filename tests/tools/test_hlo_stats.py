@@ -5,8 +5,8 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
-from tb_tpuprof.tools.hlo_stats import TOOL
+from tb_tpuprof.tools.hlo_stats.view import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build, drawing
 from tests.synthetic import TpuJob, field, memory_accesses, tpu_hosts, write_run
 from tests.tools.drawn_session import session_of
@@ -84,7 +84,7 @@ def test_what_waits_is_not_said_to_be_bound(duration_us: int, told: str) -> None
 
 
 def test_names_of_rows_that_are_left_out_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.tools.hlo_stats.N_ROWS", 1)
+    monkeypatch.setattr("tb_tpuprof.tools.hlo_stats.view.N_ROWS", 1)
     events = [DrawnEvent("fusion.1", 0, US), DrawnEvent("fusion.2", 2 * US, 3 * US)]
     payload = TOOL.run(
         tpu({"fusion.1": FUSION, "fusion.2": {**FUSION, "symbol_id": 2, "tf_op": "jit(f)/mul:"}}, events),

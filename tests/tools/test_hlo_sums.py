@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import hlo_stats, roofline_model
+from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.op_profile import view as op_profile
 from tb_tpuprof.tools.overview_page import view as overview_page
+from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 from tests.tools.drawn_session import session_of
 from tests.tools.test_hlo_stats import cells

@@ -31,11 +31,11 @@ WINDOW = {1: HUGE, 2: -1, 3: -HUGE, 4: HUGE, 5: HUGE, 6: -1}
 ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("graph_viewer", {}),
     ("graph_viewer", {"op": "add.1", "radius": 50, "fusions": "opened", "most_nodes": MOST_NODES}),
-    ("graph_viewer", {"search": "add"}),
-    ("graph_viewer", {"text": "long", "op": "add.1"}),
+    ("graph_viewer/search", {"text": "add"}),
+    ("graph_viewer/text", {"style": "long", "op": "add.1"}),
     *(("memory_viewer", {"space": space}) for space in (0, 1)),
     *(("op_profile", {"group_by": grouping}) for grouping in ("program", "category", "provenance")),
-    ("op_profile", {"op": "add.1", "program": "jit_f(7)"}),
+    ("op_profile/op", {"op": "add.1", "program": "jit_f(7)"}),
     ("hlo_stats", {}),
     ("roofline_model", {}),
 )
@@ -56,19 +56,16 @@ def session_with(program: bytes, names: tuple[str, ...] = ("add.1", "fusion.1", 
 def look_at_all(session: Session) -> int:
     """Ask everything of every tool; how many answers came."""
     n = 0
-    for tool, params in ASKED:
+    for asked, params in ASKED:
+        tool, _, question = asked.partition("/")
         with contextlib.suppress(ProfilerError):
-            encode_json(get_tool(tool).run(session, None, params))
+            encode_json(get_tool(tool).run(session, None, params, question))
             n += 1
     for file in get_tool("graph_viewer").files:
         with contextlib.suppress(ProfilerError):
-            _, parts = file.make(session, session.hosts[:1], _defaults("graph_viewer"))
+            _, parts = get_tool("graph_viewer").file(session, None, {}, file.format)
             n += sum(1 for _ in zip(range(MAX_LINES), parts, strict=False)) > 0
     return n
-
-
-def _defaults(tool: str) -> dict[str, Any]:
-    return {param.name: param.default for param in get_tool(tool).params if param.default is not None}
 
 
 def entry(*instructions: Any, **more: Any) -> bytes:

@@ -7,8 +7,8 @@ import pytest
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, drawing
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_xspace, write_run

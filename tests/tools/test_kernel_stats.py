@@ -6,8 +6,8 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
-from tb_tpuprof.tools.kernel_stats import TOOL
+from tb_tpuprof.tools.kernel_stats.view import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
 from tests.synthetic import write_run
 from tests.synthetic_devices import KERNELS, Kernel, kernels_xspace

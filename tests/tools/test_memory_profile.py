@@ -5,8 +5,8 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.memory_profile.view import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.units import format_bytes
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 from tests.synthetic import write_run

@@ -5,8 +5,8 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable, TraceFormatError
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.memory_viewer.view import TOOL
+from tb_tpuprof.tools.payload import Payload
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import TpuJob, tpu_xspace, write_run
 from tests.tools.test_kernel_stats import table

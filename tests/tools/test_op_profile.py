@@ -93,7 +93,7 @@ def test_details_of_a_dot_on_cpu(cpu: Session) -> None:
     ]
     times = [time for time, kind in zip(nodes["self_time_ps"], nodes["kind"], strict=True) if kind == "op"]
     for (program, op), time in zip(ops, times, strict=True):
-        payload = TOOL.run(cpu, None, {"program": str(program), "op": str(op)})
+        payload = TOOL.run(cpu, None, {"program": str(program), "op": str(op)}, "op")
         facts = dict(zip(*(cells(payload, "facts")[key] for key in ("name", "value")), strict=True))
         assert facts["Name"] == op
         assert str(facts["HLO"]).startswith(f"%{op} = ")
@@ -159,7 +159,7 @@ def dot_on_tpu() -> bytes:
 
 def test_details_of_a_dot_on_a_tpu_say_what_its_layout_and_the_matrix_unit_cost(tmp_path: Path) -> None:
     session = Session(str(write_run(tmp_path / "run", {"tpu": dot_on_tpu()})), cache=False)
-    payload = TOOL.run(session, None, {"program": "jit_f(7)", "op": "dot.3"})
+    payload = TOOL.run(session, None, {"program": "jit_f(7)", "op": "dot.3"}, "op")
     padding = list(
         zip(
             *(cells(payload, "padding")[key] for key in ("value", "dim", "role", "size", "padded")),
@@ -185,10 +185,9 @@ def test_details_of_a_dot_on_a_tpu_say_what_its_layout_and_the_matrix_unit_cost(
 
 
 def test_an_operation_that_did_not_run_is_refused(cpu: Session) -> None:
-    for params in ({"op": "nothing.77"}, {"op": "", "program": "x"}):
-        if params["op"]:
-            with pytest.raises(BadParameter):
-                TOOL.run(cpu, None, params)
+    for params in ({"op": "nothing.77"}, {"op": "", "program": "x"}, {"program": "x"}, {}):
+        with pytest.raises(BadParameter):
+            TOOL.run(cpu, None, params, "op")
 
 
 def test_without_compiled_operations_it_says_why() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
 from tb_tpuprof.tools.overview_page.view import TOOL
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 from tests.builders import PS, drawing

@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.pod.join import join
 from tb_tpuprof.analysis.pod.parts import Part, part_of_op
 from tb_tpuprof.analysis.pod.stragglers import stragglers
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.golden_files import demo_runs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.ingest.hlo_protos import TUPLE, array, computation, instruction, proto

@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.pod.host import PodHost, pod_host
 from tb_tpuprof.analysis.pod.parts import Part, parts_of_classes
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.kineto_ranks import GENERIC, SEND_RECV, STEP_US, Comm, rank_file, stated
 from tests.tools.test_pod_viewer import table

@@ -10,7 +10,7 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
@@ -165,15 +165,25 @@ def test_without_hlo_groups_are_told_by_who_leaves_together(tmp_path: Path) -> N
 
 def test_cells_are_one_measure_of_all_cores_and_steps(tmp_path: Path) -> None:
     opened = session(tmp_path, SLOW)
-    payload = TOOL.run(opened, None, {"cells": True, "overview": False, "measure": "input"})
-    assert set(payload.tables) == {"cores", "cells"}
+    payload = TOOL.run(opened, None, {"measure": "input"}, "cells")
+    assert set(payload.tables) == {"cells"}
     values = payload.tables["cells"].columns[0].values.reshape(SLOW.n_cores, SLOW.n_steps)
     assert values[8, 2] == INFEED_US * US
     assert values[8, 3] == (INFEED_US + 200) * US
     with pytest.raises(BadParameter, match="measure"):
-        TOOL.run(opened, None, {"measure": "nonsense"})
+        TOOL.run(opened, None, {"measure": "nonsense"}, "cells")
+    with pytest.raises(BadParameter, match="measure"):
+        TOOL.run(opened, None, {"measure": "input"})
     with pytest.raises(BadParameter, match="step"):
         TOOL.run(opened, None, {"step": SLOW.n_steps})
+
+
+def test_the_cores_of_a_step_are_those_of_the_page_in_that_step(tmp_path: Path) -> None:
+    opened = session(tmp_path, SLOW)
+    page, cores = (TOOL.run(opened, None, {"step": 3}, question) for question in ("", "cores"))
+    assert set(cores.tables) == {"cores"}
+    assert table(cores, "cores") == table(page, "cores") != table(TOOL.run(opened, None, {}), "cores")
+    assert cores.scalars == page.scalars
 
 
 def test_some_hosts_of_the_pod_say_which_links_lead_out(tmp_path: Path) -> None:

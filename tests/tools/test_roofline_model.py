@@ -5,7 +5,7 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.roofline_model import TOOL
+from tb_tpuprof.tools.roofline_model.view import TOOL
 from tests.builders import drawing
 from tests.golden_files import demo_runs
 from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace, write_run

@@ -10,8 +10,8 @@ from tb_tpuprof.analysis.tf_data.changes import NOTHING_KNOWN, Evidence, stage_a
 from tb_tpuprof.analysis.tf_data.pipeline import Stage, Times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.tools.base import Payload
-from tb_tpuprof.tools.tf_data_bottleneck_analysis import TOOL
+from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.tf_data_bottleneck_analysis.view import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.test_tf_data import ROOT, event, plane, prefetched
 from tests.builders import PS, DrawnEvent, build, drawing

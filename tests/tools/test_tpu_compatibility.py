@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.tools.tpu_compatibility.view import TOOL
 from tests.golden_files import DEMO_LOGS, demo_runs
 from tests.graph_files import event_file, field, graph_def, node
@@ -162,7 +162,7 @@ def test_the_demo_s_loop_prints() -> None:
 
 
 def test_the_drawing_alone(several: Session) -> None:
-    payload = TOOL.run(several, None, {"graph": "words", "drawing": "true"})
+    payload = TOOL.run(several, None, {"graph": "words"}, "drawing")
     assert set(payload.tables) == {"items", "edges"}
     items = table(payload, "items")
     assert [
@@ -176,17 +176,22 @@ def test_the_drawing_alone(several: Session) -> None:
     function = items["name"].index("(functions)")
     assert items["is_open"][function] is True
     row = items["scope"][function]
-    closed = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": str(row)}), "items")
+    closed = table(TOOL.run(several, None, {"graph": "words", "boxes": str(row)}, "drawing"), "items")
     assert closed["is_open"][closed["name"].index("(functions)")] is False
     for box in (f"{row}c", f"{row}.{row}c"):
-        told = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": box}), "items")
+        told = table(TOOL.run(several, None, {"graph": "words", "boxes": box}, "drawing"), "items")
         assert told == closed
-    told = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": f"{row}o"}), "items")
+    told = table(TOOL.run(several, None, {"graph": "words", "boxes": f"{row}o"}, "drawing"), "items")
     assert told["is_open"][told["name"].index("(functions)")] is True
     assert sum(closed["n_invalid"]) == 4  # type: ignore[arg-type]
+
+
+def test_boxes_are_of_the_drawing_alone(several: Session) -> None:
+    with pytest.raises(BadParameter, match="boxes"):
+        TOOL.run(several, None, {"boxes": "1o"})
 
 
 @pytest.mark.parametrize("boxes", ["x", "-1", "1.²", "1x", "o", "1oc", ".".join(["1"] * 2000), "99999999999"])
 def test_boxes_are_rows(several: Session, boxes: str) -> None:
     with pytest.raises(BadParameter):
-        TOOL.run(several, None, {"drawing": "true", "boxes": boxes})
+        TOOL.run(several, None, {"boxes": boxes}, "drawing")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.trace_viewer.view import TOOL
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table, table_from_rows
@@ -40,9 +40,9 @@ def rows(payload: Payload, table: str) -> list[dict[str, Any]]:
     ]
 
 
-def ask(*traces: Trace, **params: object) -> Payload:
+def ask(*traces: Trace, question: str = "", **params: object) -> Payload:
     """The tool's answer for traces as hosts worker-0, worker-1 …"""
-    return TOOL.run(session_of(*traces), None, params)
+    return TOOL.run(session_of(*traces), None, params, question)
 
 
 @st.composite
@@ -175,7 +175,7 @@ def test_search_finds_what_a_loop_finds(
         for event in brute_events(trace)
     )
     wanted = [event for event in everything if text.lower() in event[2].lower()]
-    payload = ask(first, second, search=text, limit=limit)
+    payload = ask(first, second, question="search", text=text, limit=limit)
     assert payload.scalars["n_matches"].value == len(wanted)
     found = rows(payload, "matches")
     assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in found] == wanted[
@@ -188,11 +188,15 @@ def test_search_finds_what_a_loop_finds(
     assert by_name == {name: (len(lengths), sum(lengths), max(lengths)) for name, lengths in grouped.items()}
     if everything:
         start, event, _, _ = data.draw(st.sampled_from(everything))
-        after = rows(ask(first, second, search=text, limit=limit, after_event=event), "matches")
+        after = rows(
+            ask(first, second, question="search", text=text, limit=limit, after_event=event), "matches"
+        )
         assert [row["event"] for row in after] == [
             match[1] for match in wanted if match[:2] > (start, event)
         ][:limit]
-        before = rows(ask(first, second, search=text, limit=limit, before_event=event), "matches")
+        before = rows(
+            ask(first, second, question="search", text=text, limit=limit, before_event=event), "matches"
+        )
         assert [row["event"] for row in before] == [
             match[1] for match in wanted if match[:2] < (start, event)
         ][-limit:]
@@ -208,7 +212,7 @@ def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low:
         if event["end"] > begin and event["start"] < end and low <= event["depth"] <= high:
             part = max(0, min(event["start"] + event["duration"], end) - max(event["start"], begin))
             sums.setdefault(event["name"], []).append(part)
-    payload = ask(trace, totals=True, start_ps=begin, end_ps=end, depth_from=low, depth_to=high)
+    payload = ask(trace, question="totals", start_ps=begin, end_ps=end, depth_from=low, depth_to=high)
     found = {row["name"]: row for row in rows(payload, "totals")}
     assert {
         name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in found.items()
@@ -220,7 +224,7 @@ def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low:
 @settings(deadline=None, max_examples=60)
 @given(traces(), st.integers(1, 60))
 def test_the_minimap_is_the_covered_share(trace: Trace, width: int) -> None:
-    payload = ask(trace, minimap=True, width_px=width)
+    payload = ask(trace, question="minimap", width_px=width)
     end = int(payload.scalars["trace_duration_ps"].value or 0)
     pixel = max(1, -(-end // width))
     assert payload.scalars["pixel_ps"].value == pixel
@@ -264,7 +268,7 @@ def test_steps_of_a_host_come_from_its_annotations() -> None:
     )  # three steps on eight pixels are no marks any more
     boxes = [box for box in rows(ask(stepped()), "boxes") if box["family"] == 8]
     assert [box["name"] for box in boxes] == ["train 7", "train 8", "train 9"]
-    found = ask(stepped(), search="TRAIN 8")
+    found = ask(stepped(), question="search", text="TRAIN 8")
     assert [match["name"] for match in rows(found, "matches")] == ["train 8"]
     assert found.scalars["n_matches"].value == 1
 
@@ -281,7 +285,7 @@ def test_hosts_stand_side_by_side_in_time() -> None:
     assert (box["track"], box["event"]) == (LINES_PER_HOST, EVENTS_PER_HOST)
     own_start = int(late.events["start_ps"][0])
     assert box["start_ps"] == own_start + 4_000_000
-    details = ask(stepped(), late, event=EVENTS_PER_HOST)
+    details = ask(stepped(), late, question="event", event=EVENTS_PER_HOST)
     assert details.scalars["start_ps"].value == box["start_ps"]
     # The same event has the same id when its host is alone, at its own time.
     alone = TOOL.run(session_of(stepped(), late), ["worker-1"], {})
@@ -359,7 +363,7 @@ def test_details_tell_namesakes_neighbours_and_ancestors() -> None:
     first, second, third = sorted(
         (box for (name, _), box in boxes.items() if name == "f"), key=lambda box: box["start_ps"]
     )
-    details = ask(trace, event=second["event"])
+    details = ask(trace, question="event", event=second["event"])
     about = {row["name"]: row["value"] for row in rows(details, "about")}
     assert about["step"] == "train 8"
     assert about["track"] == "python"
@@ -373,14 +377,18 @@ def test_details_tell_namesakes_neighbours_and_ancestors() -> None:
         box["duration_ps"] for (name, _), box in boxes.items() if name in "fg" and box["start_ps"] < end
     ]
     assert len(inside) == 2
-    assert ask(trace, event=train["event"]).scalars["self_time_ps"].value == train["duration_ps"] - sum(
-        inside
-    )
-    (neighbour,) = rows(ask(trace, event=first["event"], neighbour="next"), "neighbour")
+    assert ask(trace, question="event", event=train["event"]).scalars["self_time_ps"].value == train[
+        "duration_ps"
+    ] - sum(inside)
+    (neighbour,) = rows(ask(trace, question="neighbour", event=first["event"], direction="next"), "neighbour")
     assert (neighbour["name"], neighbour["depth"]) == ("g", 1)
-    (back,) = rows(ask(trace, event=neighbour["event"], neighbour="previous"), "neighbour")
+    (back,) = rows(
+        ask(trace, question="neighbour", event=neighbour["event"], direction="previous"), "neighbour"
+    )
     assert back["event"] == first["event"]
-    assert rows(ask(trace, event=train["event"], neighbour="previous"), "neighbour") == []
+    assert (
+        rows(ask(trace, question="neighbour", event=train["event"], direction="previous"), "neighbour") == []
+    )
 
 
 GPU = """
@@ -461,15 +469,17 @@ def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
 
 
 def test_a_derived_event_can_be_searched_selected_and_left() -> None:
-    found = rows(ask(gpu(), search="dense/matmul"), "matches")
+    found = rows(ask(gpu(), question="search", text="dense/matmul"), "matches")
     assert [match["name"] for match in found] == ["net/dense/MatMul:MatMul"] * 2
-    details = ask(gpu(), event=found[0]["event"])
+    details = ask(gpu(), question="event", event=found[0]["event"])
     about = {row["name"]: row["value"] for row in rows(details, "about")}
     assert about["derived_from"] == "k1"
     assert about["framework_op"] == "net/dense/MatMul:MatMul"
     assert about["section"] == "GPU:0"
     assert details.scalars["n_same_name"].value == 2
-    (neighbour,) = rows(ask(gpu(), event=found[0]["event"], neighbour="next"), "neighbour")
+    (neighbour,) = rows(
+        ask(gpu(), question="neighbour", event=found[0]["event"], direction="next"), "neighbour"
+    )
     assert neighbour["name"] == "net/out/Relu:Relu"
 
 
@@ -479,33 +489,40 @@ def test_flows_lead_from_launches_to_kernels() -> None:
     assert payload.scalars["n_flows"].value == len(arrows) == 3
     assert {arrow["kind"] for arrow in arrows} == {"kernel launch"}
     assert all(arrow["from_ps"] <= arrow["to_ps"] for arrow in arrows)
-    launch = rows(ask(gpu(), search="launch"), "matches")[0]["event"]
-    (out,) = rows(ask(gpu(), event=launch), "flows")
+    launch = rows(ask(gpu(), question="search", text="launch"), "matches")[0]["event"]
+    (out,) = rows(ask(gpu(), question="event", event=launch), "flows")
     assert (out["direction"], out["name"], out["kind"]) == ("out", "k1", "kernel launch")
-    (into,) = rows(ask(gpu(), event=out["event"]), "flows")
+    (into,) = rows(ask(gpu(), question="event", event=out["event"]), "flows")
     assert (into["direction"], into["event"]) == ("in", launch)
     assert rows(ask(gpu(), flows=True, tracks="0"), "flows") == []
 
 
 def test_arguments_are_searched_when_asked() -> None:
     trace = drawing("main  [a][b]", {"b": {"tf_op": "deep/Inside"}})
-    assert ask(trace, search="inside").scalars["n_matches"].value == 0
-    found = ask(trace, search="inside", search_args=True)
+    assert ask(trace, question="search", text="inside").scalars["n_matches"].value == 0
+    found = ask(trace, question="search", text="inside", in_args=True)
     assert [match["name"] for match in rows(found, "matches")] == ["b"]
     assert found.scalars["n_matches"].value == 1
 
 
 def test_totals_leave_derived_lines_out_unless_asked_for() -> None:
-    assert {row["name"] for row in rows(ask(gpu(), totals=True), "totals")} == {"train", "launch", "k1", "k2"}
+    assert {row["name"] for row in rows(ask(gpu(), question="totals"), "totals")} == {
+        "train",
+        "launch",
+        "k1",
+        "k2",
+    }
     track = next(track["track"] for track in rows(ask(gpu()), "tracks") if track["name"] == "Framework Ops")
-    found = rows(ask(gpu(), totals=True, tracks=str(track)), "totals")
+    found = rows(ask(gpu(), question="totals", tracks=str(track)), "totals")
     assert {row["name"]: row["n"] for row in found} == {"net/dense/MatMul:MatMul": 2, "net/out/Relu:Relu": 1}
 
 
 def test_an_empty_trace_answers_everything() -> None:
     empty = drawing("")
-    for params in ({}, {"search": "x"}, {"totals": True}, {"minimap": True}, {"flows": True}):
-        assert ask(empty, **params).tables
+    for question in ("", "totals", "minimap"):
+        assert ask(empty, question=question).tables
+    assert ask(empty, flows=True).tables
+    assert ask(empty, question="search", text="x").tables
 
 
 @pytest.mark.parametrize("log", ["jax_train", "keras_slow_input"])
@@ -576,7 +593,7 @@ def test_counters_async_events_and_arrows_of_a_file() -> None:
     alone = ask(trace, tracks="2", start_ps=6_000_000, end_ps=8_000_000)
     assert rows(alone, "boxes") == []
     assert [row["value"] for row in rows(alone, "counters")] == [4.0]
-    assert rows(ask(trace, totals=True, tracks="2"), "totals") == []
+    assert rows(ask(trace, question="totals", tracks="2"), "totals") == []
 
 
 @settings(deadline=None, max_examples=400)
@@ -613,6 +630,9 @@ def test_an_operation_of_a_tpu_tells_the_program_around_it() -> None:
     boxes = {box["name"]: box["event"] for box in rows(ask(trace), "boxes")}
     modules = {}
     for name in "abc":
-        about = {row["name"]: row["value"] for row in rows(ask(trace, event=boxes[name]), "about")}
+        about = {
+            row["name"]: row["value"]
+            for row in rows(ask(trace, question="event", event=boxes[name]), "about")
+        }
         modules[name] = about.get("hlo_module", "")
     assert modules == {"a": "f", "b": "", "c": "g"}

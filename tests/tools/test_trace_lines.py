@@ -84,13 +84,13 @@ def test_the_stat_flow_draws_arrows_from_the_latest_event_that_leads_out() -> No
 
 def test_neighbours_by_flow_stand_in_the_details_both_ways() -> None:
     events = {row["name"]: row["event"] for row in rows(ask(flowing()), "boxes")}
-    found = rows(ask(flowing(), event=events["pass"]), "flows")
+    found = rows(ask(flowing(), question="event", event=events["pass"]), "flows")
     assert [(row["direction"], row["name"]) for row in found] == [
         ("in", "make"),
         ("out", "use"),
         ("out", "use"),
     ]
-    assert rows(ask(flowing(), event=events["alone"]), "flows") == []
+    assert rows(ask(flowing(), question="event", event=events["alone"]), "flows") == []
 
 
 def test_an_arrow_that_is_told_twice_is_drawn_once() -> None:
@@ -132,7 +132,7 @@ def test_performance_counters_are_no_events(decode: Any) -> None:
     ]
     told = " ".join(item.message for item in payload.diagnostics)
     assert "1 performance counters were read only once" in told
-    assert "1 samples of counters have no number" in told
+    assert "1 counter samples have no number" in told
 
 
 @settings(deadline=None, max_examples=200)
@@ -213,10 +213,10 @@ def test_launch_and_kernel_of_a_real_gpu_lead_to_each_other() -> None:
         trace.lines["plane"][trace.event_line[owner]]
     ]
     kernel = int(owner[on_device][200])
-    (into,) = rows(TOOL.run(session, [host], {"event": kernel}), "flows")
+    (into,) = rows(TOOL.run(session, [host], {"event": kernel}, "event"), "flows")
     assert (into["direction"], into["kind"]) == ("in", "kernel launch")
     assert value[owner == into["event"]][0] == value[owner == kernel][0]
-    back = rows(TOOL.run(session, [host], {"event": into["event"]}), "flows")
+    back = rows(TOOL.run(session, [host], {"event": into["event"]}, "event"), "flows")
     assert kernel in [row["event"] for row in back if row["direction"] == "out"]
 
 
@@ -276,7 +276,7 @@ def test_a_line_of_samples_becomes_counters(decode: Any) -> None:
     active = next(track["track"] for track in tracks if track["unit"] == "%")
     found = [(row["time_ps"], row["value"]) for row in rows(payload, "counters") if row["track"] == active]
     assert found == [(0, 10.0), (2_000_000, 55.5), (4_000_000, 20.0)]
-    assert "1 samples of counters have no number" in payload.diagnostics[0].message
+    assert "1 counter samples have no number" in payload.diagnostics[0].message
     (box,) = [row for row in rows(payload, "boxes") if row["family"] == 4]
     assert box["name"] == "kernel"  # samples are no kernels
 
@@ -379,7 +379,10 @@ def test_launches_of_a_step_are_summed_up_by_device() -> None:
         ("GPU:0", "Launch Stats for train 1", 4),
         ("GPU:1", "Launch Stats for train 0", 4),
     ]
-    told = {row["name"]: row["value"] for row in rows(ask(launched(), event=boxes[0]["event"]), "arguments")}
+    told = {
+        row["name"]: row["value"]
+        for row in rows(ask(launched(), question="event", event=boxes[0]["event"]), "arguments")
+    }
     # l1 ends as its kernel's fourth character begins; l2's kernel waits longer.
     launch_end = {name: LAUNCHED.splitlines()[2].index(f"[{name}]") + 4 for name in ("l1", "l2")}
     kernel_start = {name: LAUNCHED.splitlines()[4].index(name) - 1 for name in ("k1", "k2")}
@@ -404,7 +407,7 @@ def test_launches_of_a_real_step_are_those_of_its_kernels() -> None:
     for box in boxes:
         told = {
             row["name"]: row["value"]
-            for row in rows(TOOL.run(session, [host], {"event": box["event"]}), "arguments")
+            for row in rows(TOOL.run(session, [host], {"event": box["event"]}, "event"), "arguments")
         }
         kernels = [
             event
@@ -478,9 +481,12 @@ def test_transfers_to_the_hosts_memory_span_from_start_to_done() -> None:
         ("offload-dynamic-slice.0", 6, 20, 1),
     ]
     told = {
-        row["name"]: row["value"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")
+        row["name"]: row["value"]
+        for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
     }
-    names = [row["name"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")]
+    names = [
+        row["name"] for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
+    ]
     assert len(names) == len(set(names))  # those of the start are not told twice
     assert (told["shape_with_layout"], told["raw_bytes_accessed"], told["waited_for_us"]) == (
         "f32[8]{0:S(5)}",

@@ -16,7 +16,7 @@ import pytest
 from tb_tpuprof.errors import BadParameter, EventNotFound, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.trace_viewer.view import TOOL
 from tests.golden_files import demo_runs
 
@@ -34,6 +34,11 @@ def column(payload: Payload, table: str, name: str) -> npt.NDArray[np.generic]:
 
 def window(session: Session, **params: object) -> Payload:
     return TOOL.run(session, None, params)
+
+
+def event(session: Session, event: int, hosts: list[str] | None = None) -> Payload:
+    """The details of an event."""
+    return TOOL.run(session, hosts, {"event": event}, "event")
 
 
 @pytest.mark.parametrize("width_px", [1, 100, 2000, 20_000])
@@ -77,7 +82,7 @@ def test_details_of_an_event_agree_with_its_box_and_its_ancestors_contain_it(ses
         (column(payload, "boxes", "n_merged") == 1) & (column(payload, "boxes", "depth") >= 2)
     )
     box = int(exact[len(exact) // 2])
-    details = window(session, event=int(column(payload, "boxes", "event")[box]))
+    details = event(session, int(column(payload, "boxes", "event")[box]))
     for name in ("start_ps", "duration_ps", "track", "depth"):
         assert details.scalars[name].value == column(payload, "boxes", name)[box]
     start, duration = (details.scalars[name].value for name in ("start_ps", "duration_ps"))
@@ -98,10 +103,13 @@ def test_bad_parameters_are_refused(session: Session, params: dict[str, object])
         window(session, **params)
 
 
-@pytest.mark.parametrize("params", [{"event": 10**9}, {"tracks": "987654"}])
-def test_unknown_ids_are_not_found(session: Session, params: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("question", "params"),
+    [("event", {"event": 10**9}), ("neighbour", {"event": 10**9}), ("", {"tracks": "987654"})],
+)
+def test_unknown_ids_are_not_found(session: Session, question: str, params: dict[str, object]) -> None:
     with pytest.raises(EventNotFound):
-        window(session, **params)
+        TOOL.run(session, None, params, question)
 
 
 def test_a_step_is_called_by_its_number() -> None:
@@ -118,7 +126,7 @@ def test_links_of_an_operation_lead_to_tools_that_know_it() -> None:
     line = next(i for i, code in enumerate(kinds.values.tolist()) if (kinds.strings or [])[code] == "hlo_ops")
     track = column(payload, "tracks", "track")[line]
     box = int(np.flatnonzero(column(payload, "boxes", "track") == track)[0])
-    details = TOOL.run(session, None, {"event": int(column(payload, "boxes", "event")[box])})
+    details = event(session, int(column(payload, "boxes", "event")[box]))
     tool, params = (c for c in details.tables["links"].columns if c.name != "text")
     texts = [[(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)]
     assert texts[0][:5] == ["op_profile", "hlo_stats", "roofline_model", "graph_viewer", "memory_viewer"]
@@ -135,7 +143,9 @@ def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) 
         if name.startswith("f.")
     }
     asked = {name: value for name, value in params.items() if not name.startswith("f.") and name != "hosts"}
-    payload = get_tool(tool).run(session, [params["hosts"]], asked)
+    # The op profile's page asks for the chosen operation's details apart from the tree.
+    question = "op" if tool == "op_profile" and "op" in asked else ""
+    payload = get_tool(tool).run(session, [params["hosts"]], asked, question)
     assert payload.tool == tool
     if filters:
         table = next(
@@ -166,10 +176,10 @@ CORPUS = os.environ.get("TPUPROF_CORPUS", "")
 )
 def test_the_source_line_of_a_real_operation_is_told(run: str, name: str, source: str) -> None:
     session = Session(str(Path(CORPUS) / run), cache=False)
-    matches = TOOL.run(session, None, {"search": name})
+    matches = TOOL.run(session, None, {"text": name}, "search")
     about: set[str] = set()
-    for event in column(matches, "matches", "event")[:5].tolist():
-        details = TOOL.run(session, None, {"event": event}).tables["about"]
+    for match in column(matches, "matches", "event")[:5].tolist():
+        details = event(session, match).tables["about"]
         names, values = ([(c.strings or [])[code] for code in c.values.tolist()] for c in details.columns)
         about.add(dict(zip(names, values, strict=True)).get("source", ""))
     assert any(source in text for text in about), about
@@ -198,9 +208,7 @@ def test_links_of_real_events_lead_to_what_they_name(run: str, kinds: tuple[str,
             if found == kind
         ]
         boxes = np.flatnonzero(column(payload, "boxes", "track") == lines[-1 if kind == "stream" else 0])
-        details = TOOL.run(
-            session, [host], {"event": int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]])}
-        )
+        details = event(session, int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]]), [host])
         tool, params = (c for c in details.tables["links"].columns if c.name != "text")
         links = list(
             zip(

@@ -4,19 +4,19 @@ them.
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
-from tb_tpuprof.encode.chrome_trace import encode_trace
 from tb_tpuprof.errors import HostNotFound, HostsUnreadable, ToolUnavailable, TraceFormatError
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.unreadable import missing_hosts
 from tests.golden_files import demo_runs
@@ -213,9 +213,11 @@ def test_the_menu_offers_what_readable_hosts_have(tmp_path: Path) -> None:
 
 def test_a_trace_file_is_made_of_the_hosts_that_can_be_read(tmp_path: Path) -> None:
     run = write(tmp_path / "run", {"a": b"\xff" * 9, "b": kernels_xspace()})
-    assert encode_trace(Session(str(run), cache=False), [], {})
+    tool = get_tool("trace_viewer")
+    name, parts = tool.file(Session(str(run), cache=False), [], {}, "trace")
+    assert (name, gzip.decompress(b"".join(parts))[:1]) == ("run.trace.json.gz", b"{")
     with pytest.raises(HostsUnreadable):
-        encode_trace(Session(str(run), cache=False), ["a"], {})
+        tool.file(Session(str(run), cache=False), ["a"], {}, "trace")
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in TOOLS if tool.hosts == "one"])

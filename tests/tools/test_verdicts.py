@@ -15,8 +15,8 @@ from tb_tpuprof.analysis.ops.recommend import Finding as Judged
 from tb_tpuprof.analysis.steps.record import no_steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool, verdicts
-from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.input_verdict import by_causes, input_share
+from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.verdicts import SUBJECTS, JobLimits, is_diagnosed, limit_sentence, limits_of, told
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import NOBODY, function, trace_of

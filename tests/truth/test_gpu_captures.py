@@ -14,7 +14,7 @@ import pytest
 
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.payload import Payload
 
 DATA = Path(__file__).parents[1] / "data" / "gpu"
 RUNS: dict[str, dict[str, Any]] = json.loads((DATA / "index.json").read_text("utf-8"))["runs"]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.steps.steps import steps
-from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL as INPUT
 from tb_tpuprof.tools.overview_page.view import TOOL as OVERVIEW
+from tb_tpuprof.tools.payload import Payload
 from tests.truth.runner import Truth, profiled
 
 SHARE = 0.05

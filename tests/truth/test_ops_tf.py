@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.tools import framework_op_stats
+from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
 from tests.conformance.live_devices import table
 from tests.truth.runner import profiled
 

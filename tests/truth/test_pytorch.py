@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.steps.pytorch_loader import loader_wait
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload, Table
+from tb_tpuprof.tools.payload import Payload, Table
 from tests.ingest.chrome_files import written
 from tests.kineto_jobs import HOST, LENGTHS, RANKS, Job, kineto_file, step_length, x
 from tests.truth.plain_kineto import TRIMMED_ABOVE, counts

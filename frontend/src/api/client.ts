@@ -25,6 +25,8 @@ export class ApiError extends Error {
 
 export interface DataQuery {
   tool: string;
+  /** One of the tool's questions; absent: its page. */
+  question?: string;
   run: string;
   /** Empty: the server's default (all hosts, or the first). */
   hosts: readonly string[];
@@ -53,7 +55,8 @@ export function dataUrl(
   format?: { format: 'json' | 'columns' | 'csv' | 'trace'; table?: string },
 ): string {
   const hosts: Record<string, string> = query.hosts.length ? { hosts: query.hosts.join(',') } : {};
-  return apiUrl(`data/${encodeURIComponent(query.tool)}`, {
+  const path = query.question ? `${query.tool}/${query.question}` : query.tool;
+  return apiUrl(`data/${path}`, {
     ...query.params,
     run: query.run,
     ...hosts,

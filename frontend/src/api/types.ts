@@ -127,6 +127,8 @@ export type Column = TextColumn | NumberColumn | BoolColumn;
 export interface Table {
   title: string;
   note: string;
+  /** How a page without a view of its own draws it. */
+  chart?: 'donut' | 'steps';
   columns: Column[];
   n_rows: number;
 }

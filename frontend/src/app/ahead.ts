@@ -3,14 +3,14 @@
  * first answer.
  */
 import { effect, untracked } from '@preact/signals';
-import { TOOL_VIEWS } from '../app';
+import { viewOf } from '../app';
 import { runs } from '../state/catalog';
 import { hosts, run, tool } from '../state/selection';
 
 /** Follows the choice of run, tool and hosts; returns how to stop. */
 export function followChoice(): () => void {
   return effect(() => {
-    const view = TOOL_VIEWS[tool.value];
+    const view = tool.value ? viewOf(tool.value) : null;
     const info = runs.value?.runs.find((candidate) => candidate.run === run.value);
     const chosen = hosts.value;
     if (!view) return;

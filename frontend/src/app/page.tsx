@@ -16,7 +16,7 @@ const LISTED_RUNS = 12;
 
 export interface PageProps {
   answer: RunsAnswer;
-  views: Readonly<Record<string, ToolView>>;
+  viewOf: (tool: string) => ToolView;
   onHelp: () => void;
 }
 
@@ -135,14 +135,14 @@ function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
   );
 }
 
-function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views'] }): VNode {
+function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['viewOf'] }): VNode {
   if (tools.state !== 'ok' && tools.state !== 'hlo')
     return <Message title={tools.message || 'There is no trace in this run.'} />;
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);
-  const view = info && views[info.name];
+  const view = info && viewOf(info.name);
   if (info && !info.available) return <Unavailable info={info} />;
-  if (!info || !view) return <ToolGone tools={tools.tools.filter((candidate) => views[candidate.name])} />;
+  if (!info || !view) return <ToolGone tools={tools.tools} />;
   const known = new Set(tools.hosts.map(({ host }) => host));
   const missing = hosts.value.filter((host) => !known.has(host));
   // Of several the server shows the others, and names those that are gone.
@@ -151,7 +151,7 @@ function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views
   return <ToolBody info={info} view={view} />;
 }
 
-export function Page({ answer, views, onHelp }: PageProps): VNode {
+export function Page({ answer, viewOf, onHelp }: PageProps): VNode {
   const { data: tools, error, retry } = useTools(run.value);
   const isKnown = answer.runs.some((candidate) => candidate.run === run.value);
   const info = tools?.tools.find((candidate) => candidate.name === tool.value);
@@ -168,10 +168,10 @@ export function Page({ answer, views, onHelp }: PageProps): VNode {
         />
       );
     if (!run.value || !tools) return <Reading run={run.value} what="Opening the run" />;
-    return <RunBody tools={tools} views={views} />;
+    return <RunBody tools={tools} viewOf={viewOf} />;
   };
   return (
-    <main class={info && views[info.name]?.fills ? 'page fills' : 'page'}>
+    <main class={info && viewOf(info.name).fills ? 'page fills' : 'page'}>
       {info && <Header info={info} onHelp={onHelp} />}
       {body()}
     </main>

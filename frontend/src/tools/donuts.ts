@@ -1,7 +1,6 @@
 /**
  * Tables of shares become donuts: slices with their colours, and shares anew when some are taken out. Pure.
  */
-import { numberColumn, rowOf } from '../api/table';
 import type { Table } from '../api/types';
 import { paletteToken } from '../base/color';
 
@@ -27,42 +26,50 @@ export interface Donut {
 /** Slices that are no operation have the colour of idle time. */
 const GREY = /^(idle|others?)$/i;
 
-function slicesOf(table: Table, timeColumn: string, labelOf: (title: string) => string): Slice[] {
+/** What a donut reads of a declared table of shares, whose time is in column T. */
+interface Shares<T extends string> {
+  readonly length: number;
+  readonly table: Table;
+  text(name: 'name'): (row: number) => string;
+  number(name: 'fraction' | T): (row: number) => number | null;
+  title(name: T): string;
+}
+
+/** The donut of a table of shares; none where nothing took time. */
+export function donutOf<T extends string>(
+  name: string,
+  shares: Shares<T>,
+  timeColumn: T,
+  labelOf = (title: string): string => title,
+): Donut[] {
+  const slices = slicesOf(shares, timeColumn, labelOf).filter((slice) => slice.fraction > 0);
+  if (!slices.length) return [];
+  const { title, note } = shares.table;
+  return [{ name, title, note, timeName: shares.title(timeColumn), slices }];
+}
+
+function slicesOf<T extends string>(
+  shares: Shares<T>,
+  timeColumn: T,
+  labelOf: (title: string) => string,
+): Slice[] {
+  const [name, timePs, fraction] = [
+    shares.text('name'),
+    shares.number(timeColumn),
+    shares.number('fraction'),
+  ];
   let nColours = 0;
-  return Array.from({ length: table.n_rows }, (_, row) => {
-    const { name, [timeColumn]: time, fraction } = rowOf(table, row);
-    const title = typeof name === 'string' ? name : 'unknown';
-    const token = GREY.test(title) ? '--c-idle' : paletteToken(nColours++);
+  return Array.from({ length: shares.length }, (_, row) => {
+    const title = name(row) || 'unknown';
     return {
       name: `${row}`,
       title,
       label: labelOf(title),
-      token,
-      timePs: typeof time === 'number' ? time : null,
-      fraction: typeof fraction === 'number' ? fraction : 0,
+      token: GREY.test(title) ? '--c-idle' : paletteToken(nColours++),
+      timePs: timePs(row),
+      fraction: fraction(row) ?? 0,
     };
   });
-}
-
-/** The donut of a table with `name`, a time and `fraction`; none where nothing took time. */
-export function donutOf(
-  name: string,
-  table: Table | undefined,
-  timeColumn: string,
-  labelOf = (title: string): string => title,
-): Donut[] {
-  const slices = table ? slicesOf(table, timeColumn, labelOf).filter((slice) => slice.fraction > 0) : [];
-  return table && slices.length
-    ? [
-        {
-          name,
-          title: table.title,
-          note: table.note,
-          timeName: numberColumn(table, timeColumn)?.title ?? 'Time',
-          slices,
-        },
-      ]
-    : [];
 }
 
 /**

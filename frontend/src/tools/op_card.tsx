@@ -4,7 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { dataUrl, fetchPayload, type DataQuery } from '../api/client';
-import { rowsOf } from '../api/table';
+import { readIfAny, readTable } from '../api/declared';
+import { OP_PROFILE } from '../api/tables/op_profile';
 import type { Payload, Table as PayloadTable } from '../api/types';
 import { format } from '../base/units';
 import { canOpen } from '../state/catalog';
@@ -24,17 +25,27 @@ export interface OpCardProps {
   onClose: () => void;
 }
 
+const TABLES = OP_PROFILE.op.tables;
+/** A matrix unit that is filled less than this is worth a line. */
+const POORLY_FILLED = 0.75;
 const LONG_FACTS = ['HLO', 'Source', 'Name'];
 
-function Links({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
-  const longest = rowsOf(payload.tables['longest'])[0];
-  const [start, length] = [Number(longest?.['start_ps'] ?? 0), Number(longest?.['duration_ps'] ?? 0)];
-  const around = longest && {
-    hosts: String(longest['host']),
-    event: String(longest['event']),
-    start_ps: String(Math.max(0, start - length)),
-    end_ps: String(start + 2 * length),
+/** The choice that shows the longest event on the timeline, with as much time around it; null: none was traced. */
+function aroundLongest(payload: Payload): Record<string, string> | null {
+  const [longest] = readTable(payload, TABLES.longest).all();
+  if (!longest) return null;
+  const { host, event, start_ps: startPs, duration_ps: lengthPs } = longest;
+  if (event === null || startPs === null || lengthPs === null) return null;
+  return {
+    hosts: host,
+    event: String(event),
+    start_ps: String(Math.max(0, startPs - lengthPs)),
+    end_ps: String(startPs + 2 * lengthPs),
   };
+}
+
+function Links({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
+  const around = aroundLongest(payload);
   const links: { title: string; tool: string; params: Record<string, string> }[] = [
     { title: 'Graph', tool: 'graph_viewer', params: { program, op } },
     { title: 'Memory', tool: 'memory_viewer', params: { program, op } },
@@ -56,8 +67,15 @@ function Links({ payload, program, op }: { payload: Payload; program: string; op
   );
 }
 
-function Part({ table, mono }: { table: PayloadTable | undefined; mono: readonly string[] }): VNode | null {
-  if (!table?.n_rows) return null;
+function Part({
+  rows,
+  mono,
+}: {
+  rows: { readonly table: PayloadTable } | null;
+  mono: readonly string[];
+}): VNode | null {
+  if (!rows?.table.n_rows) return null;
+  const { table } = rows;
   return (
     <section aria-label={table.title}>
       <h3>
@@ -76,16 +94,17 @@ function Part({ table, mono }: { table: PayloadTable | undefined; mono: readonly
 }
 
 function Padding({ payload }: { payload: Payload }): VNode | null {
-  const lines = rowsOf(payload.tables['padding']).map(
-    (row) =>
-      `${String(row['value'])}: ${row['role'] ? `${String(row['role'])} (dimension ${String(row['dim'])})` : `dimension ${String(row['dim'])}`} of ${String(row['size'])} padded to ${String(row['padded'])}`,
+  const lines = (readIfAny(payload, TABLES.padding)?.all() ?? []).map(
+    ({ value, role, dim, size, padded }) => {
+      const dimension = role ? `${role} (dimension ${dim})` : `dimension ${dim}`;
+      return `${value}: ${dimension} of ${size} padded to ${padded}`;
+    },
   );
-  const products = rowsOf(payload.tables['products']).filter(
-    (row) => typeof row['fill_fraction'] === 'number' && row['fill_fraction'] < 0.75,
-  );
-  const fills = products.map(
-    (row) =>
-      `${String(row['name'])} fills ${format(Number(row['fill_fraction']), 'fraction')} of the matrix unit: ${String(row['padding'])}`,
+  const fills = (readIfAny(payload, TABLES.products)?.all() ?? []).flatMap(
+    ({ name, fill_fraction: filled, padding }) =>
+      filled !== null && filled < POORLY_FILLED
+        ? [`${name} fills ${format(filled, 'fraction')} of the matrix unit: ${padding}`]
+        : [],
   );
   if (!lines.length && !fills.length) return null;
   return (
@@ -98,10 +117,7 @@ function Padding({ payload }: { payload: Payload }): VNode | null {
 }
 
 function Content({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
-  const facts = rowsOf(payload.tables['facts']).map((row) => ({
-    name: String(row['name']),
-    value: String(row['value'] ?? ''),
-  }));
+  const facts = readTable(payload, TABLES.facts).all();
   const hlo = facts.find(({ name }) => name === 'HLO')?.value;
   const numbers = Object.entries(payload.scalars).filter(([, { value }]) => value !== null);
   const title = facts.find(({ name }) => name === 'Program')?.value ?? program;
@@ -121,17 +137,17 @@ function Content({ payload, program, op }: { payload: Payload; program: string; 
           <pre class="op-hlo">{hlo}</pre>
         </section>
       )}
-      <Part table={payload.tables['shapes']} mono={['name', 'shape', 'layout']} />
-      <Part table={payload.tables['padding']} mono={['value']} />
-      <Part table={payload.tables['products']} mono={['name']} />
-      <Part table={payload.tables['contents']} mono={['name', 'opcode', 'shape', 'provenance']} />
-      <Part table={payload.tables['stack']} mono={['place', 'function']} />
+      <Part rows={readIfAny(payload, TABLES.shapes)} mono={['name', 'shape', 'layout']} />
+      <Part rows={readIfAny(payload, TABLES.padding)} mono={['value']} />
+      <Part rows={readIfAny(payload, TABLES.products)} mono={['name']} />
+      <Part rows={readIfAny(payload, TABLES.contents)} mono={['name', 'opcode', 'shape', 'provenance']} />
+      <Part rows={readTable(payload, TABLES.stack)} mono={['place', 'function']} />
     </>
   );
 }
 
 export function OpCard({ run, hosts, program, op, onClose }: OpCardProps): VNode {
-  const query: DataQuery = { tool: 'op_profile', run, hosts, params: { program, op } };
+  const query: DataQuery = { tool: 'op_profile', question: 'op', run, hosts, params: { program, op } };
   const url = dataUrl(query);
   const { data, error, retry } = useLoaded(url, url, (abort) => fetchPayload(query, 'json', abort));
   return (

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Table, ToolInfo } from '../api/types';
-import { tableOf } from './testing';
-import { idleColumns, rowOfOp, serverParams, sideToken, tableData } from './tool';
+import { readTable } from '../api/declared';
+import { HLO_STATS } from '../api/tables/hlo_stats';
+import { payloadOf, tableFor } from './testing';
+import { idleColumns, opChoice, rowOfOp, serverParams, sideToken, tableData } from './tool';
 
+const SPEC = HLO_STATS.page.tables.ops;
 const table: Table = {
   title: '',
   note: '',
@@ -39,10 +42,11 @@ describe('a payload table', () => {
 });
 
 it('finds the row of the operation that a link names, of the program that it names', () => {
-  const data = tableData(tableOf({ op: ['dot', 'add', 'dot'], program: ['p', 'p', 'q'] }));
-  expect([rowOfOp(data, 'q', 'dot'), rowOfOp(data, '', 'dot'), rowOfOp(data, 'p', 'mul')]).toEqual([
-    2, 0, -1,
-  ]);
+  const table = tableFor(SPEC, { op: ['dot', 'add', 'dot'], program: ['p', 'p', 'q'] });
+  const ops = readTable(payloadOf({ tables: { ops: table } }), SPEC);
+  expect([rowOfOp(ops, 'q', 'dot'), rowOfOp(ops, '', 'dot'), rowOfOp(ops, 'p', 'mul')]).toEqual([2, 0, -1]);
+  expect(opChoice(ops, 2, false)).toEqual({ program: 'q', op: 'dot' });
+  expect(opChoice(ops, 2, true)).toEqual({ program: undefined, op: undefined });
 });
 
 describe('parameters', () => {

@@ -59,12 +59,27 @@ export function idleColumns(data: TableData): string[] {
   return data.columns.filter(tellsNothing).map((column) => column.name);
 }
 
+/** What a page reads of a declared table of operations. */
+interface OpRows {
+  readonly length: number;
+  text(name: 'op' | 'program'): (row: number) => string;
+}
+
 /** The row of an operation, of any program where none is named; -1: there is none. */
-export function rowOfOp(data: TableData, program: string, op: string): number {
-  const [ops, programs] = ['op', 'program'].map((name) =>
-    data.columns.find((column) => column.name === name),
-  );
-  for (let row = 0; row < data.nRows; row++)
-    if (ops?.cell(row) === op && (!program || programs?.cell(row) === program)) return row;
+export function rowOfOp(ops: OpRows, program: string, op: string): number {
+  const [opAt, programAt] = [ops.text('op'), ops.text('program')];
+  for (let row = 0; row < ops.length; row++)
+    if (opAt(row) === op && (!program || programAt(row) === program)) return row;
   return -1;
+}
+
+/** The parameters that choose the operation of a row, or let it go where it is chosen already. */
+export function opChoice(
+  ops: OpRows,
+  row: number,
+  isChosen: boolean,
+): { program: string | undefined; op: string | undefined } {
+  return isChosen
+    ? { program: undefined, op: undefined }
+    : { program: ops.text('program')(row), op: ops.text('op')(row) };
 }

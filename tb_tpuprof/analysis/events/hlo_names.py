@@ -12,8 +12,8 @@ import numpy as np
 
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import spans
-from tb_tpuprof.trace.far_fields import messages_within
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.trace.windowed_fields import messages_within
 
 if TYPE_CHECKING:  # a process that only reads events starts faster without it
     from tb_tpuprof.trace.hlo import HloModule

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.events.links import Ties, ties
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.steps.tpu_grouping import representatives
-from tb_tpuprof.native import flood, relabel, telling
+from tb_tpuprof.native import flood, informative_hubs, relabel
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -148,7 +148,7 @@ def _useful_ties(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
     has_own_cause = np.zeros(trace.n_events, np.uint8)
     has_own_cause[roots] = 1
     has_own_cause[tie.consumer] = 1
-    is_useful: npt.NDArray[np.bool_] = telling(
+    is_useful: npt.NDArray[np.bool_] = informative_hubs(
         (tie.producer, tie.producer_hub, tie.consumer, tie.consumer_hub), tie.n_hubs, parent, has_own_cause
     )
     new_hub = np.cumsum(is_useful, dtype=np.int32) - np.int32(1)

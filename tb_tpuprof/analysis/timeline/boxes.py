@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.names import FAMILY_OF_KIND, Family, first_more
 from tb_tpuprof.analysis.timeline.timeline import timeline
 from tb_tpuprof.analysis.timeline.tracks import tracks
-from tb_tpuprof.native import Looks
+from tb_tpuprof.native import BoxStyles
 from tb_tpuprof.parallel.threads import n_threads, side_by_side
 from tb_tpuprof.trace.trace import Trace
 
@@ -22,11 +22,11 @@ _BY_NAME = 255  # marks a line whose events get their families by name
 
 
 @once
-def box_styles(trace: Trace) -> tuple[Looks, Looks]:
+def box_styles(trace: Trace) -> tuple[BoxStyles, BoxStyles]:
     """Style tables of the boxes: of the file's layer and of the derived one."""
     drawn = timeline(trace)
     names, derived_events = drawn.names, drawn.derived_events
-    file = Looks(
+    file = BoxStyles(
         (drawn.file.row_line, drawn.file.row_depth),
         trace.events["metadata"],
         (names.of_metadata, names.family_of_metadata, names.has_own.view(np.uint8)),
@@ -37,7 +37,7 @@ def box_styles(trace: Trace) -> tuple[Looks, Looks]:
     none = np.zeros(len(more), np.uint8)
     layer = drawn.derived
     families = _line_families(trace, layer, Family.XLA_OP)
-    return file, Looks(
+    return file, BoxStyles(
         (layer.row_line, layer.row_depth),
         derived_events.name,
         (more, none, none),
@@ -79,7 +79,7 @@ def box_columns(
     own).
 
     `shifts` are added to the returned lines, times and events. See `native.Rows.boxes` and
-    `native.Looks.fill`.
+    `native.BoxStyles.fill`.
     """
     start_ps, end_ps, pixel_ps = window
     drawn = timeline(trace)

@@ -1,5 +1,4 @@
-"""Chrome trace JSON and Kineto files (PyTorch, JAX, `trace.json.gz`): events in, the same columns as of an
-XSpace out.
+"""Chrome trace JSON and Kineto files (PyTorch, JAX, `trace.json.gz`) → the same columns as from an XSpace.
 
-Start with `decoder.py`; `kineto*.py` know what PyTorch writes.
+Start with `decoder.py`; `kineto*.py` handle what PyTorch writes.
 """

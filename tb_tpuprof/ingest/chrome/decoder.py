@@ -1,10 +1,11 @@
-"""Chrome trace JSON (also PyTorch Kineto's, and what TensorFlow and JAX write as trace.json) → the tables
-that XPlanes give.
+"""Chrome trace JSON (PyTorch Kineto's, TensorFlow's and JAX's trace.json, and others) → the same tables as
+from an XPlane.
 
     file ─ scan ─▶ raw events ─ pair ─▶ slices ─ lay out ─▶ planes, lines ─ sort ─▶ events ─▶ stats, flows,
     counters ─▶ Trace
 
-An array without its end is read to its end; behind damage nothing is read, and that is said.
+An array without its closing bracket is read to its end. Nothing is read after damage, and the trace reports
+it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from tb_tpuprof.ingest.chrome.kineto import Stat
 from tb_tpuprof.ingest.chrome.kineto_collectives import collective_stats, job_stats
 from tb_tpuprof.ingest.chrome.kineto_memory import Marks, memory_marks, memory_stats, renamed
 from tb_tpuprof.ingest.chrome.lines import Layout, Names, layout, names_of
-from tb_tpuprof.ingest.chrome.slices import ASYNC, OBJECTS, SUPPORTED, Slices, mixed, slices_of
-from tb_tpuprof.ingest.chrome.stats import StatRows, device_stats, lifted_stats, stat_table
+from tb_tpuprof.ingest.chrome.slices import ASYNC, OBJECTS, SUPPORTED, Slices, hash_rows, slices_of
+from tb_tpuprof.ingest.chrome.stats import StatRows, device_stats, stat_table, stats_of_names
 from tb_tpuprof.ingest.storage.json_source import END_POSITION, STACK_FRAMES
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
@@ -45,7 +46,7 @@ _MAX_NOTES = 100
 
 @dataclass(frozen=True)
 class EventFile:
-    """The file that raw events come from; `arguments_at` reads those of the event at a position of it."""
+    """The file of the raw events; `arguments_at` reads the arguments of the event at a position of it."""
 
     data: npt.NDArray[np.uint8]
     path: str
@@ -55,17 +56,17 @@ class EventFile:
 
 
 def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
-    """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first
+    """Decode a whole file. Raises TraceFormatError if it is not a Chrome trace or is damaged before its first
     event.
     """
     return trace_of(
         read_events(data, path),
-        EventFile(data, path, host, source, lambda at: object_at(data, at).get("args")),
+        EventFile(data, path, host, source, lambda position: object_at(data, position).get("args")),
     )
 
 
 def trace_of(raw: RawEvents, file: EventFile) -> Trace:
-    """The trace that raw events make up, whatever format they were read from."""
+    """The trace of raw events, regardless of the file format."""
     data = file.data
     names = names_of(raw)
     role = kineto.categories(raw)
@@ -73,28 +74,28 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
         bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.COPY)).any())
         and not names.is_xplane
     )
-    found = slices_of(raw)
-    slices = kineto.on_devices(found.slices, role) if is_kineto else found.slices
+    pairing = slices_of(raw)
+    slices = kineto.on_devices(pairing.slices, role) if is_kineto else pairing.slices
     laid_out = layout(raw, slices, names, is_kineto)
     slices, line, lines = _ordered(slices, laid_out)
     row_of_raw = np.full(len(raw), -1, np.int32)
     row_of_raw[slices.raw] = np.arange(len(slices.raw), dtype=np.int32)
     steps = kineto.step_numbers(raw, slices, role) if is_kineto else np.full(len(line), -1, np.int64)
     marks = memory_marks(raw, slices) if is_kineto else None
-    metadata, metadata_of = _metadata(
-        raw, slices, laid_out, line, _own_names(raw, slices, steps, marks), names
+    metadata, metadata_row = _metadata(
+        raw, slices, laid_out, line, _names_of_slices(raw, slices, steps, marks), names
     )
     shift_ns = int(slices.start_ps.min(initial=2**62)) // 1000 if len(slices.raw) else 0
     raw.start_ps -= shift_ns * 1000
     events = {
         "start_ps": slices.start_ps - shift_ns * 1000,
         "duration_ps": slices.duration_ps,
-        "metadata": metadata_of,
-        "position": raw["at"][slices.raw].astype(np.uint32 if len(data) < 2**32 else np.uint64),
+        "metadata": metadata_row,
+        "position": raw["position"][slices.raw].astype(np.uint32 if len(data) < 2**32 else np.uint64),
     }
     flows, n_unbound = flows_of(raw, laid_out, events, lines, row_of_raw)
     counters, samples, n_bad = counters_of(raw, laid_out, data, is_kineto)
-    stats = _own_stats(raw, slices, row_of_raw)
+    stats = _decoder_stats(raw, slices, row_of_raw)
     stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
     stats += collective_stats(raw, slices, line, role, data) if is_kineto else []
     stats += (
@@ -103,21 +104,21 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
         else []
     )
     rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
-    lifted = (
-        lifted_stats(raw, file.arguments_at, lines, laid_out.planes, metadata, events)
+    name_stats = (
+        stats_of_names(raw, file.arguments_at, lines, laid_out.planes, metadata, events)
         if names.is_xplane
         else stat_table(raw.texts, [])
     )
     stat_tables = (
         stat_table(raw.texts, stats, rows),
-        lifted,
+        name_stats,
         stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto)),
     )
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
     warnings, notes, n_unread = _notes(raw, n_unbound)
-    n_damaged = raw.n_left_out + found.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
-    damage = _damage(raw, found.n_unmatched, n_bad)
+    n_damaged = raw.n_left_out + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
+    damage = _damage(raw, pairing.n_unmatched, n_bad)
     info = TraceInfo(
         file.host,
         file.path,
@@ -138,40 +139,47 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
 
 
 def _ordered(slices: Slices, laid_out: Layout) -> tuple[Slices, Array, Table]:
-    """Slices sorted by (line, start, longest first, place in the file), their lines, and the
-    table of lines.
+    """Slices sorted by (line, start, longest first, position in the file), their lines, and the table of
+    lines.
     """
     line = laid_out.line_of_slice
     order = np.lexsort((slices.raw, -slices.duration_ps, slices.start_ps, line))
-    moved = Slices(**{name: getattr(slices, name)[order] for name in Slices.__dataclass_fields__})
+    sorted_slices = Slices(**{name: getattr(slices, name)[order] for name in Slices.__dataclass_fields__})
     counts = np.bincount(line, minlength=len(laid_out.lines["id"])).astype(np.int64)
     columns = {**laid_out.lines, "n_events": counts, "first_event": np.cumsum(counts) - counts}
-    return moved, line[order], Table(schema.LINES, columns)
+    return sorted_slices, line[order], Table(schema.LINES, columns)
 
 
-def _own_names(raw: RawEvents, slices: Slices, steps: Array, marks: Marks | None) -> tuple[Array, Array]:
-    """(names of the slices, what those are shown as that the file calls otherwise; -1 for all others)."""
+def _names_of_slices(
+    raw: RawEvents, slices: Slices, steps: Array, marks: Marks | None
+) -> tuple[Array, Array]:
+    """(name of each slice, its display name if that differs; -1 for all others)."""
     written = raw["name"][slices.raw]
     name = np.where(written >= 0, written, raw.texts.add("(no name)")).astype(np.int64)
-    shown = np.full(len(name), -1, np.int64)
+    display = np.full(len(name), -1, np.int64)
     if (steps >= 0).any():
         name[steps >= 0] = raw.texts.add(kineto.STEP_NAME)
     if marks and len(marks.row):
-        shown[marks.row] = name[marks.row]
+        display[marks.row] = name[marks.row]
         name = renamed(raw, marks, name)
-    return name, shown
+    return name, display
 
 
 def _metadata(
-    raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, own: tuple[Array, Array], names: Names
+    raw: RawEvents,
+    slices: Slices,
+    laid_out: Layout,
+    line: Array,
+    slice_names: tuple[Array, Array],
+    names: Names,
 ) -> tuple[Table, Array]:
-    """One row per plane and name (and long name, as XPlanes have it), and the row of each event."""
+    """One row per plane and name (and long name, as in XPlanes), and the row of each event."""
     plane = laid_out.lines["plane"][line]
-    name, display = own
+    name, display = slice_names
     if names.is_xplane:
         long_name = kineto.dense(raw, "long_name", (schema.TEXT,))[slices.raw]
         name, display = np.where(long_name >= 0, long_name, name), np.where(long_name >= 0, name, display)
-    _, first, inverse = np.unique(mixed(plane, name, display), return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(hash_rows(plane, name, display), return_index=True, return_inverse=True)
     columns = {
         "plane": plane[first],
         "id": np.arange(len(first), dtype=np.int64),
@@ -181,41 +189,40 @@ def _metadata(
     return Table(schema.METADATA, columns), inverse.reshape(-1).astype(np.int32)
 
 
-def _own_stats(raw: RawEvents, slices: Slices, row_of_raw: Array) -> list[Stat]:
-    """What the decoder itself has to say of events."""
+def _decoder_stats(raw: RawEvents, slices: Slices, row_of_raw: Array) -> list[Stat]:
+    """Stats that the decoder itself adds to events."""
     crossing = np.flatnonzero(np.isin(slices.kind, (ASYNC, OBJECTS)))
-    open_ones = np.flatnonzero(slices.is_unfinished)
+    unfinished = np.flatnonzero(slices.is_unfinished)
     two_ended = np.flatnonzero(slices.end_raw >= 0)
     return [
         Stat("_a", crossing, schema.INT, np.ones(len(crossing), np.int64)),
-        Stat("did_not_finish", open_ones, schema.INT, np.ones(len(open_ones), np.int64)),
-        Stat(END_POSITION, two_ended, schema.INT, raw["at"][slices.end_raw[two_ended]]),
+        Stat("did_not_finish", unfinished, schema.INT, np.ones(len(unfinished), np.int64)),
+        Stat(END_POSITION, two_ended, schema.INT, raw["position"][slices.end_raw[two_ended]]),
     ]
 
 
 def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]:
     frames = raw.members.get("stackFrames")
-    found: list[Any] = []
+    rows: list[Any] = []
     if isinstance(frames, tuple) and len(laid_out.planes):
-        found.append((0, STACK_FRAMES, schema.BYTES, frames[0], min(frames[1], 2**31 - 1)))
-    return found + (device_stats(raw, laid_out) + job_stats(raw, len(laid_out.planes)) if is_kineto else [])
+        rows.append((0, STACK_FRAMES, schema.BYTES, frames[0], min(frames[1], 2**31 - 1)))
+    return rows + (device_stats(raw, laid_out) + job_stats(raw, len(laid_out.planes)) if is_kineto else [])
 
 
 def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """(what the file says went wrong, what of it is not shown, number of events of unknown phases)."""
+    """(warnings in the file, notes on what is not shown, number of events of unknown phases)."""
     warnings = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][
         :_MAX_NOTES
     ]
     counts = np.bincount(raw["phase"][raw.usable], minlength=256).tolist()
-    unread = {chr(code): n for code, n in enumerate(counts) if n and chr(code) not in SUPPORTED}
+    n_by_phase = {chr(code): n for code, n in enumerate(counts) if n and chr(code) not in SUPPORTED}
     notes = [
-        f"{n} events of the phase {phase!r} are of no kind that can be shown."
-        for phase, n in sorted(unread.items())
+        f"Events of the phase {phase!r} cannot be shown: {n}." for phase, n in sorted(n_by_phase.items())
     ]
     notes += [f"The file's {name} are not shown." for name in _UNREAD_MEMBERS if raw.members.get(name)]
     if n_unbound:
-        notes.append(f"{n_unbound} arrows are not shown: one end of theirs lies on no event.")
-    return tuple(text[:10_000] for text in warnings), tuple(notes), sum(unread.values())
+        notes.append(f"Arrows not shown because one of their ends is not on an event: {n_unbound}.")
+    return tuple(text[:10_000] for text in warnings), tuple(notes), sum(n_by_phase.values())
 
 
 def _list(value: object) -> list[object]:
@@ -224,11 +231,11 @@ def _list(value: object) -> list[object]:
 
 def _damage(raw: RawEvents, n_unmatched: int, n_bad: int) -> str:
     parts = (
-        [f"the file is cut off or damaged at byte {raw.bad}; what stands behind is missing"]
+        [f"the file is cut off or damaged at byte {raw.bad}; everything after it is missing"]
         if raw.bad >= 0
         else []
     )
-    parts += [f"{raw.n_left_out} entries are no events or have no time"] if raw.n_left_out else []
-    parts += [f"{n_unmatched} ends have no begin"] if n_unmatched else []
-    parts += [f"{n_bad} values of counters are no numbers"] if n_bad else []
+    parts += [f"entries that are not events or have no time: {raw.n_left_out}"] if raw.n_left_out else []
+    parts += [f"ends without a begin: {n_unmatched}"] if n_unmatched else []
+    parts += [f"counter values that are not numbers: {n_bad}"] if n_bad else []
     return "; ".join(parts)

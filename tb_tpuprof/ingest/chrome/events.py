@@ -1,5 +1,4 @@
-"""The bytes of a Chrome trace → its raw events as columns, its texts, and what the file says beside the
-events.
+"""The bytes of a Chrome trace → its raw events as columns, its texts, and the file's other members.
 
 Nothing is matched or sorted here: a row is an object of `traceEvents`, in the file's order.
 """
@@ -26,7 +25,7 @@ _MAX_MEMBER_BYTES = 64 * 2**20
 _MAX_OBJECT_BYTES = 64 * 2**20
 SPAN_US = 2**61 // 10**6
 
-# Arguments that are decoded on opening, beside the stats that analyses read (see kineto.py).
+# Arguments that are decoded on opening, in addition to the stats that analyses read (see kineto.py).
 KINETO_ARGUMENTS = (
     "correlation",
     "External id",
@@ -63,11 +62,11 @@ HOT = tuple(
         (*schema.HOT_STATS, *(stat for stats in schema.DEVICE_STATS.values() for stat in stats), "long_name")
     )
 )
-WANTED = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS, "step")))
+DECODED_ARGUMENTS = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS, "step")))
 
 
 class Texts:
-    """The distinct texts of a file, to which others can be added."""
+    """The distinct texts of a file; more can be added."""
 
     def __init__(self, items: list[bytes]) -> None:
         self.items = items
@@ -77,7 +76,7 @@ class Texts:
         return {text: i for i, text in reversed(list(enumerate(self.items)))}
 
     def add(self, text: str) -> int:
-        """Id of a text, new or known."""
+        """Id of a text, which is added if it is new."""
         encoded = text.encode("utf-8", "replace")
         number = self._ids.setdefault(encoded, len(self.items))
         if number == len(self.items):
@@ -85,7 +84,7 @@ class Texts:
         return number
 
     def find(self, text: str) -> int:
-        """Id of a text, -1 if there is none such."""
+        """Id of a text, -1 if absent."""
         return self._ids.get(text.encode("utf-8", "replace"), -1)
 
     def get(self, number: int) -> str:
@@ -95,8 +94,8 @@ class Texts:
 
 @dataclass
 class RawEvents:
-    """Columns as the scanner gives them (native/plain/json_events.py); `start_ps` is on the trace's clock,
-    `usable` where it has one.
+    """Columns of the scanner (native/plain/json_events.py). `start_ps` is on the trace's clock, valid where
+    `usable`.
     """
 
     columns: dict[str, Ints]
@@ -113,45 +112,47 @@ class RawEvents:
         return self.columns[name]
 
     def __len__(self) -> int:
-        return len(self.columns["at"])
+        return len(self.columns["position"])
 
     def rows(self, phases: str) -> npt.NDArray[np.intp]:
         """Usable events of the phases, in the file's order."""
         return np.flatnonzero(self.usable & np.isin(self.columns["phase"], [ord(phase) for phase in phases]))
 
     def argument(self, name: str) -> tuple[Ints, Ints, Ints]:
-        """(events in ascending order, kinds, values) of one wanted argument."""
-        mine = self.values["key"] == self.texts.find(name)
-        return self.values["event"][mine], self.values["kind"][mine], self.values["value"][mine]
+        """(events in ascending order, kinds, values) of one of DECODED_ARGUMENTS."""
+        has_name = self.values["key"] == self.texts.find(name)
+        return self.values["event"][has_name], self.values["kind"][has_name], self.values["value"][has_name]
 
 
 def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
-    """Scan a whole file. Raises TraceFormatError where it is no Chrome trace, or damaged before its first
+    """Scan a whole file. Raises TraceFormatError if it is not a Chrome trace or is damaged before its first
     event.
     """
-    found = scan(data, [name.encode() for name in WANTED], int.from_bytes(os.urandom(8), "little"))
-    columns, bad = found["events"], int(found["bad"])
-    names = {name for name, _, _ in found["members"]}
-    if not len(columns["at"]):
+    scanned = scan(
+        data, [name.encode() for name in DECODED_ARGUMENTS], int.from_bytes(os.urandom(8), "little")
+    )
+    columns, bad = scanned["events"], int(scanned["bad"])
+    names = {name for name, _, _ in scanned["members"]}
+    if not len(columns["position"]):
         if bad >= 0:
             raise TraceFormatError(path, bad, "is cut off, damaged or not JSON")
-        if found["n_others"] or (found["members"] and b"traceEvents" not in names):
+        if scanned["n_others"] or (scanned["members"] and b"traceEvents" not in names):
             raise TraceFormatError(path, -1, "is JSON without the traceEvents of a Chrome trace", _NO_EVENTS)
-    if len(columns["at"]) > MAX_EVENTS:
+    if len(columns["position"]) > MAX_EVENTS:
         raise TraceFormatError(
             path,
             -1,
-            f"holds {len(columns['at'])} events, more than can be opened at once",
+            f"contains {len(columns['position'])} events, more than can be opened at once",
             "Profile for a shorter time.",
         )
-    texts, columns, values = _unescaped(found["blob"], found["offsets"], columns, found["values"])
+    texts, columns, values = _unescaped(scanned["blob"], scanned["offsets"], columns, scanned["values"])
     start_ps, usable, start_us = times_of(columns)
     members = {
         name.decode("utf-8", "replace"): _member(data, name, start, end)
-        for name, start, end in found["members"]
+        for name, start, end in scanned["members"]
     }
     is_timeless = ~usable & (columns["phase"] != ord("M"))
-    n_left_out = int(found["n_others"]) + int(is_timeless.sum())
+    n_left_out = int(scanned["n_others"]) + int(is_timeless.sum())
     base_ns = members.get("baseTimeNanoseconds", 0)
     start_ns = (base_ns if isinstance(base_ns, int) and abs(base_ns) < 2**62 else 0) + start_us * 1000
     return RawEvents(
@@ -168,19 +169,19 @@ def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
 
 
 _NO_EVENTS = (
-    "Export it as Chrome trace JSON (PyTorch: prof.export_chrome_trace); other formats, such as "
-    "Google Cloud Trace, are not read."
+    "Export it as Chrome trace JSON (PyTorch: prof.export_chrome_trace). Other formats, such as "
+    "Google Cloud Trace, are not supported."
 )
 
 
 def object_at(data: npt.NDArray[np.uint8], position: int) -> dict[str, Any]:
-    """The JSON object that begins at a position, {} where it cannot be read."""
+    """The JSON object that starts at a position, {} if it cannot be read."""
     size = 1 << 12
     while size <= _MAX_OBJECT_BYTES:
         try:
             part = data[position : position + size].tobytes().decode("utf-8", "replace")
-            found, _ = json.JSONDecoder(strict=False).raw_decode(part)
-            return found if isinstance(found, dict) else {}
+            value, _ = json.JSONDecoder(strict=False).raw_decode(part)
+            return value if isinstance(value, dict) else {}
         except RecursionError:
             return {}
         except ValueError:
@@ -191,7 +192,7 @@ def object_at(data: npt.NDArray[np.uint8], position: int) -> dict[str, Any]:
 
 
 def _member(data: npt.NDArray[np.uint8], name: bytes, start: int, end: int) -> Any:
-    """A member's value; of stack frames and of very large ones only (position, size)."""
+    """A member's value; (position, size) for stack frames and very large members."""
     if name in (b"traceEvents", b"samples"):
         return None
     if name == b"stackFrames" or end - start > _MAX_MEMBER_BYTES:
@@ -208,22 +209,22 @@ def _unescaped(
     columns: dict[str, Ints],
     values: dict[str, Ints],
 ) -> tuple[Texts, dict[str, Ints], dict[str, Ints]]:
-    """Texts without JSON's escapes, of which equal ones are made one."""
+    """Texts with JSON's escapes decoded; texts that become equal are merged."""
     whole, bounds = blob.tobytes(), offsets.tolist()
     items = [whole[a:b] for a, b in itertools.pairwise(bounds)]
     escaped = np.unique(np.searchsorted(offsets, np.flatnonzero(blob == ord("\\")), "right") - 1).tolist()
     if not escaped:
         return Texts(items), columns, values
-    known = {text: i for i, text in reversed(list(enumerate(items)))}
-    number = np.arange(len(items), dtype=np.int32)
+    id_of = {text: i for i, text in reversed(list(enumerate(items)))}
+    new_id = np.arange(len(items), dtype=np.int32)
     for i in escaped:
         items[i] = _without_escapes(items[i])
-        number[i] = known.setdefault(items[i], i)
+        new_id[i] = id_of.setdefault(items[i], i)
     for name in ("name", "cat", "pid", "tid"):
-        columns[name] = np.where(columns[name] >= 0, number[columns[name]], -1).astype(np.int32)
-    values["key"] = number[values["key"]]
+        columns[name] = np.where(columns[name] >= 0, new_id[columns[name]], -1).astype(np.int32)
+    values["key"] = new_id[values["key"]]
     is_text = values["kind"] == schema.TEXT
-    values["value"][is_text] = number[values["value"][is_text]]
+    values["value"][is_text] = new_id[values["value"][is_text]]
     return Texts(items), columns, values
 
 
@@ -236,18 +237,18 @@ def _without_escapes(text: bytes) -> bytes:
 
 
 def times_of(columns: dict[str, Ints]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
-    """(start of each event in ps, whether it has one, the trace's start in µs). Times that lie weeks from all
-    others are none.
+    """(start of each event in ps, whether it has one, the trace's start in µs). Times that are weeks away
+    from all others do not count.
     """
     us = columns["us"]
     usable = ((columns["flags"] & 1) > 0) & (columns["phase"] != ord("M"))
     if not usable.any():
         return np.zeros(len(us), np.int64), usable, 0
-    known = us[usable]
-    if int(known.max()) - int(known.min()) >= SPAN_US:
-        middle = int(np.partition(known, len(known) // 2)[len(known) // 2])
-        usable &= (us > middle - SPAN_US // 2) & (us < middle + SPAN_US // 2)
-        known = us[usable]
-    start_us = int(known.min())
+    usable_us = us[usable]
+    if int(usable_us.max()) - int(usable_us.min()) >= SPAN_US:
+        median_us = int(np.partition(usable_us, len(usable_us) // 2)[len(usable_us) // 2])
+        usable &= (us > median_us - SPAN_US // 2) & (us < median_us + SPAN_US // 2)
+        usable_us = us[usable]
+    start_us = int(usable_us.min())
     start_ps = np.where(usable, us, start_us) - start_us
     return start_ps * 10**6 + columns["rest_ps"], usable, start_us

@@ -1,4 +1,4 @@
-"""What a Chrome trace holds beside slices → tables: arrows between slices (flows) and counters."""
+"""Arrows between slices (flows) and counters of a Chrome trace → tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.ingest.chrome.events import RawEvents, object_at
 from tb_tpuprof.ingest.chrome.kineto import dense
 from tb_tpuprof.ingest.chrome.lines import Layout
-from tb_tpuprof.ingest.chrome.slices import mixed
+from tb_tpuprof.ingest.chrome.slices import hash_rows
 from tb_tpuprof.native import nest
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table
@@ -27,26 +27,25 @@ _MAX_DEPTH = 4096
 def flows_of(
     raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: Table, row_of_raw: Array
 ) -> tuple[Table, int]:
-    """(arrows between events, number of arrows left out because an end of theirs lies on no event).
+    """(arrows between events, number of arrows left out because one of their ends is not on an event).
 
-    A point lies on the innermost event that holds its time, an `f` without `bp: "e"` on the next event to
-    begin. Points of equal category, name and id are joined in time order: s → t → t → f. Events with
-    `bind_id` are points themselves.
+    A point is attached to the innermost event that contains its time, an `f` without `bp: "e"` to the next
+    event that starts. Points of equal category, name and id are joined in time order: s → t → t → f. Events
+    with `bind_id` are points themselves.
     """
     points = [_points(raw, laid_out, events, lines), _bound(raw, row_of_raw)]
     key, time, rank, event, source = (np.concatenate(column) for column in zip(*points, strict=True))
     order = np.lexsort((rank, time, key))
     key, rank, event, source = key[order], rank[order], event[order], source[order]
-    same = key[1:] == key[:-1]
-    follows = same & (rank[1:] > _START) & (rank[:-1] < _END)
-    # Device clocks may lag: where the only two points of a key seem to end before they begin, they are
-    # turned.
-    padded = np.concatenate(([False], same, [False]))
-    turned = same & ~padded[:-2] & ~padded[2:] & (rank[:-1] == _END) & (rank[1:] == _START)
-    at = np.flatnonzero(follows | turned)
-    begin, end = at + turned[at], at + ~turned[at]
-    bound = (event[begin] >= 0) & (event[end] >= 0)
-    begin, end = begin[bound & (event[begin] != event[end])], end[bound & (event[begin] != event[end])]
+    same_key = key[1:] == key[:-1]
+    follows = same_key & (rank[1:] > _START) & (rank[:-1] < _END)
+    # Device clocks may lag: if a key has only two points and the end comes before the start, swap them.
+    padded = np.concatenate(([False], same_key, [False]))
+    reversed_ends = same_key & ~padded[:-2] & ~padded[2:] & (rank[:-1] == _END) & (rank[1:] == _START)
+    arrows = np.flatnonzero(follows | reversed_ends)
+    begin, end = arrows + reversed_ends[arrows], arrows + ~reversed_ends[arrows]
+    is_bound = (event[begin] >= 0) & (event[end] >= 0)
+    begin, end = begin[is_bound & (event[begin] != event[end])], end[is_bound & (event[begin] != event[end])]
     named = source[begin]
     order = np.lexsort((event[end], event[begin]))
     columns = {
@@ -56,34 +55,36 @@ def flows_of(
         "kind": raw["cat"][named][order].astype(np.int32),
     }
     columns["name"][columns["name"] < 0] = raw.texts.add("")
-    return Table(schema.FLOWS, columns), int((~bound).sum())
+    return Table(schema.FLOWS, columns), int((~is_bound).sum())
 
 
 def _points(raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: Table) -> tuple[Array, ...]:
     rows = raw.rows("stf")
-    threads = mixed(raw["pid"][rows], raw["tid"][rows])
-    known = np.array(list(laid_out.thread_lines), np.int32).reshape(-1, 2)
-    line = _matched(
-        mixed(known[:, 0], known[:, 1]), np.array(list(laid_out.thread_lines.values()), np.int64), threads
+    threads = hash_rows(raw["pid"][rows], raw["tid"][rows])
+    known_threads = np.array(list(laid_out.thread_lines), np.int32).reshape(-1, 2)
+    line = _values_of_keys(
+        hash_rows(known_threads[:, 0], known_threads[:, 1]),
+        np.array(list(laid_out.thread_lines.values()), np.int64),
+        threads,
     )
     time = raw.start_ps[rows]
     rank = np.select([raw["phase"][rows] == ord("s"), raw["phase"][rows] == ord("t")], [_START, _STEP], _END)
-    next_one = (rank == _END) & ((raw["flags"][rows] & _BINDS_ENCLOSING) == 0)
-    event = _event_at(events, lines, line, time, next_one)
+    binds_next = (rank == _END) & ((raw["flags"][rows] & _BINDS_ENCLOSING) == 0)
+    event = _event_at(events, lines, line, time, binds_next)
     process = np.where(raw["flags"][rows] & _LOCAL_ID, raw["pid"][rows], -1)
-    return mixed(raw["cat"][rows], raw["name"][rows], raw["id"][rows], process), time, rank, event, rows
+    return hash_rows(raw["cat"][rows], raw["name"][rows], raw["id"][rows], process), time, rank, event, rows
 
 
 def _bound(raw: RawEvents, row_of_raw: Array) -> tuple[Array, ...]:
-    """Events that flows are bound to by `bind_id`."""
-    mine = raw.values["kind"] == _BIND
-    rows, bind = raw.values["event"][mine].astype(np.intp), raw.values["value"][mine]
+    """Flow points of the events that have a `bind_id`."""
+    is_bind = raw.values["kind"] == _BIND
+    rows, bind = raw.values["event"][is_bind].astype(np.intp), raw.values["value"][is_bind]
     flags = raw["flags"][rows]
-    goes = ((flags & (_FLOW_IN | _FLOW_OUT)) > 0) & (row_of_raw[rows] >= 0)
-    rows, bind, flags = rows[goes], bind[goes], flags[goes]
+    is_point = ((flags & (_FLOW_IN | _FLOW_OUT)) > 0) & (row_of_raw[rows] >= 0)
+    rows, bind, flags = rows[is_point], bind[is_point], flags[is_point]
     rank = np.select([(flags & _FLOW_IN) == 0, (flags & _FLOW_OUT) > 0], [_START, _STEP], _END)
     return (
-        mixed(bind, np.full(len(bind), -7)),
+        hash_rows(bind, np.full(len(bind), -7)),
         raw.start_ps[rows],
         rank,
         row_of_raw[rows].astype(np.int64),
@@ -91,19 +92,19 @@ def _bound(raw: RawEvents, row_of_raw: Array) -> tuple[Array, ...]:
     )
 
 
-def _matched(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
-    """The value of each wanted key, -1 where there is none."""
+def _values_of_keys(keys: Int64s, values: Int64s, sought: Int64s) -> Int64s:
+    """The value of each sought key, -1 if there is none."""
     if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
+        return np.full(len(sought), -1, np.int64)
     order = np.argsort(keys)
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    found: Int64s = np.where(keys[order][at] == wanted, values[order][at], -1)
-    return found
+    index = np.minimum(np.searchsorted(keys[order], sought), len(keys) - 1)
+    matched: Int64s = np.where(keys[order][index] == sought, values[order][index], -1)
+    return matched
 
 
 def _event_at(events: dict[str, Array], lines: Table, line: Int64s, time: Int64s, next_one: Array) -> Int64s:
-    """The innermost event that holds each time on its line, or the next one to begin where that is asked; -1
-    for none.
+    """The innermost event on the line that contains each time, or the next one to start where `next_one` is
+    set; -1 for none.
     """
     spans = np.flatnonzero(events["duration_ps"] > 0)
     event_line = np.repeat(np.arange(len(lines), dtype=np.int64), lines["n_events"])[spans]
@@ -119,36 +120,36 @@ def _event_at(events: dict[str, Array], lines: Table, line: Int64s, time: Int64s
             np.append(event_line, line),
         )
     )
-    place = np.empty(len(order), np.int64)
-    place[order] = np.cumsum(order < n)
-    before = place[n:]  # events of lines before, and of this one up to the time
-    at = np.where(next_one, before, before - 1)
-    on_line = (at >= 0) & (at < n) & (line >= 0)
-    on_line[on_line] = event_line[at[on_line]] == line[on_line]
-    at = np.where(on_line, at, -1)
+    n_started = np.empty(len(order), np.int64)
+    n_started[order] = np.cumsum(order < n)
+    before = n_started[n:]  # events of lines before, and of this one up to the time
+    candidate = np.where(next_one, before, before - 1)
+    on_line = (candidate >= 0) & (candidate < n) & (line >= 0)
+    on_line[on_line] = event_line[candidate[on_line]] == line[on_line]
+    candidate = np.where(on_line, candidate, -1)
     parent, _ = nest(start, end, offsets)
-    over = (at >= 0) & ~next_one
-    over[over] = end[at[over]] < time[over]
+    has_ended = (candidate >= 0) & ~next_one
+    has_ended[has_ended] = end[candidate[has_ended]] < time[has_ended]
     for _ in range(_MAX_DEPTH):
-        if not over.any():
+        if not has_ended.any():
             break
-        at[over] = parent[at[over]]
-        over &= at >= 0
-        over[over] = end[at[over]] < time[over]
-    return np.where((at >= 0) & ~over, spans[np.maximum(at, 0)], -1)
+        candidate[has_ended] = parent[candidate[has_ended]]
+        has_ended &= candidate >= 0
+        has_ended[has_ended] = end[candidate[has_ended]] < time[has_ended]
+    return np.where((candidate >= 0) & ~has_ended, spans[np.maximum(candidate, 0)], -1)
 
 
 def counters_of(
     raw: RawEvents, laid_out: Layout, data: npt.NDArray[np.uint8], is_kineto: bool
 ) -> tuple[Table, Table, int]:
-    """(counters, their samples, number of values that are no numbers). Each argument of a counter event is a
+    """(counters, their samples, number of values that are not numbers). Each argument of a counter event is a
     series.
     """
     (event, pid, name, id_, series, real), n_bad = _counter_values(raw, is_kineto)
-    key = mixed(pid, name, id_, series)
+    key = hash_rows(pid, name, id_, series)
     time = raw.start_ps[event]
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    # Counters stand by plane, then as the file has them.
+    # Counters are ordered by plane, then as in the file.
     planes = np.array([laid_out.plane_of_pid.get(i, 0) for i in pid[first].tolist()], np.int32)
     order = np.lexsort((first, planes))
     rank = np.empty(len(order), np.int64)
@@ -161,13 +162,13 @@ def counters_of(
         _counter_name(raw, data, int(event[i]), int(name[i]), number < _MAX_NAMED)
         for number, i in enumerate(first.tolist())
     ]
-    siblings = mixed(pid, name, id_)[first]
-    is_single = np.unique(siblings, return_inverse=True, return_counts=True)
-    single = is_single[2][is_single[1].reshape(-1)] == 1 if len(first) else np.empty(0, np.bool_)
+    siblings = hash_rows(pid, name, id_)[first]
+    sibling_counts = np.unique(siblings, return_inverse=True, return_counts=True)
+    is_single = sibling_counts[2][sibling_counts[1].reshape(-1)] == 1 if len(first) else np.empty(0, np.bool_)
     counters: dict[str, Array] = {
         "plane": planes[order],
         "name": np.array(names, np.int32),
-        "series": np.where(single, -1, series[first]).astype(np.int32),
+        "series": np.where(is_single, -1, series[first]).astype(np.int32),
         "first_sample": (np.cumsum(counts) - counts).astype(np.int64),
         "n_samples": counts.astype(np.int64),
     }
@@ -179,42 +180,44 @@ def counters_of(
 
 
 def _counter_values(raw: RawEvents, is_kineto: bool) -> tuple[list[Array], int]:
-    """(columns event, pid, name, id, series, value of all samples, number of values that are no numbers)."""
+    """(columns event, pid, name, id, series, value of all samples, number of values that are not numbers)."""
     values = raw.values
-    mine = np.flatnonzero((raw["phase"] == ord("C"))[values["event"]] & raw.usable[values["event"]])
-    is_number = values["kind"][mine] < schema.TEXT
-    n_bad, mine = int((~is_number).sum()), mine[is_number]
-    event, kind, number = (values[name][mine] for name in ("event", "kind", "value"))
+    rows = np.flatnonzero((raw["phase"] == ord("C"))[values["event"]] & raw.usable[values["event"]])
+    is_number = values["kind"][rows] < schema.TEXT
+    n_bad, rows = int((~is_number).sum()), rows[is_number]
+    event, kind, number = (values[name][rows] for name in ("event", "kind", "value"))
     real = np.where(
         kind == schema.DOUBLE,
         number.view(np.float64),
         np.where(kind == schema.UINT, number.view(np.uint64), number),
     )
     columns: list[tuple[Array, ...]] = [
-        (event, raw["pid"][event], raw["name"][event], raw["id"][event], values["key"][mine], real)
+        (event, raw["pid"][event], raw["name"][event], raw["id"][event], values["key"][rows], real)
     ]
-    columns += [_memory(raw)] if is_kineto else []
+    columns += [_memory_counters(raw)] if is_kineto else []
     return [np.concatenate(part) for part in zip(*columns, strict=True)], n_bad
 
 
 def _counter_name(raw: RawEvents, data: npt.NDArray[np.uint8], event: int, name: int, may_read: bool) -> int:
-    """A counter's name; with its id, if it has one."""
+    """A counter's name, with its id if it has one."""
     if raw["phase"][event] != ord("C") or not raw["flags"][event] & _HAS_ID or not may_read:
         return name if name >= 0 else raw.texts.add("(no name)")
-    fields = object_at(data, int(raw["at"][event]))
+    fields = object_at(data, int(raw["position"][event]))
     id_ = fields.get("id", fields.get("id2", ""))
     return raw.texts.add(
         f"{raw.texts.get(name)}[{next(iter(id_.values()), '') if isinstance(id_, dict) else id_}]"
     )
 
 
-def _memory(raw: RawEvents) -> tuple[Array, ...]:
-    """PyTorch's `[memory]` marks as a counter per device: bytes in use and bytes reserved after each."""
+def _memory_counters(raw: RawEvents) -> tuple[Array, ...]:
+    """PyTorch's `[memory]` marks as one counter per device: bytes in use and bytes reserved after
+    each mark.
+    """
     rows = raw.rows("i")
     rows = rows[raw["name"][rows] == raw.texts.find("[memory]")]
     parts = []
     device = [dense(raw, name, (schema.INT,))[rows] for name in ("Device Type", "Device Id")]
-    kinds, first, inverse = np.unique(mixed(*device), return_index=True, return_inverse=True)
+    kinds, first, inverse = np.unique(hash_rows(*device), return_index=True, return_inverse=True)
     titles = [
         f"Memory of GPU {device[1][i]}" if device[0][i] == 1 else "Memory of the host" for i in first.tolist()
     ]
@@ -225,16 +228,16 @@ def _memory(raw: RawEvents) -> tuple[Array, ...]:
     )
     for argument, title in (("Total Allocated", "in use"), ("Total Reserved", "reserved")):
         value = dense(raw, argument, (schema.INT,), -1)[rows]
-        known = value >= 0
-        series = np.full(int(known.sum()), raw.texts.add(title), np.int64)
+        has_value = value >= 0
+        series = np.full(int(has_value.sum()), raw.texts.add(title), np.int64)
         parts.append(
             (
-                rows[known],
-                raw["pid"][rows][known],
-                names[known],
+                rows[has_value],
+                raw["pid"][rows][has_value],
+                names[has_value],
                 np.zeros_like(series),
                 series,
-                value[known].astype(np.float64),
+                value[has_value].astype(np.float64),
             )
         )
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

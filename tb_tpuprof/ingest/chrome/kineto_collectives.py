@@ -1,17 +1,17 @@
-"""NCCL's and RCCL's kernels in Kineto's files → stats that say which collective each one ran, of what size,
-among whom.
+"""NCCL's and RCCL's kernels in Kineto's files → stats with the collective that each one ran, its size and its
+ranks.
 
     record_param_comms  ▏───────────────▏    "Collective name" allreduce, "In msg nelems" 8, "dtype" Float,
-    "Process Group Ranks" [0, 1]
+                                             "Process Group Ranks" [0, 1]
       nccl:all_reduce     ▏───────────▏      "Input Dims" [[8]], "Input type" ["float"]
         cudaLaunchKernel     ▏──▏            correlation 9
     ncclDevKernel_Generic             ▏──────────▏   correlation 9 → comm_kind all-reduce, comm_in_bytes 32,
-    comm_ranks 0,1
+                                                     comm_ranks 0,1
 
 A kernel's own arguments win (PyTorch 2.3 and later), then those of the `record_param_comms` that launched it,
-then the name and the inputs of the `nccl:…` range around its launch (before 2.2). What none of them states
-has no stat: it is unknown, not 0. Source of the names: PyTorch's `ParamCommsUtils` and Kineto's `output_json`
-(collective metadata).
+then the name and the inputs of the `nccl:…` range around its launch (before 2.2). A fact that none of them
+states has no stat: it is unknown, not 0. Source of the names: PyTorch's `ParamCommsUtils` and Kineto's
+`output_json` (collective metadata).
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _MOST_RANKS = 1 << 16
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What the file says of one kernel's collective; -1 and "" where it does not."""
+class _Collective:
+    """Facts of one kernel's collective; -1 and "" for unknown ones."""
 
     kind: str
     in_bytes: int = -1
@@ -78,24 +78,27 @@ def collective_stats(
     """Stats of the kernels that run collectives: `comm_kind`, `comm_in_bytes`, `comm_out_bytes`,
     `comm_dtype`, `comm_group`, `comm_size` (ranks in the group), `comm_ranks`, `comm_seq`.
     """
-    mine = role[slices.raw]
+    slice_role = role[slices.raw]
     is_comm = np.array(
         [*(is_collective_kernel(raw.texts.get(i)) for i in range(len(raw.texts.items))), False]
     )
-    rows = np.flatnonzero((mine == KERNEL) & (slices.kind == DEVICE) & is_comm[raw["name"][slices.raw]])
+    rows = np.flatnonzero((slice_role == KERNEL) & (slices.kind == DEVICE) & is_comm[raw["name"][slices.raw]])
     if not len(rows):
         return []
-    source, inner = _sources(raw, slices, line, mine, rows)
-    said = _Said(raw, data)
-    told = [
-        said.of(*key) for key in zip(slices.raw[rows].tolist(), source.tolist(), inner.tolist(), strict=True)
+    param_event, range_event = _sources(raw, slices, line, slice_role, rows)
+    reader = _CollectiveReader(raw, data)
+    collectives = [
+        reader.of(*key)
+        for key in zip(slices.raw[rows].tolist(), param_event.tolist(), range_event.tolist(), strict=True)
     ]
-    return _as_stats(raw, rows, told)
+    return _as_stats(raw, rows, collectives)
 
 
-def _sources(raw: RawEvents, slices: Slices, line: Array, mine: Array, rows: Array) -> tuple[Int64s, Int64s]:
-    """Raw events of the `record_param_comms` and of the `nccl:…` range that launched each kernel, -1 where
-    there is none.
+def _sources(
+    raw: RawEvents, slices: Slices, line: Array, slice_role: Array, rows: Array
+) -> tuple[Int64s, Int64s]:
+    """Raw events of the `record_param_comms` and of the `nccl:…` range that launched each kernel, -1 if there
+    is none.
     """
     n = len(raw.texts.items)
     is_param, is_range = np.zeros(n + 1, np.bool_), np.zeros(n + 1, np.bool_)
@@ -105,14 +108,14 @@ def _sources(raw: RawEvents, slices: Slices, line: Array, mine: Array, rows: Arr
     name, on_thread = raw["name"][slices.raw], slices.kind == THREAD
     correlation = dense(raw, "correlation", (schema.INT,))[slices.raw]
     launches = np.flatnonzero(
-        (mine == LAUNCH) & on_thread & (correlation > 0) & np.isin(correlation, correlation[rows])
+        (slice_role == LAUNCH) & on_thread & (correlation > 0) & np.isin(correlation, correlation[rows])
     )
-    found = []
-    for wanted in (is_param, is_range):
-        ranges = np.flatnonzero(on_thread & (slices.duration_ps > 0) & wanted[name])
+    launched_by = []
+    for is_sought in (is_param, is_range):
+        ranges = np.flatnonzero(on_thread & (slices.duration_ps > 0) & is_sought[name])
         around = _innermost(slices, line, ranges, launches)
-        found.append(
-            _through(
+        launched_by.append(
+            _last_values(
                 correlation[launches],
                 np.where(around >= 0, slices.raw[np.maximum(around, 0)], -1),
                 correlation[rows],
@@ -120,13 +123,13 @@ def _sources(raw: RawEvents, slices: Slices, line: Array, mine: Array, rows: Arr
         )
     external = np.maximum(dense(raw, "External id", (schema.INT,)), dense(raw, "external id", (schema.INT,)))
     params = np.flatnonzero(is_param[raw["name"]] & (external > 0))
-    by_id = _through(external[params], params.astype(np.int64), external[slices.raw[rows]])
-    return np.where(found[0] >= 0, found[0], by_id), found[1]
+    by_id = _last_values(external[params], params.astype(np.int64), external[slices.raw[rows]])
+    return np.where(launched_by[0] >= 0, launched_by[0], by_id), launched_by[1]
 
 
 def _innermost(slices: Slices, line: Array, ranges: Array, points: Array) -> Int64s:
-    """For each of some slices the innermost of the ranges around its start on its line, a row of slices; -1
-    where there is none.
+    """For each of the slices `points`, the innermost of the slices `ranges` around its start on its line; -1
+    if there is none.
     """
     if not len(ranges) or not len(points):
         return np.full(len(points), -1, np.int64)
@@ -140,73 +143,83 @@ def _innermost(slices: Slices, line: Array, ranges: Array, points: Array) -> Int
     return result
 
 
-def _through(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
-    """For each wanted key above 0 the value of the last such key, -1 where there is none."""
+def _last_values(keys: Int64s, values: Int64s, sought: Int64s) -> Int64s:
+    """For each sought key above 0, the value of the last equal key, -1 if there is none."""
     if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    known, last = np.unique(keys[::-1], return_index=True)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found: Int64s = np.where((known[at] == wanted) & (wanted > 0), values[::-1][last[at]], -1)
-    return found
+        return np.full(len(sought), -1, np.int64)
+    distinct, last = np.unique(keys[::-1], return_index=True)
+    index = np.minimum(np.searchsorted(distinct, sought), len(distinct) - 1)
+    matched: Int64s = np.where((distinct[index] == sought) & (sought > 0), values[::-1][last[index]], -1)
+    return matched
 
 
-class _Said:
-    """What events say of collectives, each looked at once."""
+class _CollectiveReader:
+    """Reads the collectives' facts from events, each event once."""
 
     def __init__(self, raw: RawEvents, data: Data) -> None:
         self.raw, self.data = raw, data
         self.numbers = {name: dense(raw, name, (schema.INT,)) for name in _NUMBERS}
         self.texts = {name: dense(raw, name, (schema.TEXT, schema.INT)) for name in _TEXTS}
-        self.known: dict[tuple[int, int, int], _Told] = {}
+        self.known: dict[tuple[int, int, int], _Collective] = {}
         self.inputs: dict[int, int] = {}
         self.groups = _groups_listed(raw)
 
-    def of(self, kernel: int, source: int, inner: int) -> _Told:
-        """By a kernel's own arguments, else those of its launch."""
-        stated = next(
-            (event for event in (kernel, source) if event >= 0 and self.texts["Collective name"][event] >= 0),
+    def of(self, kernel: int, param_event: int, range_event: int) -> _Collective:
+        """The collective of a kernel, from its own arguments, else from those of its launch."""
+        event_with_facts = next(
+            (
+                event
+                for event in (kernel, param_event)
+                if event >= 0 and self.texts["Collective name"][event] >= 0
+            ),
             -1,
         )
-        name = self.raw.texts.get(int(self.raw["name"][kernel]))
-        around = self.raw.texts.get(int(self.raw["name"][inner])) if inner >= 0 else ""
-        if stated < 0:
-            kind = kind_named(around.partition(":")[2]) or kind_named(name) or UNKNOWN_KIND
-            return _Told(kind, self._input_bytes(inner))
-        return self._stated(stated, around, name)
+        kernel_name = self.raw.texts.get(int(self.raw["name"][kernel]))
+        range_name = self.raw.texts.get(int(self.raw["name"][range_event])) if range_event >= 0 else ""
+        if event_with_facts < 0:
+            kind = kind_named(range_name.partition(":")[2]) or kind_named(kernel_name) or UNKNOWN_KIND
+            return _Collective(kind, self._input_bytes(range_event))
+        return self._stated(event_with_facts, range_name, kernel_name)
 
-    def _stated(self, event: int, around: str, kernel: str) -> _Told:
+    def _stated(self, event: int, range_name: str, kernel_name: str) -> _Collective:
         text: Callable[[str], str] = lambda name: self.raw.texts.get(int(self.texts[name][event]))  # noqa: E731
         number: Callable[[str], int] = lambda name: int(self.numbers[name][event])  # noqa: E731
         kind = (
             kind_named(text("Collective name"))
-            or kind_named(around.partition(":")[2])
-            or kind_named(kernel)
+            or kind_named(range_name.partition(":")[2])
+            or kind_named(kernel_name)
             or UNKNOWN_KIND
         )
         dtype = text("dtype")
         width = element_bytes(dtype)
         sizes = [max(number(f"{side} msg nelems"), number(f"{side} msg size")) for side in ("In", "Out")]
         in_bytes, out_bytes = (size * width if width and size >= 0 else -1 for size in sizes)
-        group, listed = text("Process Group Name"), self.groups.get(text("Process Group Name"), ())
-        ranks = listed or _ranks(text("Process Group Ranks"), number)
+        group, listed_ranks = text("Process Group Name"), self.groups.get(text("Process Group Name"), ())
+        ranks = listed_ranks or _ranks(text("Process Group Ranks"), number)
         size = number("Group size") if number("Group size") > 0 else len(ranks) or -1
-        about = text("Process Group Description")
+        description = text("Process Group Description")
         label = " ".join(
-            part for part in (group, f"({about})" if about and about != "undefined" else "") if part
+            part
+            for part in (group, f"({description})" if description and description != "undefined" else "")
+            if part
         )
-        return _Told(kind, in_bytes, out_bytes, dtype, label, size, ",".join(map(str, ranks)), number("Seq"))
+        return _Collective(
+            kind, in_bytes, out_bytes, dtype, label, size, ",".join(map(str, ranks)), number("Seq")
+        )
 
     def _input_bytes(self, event: int) -> int:
-        """Bytes of the tensors that a range states as its inputs, -1 where it states none."""
+        """Bytes of the tensors that a range records as its inputs, -1 if it records none."""
         if event < 0 or (event not in self.inputs and len(self.inputs) >= _MOST_READ):
             return -1
         if event not in self.inputs:
-            self.inputs[event] = _tensor_bytes(object_at(self.data, int(self.raw["at"][event])).get("args"))
+            self.inputs[event] = _tensor_bytes(
+                object_at(self.data, int(self.raw["position"][event])).get("args")
+            )
         return self.inputs[event]
 
 
 def _tensor_bytes(arguments: Any) -> int:
-    """Bytes of all tensors by `Input Dims` and `Input type`; -1 where these are missing or of an unknown
+    """Bytes of all tensors by `Input Dims` and `Input type`; -1 if these are missing or contain an unknown
     type.
     """
     if not isinstance(arguments, dict):
@@ -230,12 +243,12 @@ def _tensor_bytes(arguments: Any) -> int:
 
 
 def _groups_listed(raw: RawEvents) -> dict[str, tuple[int, ...]]:
-    """Ranks of each process group by its name, as `distributedInfo` lists them; lists that do not have
-    `pg_size` ranks are left out.
+    """Ranks of each process group by name, from `distributedInfo`; lists that do not have `pg_size` ranks are
+    left out.
     """
     info = raw.members.get("distributedInfo")
     entries = info.get("pg_config") if isinstance(info, dict) else None
-    found = {}
+    ranks_of_group = {}
     for entry in entries if isinstance(entries, list) else []:
         ranks = entry.get("ranks") if isinstance(entry, dict) else None
         if (
@@ -244,18 +257,18 @@ def _groups_listed(raw: RawEvents) -> dict[str, tuple[int, ...]]:
             and all(isinstance(rank, int) for rank in ranks)
             and len(ranks) == entry.get("pg_size")
         ):
-            found[str(entry.get("pg_name", ""))] = tuple(ranks)
-    return found
+            ranks_of_group[str(entry.get("pg_name", ""))] = tuple(ranks)
+    return ranks_of_group
 
 
 def _ranks(text: str, number: Callable[[str], int]) -> tuple[int, ...]:
-    """The ranks of `[0, 1, 2]`. Kineto cuts long lists off (`[0, 1, …, ...]`): then start, stride and size of
-    the group tell them.
+    """The ranks of `[0, 1, 2]`. Kineto truncates long lists (`[0, 1, …, ...]`): then they follow from start,
+    stride and size of the group.
     """
     if text and "..." not in text:
-        found = tuple(int(word) for word in re.findall(r"\d+", text))
-        if found:
-            return found
+        listed = tuple(int(word) for word in re.findall(r"\d+", text))
+        if listed:
+            return listed
     start, stride, size = number("Global rank start"), number("Global rank stride"), number("Group size")
     return (
         tuple(range(start, start + stride * size, stride))
@@ -264,44 +277,44 @@ def _ranks(text: str, number: Callable[[str], int]) -> tuple[int, ...]:
     )
 
 
-def _as_stats(raw: RawEvents, rows: Array, told: list[_Told]) -> list[Stat]:
-    found = []
+def _as_stats(raw: RawEvents, rows: Array, collectives: list[_Collective]) -> list[Stat]:
+    stats = []
     for name, field in (
         ("comm_kind", "kind"),
         ("comm_dtype", "dtype"),
         ("comm_group", "group"),
         ("comm_ranks", "ranks"),
     ):
-        texts = [getattr(one, field) for one in told]
+        texts = [getattr(collective, field) for collective in collectives]
         ids = {text: raw.texts.add(text) if text else -1 for text in set(texts)}
         values = np.array([ids[text] for text in texts], np.int64)
-        found.append(Stat(name, rows[values >= 0], schema.TEXT, values[values >= 0]))
+        stats.append(Stat(name, rows[values >= 0], schema.TEXT, values[values >= 0]))
     for name, field in (
         ("comm_in_bytes", "in_bytes"),
         ("comm_out_bytes", "out_bytes"),
         ("comm_size", "size"),
         ("comm_seq", "seq"),
     ):
-        values = np.array([getattr(one, field) for one in told], np.int64)
-        found.append(Stat(name, rows[values >= 0], schema.INT, values[values >= 0]))
-    return found
+        values = np.array([getattr(collective, field) for collective in collectives], np.int64)
+        stats.append(Stat(name, rows[values >= 0], schema.INT, values[values >= 0]))
+    return stats
 
 
 def job_stats(raw: RawEvents, n_planes: int) -> list[tuple[int, str, int, int, int]]:
-    """`distributedInfo` as stats of all planes: `comm_rank`, `comm_world_size`, `comm_backend`; none of what
-    it does not say.
+    """`distributedInfo` as stats of all planes: `comm_rank`, `comm_world_size`, `comm_backend`; without those
+    that the file lacks.
     """
     info = raw.members.get("distributedInfo")
     if not isinstance(info, dict):
         return []
-    found = []
-    for theirs, ours in (("rank", "comm_rank"), ("world_size", "comm_world_size")):
-        value = info.get(theirs)
+    stats = []
+    for member, stat_name in (("rank", "comm_rank"), ("world_size", "comm_world_size")):
+        value = info.get(member)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:
-            found += [(plane, ours, schema.INT, value, 0) for plane in range(n_planes)]
+            stats += [(plane, stat_name, schema.INT, value, 0) for plane in range(n_planes)]
     if isinstance(info.get("backend"), str):
-        found += [
+        stats += [
             (plane, "comm_backend", schema.TEXT, raw.texts.add(info["backend"][:100]), 0)
             for plane in range(n_planes)
         ]
-    return found
+    return stats

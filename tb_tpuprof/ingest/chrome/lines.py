@@ -1,7 +1,6 @@
-"""Processes and threads of a Chrome trace → planes and lines, under the names that the file's metadata events
-give them.
+"""Processes and threads of a Chrome trace → planes and lines, named by the file's metadata events.
 
-Kineto's processes become `/host:CPU` and `/device:GPU:n`; TensorFlow's and JAX's are called so already.
+Kineto's processes become `/host:CPU` and `/device:GPU:n`; TensorFlow's and JAX's have such names already.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tb_tpuprof.ingest.chrome.slices import (
     SYNC,
     THREAD,
     Slices,
-    mixed,
+    hash_rows,
 )
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table, table_from_rows
@@ -32,8 +31,7 @@ from tb_tpuprof.trace.table import Table, table_from_rows
 Rows = npt.NDArray[np.intp]
 _DEVICE_KINDS = (DEVICE, ANNOTATION, SYNC)
 _FIRST_ASYNC_ID = 1 << 48
-# Line ids that mark what was derived from other lines: analyses leave such lines out
-# (analysis/events/planes.py).
+# Ids of lines derived from other lines, which analyses leave out (analysis/events/planes.py).
 _FIRST_DERIVED_ID = 0xDEADBEEF + 100
 _N_DERIVED_IDS = 390
 _ORDER = {kind: i for i, kind in enumerate((PROCESS_MARKS, ANNOTATION, DEVICE, SYNC, THREAD, ASYNC, OBJECTS))}
@@ -42,7 +40,7 @@ _LINE_KIND = {ASYNC: schema.ASYNC, OBJECTS: schema.ASYNC, PROCESS_MARKS: schema.
 
 @dataclass
 class Names:
-    """What metadata events say: by process, or by (process, thread); later ones count."""
+    """Contents of metadata events by process, or by (process, thread); later ones win."""
 
     processes: dict[int, str] = field(default_factory=dict)
     labels: dict[int, str] = field(default_factory=dict)
@@ -52,7 +50,7 @@ class Names:
 
     @property
     def is_xplane(self) -> bool:
-        """Whether processes are called as profilers of XPlanes call planes."""
+        """Whether the processes have names of XPlane planes."""
         return any(name.startswith(("/device:", "/host:")) for name in self.processes.values())
 
 
@@ -77,32 +75,32 @@ def names_of(raw: RawEvents) -> Names:
     columns = [raw.values[name][is_meta].tolist() for name in ("event", "key", "kind", "value")]
     title, pids, tids = raw["name"], raw["pid"], raw["tid"]
     for event, key, kind, value in zip(*columns, strict=True):
-        what, argument = raw.texts.get(int(title[event])), raw.texts.get(key)
+        event_name, argument = raw.texts.get(int(title[event])), raw.texts.get(key)
         pid, thread = int(pids[event]), (int(pids[event]), int(tids[event]))
         if kind == schema.TEXT and argument in ("name", "labels"):
             text = raw.texts.get(value).strip()
-            if what == "process_name":
+            if event_name == "process_name":
                 names.processes[pid] = text
-            elif what == "process_labels":
+            elif event_name == "process_labels":
                 names.labels[pid] = text
-            elif what == "thread_name":
+            elif event_name == "thread_name":
                 names.threads[thread] = text
         elif kind == schema.INT and argument == "sort_index":
-            if what == "process_sort_index":
+            if event_name == "process_sort_index":
                 names.process_order[pid] = value
-            elif what == "thread_sort_index":
+            elif event_name == "thread_sort_index":
                 names.thread_order[thread] = value
     return names
 
 
 def layout(raw: RawEvents, slices: Slices, names: Names, is_kineto: bool) -> Layout:
-    """Planes in the order of their sort index, then the file's; lines by kind, sort index and thread."""
-    key = mixed(slices.kind, slices.pid, slices.tid, slices.group)
+    """Planes ordered by sort index, then as in the file; lines by kind, sort index and thread."""
+    key = hash_rows(slices.kind, slices.pid, slices.tid, slices.group)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    facts = list(
+    line_facts = list(
         zip(*(getattr(slices, name)[first].tolist() for name in ("kind", "pid", "tid", "group")), strict=True)
     )
-    seen = slices.raw[first].tolist()
+    first_rows = slices.raw[first].tolist()
     counters = raw.rows("C")
     pids = {
         pid: int(counters[i])
@@ -110,33 +108,37 @@ def layout(raw: RawEvents, slices: Slices, names: Names, is_kineto: bool) -> Lay
             *(a.tolist() for a in np.unique(raw["pid"][counters], return_index=True)), strict=True
         )
     }
-    planes: dict[tuple[int, bool], int] = {(pid, False): at for pid, at in pids.items()}
-    for (kind, pid, _, _), at in zip(facts, seen, strict=True):
+    planes: dict[tuple[int, bool], int] = {(pid, False): first_row for pid, first_row in pids.items()}
+    for (kind, pid, _, _), first_row in zip(line_facts, first_rows, strict=True):
         plane = (pid, is_kineto and kind in _DEVICE_KINDS)
-        planes[plane] = min(at, planes.get(plane, at))
+        planes[plane] = min(first_row, planes.get(plane, first_row))
     ordered = sorted(
         planes, key=lambda plane: (names.process_order.get(plane[0], 0), plane[1], planes[plane])
     )
     number = {plane: i for i, plane in enumerate(ordered)}
-    plane_of = [number[(pid, is_kineto and kind in _DEVICE_KINDS)] for kind, pid, _, _ in facts]
-    order = sorted(range(len(facts)), key=lambda i: (plane_of[i], _line_order(raw, names, facts[i])))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    lines = _lines(raw, names, [facts[i] for i in order], [plane_of[i] for i in order])
-    kinds = [(i, _LINE_KIND[facts[old][0]]) for i, old in enumerate(order) if facts[old][0] in _LINE_KIND]
+    plane_of = [number[(pid, is_kineto and kind in _DEVICE_KINDS)] for kind, pid, _, _ in line_facts]
+    order = sorted(
+        range(len(line_facts)), key=lambda i: (plane_of[i], _line_order(raw, names, line_facts[i]))
+    )
+    new_row = np.empty(len(order), np.int32)
+    new_row[order] = np.arange(len(order), dtype=np.int32)
+    lines = _lines(raw, names, [line_facts[i] for i in order], [plane_of[i] for i in order])
+    kinds = [
+        (i, _LINE_KIND[line_facts[old][0]]) for i, old in enumerate(order) if line_facts[old][0] in _LINE_KIND
+    ]
     return Layout(
         _planes(raw, names, ordered, slices, is_kineto),
         lines,
         table_from_rows(schema.LINE_KINDS, kinds),
-        place[inverse.reshape(-1)],
+        new_row[inverse.reshape(-1)],
         {pid: i for (pid, is_device), i in number.items() if not is_device}
         | {pid: i for (pid, is_device), i in number.items() if is_device and (pid, False) not in number},
-        # Where a stream and a thread share a number, arrows mean the stream.
+        # If a stream and a thread share a number, arrows refer to the stream.
         {
-            (facts[old][1], facts[old][2]): i
+            (line_facts[old][1], line_facts[old][2]): i
             for kind in (THREAD, DEVICE)
             for i, old in enumerate(order)
-            if facts[old][0] == kind
+            if line_facts[old][0] == kind
         },
     )
 
@@ -176,7 +178,7 @@ def _lines(
 
 
 def _line_id(tid: str, kind: int, plane: int, used: set[tuple[int, int]]) -> int:
-    """The thread's number where it is one, else one made of its text; unique within the plane."""
+    """The thread's number if it has one, else one derived from its text; unique within the plane."""
     number = number_of(tid)
     if kind in (ANNOTATION, SYNC):
         number = _FIRST_DERIVED_ID
@@ -193,7 +195,7 @@ def _line_id(tid: str, kind: int, plane: int, used: set[tuple[int, int]]) -> int
 
 
 def number_of(text: str) -> int:
-    """A process's or thread's number; of those that are texts one that stands for the text."""
+    """The number of a process or thread; for one that is a text, the text's checksum."""
     match = re.fullmatch(r"(?:stream |thread )?(-?\d{1,18})", text.strip())
     return int(match[1]) if match else zlib.crc32(text.encode())
 
@@ -201,15 +203,15 @@ def number_of(text: str) -> int:
 def _line_name(raw: RawEvents, names: Names, kind: int, thread: tuple[int, int], group: int) -> str:
     tid = raw.texts.get(thread[1])
     stream = re.sub(r"^stream ", "", tid)
-    given = names.threads.get(thread, "")
+    thread_name = names.threads.get(thread, "")
     if kind in _DEVICE_KINDS:
-        own = (
-            given
-            if given and not re.match(r"(stream|thread) ", given, re.IGNORECASE)
+        device_line_name = (
+            thread_name
+            if thread_name and not re.match(r"(stream|thread) ", thread_name, re.IGNORECASE)
             else f"Stream #{stream}"
         )
         return {
-            DEVICE: own,
+            DEVICE: device_line_name,
             ANNOTATION: f"Annotations - from #{stream}",
             SYNC: f"Synchronization - from #{stream}",
         }[kind]
@@ -217,7 +219,7 @@ def _line_name(raw: RawEvents, names: Names, kind: int, thread: tuple[int, int],
         return "Marks of the process"
     if kind in (ASYNC, OBJECTS):
         return raw.texts.get(group) or ("Async" if kind == ASYNC else "Objects")
-    return given or (f"thread {tid}" if tid.lstrip("-").isdigit() else tid) or "(no thread)"
+    return thread_name or (f"thread {tid}" if tid.lstrip("-").isdigit() else tid) or "(no thread)"
 
 
 def _planes(
@@ -228,11 +230,13 @@ def _planes(
     rows = []
     for (pid, _), text in zip(planes, texts, strict=True):
         number = raw.texts.get(pid)
-        is_twin = texts.count(text) > 1 if len(texts) < 1000 else True
-        shown = (
-            f"{text} (process {number})" if is_twin and not text.startswith(("/host:", "/device:")) else text
+        is_repeated = texts.count(text) > 1 if len(texts) < 1000 else True
+        title = (
+            f"{text} (process {number})"
+            if is_repeated and not text.startswith(("/host:", "/device:"))
+            else text
         )
-        rows.append((number_of(number), raw.texts.add(shown)))
+        rows.append((number_of(number), raw.texts.add(title)))
     return table_from_rows(schema.PLANES, rows)
 
 
@@ -246,5 +250,5 @@ def _plane_name(raw: RawEvents, names: Names, pid: int, is_device: bool, is_host
         return name
     if is_host and text.lstrip("-").isdigit():
         return "/host:CPU"
-    shown = f"{name} ({label})" if name and label else name or label
-    return shown or (f"process {text}" if text.lstrip("-").isdigit() else text) or "Whole trace"
+    title = f"{name} ({label})" if name and label else name or label
+    return title or (f"process {text}" if text.lstrip("-").isdigit() else text) or "Whole trace"

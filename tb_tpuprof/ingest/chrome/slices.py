@@ -1,11 +1,11 @@
-"""Raw events of a Chrome trace → slices: what has a start, a duration and a line, whatever phases the file
-writes it with.
+"""Raw events of a Chrome trace → slices, which have a start, a duration and a line, regardless of the phases
+that encode them.
 
-X            ───────         B … E  ───────         begins and ends of a thread, paired by nesting
-b … n … e    ───▏───         S … T … F   ──│──      async: paired by category and id, on a line of their
-outermost's name
-N … O … D    ───▏───         objects: from creation to deletion, snapshots as marks
-i I R P c       ▏            marks of a thread, a process or the whole trace
+    X            ───────         B … E  ───────       begins and ends of a thread, paired by nesting
+    b … n … e    ───▏───         S … T … F   ──│──    async: paired by category and id, on a line named after
+                                                      the outermost slice
+    N … O … D    ───▏───         objects: from creation to deletion, snapshots as marks
+    i I R P c       ▏            marks of a thread, a process or the whole trace
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.intp]
 
-# What a line is made of. Lines of several kinds may come from one thread of the file.
+# Kinds of lines. Lines of several kinds may come from one thread of the file.
 THREAD, DEVICE, ANNOTATION, SYNC, ASYNC, PROCESS_MARKS, OBJECTS = range(7)
 SUPPORTED = "XBEbneSTpFiIRPcNODCMstf"
 _HAS_DURATION, _LOCAL_ID = 2, 8
@@ -33,8 +33,8 @@ _MIX = np.int64(-7046029254386353131)
 
 @dataclass(frozen=True)
 class Slices:
-    """Columns of one row a slice: rows of the raw events of its begin and its end (-1 none), time, and what
-    makes up its line.
+    """Columns with one row per slice: rows of the raw events of its begin and its end (-1 none), its time,
+    and what determines its line.
     """
 
     raw: Rows
@@ -49,15 +49,15 @@ class Slices:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Slices, and how many ends had no begin."""
+class Pairing:
+    """Slices, and the number of ends without a begin."""
 
     slices: Slices
     n_unmatched: int
 
 
-def mixed(*columns: npt.NDArray[Any]) -> Int64s:
-    """One number per row that stands for its values in all columns (alike by accident once in 2^64)."""
+def hash_rows(*columns: npt.NDArray[Any]) -> Int64s:
+    """A hash of the values in each row of the columns (two rows collide once in 2^64)."""
     result = np.zeros(len(columns[0]), np.int64)
     with np.errstate(over="ignore"):
         for column in columns:
@@ -66,7 +66,7 @@ def mixed(*columns: npt.NDArray[Any]) -> Int64s:
     return result
 
 
-def slices_of(raw: RawEvents) -> Found:
+def slices_of(raw: RawEvents) -> Pairing:
     """All slices of a file, in no particular order."""
     begins, n_open_ends = _begins_and_ends(raw)
     tracks, n_open_async = _async(raw)
@@ -74,12 +74,12 @@ def slices_of(raw: RawEvents) -> Found:
     joined = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in Slices.__dataclass_fields__
     }
-    return Found(Slices(**joined), n_open_ends + n_open_async)
+    return Pairing(Slices(**joined), n_open_ends + n_open_async)
 
 
 def _made(raw: RawEvents, rows: Rows, kind: int, duration: Int64s | int = 0, **others: Any) -> Slices:
     n = len(rows)
-    facts: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "raw": rows,
         "end_raw": np.full(n, -1, np.intp),
         "start_ps": raw.start_ps[rows],
@@ -90,7 +90,7 @@ def _made(raw: RawEvents, rows: Rows, kind: int, duration: Int64s | int = 0, **o
         "group": np.full(n, -1, np.int32),
         "is_unfinished": np.zeros(n, np.bool_),
     }
-    return Slices(**(facts | others))
+    return Slices(**(columns | others))
 
 
 def _complete(raw: RawEvents) -> Slices:
@@ -99,13 +99,13 @@ def _complete(raw: RawEvents) -> Slices:
 
 
 def _begins_and_ends(raw: RawEvents) -> tuple[Slices, int]:
-    """An end closes its thread's latest open begin, whatever it is called. What is never closed lasts to its
-    thread's last time.
+    """Each end closes its thread's latest open begin, regardless of its name. A begin without an end lasts to
+    its thread's last time.
     """
     rows = raw.rows("BE")
     if not len(rows):
         return _made(raw, rows, THREAD), 0
-    thread = mixed(raw["pid"][rows], raw["tid"][rows])
+    thread = hash_rows(raw["pid"][rows], raw["tid"][rows])
     order = np.lexsort((raw.start_ps[rows], thread))
     rows, thread = rows[order], thread[order]
     _, number = np.unique(thread, return_inverse=True)
@@ -117,16 +117,16 @@ def _begins_and_ends(raw: RawEvents) -> tuple[Slices, int]:
 
 
 def _last_time(raw: RawEvents, rows: Rows) -> Int64s:
-    """The last time that is known of the thread of each of the rows."""
+    """The last known time of each row's thread."""
     used = raw.rows("XBEiIRP")
-    threads, number = np.unique(mixed(raw["pid"][used], raw["tid"][used]), return_inverse=True)
+    threads, number = np.unique(hash_rows(raw["pid"][used], raw["tid"][used]), return_inverse=True)
     last = np.zeros(len(threads), np.int64)
     np.maximum.at(
         last,
         number,
         raw.start_ps[used] + np.where(raw["phase"][used] == ord("X"), raw["duration_ps"][used], 0),
     )
-    return last[np.searchsorted(threads, mixed(raw["pid"][rows], raw["tid"][rows]))]
+    return last[np.searchsorted(threads, hash_rows(raw["pid"][rows], raw["tid"][rows]))]
 
 
 def _paired(
@@ -138,22 +138,22 @@ def _paired(
     last: Int64s,
     **others: Any,
 ) -> Slices:
-    """Slices from begins (kind 0) to their partners, and marks (kind 2, and ends of kind 1 that `others` has
-    a use for).
+    """Slices from begins (kind 0) to their partners, and marks (kind 2). `others`: columns of the result, per
+    row of `rows`.
     """
-    kept = np.flatnonzero(kinds != 1)
-    begin, mate = rows[kept], partner[kept]
-    is_open = (mate < 0) & (kinds[kept] == 0)
+    begins = np.flatnonzero(kinds != 1)
+    begin, mate = rows[begins], partner[begins]
+    is_open = (mate < 0) & (kinds[begins] == 0)
     end_raw = np.where(mate >= 0, rows[np.maximum(mate, 0)], -1)
-    end_ps = np.where(mate >= 0, raw.start_ps[end_raw], np.where(is_open, last[kept], raw.start_ps[begin]))
+    end_ps = np.where(mate >= 0, raw.start_ps[end_raw], np.where(is_open, last[begins], raw.start_ps[begin]))
     duration = np.maximum(end_ps - raw.start_ps[begin], 0)
-    given = {name: values[kept] for name, values in others.items()}
-    return _made(raw, begin, kind, duration, end_raw=end_raw, is_unfinished=is_open, **given)
+    other_columns = {name: values[begins] for name, values in others.items()}
+    return _made(raw, begin, kind, duration, end_raw=end_raw, is_unfinished=is_open, **other_columns)
 
 
 def _async(raw: RawEvents) -> tuple[Slices, int]:
-    """Slices of equal category, id and scope (older phases: and name) nest; all of one outermost slice lie on
-    one line.
+    """Slices of equal category, id and scope (older phases: and name) nest; all slices inside an outermost
+    one are on the same line.
     """
     rows = raw.rows("bneSTpF")
     if not len(rows):
@@ -161,7 +161,7 @@ def _async(raw: RawEvents) -> tuple[Slices, int]:
     phase = raw["phase"][rows]
     is_old = np.isin(phase, [ord(c) for c in "STpF"])
     process = np.where(raw["flags"][rows] & _LOCAL_ID, raw["pid"][rows], -1)
-    key = mixed(raw["cat"][rows], raw["id"][rows], process, np.where(is_old, raw["name"][rows], -2))
+    key = hash_rows(raw["cat"][rows], raw["id"][rows], process, np.where(is_old, raw["name"][rows], -2))
     kinds = np.select(
         [np.isin(phase, [ord("b"), ord("S")]), np.isin(phase, [ord("e"), ord("F")])], [0, 1], 2
     ).astype(np.uint8)
@@ -171,50 +171,50 @@ def _async(raw: RawEvents) -> tuple[Slices, int]:
     names = np.where(is_old, -1, raw["name"][rows]).astype(np.int32)
     partner, root = pair_up(number.astype(np.int32), kinds, names)
     last = np.full(len(rows), int((raw.start_ps[raw.usable] + raw["duration_ps"][raw.usable]).max()))
-    found = _paired(
+    slices = _paired(
         raw, rows, kinds, partner, ASYNC, last,
         pid=raw["pid"][rows[root]], tid=np.full(len(rows), -1, np.int32), group=raw["name"][rows[root]],
     )  # fmt: skip
-    return _with_steps(raw, found, rows, key), int(((partner < 0) & (kinds == 1)).sum())
+    return _with_steps(raw, slices, rows, key), int(((partner < 0) & (kinds == 1)).sum())
 
 
-def _with_steps(raw: RawEvents, found: Slices, rows: Rows, key: Int64s) -> Slices:
+def _with_steps(raw: RawEvents, slices: Slices, rows: Rows, key: Int64s) -> Slices:
     """Steps of the older phases as slices: T lasts to the next event of its key, p from the one before. Their
     names get `args.step`.
     """
     phase = raw["phase"][rows]
-    into, past = phase == ord("T"), phase == ord("p")
-    if not (into | past).any():
-        return found
-    time, same = raw.start_ps[rows], key[1:] == key[:-1]
-    start = np.where(past & np.append(False, same), np.append(time[0], time[:-1]), time)
-    end = np.where(into & np.append(same, False), np.append(time[1:], time[-1]), time)
-    at = np.flatnonzero(into | past)
+    starts_step, ends_step = phase == ord("T"), phase == ord("p")
+    if not (starts_step | ends_step).any():
+        return slices
+    time, same_key = raw.start_ps[rows], key[1:] == key[:-1]
+    start = np.where(ends_step & np.append(False, same_key), np.append(time[0], time[:-1]), time)
+    end = np.where(starts_step & np.append(same_key, False), np.append(time[1:], time[-1]), time)
+    steps = np.flatnonzero(starts_step | ends_step)
     event, kind, value = raw.argument("step")
     texts = dict(zip(event[kind == TEXT].tolist(), value[kind == TEXT].tolist(), strict=True))
-    for row in rows[at].tolist():
+    for row in rows[steps].tolist():
         if row in texts:
             raw.columns["name"][row] = raw.texts.add(
                 f"{raw.texts.get(int(raw['name'][row]))}: {raw.texts.get(texts[row])}"
             )
-    place = np.full(len(raw), -1, np.intp)
-    place[rows[at]] = at
-    mine = place[found.raw]
-    is_step = mine >= 0
-    start_ps = np.where(is_step, start[mine], found.start_ps)
-    duration_ps = np.where(is_step, (end - start)[mine], found.duration_ps)
-    return replace(found, start_ps=start_ps, duration_ps=duration_ps)
+    sorted_row_of_raw = np.full(len(raw), -1, np.intp)
+    sorted_row_of_raw[rows[steps]] = steps
+    sorted_row = sorted_row_of_raw[slices.raw]
+    is_step = sorted_row >= 0
+    start_ps = np.where(is_step, start[sorted_row], slices.start_ps)
+    duration_ps = np.where(is_step, (end - start)[sorted_row], slices.duration_ps)
+    return replace(slices, start_ps=start_ps, duration_ps=duration_ps)
 
 
 def _objects(raw: RawEvents) -> Slices:
-    """Objects from creation to deletion. A snapshot is a mark, and so is the deletion of what was created
-    before the trace.
+    """Objects from creation to deletion. A snapshot is a mark, and so is the deletion of an object that was
+    created before the trace.
     """
     rows = raw.rows("NOD")
     if not len(rows):
         return _made(raw, rows, OBJECTS)
     phase = raw["phase"][rows]
-    key = mixed(raw["pid"][rows], raw["name"][rows], raw["id"][rows])
+    key = hash_rows(raw["pid"][rows], raw["name"][rows], raw["id"][rows])
     order = np.lexsort((raw.start_ps[rows], key))
     rows, key, phase = rows[order], key[order], phase[order]
     _, number = np.unique(key, return_inverse=True)
@@ -235,15 +235,15 @@ def _objects(raw: RawEvents) -> Slices:
 
 
 def _marks(raw: RawEvents) -> Slices:
-    """Marks: of their thread, or of their process where their scope is wider or they name no thread."""
+    """Marks of their thread, or of their process if their scope is wider or they name no thread."""
     rows = raw.rows("iIRPc")
-    wide = (
+    is_wide = (
         np.isin(raw["scope"][rows], [ord("g"), ord("p")])
         | (raw["tid"][rows] < 0)
         | (raw["phase"][rows] == ord("c"))
     )
-    kind = np.where(wide, PROCESS_MARKS, THREAD).astype(np.uint8)
-    tid, pid = np.where(wide, -1, raw["tid"][rows]).astype(np.int32), raw["pid"][rows]
+    kind = np.where(is_wide, PROCESS_MARKS, THREAD).astype(np.uint8)
+    tid, pid = np.where(is_wide, -1, raw["tid"][rows]).astype(np.int32), raw["pid"][rows]
     samples = (raw["phase"][rows] == ord("P")) & (pid < 0) & (tid >= 0)
     if samples.any():
         pid = np.where(samples, _process_of_thread(raw, raw["tid"][rows]), pid)
@@ -251,10 +251,10 @@ def _marks(raw: RawEvents) -> Slices:
 
 
 def _process_of_thread(raw: RawEvents, tid: Int32s) -> Int32s:
-    """The process of each thread's first event that names both; -1 where there is none."""
-    known = np.flatnonzero((raw["pid"] >= 0) & (raw["tid"] >= 0))
-    threads, first = np.unique(raw["tid"][known], return_index=True)
-    at = np.minimum(np.searchsorted(threads, tid), max(len(threads) - 1, 0))
+    """The process of each thread's first event that names both; -1 if there is none."""
+    named = np.flatnonzero((raw["pid"] >= 0) & (raw["tid"] >= 0))
+    threads, first = np.unique(raw["tid"][named], return_index=True)
+    index = np.minimum(np.searchsorted(threads, tid), max(len(threads) - 1, 0))
     if not len(threads):
         return np.full(len(tid), -1, np.int32)
-    return np.where(threads[at] == tid, raw["pid"][known[first]][at], -1).astype(np.int32)
+    return np.where(threads[index] == tid, raw["pid"][named[first]][index], -1).astype(np.int32)

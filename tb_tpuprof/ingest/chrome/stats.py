@@ -1,6 +1,4 @@
-"""Arguments of a Chrome trace's events → tables of stats, under the names and in the kinds that
-XPlanes have.
-"""
+"""Arguments of a Chrome trace's events → tables of stats, with the names and kinds of XPlanes."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table
 
 Array = npt.NDArray[Any]
-# Stats whose values are texts; of all others a text that is a number becomes one (trace.json holds only
-# texts).
+# Stats whose values are texts. Elsewhere a text that is a number becomes one (trace.json has only texts).
 TEXT_STATS = frozenset(
     (
         "graph_type",
@@ -40,8 +37,8 @@ TEXT_STATS = frozenset(
         "deduplicated_name",
     )
 )
-# Arguments that XPlanes keep with an operation's name.
-_OF_NAMES = frozenset(
+# Arguments that XPlanes store with an operation's name.
+_NAME_ARGUMENTS = frozenset(
     (
         "hlo_category",
         "tf_op",
@@ -64,7 +61,7 @@ _MAX_LIFTED = 200_000
 
 @dataclass(frozen=True)
 class StatRows:
-    """Rows of STATS, with their keys as texts' ids."""
+    """Rows of STATS, with text ids as keys."""
 
     owner: Array
     key: Array
@@ -78,30 +75,30 @@ class StatRows:
 
     @classmethod
     def of(cls, raw: RawEvents, row_of_raw: Array, end_raw: Array, names: Sequence[str]) -> StatRows:
-        """The arguments of those names, of the begins and the ends of the events."""
+        """The arguments with these names, of the begins and the ends of the events."""
         row = row_of_raw.copy()
         ended = np.flatnonzero(end_raw >= 0)
         row[end_raw[ended]] = ended
         values = raw.values
-        wanted = [raw.texts.find(name) for name in names if name != "long_name"]
-        mine = np.isin(values["key"], wanted) & (values["kind"] <= schema.TEXT)
-        owner = row[values["event"][mine]]
+        keys = [raw.texts.find(name) for name in names if name != "long_name"]
+        is_selected = np.isin(values["key"], keys) & (values["kind"] <= schema.TEXT)
+        owner = row[values["event"][is_selected]]
         key, kind, value = (
-            values["key"][mine],
-            values["kind"][mine].astype(np.uint8),
-            values["value"][mine].copy(),
+            values["key"][is_selected],
+            values["kind"][is_selected].astype(np.uint8),
+            values["value"][is_selected].copy(),
         )
-        texts = np.isin(key, [raw.texts.find(name) for name in TEXT_STATS])
-        chosen = np.flatnonzero((kind == schema.TEXT) & ~texts)
-        distinct, inverse = np.unique(value[chosen], return_inverse=True)
+        is_text_stat = np.isin(key, [raw.texts.find(name) for name in TEXT_STATS])
+        to_parse = np.flatnonzero((kind == schema.TEXT) & ~is_text_stat)
+        distinct, inverse = np.unique(value[to_parse], return_inverse=True)
         parsed = [parse_number(raw.texts.get(i)) or (schema.TEXT, i) for i in distinct.tolist()]
         if parsed:
-            kind[chosen], value[chosen] = np.array(parsed, np.int64)[inverse.reshape(-1)].T
+            kind[to_parse], value[to_parse] = np.array(parsed, np.int64)[inverse.reshape(-1)].T
         return cls(owner[owner >= 0], key[owner >= 0], kind[owner >= 0], value[owner >= 0])
 
 
 def parse_number(text: str) -> tuple[int, int] | None:
-    """(kind, value) of a number written as a text, None for any other text."""
+    """(kind, value) of a number written as text, None for any other text."""
     if _INTEGER.fullmatch(text):
         number = int(text)
         if -(2**63) <= number < 2**63:
@@ -147,7 +144,7 @@ def stat_table(texts: Texts, stats: Sequence[Any], rows: StatRows | None = None)
     )
 
 
-def lifted_stats(
+def stats_of_names(
     raw: RawEvents,
     arguments_at: Callable[[int], object],
     lines: Table,
@@ -155,12 +152,11 @@ def lifted_stats(
     metadata: Table,
     events: dict[str, Array],
 ) -> Table:
-    """Stats of the operations of TPUs (category, FLOPs, framework operation, source …) from the arguments of
-    one event of each name.
+    """Stats of the operations of TPUs (category, FLOPs, framework operation, source …), read from the
+    arguments of one event of each name.
 
-    XPlanes keep them with the name; trace.json repeats them in every event, and leaves out which program an
-    operation is of (it is that of the module which runs at the time) and the operation's number in it (its
-    name serves).
+    XPlanes store them with the name; trace.json repeats them in every event. It leaves out an operation's
+    program (that of the module which runs at the time) and its number in the program (its row replaces it).
     """
     plane_names = [raw.texts.get(int(i)) for i in planes["name"]]
     rows: list[Any] = []
@@ -168,28 +164,32 @@ def lifted_stats(
         if raw.texts.get(name) != "XLA Ops" or not plane_names[plane].startswith("/device:TPU"):
             continue
         first = int(lines["first_event"][line])
-        used, at = np.unique(
+        metadata_rows, first_index = np.unique(
             events["metadata"][first : first + int(lines["n_events"][line])], return_index=True
         )
-        programs = _programs(raw, lines, plane, metadata, events, events["start_ps"][first + at])
-        for row, event, program in zip(
-            used.tolist()[:_MAX_LIFTED], (first + at).tolist(), programs, strict=False
+        programs = _programs(raw, lines, plane, metadata, events, events["start_ps"][first + first_index])
+        for metadata_row, event, program in zip(
+            metadata_rows.tolist()[:_MAX_LIFTED], (first + first_index).tolist(), programs, strict=False
         ):
             arguments = arguments_at(int(events["position"][event]))
-            found = (
-                {key: value for key, value in arguments.items() if key in _OF_NAMES}
+            stats = (
+                {key: value for key, value in arguments.items() if key in _NAME_ARGUMENTS}
                 if isinstance(arguments, dict)
                 else {}
             )
-            found = ({"program_id": program, "symbol_id": row + 1} if program is not None else {}) | found
-            rows += [(row, key, *_value(raw.texts, key, shown(value)), 0) for key, value in found.items()]
+            stats = (
+                {"program_id": program, "symbol_id": metadata_row + 1} if program is not None else {}
+            ) | stats
+            rows += [
+                (metadata_row, key, *_value(raw.texts, key, shown(value)), 0) for key, value in stats.items()
+            ]
     return stat_table(raw.texts, rows)
 
 
 def _programs(
     raw: RawEvents, lines: Table, plane: int, metadata: Table, events: dict[str, Array], time: Array
 ) -> list[int | None]:
-    """The program whose module runs on a plane at each time."""
+    """The program whose module runs on a plane at each time, None if unknown."""
     modules = [
         (events["start_ps"][i], raw.texts.get(int(metadata["name"][events["metadata"][i]])))
         for line in np.flatnonzero(lines["plane"] == plane).tolist()
@@ -198,10 +198,10 @@ def _programs(
             int(lines["first_event"][line]), int(lines["first_event"][line] + lines["n_events"][line])
         )
     ]
-    found = [_MODULE.search(name) for _, name in modules]
-    numbers = [int(match[1]) if match else None for match in found]
-    at = np.searchsorted(np.array([start for start, _ in modules], np.int64), time, "right") - 1
-    return [numbers[i] if i >= 0 else None for i in at.tolist()]
+    matches = [_MODULE.search(name) for _, name in modules]
+    numbers = [int(match[1]) if match else None for match in matches]
+    index = np.searchsorted(np.array([start for start, _ in modules], np.int64), time, "right") - 1
+    return [numbers[i] if i >= 0 else None for i in index.tolist()]
 
 
 def _value(texts: Texts, name: str, value: str | int | float) -> tuple[int, int]:
@@ -209,7 +209,7 @@ def _value(texts: Texts, name: str, value: str | int | float) -> tuple[int, int]
     return parsed or (schema.TEXT, texts.add(str(value)))
 
 
-# deviceProperties of Kineto → stats of XPlanes' GPU planes.
+# Kineto's deviceProperties → stats of XPlanes' GPU planes.
 _PROPERTIES = {
     "totalGlobalMem": "memory_size",
     "computeMajor": "compute_cap_major",
@@ -223,7 +223,7 @@ def device_stats(raw: RawEvents, laid_out: Layout) -> list[Any]:
     """Stats of the planes of devices, from the file's `deviceProperties`."""
     devices = listed_devices(raw)
     is_amd = any(name.startswith(("hip_", "roctracer")) for name in raw.members)
-    found: list[Any] = []
+    stats: list[Any] = []
     for plane, name in enumerate(raw.texts.get(int(i)) for i in laid_out.planes["name"]):
         match = re.fullmatch(r"/device:(\w+):(\d{1,9})", name)
         entry = devices.get(int(match[2])) if match else None
@@ -234,10 +234,10 @@ def device_stats(raw: RawEvents, laid_out: Layout) -> list[Any]:
         title = str(entry.get("name", ""))
         is_amd_device = is_amd or title.startswith(("AMD", "gfx"))
         vendor = _VENDORS.get(match[1], "AMD" if is_amd_device else "Nvidia")
-        found.append((plane, "gpu_device_name", schema.TEXT, raw.texts.add(title[:200]), 0))
-        found.append((plane, "device_vendor", schema.TEXT, raw.texts.add(vendor), 0))
-        for theirs, ours in _PROPERTIES.items():
-            value = entry.get(theirs)
+        stats.append((plane, "gpu_device_name", schema.TEXT, raw.texts.add(title[:200]), 0))
+        stats.append((plane, "device_vendor", schema.TEXT, raw.texts.add(vendor), 0))
+        for member, stat_name in _PROPERTIES.items():
+            value = entry.get(member)
             if isinstance(value, int) and 0 <= value < 2**62:
-                found.append((plane, ours, schema.INT, value, 0))
-    return found
+                stats.append((plane, stat_name, schema.INT, value, 0))
+    return stats

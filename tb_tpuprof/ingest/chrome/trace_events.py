@@ -1,13 +1,13 @@
-"""TensorFlow's Trace protobuf (`.trace`, TensorFlow 1.x and 2.1, Cloud TPU) → raw events, as its later
-trace.json would give them.
+"""TensorFlow's Trace protobuf (`.trace`, TensorFlow 1.x and 2.1, Cloud TPU) → the same raw events as from its
+later trace.json.
 
     Trace: 1 map of devices ─ Device: 1 name, 3 map of resources ─ Resource: 1 name
            4 events ─ TraceEvent: 1 device, 2 resource, 3 name, 9 timestamp (ps), 10 duration (ps), 11 map of
            arguments
 
-The same events were written as trace.json from TensorFlow 2.2 on, so all behind this module treats both
-alike. An event's position is that of its tag; 0 where its length is written in more bytes than it needs, and
-its arguments cannot be found again.
+TensorFlow 2.2 and later write the same events as trace.json, so everything after this module treats both
+alike. An event's position is that of its tag; 0 if its length is encoded in more bytes than needed, so that
+its arguments cannot be located.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.chrome.decoder import EventFile, trace_of
-from tb_tpuprof.ingest.chrome.events import MAX_EVENTS, WANTED, RawEvents, Texts, times_of
+from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, Texts, times_of
 from tb_tpuprof.ingest.storage.source import event_arguments
 from tb_tpuprof.native import fields, intern, parts, spans
 from tb_tpuprof.native.plain.json_events import COLUMNS, HAS_ARGS, HAS_DURATION, HAS_TIME, VALUE_COLUMNS
@@ -34,12 +34,12 @@ _DEVICES, _EVENTS, _ARGUMENTS = 1, 4, 11
 _EVENT_TAG = _EVENTS << 3 | 2
 _MOST_PS = 2**61
 _MOST_HEADER_BYTES = 11
-# Arguments as TensorFlow 2.1 calls them → as trace.json and analyses do.
+# TensorFlow 2.1's names of arguments → those of trace.json and the analyses.
 _RENAMED = {b"long name": b"long_name"}
 
 
 def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) -> Trace:
-    """Decode a whole file. Raises TraceFormatError where it is cut off before its first event, or holds too
+    """Decode a whole file. Raises TraceFormatError if it is cut off before its first event or contains too
     many.
     """
     _, starts, sizes = parts(data, _one(0), _one(len(data)), _EVENTS)
@@ -47,14 +47,21 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
         raise TraceFormatError(
             path,
             -1,
-            f"holds {len(starts)} events, more than can be opened at once",
+            f"contains {len(starts)} events, more than can be opened at once",
             "Profile for a shorter time.",
         )
     raw = _Reader(data, starts, sizes).raw()
     if raw.bad >= 0 and not len(starts):
         raise TraceFormatError(path, raw.bad, "is cut off or damaged")
     return trace_of(
-        raw, EventFile(data, path, host, source, lambda at: event_arguments(_message(data, at)) if at else {})
+        raw,
+        EventFile(
+            data,
+            path,
+            host,
+            source,
+            lambda position: event_arguments(_message(data, position)) if position else {},
+        ),
     )
 
 
@@ -63,7 +70,7 @@ def _one(value: int) -> Ints:
 
 
 class _Reader:
-    """Columns of all events, and of what the devices and resources are called."""
+    """Builds columns of all events and of the names of devices and resources."""
 
     def __init__(self, data: Bytes, starts: Ints, sizes: Ints) -> None:
         self.data = data
@@ -72,23 +79,22 @@ class _Reader:
         self.texts = Texts([])
 
     def raw(self) -> RawEvents:
-        """The events, then a metadata event for each device and resource that has a name."""
-        numbers, found, _, broken = spans(
+        """The events, followed by a metadata event for each device and resource that has a name."""
+        numbers, sizes, _, broken = spans(
             self.data, self.starts, self.sizes, np.array([1, 2, 3, 9, 10], np.int64)
         )
         n = len(self.starts)
-        device, resource, _, start, duration = np.where(
-            found > 0, 0, numbers
-        ).T  # bytes where a number belongs
+        # 0 if there are bytes in place of a number.
+        device, resource, _, start, duration = np.where(sizes > 0, 0, numbers).T
         is_timed = (broken == 0) & (start >= 0)
         names = self._named_lines()
         columns: dict[str, npt.NDArray[Any]] = {
             name: np.zeros(n + len(names), kind) for name, kind in COLUMNS.items()
         }
-        columns["at"][:n] = self._positions()
+        columns["position"][:n] = self._positions()
         columns["us"][:n], columns["rest_ps"][:n] = start // 10**6, start % 10**6
         columns["duration_ps"][:n] = np.where((duration >= 0) & (duration < _MOST_PS), duration, 0)
-        columns["name"][:n] = self._interned(numbers[:, 2], found[:, 2])
+        columns["name"][:n] = self._interned(numbers[:, 2], sizes[:, 2])
         columns["cat"][:] = -1
         columns["pid"][:n], columns["tid"][:n] = self._decimal(device), self._decimal(resource)
         columns["phase"][:n] = ord("X")
@@ -102,69 +108,73 @@ class _Reader:
         )
 
     def _positions(self) -> Ints:
-        """Of each event's tag, 0 where it does not stand where a length of the fewest bytes would put it."""
+        """Position of each event's tag, 0 if its length has more bytes than needed."""
         n_digits = 1 + sum((self.sizes >= 1 << 7 * i).astype(np.int64) for i in range(1, 9))
-        at = self.starts - n_digits - 1
-        found: Ints = np.where((at >= 0) & (self.data[np.maximum(at, 0)] == _EVENT_TAG), at, 0)
-        return found
+        tag_positions = self.starts - n_digits - 1
+        positions: Ints = np.where(
+            (tag_positions >= 0) & (self.data[np.maximum(tag_positions, 0)] == _EVENT_TAG), tag_positions, 0
+        )
+        return positions
 
     def _interned(self, starts: Ints, sizes: Ints) -> Ints:
-        """Ids of the texts at these places, -1 for empty and absent ones."""
+        """Ids of the texts at these positions, -1 for empty and absent ones."""
         is_absent = sizes <= 0
         starts, sizes = np.where(is_absent, 0, starts), np.maximum(sizes, 0)
         ids, first = intern(self.data, starts, sizes, int.from_bytes(os.urandom(8), "little"))
-        places = zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
-        known = [self._text(self.data[start : start + size].tobytes()) for start, size in places]
+        distinct = zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
+        text_ids = [self._text(self.data[start : start + size].tobytes()) for start, size in distinct]
         return (
-            np.where(is_absent, -1, np.array(known, np.int64)[ids]) if len(known) else np.empty(0, np.int64)
+            np.where(is_absent, -1, np.array(text_ids, np.int64)[ids])
+            if len(text_ids)
+            else np.empty(0, np.int64)
         )
 
     def _text(self, text: bytes) -> int:
         return self.texts.add(_RENAMED.get(text, text).decode("utf-8", "replace"))
 
     def _decimal(self, numbers: Ints) -> Ints:
-        """Ids of numbers as texts."""
+        """Ids of numbers written as texts."""
         distinct, inverse = np.unique(numbers, return_inverse=True)
         return np.array([self.texts.add(str(number)) for number in distinct.tolist()], np.int64)[
             inverse.reshape(-1)
         ]
 
     def _arguments(self) -> dict[str, npt.NDArray[Any]]:
-        """Those arguments that analyses read, as texts."""
+        """The arguments that analyses read, as texts."""
         offsets, starts, sizes = parts(self.data, self.starts, self.sizes, _ARGUMENTS)
-        places, found, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
+        positions, span_sizes, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
         owner = np.repeat(np.arange(len(self.starts), dtype=np.int64), np.diff(offsets))
-        key = self._interned(places[:, 0], found[:, 0])
-        wanted = np.isin(key, [self.texts.find(name) for name in WANTED])
-        value = self._interned(places[wanted, 1], found[wanted, 1])
+        key = self._interned(positions[:, 0], span_sizes[:, 0])
+        is_decoded = np.isin(key, [self.texts.find(name) for name in DECODED_ARGUMENTS])
+        value = self._interned(positions[is_decoded, 1], span_sizes[is_decoded, 1])
         kind = np.full(len(value), schema.TEXT)
-        columns = {"value": value, "event": owner[wanted], "key": key[wanted], "kind": kind}
+        columns = {"value": value, "event": owner[is_decoded], "key": key[is_decoded], "kind": kind}
         return {name: columns[name].astype(dtype) for name, dtype in VALUE_COLUMNS.items()}
 
     def _named_lines(self) -> list[tuple[int, int, str]]:
         """(device, resource or -1 for the device itself, name) of all that have a name."""
-        found: list[tuple[int, int, str]] = []
+        lines: list[tuple[int, int, str]] = []
         for key, start, size in self._entries(_one(0), _one(len(self.data))):
-            found.append((key, -1, self._name(start, size)))
-            found += [
-                (key, resource, self._name(*place))
-                for resource, *place in self._entries(_one(start), _one(size), 3)
+            lines.append((key, -1, self._name(start, size)))
+            lines += [
+                (key, resource, self._name(*span))
+                for resource, *span in self._entries(_one(start), _one(size), 3)
             ]
-        return [(device, resource, name) for device, resource, name in found if name]
+        return [(device, resource, name) for device, resource, name in lines if name]
 
     def _entries(self, starts: Ints, sizes: Ints, number: int = _DEVICES) -> list[tuple[int, int, int]]:
         """(key, position, size) of the entries of a map of messages."""
-        _, at, length = parts(self.data, starts, sizes, number)
-        values, found, _, _ = spans(self.data, at, length, np.array([1, 2], np.int64))
-        keys = np.where(found[:, 0] > 0, 0, values[:, 0])
+        _, entry_starts, entry_sizes = parts(self.data, starts, sizes, number)
+        values, value_sizes, _, _ = spans(self.data, entry_starts, entry_sizes, np.array([1, 2], np.int64))
+        keys = np.where(value_sizes[:, 0] > 0, 0, values[:, 0])
         return list(
-            zip(keys.tolist(), values[:, 1].tolist(), np.maximum(found[:, 1], 0).tolist(), strict=True)
+            zip(keys.tolist(), values[:, 1].tolist(), np.maximum(value_sizes[:, 1], 0).tolist(), strict=True)
         )
 
     def _name(self, start: int, size: int) -> str:
-        places, found, _, _ = spans(self.data, _one(start), _one(size), _one(1))
-        at, length = int(places[0, 0]), max(int(found[0, 0]), 0)
-        return self.data[at : at + min(length, 1000)].tobytes().decode("utf-8", "replace")
+        positions, name_sizes, _, _ = spans(self.data, _one(start), _one(size), _one(1))
+        position, size_bytes = int(positions[0, 0]), max(int(name_sizes[0, 0]), 0)
+        return self.data[position : position + min(size_bytes, 1000)].tobytes().decode("utf-8", "replace")
 
     def _with_names(
         self,
@@ -173,7 +183,7 @@ class _Reader:
         names: list[tuple[int, int, str]],
         n: int,
     ) -> dict[str, npt.NDArray[Any]]:
-        """Metadata events behind the n events, and their one argument."""
+        """Adds metadata events after the n events; returns `values` with their one argument appended."""
         add = self.texts.add
         columns["phase"][n:] = ord("M")
         for name, ids in (
@@ -182,20 +192,20 @@ class _Reader:
         ):
             columns[name][n:] = ids
         columns["name"][n:] = [add("process_name" if line < 0 else "thread_name") for _, line, _ in names]
-        more = {
+        name_values = {
             "value": [add(name) for _, _, name in names],
             "event": range(n, n + len(names)),
             "key": [add("name")] * len(names),
             "kind": [schema.TEXT] * len(names),
         }
         return {
-            name: np.concatenate((values[name], np.array(more[name], dtype)))
+            name: np.concatenate((values[name], np.array(name_values[name], dtype)))
             for name, dtype in VALUE_COLUMNS.items()
         }
 
 
-def _message(data: Bytes, at: int) -> bytes:
-    """The event whose tag stands at a position."""
-    head = data[at : at + _MOST_HEADER_BYTES].tobytes()
+def _message(data: Bytes, position: int) -> bytes:
+    """The event whose tag is at `position`."""
+    head = data[position : position + _MOST_HEADER_BYTES].tobytes()
     size, length = read_varint(head, 1)
-    return data[at + length : at + length + size].tobytes()
+    return data[position + length : position + length + size].tobytes()

@@ -1,3 +1,3 @@
-"""TensorFlow graphs: event files, SavedModels and GraphDefs in, `Graph` (see `trace/graph.py`) out. Start
-with `files.py`.
+"""TensorFlow graphs: event files, SavedModels and GraphDefs → `Graph` (see `trace/graph.py`). Start with
+`files.py`.
 """

@@ -1,1 +1,1 @@
-"""HLO protos: bytes in, `HloModule` (see `trace/hlo.py`) out. Start with `module.py`."""
+"""HLO protos: bytes → `HloModule` (see `trace/hlo.py`). Start with `module.py`."""

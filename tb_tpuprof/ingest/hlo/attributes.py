@@ -25,7 +25,7 @@ from tb_tpuprof.trace.hlo_attributes import (
     WindowDim,
 )
 
-# Rare numbers and texts: field → (name as XLA prints it, how it is read).
+# Rare numbers and texts: field → (name as XLA prints it, method of Message that reads it).
 _OPTIONS: dict[int, tuple[str, str]] = {
     18: ("exponent_bits", "number32"),
     19: ("mantissa_bits", "number32"),
@@ -59,40 +59,40 @@ _OPTIONS: dict[int, tuple[str, str]] = {
 
 
 class AttributeReader:
-    """Reads instructions' messages of one block of bytes."""
+    """Reads instructions' messages from one block of bytes."""
 
     def __init__(self, data: Any, shapes: ShapeReader) -> None:
         self.data = data
         self.shapes = shapes
 
     def read(self, start: int, size: int, rows_of_ids: Callable[[Any], Any]) -> Attributes:
-        """Everything of the instruction in data[start:start + size]."""
+        """All attributes of the instruction in data[start:start + size]."""
         message = Message(self.data, start, size)
-        found: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             name: read(message) for number in message.numbers_present for name, read in _PARTS.get(number, ())
         }
         if message.has(8):
-            found["literal"] = read_literal(message.submessage(8), self.shapes)
+            attributes["literal"] = read_literal(message.submessage(8), self.shapes)
         if message.has(37):
             predecessors = rows_of_ids(np.array(message.numbers(37), np.int64)).tolist()
-            found["control_predecessors"] = tuple(row for row in predecessors if row >= 0)
+            attributes["control_predecessors"] = tuple(row for row in predecessors if row >= 0)
         if message.has(57):
-            found["operand_shapes"] = tuple(self.shapes.read(*span) for span in message.spans(57))
+            attributes["operand_shapes"] = tuple(self.shapes.read(*span) for span in message.spans(57))
         if message.has(29):
-            found["outfeed_shape"] = self.shapes.read(*message.span(29))
+            attributes["outfeed_shape"] = self.shapes.read(*message.span(29))
         if any(message.has(number) for number in (49, 87, 92, 93)):
-            found["replica_groups"] = _replica_groups(message)
+            attributes["replica_groups"] = _replica_groups(message)
         if message.has(7):
             metadata = message.submessage(7)
-            found["source_end"] = (metadata.number32(17), metadata.number32(18), metadata.number32(19))
-            found["scheduling_name"] = metadata.text(16)
-        found["options"] = _options(message)
-        return Attributes(**found)
+            attributes["source_end"] = (metadata.number32(17), metadata.number32(18), metadata.number32(19))
+            attributes["scheduling_name"] = metadata.text(16)
+        attributes["options"] = _options(message)
+        return Attributes(**attributes)
 
 
 def _options(message: Message) -> dict[str, int | float | str]:
     present = ((number, *_OPTIONS[number]) for number in message.numbers_present if number in _OPTIONS)
-    options = {name: getattr(message, how)(number) for number, name, how in present}
+    options = {name: getattr(message, method)(number) for number, name, method in present}
     if message.has(59):
         solve = message.submessage(59)
         options |= {
@@ -174,7 +174,7 @@ def _triples(message: Message, number: int) -> tuple[tuple[int, int, int], ...]:
 
 
 def read_iota(message: Message) -> Iota:
-    """The second form of replica groups: number of groups, devices in each, and how the range is reshaped and
+    """The iota form of replica groups: number of groups, devices in each, and how the range is reshaped and
     transposed.
     """
     permutation = tuple(((n + 2**31) & 0xFFFFFFFF) - 2**31 for n in message.numbers(4))

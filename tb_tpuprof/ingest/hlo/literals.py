@@ -1,4 +1,4 @@
-"""Literal messages → `Literal`: values of constants, as far as they are few enough to be shown."""
+"""Literal messages → `Literal`: values of constants that are small enough to be shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_tpuprof.trace.hlo_shape import NO_SHAPE
 
 MAX_ELEMENTS = 1 << 16
 
-# Element type → (field, how the bytes are to be taken). Types without an own NumPy type stay as their bits.
+# Element type → (field, dtype of its bytes). Types that NumPy lacks stay as their bits.
 _BYTES = {
     2: (15, "<i1"),
     3: (17, "<i2"),
@@ -67,7 +67,7 @@ def read_literal(message: Message, shapes: ShapeReader, depth: int = 0) -> Liter
 
 
 def _flat(message: Message, code: int, n: int) -> npt.NDArray[Any] | None:
-    """Elements in the order in which they are stored."""
+    """Elements in the order in which they are stored, None for an unknown element type."""
     if code in _VARINTS:
         number, dtype = _VARINTS[code]
         return np.array(message.numbers(number), np.int64).astype(dtype)
@@ -93,7 +93,9 @@ def _fixed(message: Message, number: int, name: str) -> npt.NDArray[Any] | None:
 
 
 def _unpack(data: npt.NDArray[np.uint8], name: str, n: int) -> npt.NDArray[np.int64]:
-    """Elements of 1, 2 or 4 bits that share bytes, the first in the highest bits."""
+    """Elements of 1, 2 or 4 bits that share bytes; those of 4 bits start at the high bits, the others at the
+    low bits.
+    """
     bits = int(name[1])
     per_byte = 8 // bits
     shifts = np.arange(per_byte)[::-1] * bits if bits == 4 else np.arange(per_byte) * bits

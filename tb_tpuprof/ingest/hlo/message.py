@@ -1,5 +1,5 @@
-"""One protobuf message within a block of bytes → its fields by number, each with protobuf's default where it
-is absent.
+"""One protobuf message within a block of bytes → its fields by number, with protobuf's defaults for absent
+ones.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from tb_tpuprof.native import fields, ints, parts, spans
 
 Bytes = npt.NDArray[np.uint8]
-_MANY = 256  # fields from which on arrays sort them faster than a loop: lists of devices
-MAX_DEPTH = 64  # of what nests within itself: tuples of shapes, shardings, literals
+_MANY = 256  # number of fields from which sorting arrays is faster than a loop, as in lists of devices
+MAX_DEPTH = 64  # limit on recursive messages: tuples of shapes, shardings, literals
 
 
 class Message:
-    """The fields of data[start:start + size]; of a malformed message those before the damage."""
+    """The fields of data[start:start + size], up to the first malformed one."""
 
     __slots__ = ("_fields", "data", "is_damaged", "size", "start")
 
@@ -39,16 +39,16 @@ class Message:
 
     def _of(self, number: int) -> Sequence[Sequence[int]]:
         """Wire type, value or position, and size of each occurrence of a field."""
-        found = self._fields.get(number, ())
-        return found.tolist() if isinstance(found, np.ndarray) else found  # type: ignore[no-any-return]
+        occurrences = self._fields.get(number, ())
+        return occurrences.tolist() if isinstance(occurrences, np.ndarray) else occurrences  # type: ignore[no-any-return]
 
     def has(self, number: int) -> bool:
-        """Whether the field is there."""
+        """Whether the field is present."""
         return number in self._fields
 
     @property
     def numbers_present(self) -> Iterable[int]:
-        """The numbers of the fields that are there."""
+        """The numbers of the fields that are present."""
         return self._fields.keys()
 
     def number(self, number: int) -> int:
@@ -76,7 +76,7 @@ class Message:
         return 0.0
 
     def span(self, number: int) -> tuple[int, int]:
-        """Position and size of bytes, (0, 0) where there are none."""
+        """Position and size of bytes, (0, 0) if absent."""
         for wire, value, size in reversed(self._of(number)):
             if wire == 2:
                 return value, size
@@ -112,25 +112,24 @@ class Message:
         """The messages of a repeated field."""
         return (Message(self.data, start, size) for start, size in self.spans(number))
 
-    def number_rows(self, number: int, wanted: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """Of a repeated field of messages that hold numbers alone: int64[n_messages, n_wanted], 0 where one
-        is absent.
+    def number_rows(self, number: int, field_numbers: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Numbers of a repeated field of messages: int64[n_messages, len(field_numbers)], 0 if absent.
 
-        All at once: a program of thousands of devices names as many pairs of them.
+        Reads all messages at once: a program for thousands of devices lists thousands of pairs.
         """
         _, starts, sizes = parts(
             self.data, np.array([self.start], np.int64), np.array([self.size], np.int64), number
         )
-        values, found, _, _ = spans(self.data, starts, sizes, np.array(wanted, np.int64))
-        return np.where(found > 0, 0, values)  # bytes where a number belongs
+        values, lengths, _, _ = spans(self.data, starts, sizes, np.array(field_numbers, np.int64))
+        return np.where(lengths > 0, 0, values)  # 0 if there are bytes in place of a number
 
     def message(self, number: int) -> Message | None:
-        """The (last) message of a field, or None."""
-        found = self.spans(number)
-        return Message(self.data, *found[-1]) if found else None
+        """The (last) message of a field, None if absent."""
+        message_spans = self.spans(number)
+        return Message(self.data, *message_spans[-1]) if message_spans else None
 
     def submessage(self, number: int) -> Message:
-        """The (last) message of a field, an empty one where there is none."""
+        """The (last) message of a field, an empty one if absent."""
         return self.message(number) or Message(self.data, 0, 0)
 
     def map(self, number: int) -> dict[str, str]:

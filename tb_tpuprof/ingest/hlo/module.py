@@ -1,10 +1,10 @@
-"""Serialized HloProto → `HloModule`: columns of all instructions at once, the rest when it is asked for.
+"""Serialized HloProto → `HloModule`: columns of all instructions at once, the rest on demand.
 
-    HloProto ─ 1 module ─ 3 computations ─ 2 instructions ─ spans ─▶ columns, shapes (each distinct one once),
-    operands, calls
-             └ 3 buffer assignment                           later ─▶ attributes, schedule, buffers, frames
+    HloProto ─ 1 module ─ 3 computations ─ 2 instructions ─ spans ─▶ columns, distinct shapes, operands, calls
+             └ 3 buffer assignment                        on demand ─▶ attributes, schedule, buffers, frames
 
-What is malformed or refers to nothing is left out and counted. Field numbers are those of XLA's `HloProto`.
+Parts that are malformed or refer to nothing are left out and counted. Field numbers are those of XLA's
+`HloProto`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL = 35, 9, 13, 26
 _INSTRUCTION = numbers(
     _NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET, _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL, 38
 )
-_CALLS = 11  # place of the computations called among these
-_METADATA_FIELDS = numbers(
-    1, 2, 3, 12, 4, 15
-)  # op_type, op_name, source_file, deduplicated_name; source_line, stack_frame
+_CALLS = 11  # index of the called computations (field 38) in _INSTRUCTION
+# op_type, op_name, source_file, deduplicated_name; source_line, stack_frame
+_METADATA_FIELDS = numbers(1, 2, 3, 12, 4, 15)
 
 
 @dataclass
 class _Damage:
-    """What was left out, in words and in number."""
+    """Descriptions of the parts that were left out, and how many of each."""
 
     notes: dict[str, int]
 
@@ -66,31 +65,31 @@ class _Damage:
 
 
 def decode_hlo(data: bytes | Bytes, path: str, program_id: int = -1) -> HloModule:
-    """A module from a serialized HloProto (or HloModuleProto). Raises TraceFormatError where the bytes are
+    """A module from a serialized HloProto (or HloModuleProto). Raises TraceFormatError if the bytes are
     neither.
     """
     block = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
     top, bad = fields(block, 0, len(block))
-    frames = [(int(row[2]), int(row[3])) for row in top if row[0] == 1 and row[1] == 2]
-    start, size = frames[-1] if frames else (0, 0)
+    module_spans = [(int(row[2]), int(row[3])) for row in top if row[0] == 1 and row[1] == 2]
+    start, size = module_spans[-1] if module_spans else (0, 0)
     if _looks_like_a_name(block, start, size):
         start, size, top = 0, len(block), top[:0]
-    elif not frames:
+    elif not module_spans:
         raise TraceFormatError(path, max(bad, 0), "is not an HLO program")
     assignment = [(int(row[2]), int(row[3])) for row in top if row[0] == 3 and row[1] == 2]
-    return _Reading(block, start, size, path).module(
+    return _ModuleReader(block, start, size, path).module(
         program_id, assignment[-1] if assignment else (0, 0), int(bad >= 0)
     )
 
 
 def _looks_like_a_name(block: Bytes, start: int, size: int) -> bool:
-    """A bare HloModuleProto begins with its name where an HloProto has the module: a module's own first byte
-    is the tag of its name.
+    """Whether field 1 is a name: then the bytes are a bare HloModuleProto. In an HloProto, field 1 is the
+    module, whose first byte is the tag of its own name.
     """
     return size > 0 and int(block[start]) != 0x0A and bytes(block[start : start + size]).isascii()
 
 
-class _Reading:
+class _ModuleReader:
     """Reads the module in data[start:start + size]."""
 
     def __init__(self, data: Bytes, start: int, size: int, path: str) -> None:
@@ -101,22 +100,30 @@ class _Reading:
         self.damage.add("module cut off or malformed", self.top.is_damaged)
 
     def module(self, program_id: int, assignment: tuple[int, int], n_bad: int) -> HloModule:
-        """Everything that is read at once."""
+        """The module, with all columns decoded."""
         self.damage.add("file cut off or malformed", n_bad)
         _, starts, sizes = parts(self.data, numbers(self.top.start), numbers(self.top.size), 3)
-        own, own_sizes, _, bad = spans(self.data, starts, sizes, numbers(1, 5, 6, 7, 8))
+        computation_values, computation_lengths, _, bad = spans(
+            self.data, starts, sizes, numbers(1, 5, 6, 7, 8)
+        )
         self.damage.add("computations malformed", bad.sum())
-        offsets, at, length = parts(self.data, starts, sizes, 2)
-        if len(at) > MAX_INSTRUCTIONS:
-            raise TraceFormatError(self.path, -1, f"holds {len(at)} instructions, more than can be opened")
-        values, lengths, counts, bad = spans(self.data, at, length, _INSTRUCTION, _CALLS)
+        offsets, instruction_starts, instruction_sizes = parts(self.data, starts, sizes, 2)
+        if len(instruction_starts) > MAX_INSTRUCTIONS:
+            raise TraceFormatError(
+                self.path, -1, f"contains {len(instruction_starts)} instructions, more than can be opened"
+            )
+        values, lengths, counts, bad = spans(
+            self.data, instruction_starts, instruction_sizes, _INSTRUCTION, _CALLS
+        )
         self.damage.add("instructions malformed", bad.sum())
         k, ids = len(starts), values[:, 7]
-        (metadata, strings, part), (links, opcodes, opcode, shapes, shape) = _both(
-            len(at),
-            lambda: self._texts(values, lengths, own, own_sizes),
+        (metadata, strings, text_columns), (links, opcodes, opcode, shapes, shape) = _both(
+            len(instruction_starts),
+            lambda: self._texts(values, lengths, computation_values, computation_lengths),
             lambda: (
-                self._links(ids, own, (at, length, counts), offsets),
+                self._links(
+                    ids, computation_values, (instruction_starts, instruction_sizes, counts), offsets
+                ),
                 *self._opcodes(values[:, 1], lengths[:, 1]),
                 *self._shapes(*_span(values, lengths, 2)),
             ),
@@ -125,33 +132,33 @@ class _Reading:
         columns = {
             "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)),
             "id": ids,
-            "name": part[0],
+            "name": text_columns[0],
             "opcode": opcode,
             "shape": shape,
-            "op_type": part[3],
-            "op_name": part[4],
-            "source_file": part[5],
+            "op_type": text_columns[3],
+            "op_name": text_columns[4],
+            "source_file": text_columns[5],
             "source_line": _int32(metadata[:, 4]),
             "stack_frame": _int32(metadata[:, 5]),
-            "deduplicated_name": part[6],
-            "fusion_kind": part[1],
-            "custom_call_target": part[2],
+            "deduplicated_name": text_columns[6],
+            "fusion_kind": text_columns[1],
+            "custom_call_target": text_columns[2],
             "parameter_number": values[:, 8],
             "tuple_index": values[:, 9],
             "channel_id": values[:, 10],
             "backend_position": values[:, 4],
             "backend_size": np.maximum(lengths[:, 4], 0),
-            "position": at,
-            "size": length,
+            "position": instruction_starts,
+            "size": instruction_sizes,
         }
         computations = {
-            "id": own[:, 1],
-            "name": part[7],
+            "id": computation_values[:, 1],
+            "name": text_columns[7],
             "root": root,
             "first_instruction": offsets[:-1].astype(np.int32),
             "n_instructions": np.diff(offsets).astype(np.int32),
-            "is_fusion": own[:, 3] != 0,
-            "execution_thread": part[8],
+            "is_fusion": computation_values[:, 3] != 0,
+            "execution_thread": text_columns[8],
         }
         if not k and not self.top.has(1):
             raise TraceFormatError(self.path, -1, "is not an HLO program")
@@ -170,37 +177,43 @@ class _Reading:
         )
 
     def _texts(
-        self, values: Ints, lengths: Ints, own: Ints, own_sizes: Ints
+        self, values: Ints, lengths: Ints, computation_values: Ints, computation_lengths: Ints
     ) -> tuple[Ints, SpanStrings, list[Rows]]:
-        """Metadata of instructions; the strings of instructions and computations, and which of
-        them each has.
+        """(metadata of instructions, distinct strings, string ids of the text columns of instructions and
+        computations).
         """
         metadata, sizes, _, _ = spans(self.data, *_span(values, lengths, 3), _METADATA_FIELDS)
         texts = [(values[:, i], lengths[:, i]) for i in (0, 5, 6)] + [
             (metadata[:, i], sizes[:, i]) for i in range(4)
         ]
-        return metadata, *self._intern([*texts, (own[:, 0], own_sizes[:, 0]), (own[:, 4], own_sizes[:, 4])])
+        return metadata, *self._intern(
+            [
+                *texts,
+                (computation_values[:, 0], computation_lengths[:, 0]),
+                (computation_values[:, 4], computation_lengths[:, 4]),
+            ]
+        )
 
     def _opcodes(self, starts: Ints, sizes: Ints) -> tuple[SpanStrings, Rows]:
         strings, (opcode,) = self._intern([(starts, sizes)])
         return strings, opcode
 
     def _intern(self, texts: list[tuple[Ints, Ints]]) -> tuple[SpanStrings, list[Rows]]:
-        """Distinct strings, and the id of each in the columns of texts (their positions and sizes)."""
-        given = [np.flatnonzero(sizes > 0) for _, sizes in texts]
-        nothing = np.zeros(1, np.int64)  # the last one is what absent texts are
+        """Distinct strings, and string ids for each column of texts (given as positions and sizes)."""
+        present_rows = [np.flatnonzero(sizes > 0) for _, sizes in texts]
+        nothing = np.zeros(1, np.int64)  # the last text is empty: the value of absent ones
         starts = np.concatenate(
-            [*(values[rows] for (values, _), rows in zip(texts, given, strict=True)), nothing]
+            [*(values[rows] for (values, _), rows in zip(texts, present_rows, strict=True)), nothing]
         )
         lengths = np.concatenate(
-            [*(sizes[rows] for (_, sizes), rows in zip(texts, given, strict=True)), nothing]
+            [*(sizes[rows] for (_, sizes), rows in zip(texts, present_rows, strict=True)), nothing]
         )
-        own, first = intern(self.data, starts, lengths, _SEED)
-        columns, at = [], 0
-        for (_, sizes), rows in zip(texts, given, strict=True):
-            columns.append(np.full(len(sizes), own[-1], np.int32))
-            columns[-1][rows] = own[at : at + len(rows)]
-            at += len(rows)
+        ids, first = intern(self.data, starts, lengths, _SEED)
+        columns, n_done = [], 0
+        for (_, sizes), rows in zip(texts, present_rows, strict=True):
+            columns.append(np.full(len(sizes), ids[-1], np.int32))
+            columns[-1][rows] = ids[n_done : n_done + len(rows)]
+            n_done += len(rows)
         return SpanStrings(self.data, starts[first], lengths[first]), columns
 
     def _shapes(self, starts: Ints, sizes: Ints) -> tuple[tuple[Shape, ...], Rows]:
@@ -212,37 +225,37 @@ class _Reading:
         return shapes, ids
 
     def _links(
-        self, ids: Ints, own: Ints, place: tuple[Ints, Ints, Ints], offsets: Ints
+        self, ids: Ints, computation_values: Ints, place: tuple[Ints, Ints, Ints], offsets: Ints
     ) -> tuple[Ragged, Ragged, Rows]:
-        """Operands, called computations and roots as rows; `place` is where instructions stand and how often
-        each says what it calls.
+        """Operands, called computations and roots as rows. `place` has the starts and sizes of the
+        instructions, and how often each has a list of called computations.
         """
-        at, size, n_calls = place
+        starts, sizes, n_calls = place
         order = np.argsort(ids, kind="stable")
         ordered = ids[order]
         self.damage.add("instructions that share an id", (np.diff(ordered) == 0).sum() if len(ids) else 0)
-        operand_offsets, operand_ids = ints(self.data, at, size, 36)
+        operand_offsets, operand_ids = ints(self.data, starts, sizes, 36)
         operand = find_ids(ordered, order, operand_ids)
-        calling = np.flatnonzero(n_calls)
-        some_offsets, call_ids = ints(self.data, at[calling], size[calling], 38)
-        call_offsets = np.zeros(len(at) + 1, np.int64)
-        call_offsets[calling + 1] = np.diff(some_offsets)
+        callers = np.flatnonzero(n_calls)
+        caller_offsets, call_ids = ints(self.data, starts[callers], sizes[callers], 38)
+        call_offsets = np.zeros(len(starts) + 1, np.int64)
+        call_offsets[callers + 1] = np.diff(caller_offsets)
         np.cumsum(call_offsets, out=call_offsets)
-        by_id = np.argsort(own[:, 1], kind="stable")
-        call = find_ids(own[by_id, 1], by_id, call_ids)
-        root = find_ids(ordered, order, own[:, 2])
-        # A root that is not named, or belongs to another computation, is the last instruction.
+        by_id = np.argsort(computation_values[:, 1], kind="stable")
+        call = find_ids(computation_values[by_id, 1], by_id, call_ids)
+        root = find_ids(ordered, order, computation_values[:, 2])
+        # If the root is missing or belongs to another computation, take the last instruction.
         first, last = offsets[:-1], offsets[1:]
-        strange = (root < first) | (root >= last)
-        root = np.where(strange, np.where(last > first, last - 1, -1), root).astype(np.int32)
-        self.damage.add("operands that are not in the file", (operand < 0).sum())
-        self.damage.add("computations called that are not in the file", (call < 0).sum())
-        self.damage.add("computations without their root", strange.sum())
+        is_invalid = (root < first) | (root >= last)
+        root = np.where(is_invalid, np.where(last > first, last - 1, -1), root).astype(np.int32)
+        self.damage.add("operands not in the file", (operand < 0).sum())
+        self.damage.add("called computations not in the file", (call < 0).sum())
+        self.damage.add("computations without a root", is_invalid.sum())
         operands = Ragged(operand_offsets, operand)
         computation = np.repeat(np.arange(len(first)), np.diff(offsets))
-        foreign = (operand >= 0) & (computation[operand] != computation[operands.owner])
-        self.damage.add("operands of another computation", foreign.sum())
-        operand[foreign] = -1
+        is_foreign = (operand >= 0) & (computation[operand] != computation[operands.owner])
+        self.damage.add("operands of another computation", is_foreign.sum())
+        operand[is_foreign] = -1
         return operands, Ragged(call_offsets, call), root
 
     def _info(self, program_id: int, computations: dict[str, Ints], strings: SpanStrings) -> HloInfo:
@@ -268,15 +281,13 @@ class _Reading:
         )
 
 
-_MANY = 20_000  # instructions from which on a thread is worth its start
+_MANY = 20_000  # number of instructions from which a second thread pays off
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
 
 def _both(n: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
-    """Two parts of the reading that have nothing to do with one another, side by side where there is much to
-    do.
-    """
+    """Results of two independent functions, run in parallel if `n` is large."""
     if n < _MANY:
         return first(), second()
     with ThreadPoolExecutor(1) as pool:
@@ -284,9 +295,8 @@ def _both(n: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A
         return first(), other.result()
 
 
-_SEED = int(
-    np.random.SeedSequence().generate_state(1)[0]
-)  # differs between processes: a file cannot aim at collisions
+# Differs between processes, so that no file can provoke hash collisions.
+_SEED = int(np.random.SeedSequence().generate_state(1)[0])
 
 
 def _span(values: Ints, sizes: Ints, column: int) -> tuple[Ints, Ints]:
@@ -300,8 +310,8 @@ def _int32(values: Ints) -> Rows:
 
 
 class LazyParts:
-    """Decodes what `decode_hlo` left in the bytes. `assignment` is the buffer assignment's
-    position and size.
+    """Decodes what `decode_hlo` left in the bytes. `assignment` is the position and size of the buffer
+    assignment.
     """
 
     def __init__(self, data: Bytes, top: Message, assignment: tuple[int, int]) -> None:
@@ -311,26 +321,26 @@ class LazyParts:
         self.reader = AttributeReader(data, self.shapes)
 
     def attributes(self, module: HloModule, row: int) -> Attributes:
-        """Everything of one instruction beyond its columns."""
+        """Everything about one instruction that is not a column."""
         start, size = int(module.instructions["position"][row]), int(module.instructions["size"][row])
         return self.reader.read(start, size, module.rows_of_ids)
 
     def schedule(self, module: HloModule) -> dict[int, Rows]:
-        """For each computation that has one, its instructions in order of execution; ids that no instruction
-        has are left out.
+        """For each scheduled computation, its instructions in execution order; ids that no instruction has
+        are left out.
         """
         entries = self.top.submessage(7).messages(1)
-        found: dict[int, Rows] = {}
+        rows_of_computation: dict[int, Rows] = {}
         by_id = {key: row for row, key in reversed(list(enumerate(module.computations["id"].tolist())))}
         for entry in entries:
             computation = by_id.get(entry.number(1), -1)
             rows = module.rows_of_ids(np.array(entry.submessage(2).numbers(1), np.int64))
             if computation >= 0:
-                found[computation] = rows[rows >= 0]
-        return found
+                rows_of_computation[computation] = rows[rows >= 0]
+        return rows_of_computation
 
     def buffers(self, module: HloModule) -> BufferAssignment | None:
-        """Which value lies where in memory, or None where the file does not tell."""
+        """The buffer assignment, None if the file has none."""
         return BufferReader(module, *self.assignment).read() if self.assignment[1] else None
 
     def frames(self, module: HloModule) -> StackFrames:
@@ -344,7 +354,7 @@ class LazyParts:
         return StackFrames(index.texts(1), index.texts(2), locations, frames)
 
     def header(self, module: HloModule) -> ModuleHeader:
-        """What the module says of itself as a whole."""
+        """The module-wide attributes."""
         program = self.top.submessage(4)
         devices = self.top.submessage(15)
         aliases = self.top.submessage(8).messages(1)

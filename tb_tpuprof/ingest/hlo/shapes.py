@@ -1,4 +1,4 @@
-"""Shape messages → `Shape`, each distinct run of bytes read once."""
+"""Shape messages → `Shape`; each distinct byte sequence is read once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Ints = npt.NDArray[np.int64]
 
 
 class ShapeReader:
-    """Reads shapes out of a block of bytes; equal bytes give the same object. Counts those that nest too deep
+    """Reads shapes from a block of bytes; equal bytes give the same object. Counts shapes that nest too deep
     or are malformed.
     """
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.n_damaged = 0
-        self._known: dict[bytes, Shape] = {}
+        self._shapes: dict[bytes, Shape] = {}
         self._layouts: dict[bytes, Layout] = {}
 
     def read(self, start: int, size: int, depth: int = 0) -> Shape:
@@ -27,9 +27,9 @@ class ShapeReader:
         if depth > MAX_DEPTH:
             self.n_damaged += 1
             return NO_SHAPE
-        key = self.data[start : start + size].tobytes() if size < _KEPT_BYTES else None
-        if key is not None and key in self._known:
-            return self._known[key]
+        key = self.data[start : start + size].tobytes() if size < _MAX_CACHED_BYTES else None
+        if key is not None and key in self._shapes:
+            return self._shapes[key]
         message = Message(self.data, start, size)
         self.n_damaged += message.is_damaged
         code = message.number32(2)
@@ -42,7 +42,7 @@ class ShapeReader:
             layout = self._layout(*message.span(5))
         shape = Shape(code, dims, tuple(flag != 0 for flag in message.numbers(6)), layout, elements)
         if key is not None:
-            self._known[key] = shape
+            self._shapes[key] = shape
         return shape
 
     def _layout(self, start: int, size: int) -> Layout:
@@ -52,11 +52,11 @@ class ShapeReader:
         return self._layouts[key]
 
 
-_KEPT_BYTES = 1 << 16
+_MAX_CACHED_BYTES = 1 << 16
 
 
 def read_layout(message: Message) -> Layout:
-    """A layout."""
+    """The layout in a message."""
     return Layout(
         minor_to_major=message.numbers(1),
         tiles=tuple(tile.numbers(1) for tile in message.messages(6)),

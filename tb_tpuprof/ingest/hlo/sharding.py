@@ -7,7 +7,7 @@ from tb_tpuprof.trace.hlo_attributes import AxisRef, Mesh, NamedSharding, Shardi
 
 
 def read_sharding(message: Message, depth: int = 0) -> Sharding:
-    """A sharding; of tuples nested too deep only the outer part."""
+    """A sharding; elements of tuples that nest too deep are left out."""
     group = (
         ("shard_like" if message.number(13) else "shard_as", message.number(12)) if message.flag(11) else None
     )

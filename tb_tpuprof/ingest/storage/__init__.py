@@ -1,5 +1,4 @@
-"""Runs and files: what a log directory holds, reading local and remote files, the caches of columns and
-results.
+"""Runs and files: the runs in a log directory, local and remote files, the caches of columns and results.
 
-Start with `runs.py`; `cache.py` keeps decoded columns, `results.py` keeps what analyses returned.
+Start with `runs.py`; `cache.py` stores decoded columns, `results.py` what analyses returned.
 """

@@ -1,5 +1,5 @@
-"""Bytes of trace files: local paths and fsspec URLs, plain and gzipped, with their state (size and time) as
-their identity.
+"""Bytes of trace files: local paths and fsspec URLs, plain and gzipped. Size and time identify a file's
+content.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.native.memory import HUGE_PAGE, new_array
 from tb_tpuprof.parallel import threads
 
-# A gzipped trace may unpack to this much, and to so many times its size: a few KiB can otherwise fill the
-# memory. Real traces pack 5 to 40 times.
+# Limits on the unpacked size and on its ratio to the packed size: otherwise a few KiB could fill the memory.
+# Real traces have a ratio of 5 to 40.
 MAX_UNPACKED_BYTES = 32 * 2**30
 MAX_UNPACKED_JSON_BYTES = 8 * 2**30
 MAX_RATIO = 250
@@ -35,7 +35,7 @@ _JSON_SPACE = b" \t\r\n"
 
 @dataclass(frozen=True)
 class FileState:
-    """What identifies a file's content: when either changes, everything derived from it is stale."""
+    """Identifies a file's content: if size or time changes, everything derived from the file is stale."""
 
     path: str
     size_bytes: int
@@ -43,48 +43,48 @@ class FileState:
 
 
 class FileBytes:
-    """A file's bytes, each in its place in `data`, which whoever has read them last can let go."""
+    """A file's bytes, in `data` at their offsets in the file; the last reader may release them."""
 
     def __init__(self, data: npt.NDArray[np.uint8]) -> None:
         self.data = data
-        self._rooms: list[Room] = []
+        self._window_buffers: list[WindowBuffer] = []
 
     @contextlib.contextmanager
-    def room(self) -> Iterator[Room]:
-        """Memory to use for windows, which whoever comes next uses again."""
+    def window_buffer(self) -> Iterator[WindowBuffer]:
+        """Context manager: memory for windows, which later callers reuse."""
         try:
-            room = self._rooms.pop()
+            window_buffer = self._window_buffers.pop()
         except IndexError:
-            room = Room()
-        yield room
-        self._rooms.append(room)
+            window_buffer = WindowBuffer()
+        yield window_buffer
+        self._window_buffers.append(window_buffer)
 
-    def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
-        """(bytes that hold those from `start` to `end`, the position in the file that they begin at); `room`
-        to put them if need be.
+    def window(self, start: int, end: int, window_buffer: WindowBuffer) -> tuple[npt.NDArray[np.uint8], int]:
+        """(an array that contains the bytes from `start` to `end`, the file position of its first byte). Uses
+        `window_buffer` if it has to read them.
         """
         return self.data, 0
 
     def lacks(self, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Whether messages that begin there were left unread: only windows show them, and `data` has nothing
-        in their place.
+        """For each message start, whether the message was left unread: only windows show it, `data` has a gap
+        there.
         """
         return np.zeros(len(starts), np.bool_)
 
     def release(self) -> None:
-        """Forget the bytes."""
+        """Drop the bytes."""
         self.data = np.empty(0, np.uint8)
-        self._rooms.clear()
+        self._window_buffers.clear()
 
 
-class Room:
-    """Memory for one window after the other."""
+class WindowBuffer:
+    """Memory that successive windows share."""
 
     def __init__(self) -> None:
         self.memory = np.empty(0, np.uint8)
 
     def take(self, size: int) -> npt.NDArray[np.uint8]:
-        """Room for so many bytes; what was in it before is gone."""
+        """`size` bytes of memory; overwrites what the last call returned."""
         if len(self.memory) < size:
             self.memory = new_array(max(size, HUGE_PAGE), np.uint8)
         return self.memory[:size]
@@ -114,7 +114,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 
 
 def file_state(path: str) -> FileState:
-    """Size and time of a file. Raises StorageError where there is none."""
+    """Size and time of a file. Raises StorageError if there is none."""
     with storage_errors(path):
         if is_url(path):
             fs, inner = filesystem(path)
@@ -134,8 +134,8 @@ def file_state(path: str) -> FileState:
 def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
     """Whether a file is JSON rather than an XSpace.
 
-    No XSpace begins with a bracket, but one whose first plane has 91 or 123 bytes with a line's end and a
-    bracket: no plane goes on as JSON does there.
+    No XSpace starts with a bracket, except for one whose first plane has 91 or 123 bytes: it starts with a
+    newline and a bracket. But no plane continues as JSON does after the bracket.
     """
     raw = data[:4096].tobytes()
     head = raw.removeprefix(b"\xef\xbb\xbf").lstrip(_JSON_SPACE)
@@ -145,9 +145,7 @@ def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
 
 
 def read_file(path: str) -> tuple[npt.NDArray[np.uint8], bool]:
-    """(the whole file, whether it was gzipped and had to be unpacked). Raises StorageError or
-    TraceFormatError.
-    """
+    """(the whole file, unpacked; whether it was gzipped). Raises StorageError or TraceFormatError."""
     with storage_errors(path):
         if is_url(path):
             fs, inner = filesystem(path)
@@ -159,7 +157,9 @@ def read_file(path: str) -> tuple[npt.NDArray[np.uint8], bool]:
 
 
 def _read_local(path: str) -> npt.NDArray[np.uint8]:
-    """A local file, large ones in parts side by side: most of the time goes into filling fresh memory."""
+    """A local file. Reads large ones in parallel parts, since most of the time is spent on page faults of
+    fresh memory.
+    """
     with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size < _PARALLEL_READ_BYTES or not hasattr(os, "preadv"):
@@ -171,25 +171,24 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
             threads.done(partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds))
         ):
             raise StorageError(
-                f"{path} became shorter while it was read.", "Wait until it is written, then reload the page."
+                f"{path} became shorter while it was being read.",
+                "Wait until it is fully written, then reload the page.",
             )
         return data
 
 
 def fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
-    """Fill an array from a position of a file; False where the file ends before."""
+    """Fill an array from a position of a file; False if the file ends before the array is full."""
     while len(part):
-        n = os.preadv(file, [part.data], position)
-        if n <= 0:
+        n_read = os.preadv(file, [part.data], position)
+        if n_read <= 0:
             return False
-        part, position = part[n:], position + n
+        part, position = part[n_read:], position + n_read
     return True
 
 
 def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uint8]:
-    """Part of a plain file that must still be as it was. Raises StorageError where it is gone or
-    has changed.
-    """
+    """Part of a plain file. Raises StorageError if the file is gone or has changed."""
     _check_unchanged(state)
     with storage_errors(state.path):
         if is_url(state.path):
@@ -201,7 +200,7 @@ def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uin
 
 
 def read_packed_range(state: FileState, position: int, size: int) -> bytes:
-    """Part of what a gzipped file unpacks to. Raises StorageError where the file is gone or has changed."""
+    """Part of the unpacked content of a gzipped file. Raises StorageError if the file is gone or changed."""
     _check_unchanged(state)
     with storage_errors(state.path), _open(state.path) as file, gzip.GzipFile(fileobj=file) as stream:
         stream.seek(position)
@@ -222,13 +221,13 @@ def _open(path: str) -> Any:
 
 @contextlib.contextmanager
 def storage_errors(path: str) -> Iterator[None]:
-    """Turn the errors of operating system and file systems into StorageError."""
+    """Context manager: turns errors of the operating system and of file systems into StorageError."""
     try:
         yield
     except FileNotFoundError:
-        raise StorageError(f"{path} does not exist (any more).", "Reload the list of runs.") from None
+        raise StorageError(f"{path} does not exist (anymore).", "Reload the list of runs.") from None
     except PermissionError:
-        raise StorageError(f"{path} may not be read.", "Check the file's permissions.") from None
+        raise StorageError(f"{path}: permission denied.", "Check the file's permissions.") from None
     except OSError as error:
         raise StorageError(
             f"{path} cannot be read: {error.strerror or error}.", "Check that the storage is reachable."
@@ -236,24 +235,24 @@ def storage_errors(path: str) -> Iterator[None]:
 
 
 def _unpack(path: str, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    found = bytearray()
+    unpacked = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:  # type: ignore[arg-type]
             while part := stream.read(_CHUNK):
-                found += part
-                _check_size(path, found, len(data))
+                unpacked += part
+                _check_size(path, unpacked, len(data))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TraceFormatError(path, -1, f"is not whole gzip data ({error})") from None
-    return np.frombuffer(found, np.uint8)
+    return np.frombuffer(unpacked, np.uint8)
 
 
-def _check_size(path: str, found: bytearray, packed_bytes: int) -> None:
-    """Raises TraceFormatError for what was packed to fill the memory."""
-    limit = MAX_UNPACKED_JSON_BYTES if bytes(found[:1]) in (b"{", b"[") else MAX_UNPACKED_BYTES
-    remedy = "If it is a trace all the same, unpack it (gunzip) and open the plain file."
-    if len(found) > limit:
+def _check_size(path: str, unpacked: bytearray, packed_bytes: int) -> None:
+    """Raises TraceFormatError for a file that was packed to fill the memory."""
+    limit = MAX_UNPACKED_JSON_BYTES if bytes(unpacked[:1]) in (b"{", b"[") else MAX_UNPACKED_BYTES
+    remedy = "If it is a trace nevertheless, unpack it (gunzip) and open the plain file."
+    if len(unpacked) > limit:
         raise TraceFormatError(path, -1, f"unpacks to more than {limit / 2**30:.0f} GiB", remedy)
-    if len(found) > max(_RATIO_COUNTS_FROM, MAX_RATIO * packed_bytes):
+    if len(unpacked) > max(_RATIO_COUNTS_FROM, MAX_RATIO * packed_bytes):
         raise TraceFormatError(
-            path, -1, f"unpacks to more than {MAX_RATIO} times its size, as no trace does", remedy
+            path, -1, f"unpacks to more than {MAX_RATIO} times its size, which no trace does", remedy
         )

@@ -1,12 +1,12 @@
-"""Folders of one job whose hosts were captured by separate commands, seconds apart → one run, where somebody
+"""Folders of one job whose hosts were captured by separate commands, seconds apart → one run, if the user
 chooses it.
 
     plugins/profile/2026_11_20_22_13_05/worker-0.xplane.pb   ─┐
     plugins/profile/2026_11_20_22_13_07/worker-1.xplane.pb   ─┴─▶ the run 2026_11_20_22_13_05+07
 
-A joined run's name is the first folder's, then `+` and how each further one's name ends. It is offered beside
-the folders themselves, and only where nothing speaks against it: folders side by side, names within 30 s, no
-host in two of them.
+A joined run's name is the first folder's, then `+` and the end of each further folder's name. It is listed
+next to the folders themselves, and only if they fit together: the folders are siblings, their names are times
+within 30 s, and no host is in two of them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ _NAMED_BY_TIME = re.compile(r"\d{4}[_-]\d\d[_-]\d\d[_-]\d\d[_-]\d\d[_-]\d\d")
 
 
 def parts_of(name: str) -> list[str]:
-    """Names (or paths) of the runs that a joined run's name puts together; empty for a name that joins
-    nothing.
-    """
+    """Names (or paths) of the runs that a joined run's name combines; empty for any other name."""
     above, slash, last = name.rpartition("/")
     first, *further = last.split(MARK)
     if not first or not further or not all(further) or len(further) >= _MOST_FOLDERS:
@@ -44,18 +42,18 @@ def parts_of(name: str) -> list[str]:
 
 
 def joined(name: str, path: str, parts: Sequence[RunInfo]) -> RunInfo:
-    """The run that others make together. Raises RunNotFound where they are not one run."""
-    why = _objection(parts)
-    if why:
-        raise RunNotFound(name, why)
-    message = f"Captured by {len(parts)} commands within {NEAR_SECONDS} s, and joined."
+    """The run that `parts` form together. Raises RunNotFound if they are not one run."""
+    objection = _objection(parts)
+    if objection:
+        raise RunNotFound(name, objection)
+    message = f"Captured by {len(parts)} commands within {NEAR_SECONDS} s and joined."
     files = tuple(file for part in parts for file in part.files)
     return replace(parts[0], name=name, path=path, files=files, message=message)
 
 
 def lookup(name: str, find: Callable[[str], RunInfo]) -> RunInfo:
-    """The run of a joined name; `find` finds its parts by theirs. Raises RunNotFound, or what
-    `find` raises.
+    """The run of a joined name; `find` returns a part by its name. Raises RunNotFound, or whatever `find`
+    raises.
     """
     parts = [find(part) for part in parts_of(name)]
     if not parts:
@@ -64,41 +62,43 @@ def lookup(name: str, find: Callable[[str], RunInfo]) -> RunInfo:
 
 
 def offers(runs: Iterable[RunInfo]) -> list[RunInfo]:
-    """Joined runs that runs of a logdir allow: of each row of folders that fit together, all."""
-    by_place: dict[tuple[str, str], list[RunInfo]] = {}
+    """Joined runs of a logdir: one for each longest sequence of folders that fit together."""
+    by_folder: dict[tuple[str, str], list[RunInfo]] = {}
     for run in runs:
         if _time_of(run) and run.state == "ok":
-            by_place.setdefault((os.path.dirname(run.path), run.name.rpartition("/")[0]), []).append(run)
-    found = []
-    for (place, _), here in by_place.items():
-        rows: list[list[RunInfo]] = []
-        for run in sorted(here, key=lambda run: run.name):
-            if rows and not _objection([*rows[-1], run]):
-                rows[-1].append(run)
+            by_folder.setdefault((os.path.dirname(run.path), run.name.rpartition("/")[0]), []).append(run)
+    joined_runs = []
+    for (folder, _), siblings in by_folder.items():
+        groups: list[list[RunInfo]] = []
+        for run in sorted(siblings, key=lambda run: run.name):
+            if groups and not _objection([*groups[-1], run]):
+                groups[-1].append(run)
             else:
-                rows.append([run])
-        for row in rows:
-            if len(row) > 1:
-                name = _joined_name([run.name for run in row])
-                found.append(joined(name, f"{place}/{name.rpartition('/')[2]}", row))
-    return found
+                groups.append([run])
+        for group in groups:
+            if len(group) > 1:
+                name = _joined_name([run.name for run in group])
+                joined_runs.append(joined(name, f"{folder}/{name.rpartition('/')[2]}", group))
+    return joined_runs
 
 
 def _objection(parts: Sequence[RunInfo]) -> str:
-    """Why runs are not parts of one; empty where nothing speaks against it."""
+    """Why runs are not parts of one run; empty if they are."""
     if len({os.path.dirname(part.path) for part in parts}) > 1:
-        return "its parts do not lie side by side"
+        return "its parts are not in the same folder"
     times = [_time_of(part) for part in parts]
-    known = [time for time in times if time]
-    if len(known) < len(parts) or (max(known) - min(known)).total_seconds() > NEAR_SECONDS:
+    known_times = [time for time in times if time]
+    if len(known_times) < len(parts) or (max(known_times) - min(known_times)).total_seconds() > NEAR_SECONDS:
         return f"the names of its parts are not times within {NEAR_SECONDS} s"
     hosts = [file.host for part in parts for file in part.files]
-    twice = sorted({host for host in hosts if hosts.count(host) > 1}) if len(set(hosts)) < len(hosts) else []
-    return f"{twice[0]} is in more than one of its parts" if twice else ""
+    repeated_hosts = (
+        sorted({host for host in hosts if hosts.count(host) > 1}) if len(set(hosts)) < len(hosts) else []
+    )
+    return f"{repeated_hosts[0]} is in more than one of its parts" if repeated_hosts else ""
 
 
 def _time_of(run: RunInfo) -> datetime | None:
-    """When a run was captured, if its name is that time and nothing else."""
+    """When a run was captured, if its name is a time and nothing else."""
     name = run.name.rpartition("/")[2]
     if not _NAMED_BY_TIME.fullmatch(name):
         return None
@@ -109,11 +109,13 @@ def _time_of(run: RunInfo) -> datetime | None:
 
 
 def _joined_name(names: Sequence[str]) -> str:
-    """The first name, then of each other what follows the fields that are the first one's too."""
+    """The first name, then of each other name the part that differs, from the start of that field."""
     first, *others = names
     ends = []
     for other in others:
-        same = next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), len(first))
-        field = max(first.rfind("_", 0, same), first.rfind("-", 0, same), first.rfind("/", 0, same)) + 1
-        ends.append(other[field:])
+        n_same = next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), len(first))
+        field_start = (
+            max(first.rfind("_", 0, n_same), first.rfind("-", 0, n_same), first.rfind("/", 0, n_same)) + 1
+        )
+        ends.append(other[field_start:])
     return MARK.join([first, *ends])

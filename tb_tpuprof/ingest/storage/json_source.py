@@ -1,6 +1,4 @@
-"""A Chrome trace's file as a source of what opening left undecoded: an event's arguments and its stack
-frames.
-"""
+"""Reads from a Chrome trace what opening it left undecoded: an event's arguments and its stack frames."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ from tb_tpuprof.ingest.storage.source import FileSource, Value
 from tb_tpuprof.native import members
 from tb_tpuprof.trace.trace import Trace
 
-# Kept with the stats of events and planes: where the event that ends a slice stands, and where the file's
-# stack frames do.
+# Stored among the stats of events and planes: file offsets of the event that ends a slice, and of the file's
+# stack frames.
 END_POSITION = "(end)"
 STACK_FRAMES = "stackFrames"
 
@@ -31,16 +29,16 @@ _MAX_COPIED = 64 * 2**10
 
 
 class JsonSource(FileSource):
-    """Reads from a plain Chrome trace, as long as the file stays as it was when it was decoded."""
+    """Reads from a plain Chrome trace, as long as the file has not changed since it was decoded."""
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
-        """All arguments of an event (of both its ends, where it has two), then its other fields and its
-        stack.
+        """All arguments of an event (from both its begin and its end, if it has two), then its other fields
+        and its stacks.
         """
         positions = [int(trace.events["position"][event])]
         sparse = trace.event_stats.ints(END_POSITION)
         positions += sparse.value[sparse.owner == event].tolist()
-        found: dict[str, Value] = {}
+        stats: dict[str, Value] = {}
         objects = [self._object(position) for position in positions if position]
         for fields in objects:
             arguments = fields.get("args")
@@ -51,23 +49,23 @@ class JsonSource(FileSource):
                 if arguments
                 else []
             )
-            found.update((name, shown(value)) for name, value in pairs)
+            stats.update((name, shown(value)) for name, value in pairs)
         for fields in objects:
             for name, value in fields.items():
                 if name not in _SHOWN_ELSEWHERE and value not in (None, ""):
-                    found.setdefault(name, shown(value))
+                    stats.setdefault(name, shown(value))
         for fields in objects:
-            found.update(self._stacks(trace, fields))
-        return list(found.items())
+            stats.update(self._stacks(trace, fields))
+        return list(stats.items())
 
     def arguments(
         self, trace: Trace, events: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """(the whole file, int64[n, 6]): where the arguments of many events stand in it, of begins and of
-        ends, and their categories.
+        """(the whole file, int64[n, 6]): starts and sizes of many events' arguments in their begins, in their
+        ends, and of their categories.
 
-        Arguments without braces, categories with quotes; -1 for arguments larger than 64 KiB or not strictly
-        JSON.
+        Arguments come without braces, categories with quotes; -1 for arguments that exceed 64 KiB or are not
+        strict JSON.
         """
         if file_state(self.state.path) != self.state:
             raise StorageError(f"{self.state.path} has changed since it was opened.", "Reload the page.")
@@ -81,7 +79,7 @@ class JsonSource(FileSource):
         )
 
     def _object(self, position: int) -> dict[str, Any]:
-        """The JSON object at a position of the file; what can't be read is left out."""
+        """The JSON object at a position of the file. Raises TraceFormatError if it cannot be read."""
         for size in _READS:
             data = self.read(position, size)
             try:
@@ -94,22 +92,26 @@ class JsonSource(FileSource):
                 continue
             return fields if isinstance(fields, dict) else {}
         raise TraceFormatError(
-            self.state.path, position, "holds an event that cannot be read (too large, too deep or damaged)"
+            self.state.path,
+            position,
+            "contains an event that cannot be read (too large, too deep or damaged)",
         )
 
     def _stacks(self, trace: Trace, fields: dict[str, Any]) -> list[tuple[str, Value]]:
-        """The stacks that an event refers to (`sf`, `esf`) or holds (`stack`), innermost frame first."""
-        found: list[tuple[str, Value]] = []
+        """(title, text) of the stacks that an event refers to (`sf`, `esf`) or contains (`stack`), innermost
+        frame first.
+        """
+        stacks: list[tuple[str, Value]] = []
         for name in ("stack", "esstack"):
             if isinstance(fields.get(name), list):
-                found.append((name, "\n".join(str(frame) for frame in fields[name][:_MAX_FRAMES])))
-        wanted = [
+                stacks.append((name, "\n".join(str(frame) for frame in fields[name][:_MAX_FRAMES])))
+        references = [
             (title, str(fields[name]))
             for name, title in (("sf", "stack"), ("esf", "stack at the end"))
             if name in fields
         ]
-        frames = self._frames(trace) if wanted else {}
-        for title, number in wanted:
+        frames = self._frames(trace) if references else {}
+        for title, number in references:
             texts: list[str] = []
             while number in frames and len(texts) < _MAX_FRAMES:
                 frame = frames[number]
@@ -122,8 +124,8 @@ class JsonSource(FileSource):
                 )
                 number = str(frame.get("parent", ""))
             if texts:
-                found.append((title, "\n".join(texts)))
-        return found
+                stacks.append((title, "\n".join(texts)))
+        return stacks
 
     def _frames(self, trace: Trace) -> dict[str, Any]:
         """The file's `stackFrames` by id."""
@@ -137,20 +139,20 @@ class JsonSource(FileSource):
 
 
 class PackedJsonSource(JsonSource):
-    """Reads from a gzipped Chrome trace, which has to be unpacked up to the place."""
+    """Reads from a gzipped Chrome trace, which must be unpacked up to the position."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        """Bytes of the unpacked file. Raises StorageError if the file is gone or has changed."""
         return read_packed_range(self.state, position, size)
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """The same as an array."""
+        """Like `read`, but returns an array."""
         return np.frombuffer(self.read(position, size), np.uint8)
 
 
 def shown(value: object) -> Value:
-    """A JSON value as an argument's value: numbers and texts as they are, all else as compact JSON, cut where
-    it is long.
+    """A JSON value as an argument's value: numbers and texts unchanged, everything else as compact JSON,
+    truncated if long.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -1,7 +1,7 @@
-"""What a file is that is no trace: by its name, or by its first and last bytes. Nothing here decodes.
+"""Kinds of files that are not traces, recognized by name or by first and last bytes. Nothing here decodes.
 
-A folder that holds only such files, and such a file when it is named itself, is refused with what it is, who
-writes it and what to do.
+A folder with only such files, or such a file given by name, is refused with a message: what it is, who writes
+it and what to do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEGACY, UNSUPPORTED = "legacy", "unsupported"
 
 @dataclass(frozen=True)
 class FileKind:
-    """`what` completes "NAME is …"; `remedy` says what to do; `state` is that of a run with nothing else."""
+    """`what` completes "NAME is …"; `remedy` is advice; `state` is that of a run with only such files."""
 
     what: str
     remedy: str
@@ -25,7 +25,7 @@ class FileKind:
 
 _AGAIN = "Profile the job again with TensorFlow 2.3 or newer, JAX or PyTorch/XLA to get an .xplane.pb file."
 _OPEN_TRACE = (
-    "Open the trace that it was made from (.xplane.pb or .trace.json.gz); if that is gone, profile the job "
+    "Open the trace that it was made from (.xplane.pb or .trace.json.gz). If that is gone, profile the job "
     "again."
 )
 _PAGES = {
@@ -42,12 +42,12 @@ _PAGES = {
 }
 _PAGE = re.compile(rf"(^|\.)({'|'.join(_PAGES)})\.(json|pb)(\.gz)?$")
 RIEGELI = FileKind(
-    "a stream of profile pieces (Riegeli records), as JAX writes it with continuous profiling",
+    "a stream of profile pieces (Riegeli records), which JAX writes with continuous profiling",
     "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
     "to get an .xplane.pb file.",
 )
 TABLE = FileKind(
-    "a trace viewer's cache (LevelDB table), which holds a part of a trace for fast drawing", _OPEN_TRACE
+    "a trace viewer's cache (LevelDB table), which contains parts of a trace for fast drawing", _OPEN_TRACE
 )
 OLD_TABLE = FileKind(
     "the event table of Cloud TPU's streaming trace viewer (capture_tpu_profile before TensorFlow 2.3)",
@@ -55,8 +55,8 @@ OLD_TABLE = FileKind(
     LEGACY,
 )
 MARKER = FileKind(
-    "an empty event file, by which TensorBoard notices that the folder holds profiles",
-    "The profiles lie beside it, in plugins/profile/<run>.",
+    "an empty event file, which tells TensorBoard that the folder contains profiles",
+    "The profiles are next to it, in plugins/profile/<run>.",
 )
 HLO = FileKind(
     "the HLO of a compiled program",
@@ -70,14 +70,14 @@ EVENTS = FileKind(
     "a TensorBoard event file (scalars, graphs, histograms), not a profile",
     "Open its folder with TensorBoard.",
 )
-SUMMARIES = FileKind("an intermediate result that another profile viewer keeps beside a trace", _OPEN_TRACE)
+SUMMARIES = FileKind("an intermediate result that another profile viewer stores next to a trace", _OPEN_TRACE)
 PERFETTO = FileKind(
     "a Perfetto trace", "Export it as Chrome trace JSON (traceconv json), or open it in ui.perfetto.dev."
 )
-OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")  # which is opened, whatever its name
+OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")  # is opened, regardless of its name
 UNKNOWN = FileKind(
     "not a profile: it is neither an XSpace protobuf (.xplane.pb) nor Chrome trace JSON",
-    "Choose the run's .xplane.pb or trace.json file, or copy it again in binary mode if it was one.",
+    "Choose the run's .xplane.pb or trace.json file. If it was one, copy it again in binary mode.",
 )
 REENCODED = FileKind(
     "damaged: its bytes were rewritten as UTF-8 text, as some tools do when they copy a file as text",
@@ -92,7 +92,7 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".profile-empty", MARKER),
     (
         "NO_MODULE.hlo_proto.pb",
-        FileKind("a mark by which another viewer remembers that the run has no HLO", _OPEN_TRACE),
+        FileKind("a marker of another viewer: the run has no HLO", _OPEN_TRACE),
     ),
     (".op_stats.pb", SUMMARIES),
     (".op_stats_v2.pb", SUMMARIES),
@@ -105,8 +105,8 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (
         "memory.prof",
         FileKind(
-            "a device memory profile (pprof) of JAX's save_device_memory_profile",
-            "Open it with pprof; for memory over time capture a profile with jax.profiler.trace.",
+            "a device memory profile (pprof) from JAX's save_device_memory_profile",
+            "Open it with pprof. For memory over time, capture a profile with jax.profiler.trace.",
         ),
     ),
     (".nsys-rep", FileKind("a report of NVIDIA Nsight Systems", "Open it with Nsight Systems.")),
@@ -120,7 +120,7 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
         ".pickle",
         FileKind(
             "a Python pickle, such as a PyTorch memory snapshot",
-            "Open snapshots in PyTorch's memory viewer; no pickle is loaded here.",
+            "Open snapshots in PyTorch's memory viewer. The profiler never loads pickles.",
         ),
     ),
     ("saved_model.pb", GRAPH),
@@ -146,13 +146,13 @@ _TABLE_END = bytes.fromhex("57fb808b247547db")
 
 
 def kind_of_name(path: str) -> FileKind | None:
-    """What a file of that name is, if it is known and no trace."""
+    """The kind of a file with that name; None for traces and unknown names."""
     name = os.path.basename(path)
     page = _PAGE.search(name)
     if page:
         what = (
-            f"the finished {_PAGES[page[2]]} of an older profiler, which kept pages beside the trace or "
-            "instead of it"
+            f"the finished {_PAGES[page[2]]} of an older profiler, which saved pages in addition to the "
+            "trace or instead of it"
         )
         return FileKind(what, f"It cannot be opened here. {_AGAIN}", LEGACY)
     for suffix, kind in _BY_SUFFIX:
@@ -162,7 +162,7 @@ def kind_of_name(path: str) -> FileKind | None:
 
 
 def kind_of_bytes(head: bytes, tail: bytes) -> FileKind | None:
-    """What a file is that begins and ends with these bytes, where they say so."""
+    """The kind of a file with these first and last bytes, None if they do not identify it."""
     if tail.endswith(_TABLE_END):
         return TABLE
     if _is_reencoded(head):
@@ -171,7 +171,7 @@ def kind_of_bytes(head: bytes, tail: bytes) -> FileKind | None:
 
 
 def _is_reencoded(head: bytes) -> bool:
-    """Whether binary bytes were written as UTF-8: control characters of a protobuf beside well-formed
+    """Whether binary bytes were rewritten as UTF-8: a protobuf's control characters together with well-formed
     characters beyond ASCII.
     """
     try:
@@ -182,13 +182,13 @@ def _is_reencoded(head: bytes) -> bool:
 
 
 def without_trace(names: Iterable[str]) -> tuple[str, str]:
-    """(state, message) of a run whose folder holds these files, and no trace: what they are and what to do,
-    the oldest formats last.
+    """(state, message) of a run whose folder has these files but no trace. The message says what they are and
+    what to do, the oldest formats last.
     """
     named = [(name, kind) for name in sorted(names) if (kind := kind_of_name(name))]
     if not named:
         return "empty", (
-            "This run's folder holds no .xplane.pb or .trace.json file. The capture may have failed or is "
+            "This run's folder contains no .xplane.pb or .trace.json file. The capture may have failed or is "
             "still being written."
         )
     pages = [_PAGES[page[2]] for name, _ in named if (page := _PAGE.search(name))]
@@ -197,9 +197,11 @@ def without_trace(names: Iterable[str]) -> tuple[str, str]:
         listed = ", ".join(dict.fromkeys(pages))
         return (
             LEGACY,
-            f"This run's folder holds no trace, only finished pages of an older profiler ({listed}), which "
-            f"cannot be opened. {_AGAIN}",
+            f"This run's folder contains no trace, only finished pages of an older profiler ({listed}), "
+            f"which cannot be opened. {_AGAIN}",
         )
-    chosen = sorted(others, key=lambda kind: (kind.state == LEGACY, others[kind]))
-    said = " ".join(f"{others[kind]} is {kind.what}." for kind in chosen[:2])
-    return chosen[0].state, f"This run's folder holds no trace. {said} {chosen[0].remedy}"
+    other_kinds = sorted(others, key=lambda kind: (kind.state == LEGACY, others[kind]))
+    descriptions = " ".join(f"{others[kind]} is {kind.what}." for kind in other_kinds[:2])
+    return other_kinds[
+        0
+    ].state, f"This run's folder contains no trace. {descriptions} {other_kinds[0].remedy}"

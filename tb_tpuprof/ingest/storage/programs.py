@@ -1,6 +1,4 @@
-"""Where a trace's HLO stands: in stats of the plane `/host:metadata`, and in `*.hlo_proto.pb` files beside
-the trace.
-"""
+"""A trace's HLO: in stats of the plane `/host:metadata`, and in `*.hlo_proto.pb` files next to the trace."""
 
 from __future__ import annotations
 
@@ -26,16 +24,18 @@ _MAX_FILES = 10_000
 
 
 def programs_of(trace: Trace) -> Programs:
-    """Programs of the trace itself, then those in files beside it whose ids the trace lacks."""
-    own = list(_in_trace(trace))
-    known = {program.program_id for program in own}
+    """Programs of the trace itself, then those in files next to it whose ids the trace lacks."""
+    in_trace = list(_in_trace(trace))
+    known_ids = {program.program_id for program in in_trace}
     folder = (
         trace.info.path.rpartition("/")[0] if is_url(trace.info.path) else os.path.dirname(trace.info.path)
     )
-    beside: list[Program] = []
-    with contextlib.suppress(StorageError):  # the trace's own programs can be read all the same
-        beside = (
-            [program for program in programs_in(folder) if program.program_id not in known] if folder else []
+    in_folder: list[Program] = []
+    with contextlib.suppress(StorageError):  # the trace's own programs can still be read
+        in_folder = (
+            [program for program in programs_in(folder) if program.program_id not in known_ids]
+            if folder
+            else []
         )
 
     def read(program: Program) -> HloModule:
@@ -44,7 +44,7 @@ def programs_of(trace: Trace) -> Programs:
         data = trace.source.block(program.position, program.size_bytes)
         return _module(data, f"{trace.info.path}: {program.title}", program.program_id)
 
-    return Programs([*own, *beside], read)
+    return Programs([*in_trace, *in_folder], read)
 
 
 def _in_trace(trace: Trace) -> Iterator[Program]:
@@ -58,34 +58,34 @@ def _in_trace(trace: Trace) -> Iterator[Program]:
 
 
 def programs_in(folder: str) -> list[Program]:
-    """Programs whose HLO stands in files of their own in a folder, by name. Empty where the folder cannot be
-    read.
-    """
-    found: list[tuple[str, int]] = []
+    """Programs whose HLO has a file of its own in a folder, by name. Empty if the folder cannot be read."""
+    files: list[tuple[str, int]] = []
     with storage_errors(folder):
         if is_url(folder):
             fs, inner = filesystem(folder)
-            found = [
+            files = [
                 (os.path.basename(entry["name"]), int(entry.get("size") or 0))
                 for entry in fs.ls(inner, detail=True)
             ]
         else:
             with os.scandir(folder) as entries:
-                found = [
+                files = [
                     (entry.name, entry.stat().st_size)
                     for entry in entries
                     if entry.name.endswith(HLO_SUFFIX) and entry.is_file()
                 ]
-    chosen = sorted((name, size) for name, size in found if name.endswith(HLO_SUFFIX) and size > 0)[
+    hlo_files = sorted((name, size) for name, size in files if name.endswith(HLO_SUFFIX) and size > 0)[
         :_MAX_FILES
     ]
     return [
-        program_of_file(f"{folder}/{name}", size) for name, size in chosen if name != NO_MODULE + HLO_SUFFIX
+        program_of_file(f"{folder}/{name}", size)
+        for name, size in hlo_files
+        if name != NO_MODULE + HLO_SUFFIX
     ]
 
 
 def program_of_file(path: str, size_bytes: int) -> Program:
-    """The program whose HLO a file holds."""
+    """The program whose HLO is in a file."""
     return program_of(os.path.basename(path).removesuffix(HLO_SUFFIX), None, size_bytes, path=path)
 
 
@@ -96,8 +96,7 @@ def read_program(program: Program) -> HloModule:
 
 
 def _module(data: bytes | npt.NDArray[np.uint8], path: str, program_id: int) -> HloModule:
-    from tb_tpuprof.ingest.hlo.module import (
-        decode_hlo,
-    )  # a process that only reads events starts sooner without it
+    # Imported here: a process that reads only events starts sooner without it.
+    from tb_tpuprof.ingest.hlo.module import decode_hlo
 
     return decode_hlo(data, path, program_id)

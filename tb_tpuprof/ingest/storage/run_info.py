@@ -1,4 +1,4 @@
-"""What is known of a run: its folder, its hosts' files, when it was captured."""
+"""A run: its folder, its hosts' files, and when it was captured."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ class HostFile:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest
-    with the size of all), legacy (only pages that older profilers wrote), unsupported (other files, which
-    cannot be opened) or empty; `message` says what these are and what to do.
+    """A profile run.
+
+    `state` is ok, hlo (programs without a trace; its only file, of host `NO_HOST`, is the largest one, with
+    the size of all), legacy (only pages that older profilers wrote), unsupported (other files, which cannot
+    be opened) or empty; `message` says what the files are and what to do.
     """
 
     name: str

@@ -1,13 +1,11 @@
-"""A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
+"""A logdir → its runs and their hosts, from folder listings only: no trace is opened.
 
-<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above
-plugins>/<session> <logdir>/**/plugins/profile/<session>+<end of another's name>              joined from
-folders that lie side by side (`joining`) <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]
-the same; of a host that has both, the XPlane is read <logdir>/**/plugins/profile/<session>/<host>.trace
-TensorFlow 2.1's; read where nothing newer is there
-<logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's
-profiler writes them <logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb               with no trace
-beside them: a run of programs alone
+<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>+<end of another's name>    joined from sibling folders (`joining`)
+<logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]     the same; if a host has both, the XPlane wins
+<logdir>/**/plugins/profile/<session>/<host>.trace               TensorFlow 2.1's; read if nothing is newer
+<logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
+<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without a trace: a run of programs only
 """
 
 from __future__ import annotations
@@ -29,19 +27,19 @@ XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
 SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)
-_PERFETTO = "perfetto_trace.json.gz"  # JAX writes it beside the XPlane, with the same events
+_PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
 NO_NAME = "(no name)"
 HLO_SUFFIX = ".hlo_proto.pb"
-NO_MODULE = "NO_MODULE"  # the file by which another viewer remembers that there is no HLO
-NO_HOST = "(no host)"  # stands for the host in a run that has programs but no trace
+NO_MODULE = "NO_MODULE"  # another viewer's marker file: there is no HLO
+NO_HOST = "(no host)"  # replaces the host in a run that has programs but no trace
 PROGRAM_ONLY = (
-    "This file holds the HLO of one compiled program, and no trace: the memory viewer and the graph viewer "
-    "show what the compiler planned. Capture a profile to see what ran and how long."
+    "This file contains the HLO of one compiled program and no trace: the memory viewer and the graph viewer "
+    "show what the compiler planned. Capture a profile to see what ran and for how long."
 )
 PROGRAMS_ONLY = (
-    "This run holds the HLO of compiled programs (*.hlo_proto.pb), but no trace: the memory viewer and the "
-    "graph viewer show what the "
-    "compiler planned. Capture a profile, or copy the .xplane.pb files here, to see what ran and how long."
+    "This run contains the HLO of compiled programs (*.hlo_proto.pb) but no trace: the memory viewer and the "
+    "graph viewer show what the compiler planned. "
+    "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -58,7 +56,7 @@ class _Entry(NamedTuple):
 
 
 def host_of(path: str) -> str:
-    """The host that a trace file is of: its name without the suffix."""
+    """The host of a trace file: its name without the suffix."""
     name = os.path.basename(path)
     if is_program(name):
         return NO_HOST
@@ -70,25 +68,25 @@ def host_of(path: str) -> str:
 
 
 def is_program(path: str) -> bool:
-    """Whether a file holds the HLO of a program."""
+    """Whether a file contains the HLO of a program."""
     return path.endswith(HLO_SUFFIX) and os.path.basename(path) != NO_MODULE + HLO_SUFFIX
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
     """All runs below a logdir, newest first. A logdir that does not exist has none."""
-    found = _url_runs(logdir) if is_url(logdir) else [_run(logdir, path) for path in _session_folders(logdir)]
-    return sorted([*found, *joining.offers(found)], key=lambda run: (run.captured_at, run.name), reverse=True)
+    runs = _url_runs(logdir) if is_url(logdir) else [_run(logdir, path) for path in _session_folders(logdir)]
+    return sorted([*runs, *joining.offers(runs)], key=lambda run: (run.captured_at, run.name), reverse=True)
 
 
 def has_runs(logdir: str) -> bool:
-    """Whether there is any run below the logdir; stops at the first."""
+    """Whether there is a run below the logdir; stops at the first one."""
     if is_url(logdir):
         return bool(find_runs(logdir))
     return next(_session_folders(logdir), None) is not None
 
 
 def find_run(logdir: str, name: str) -> RunInfo:
-    """The run of that name. Raises RunNotFound; the name cannot lead out of the logdir."""
+    """The run of that name. Raises RunNotFound; no name leads out of the logdir."""
     parts = name.split("/")
     if (
         not name
@@ -97,7 +95,7 @@ def find_run(logdir: str, name: str) -> RunInfo:
         or os.path.isabs(name)
         or any(part in ("", ".", "..") for part in parts)
     ):
-        raise RunNotFound(name, "that is not the name of a run")
+        raise RunNotFound(name, "this is not a run's name")
     try:
         return _find_one(logdir, name, parts)
     except RunNotFound:
@@ -115,35 +113,34 @@ def _find_one(logdir: str, name: str, parts: list[str]) -> RunInfo:
     path = os.path.join(logdir, *parts[:-1], "plugins", "profile", parts[-1])
     if os.path.isdir(path):
         return _run(logdir, path)
-    own_name = os.path.basename(os.path.abspath(logdir))
-    for folder in (os.path.join(logdir, *parts), *([logdir] if name == own_name else [])):
+    logdir_name = os.path.basename(os.path.abspath(logdir))
+    for folder in (os.path.join(logdir, *parts), *([logdir] if name == logdir_name else [])):
         if os.path.isdir(folder) and _holds_pytorch(folder):
             return _run(logdir, folder)
-    raise RunNotFound(name, "its folder does not exist (any more)")
+    raise RunNotFound(name, "its folder does not exist (anymore)")
 
 
 def open_run(run_dir: str) -> RunInfo:
-    """The run in a folder that holds trace files, made of a single trace file, or joined from folders
-    (`a+b`).
+    """The run in a folder with trace files, made of a single trace file, or joined from folders (`a+b`).
 
-    Raises StorageError where there is none of these, RunNotFound for folders that are not one run,
-    LogDirectory for a folder that has runs below it, NotATrace for a file whose name says that it is another
-    kind of file.
+    Raises StorageError if the path is none of these, RunNotFound for folders that are not one run,
+    LogDirectory for a folder that has runs below it, NotATrace for a file whose name shows that it is of
+    another kind.
     """
     try:
-        return _not_above_runs(run_dir, _open_one(run_dir))
+        return _check_not_logdir(run_dir, _open_one(run_dir))
     except StorageError:
         if not joining.parts_of(run_dir):
             raise
-    found = joining.lookup(run_dir, _open_one)
-    return replace(found, name=found.name.rpartition("/")[2])
+    run = joining.lookup(run_dir, _open_one)
+    return replace(run, name=run.name.rpartition("/")[2])
 
 
-def _not_above_runs(run_dir: str, found: RunInfo) -> RunInfo:
-    below = [] if found.files else [run.path for run in find_runs(run_dir) if run.path != found.path]
+def _check_not_logdir(run_dir: str, opened: RunInfo) -> RunInfo:
+    below = [] if opened.files else [run.path for run in find_runs(run_dir) if run.path != opened.path]
     if below:
         raise LogDirectory(run_dir, below)
-    return found
+    return opened
 
 
 def _open_one(run_dir: str) -> RunInfo:
@@ -179,23 +176,21 @@ def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
     if kind is not None:
         raise NotATrace(path, kind.what, kind.remedy)
     host = host_of(path)
-    found = _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, [])
-    if found.state != "hlo":
-        return found
+    run = _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, [])
+    if run.state != "hlo":
+        return run
     title = os.path.basename(path).removesuffix(HLO_SUFFIX)
-    return replace(found, name=title or NO_NAME, message=PROGRAM_ONLY)
+    return replace(run, name=title or NO_NAME, message=PROGRAM_ONLY)
 
 
 def _holds_pytorch(folder: str) -> bool:
-    """Whether PyTorch's profiler wrote into the folder itself."""
+    """Whether the folder itself contains files of PyTorch's profiler."""
     with storage_errors(folder), os.scandir(folder) as entries:
         return any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in entries)
 
 
 def _session_folders(logdir: str) -> Iterator[str]:
-    """Folders below any plugins/profile, and those of PyTorch. Links are followed, but no folder is entered
-    twice.
-    """
+    """Folders below any plugins/profile, and those of PyTorch. Follows links, but enters no folder twice."""
     seen: set[tuple[int, int]] = set()
     stack = [logdir]
     while stack and len(seen) < _MAX_FOLDERS:
@@ -206,14 +201,14 @@ def _session_folders(logdir: str) -> Iterator[str]:
                 continue
             seen.add((facts.st_dev, facts.st_ino))
             with os.scandir(folder) as entries:
-                found = list(entries)
-            folders = [entry.path for entry in found if entry.is_dir()]
+                children = list(entries)
+            folders = [entry.path for entry in children if entry.is_dir()]
         except OSError:
             continue
         if folder.replace(os.sep, "/").endswith("/plugins/profile"):
             yield from folders
             continue
-        if any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in found):
+        if any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in children):
             yield folder
         stack += folders
 
@@ -237,8 +232,8 @@ def _matters(name: str) -> bool:
     return name.endswith((*SUFFIXES, HLO_SUFFIX)) or name == _PERFETTO or kind_of_name(name) is not None
 
 
-def _of_entries(name: str, path: str, entries: list[_Entry], own_time: Callable[[], int]) -> RunInfo:
-    """The run made of what a folder holds; the folder's own time counts where no file has one."""
+def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callable[[], int]) -> RunInfo:
+    """The run made of a folder's files. If no file has a time, the folder's own time counts."""
     files, programs, perfetto = [], [], []
     newest = 0
     for entry in entries:
@@ -251,7 +246,7 @@ def _of_entries(name: str, path: str, entries: list[_Entry], own_time: Callable[
         elif is_program(entry.name) and entry.size_bytes:
             programs.append(replace(file, host=NO_HOST))
     files = files or perfetto or _of_programs(programs)
-    newest = newest or max((file.mtime_ns for file in files), default=0) or own_time()
+    newest = newest or max((file.mtime_ns for file in files), default=0) or folder_time()
     return _info(name, path, files, newest, [entry.name for entry in entries])
 
 
@@ -270,7 +265,7 @@ def _run_name(logdir: str, path: str) -> str:
 
 
 def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: list[str]) -> RunInfo:
-    ordered = tuple(sorted(_one_a_host(files), key=lambda file: _natural(file.host)))
+    ordered = tuple(sorted(_one_per_host(files), key=lambda file: _natural(file.host)))
     state, message = "ok", ""
     if any(file.host == NO_HOST and is_program(file.path) for file in files):
         state, message = "hlo", PROGRAMS_ONLY
@@ -280,8 +275,8 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: li
 
 
 def _of_programs(programs: list[HostFile]) -> list[HostFile]:
-    """One file for all of them, where there are any: the largest, with the size of all and the time of the
-    newest.
+    """One file that represents all programs: the largest, with the size of all and the time of the newest.
+    Empty if there are none.
     """
     if not programs:
         return []
@@ -290,9 +285,9 @@ def _of_programs(programs: list[HostFile]) -> list[HostFile]:
     return [replace(largest, size_bytes=size, mtime_ns=newest)]
 
 
-def _one_a_host(files: list[HostFile]) -> list[HostFile]:
-    """The best file of each host: an XPlane before JSON, plain before gzipped. PyTorch's captures of other
-    times are hosts.
+def _one_per_host(files: list[HostFile]) -> list[HostFile]:
+    """The best file of each host: an XPlane rather than JSON, plain rather than gzipped. PyTorch's captures
+    at several times count as several hosts.
     """
     times: dict[str, set[str]] = {}
     for file in files:
@@ -310,8 +305,8 @@ def _one_a_host(files: list[HostFile]) -> list[HostFile]:
 
 
 def _written_ns(name: str) -> int:
-    """The time that PyTorch puts into its files' names (milliseconds, later nanoseconds), 0 where there is
-    none.
+    """The time in the names of PyTorch's files (milliseconds, in later versions nanoseconds) as nanoseconds,
+    0 if there is none.
     """
     digits = _TIMESTAMP.search(_stamped(name)) if name.endswith(PYTORCH_SUFFIXES) else None
     text = digits[0][1:] if digits else ""
@@ -319,25 +314,25 @@ def _written_ns(name: str) -> int:
 
 
 def _rank(path: str) -> int:
-    """XPlanes first, then PyTorch's JSON, then what is made of an XPlane, then what came before it."""
+    """XPlanes first, then PyTorch's JSON, then JSON made from an XPlane, then older formats."""
     order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, (".json", ".json.gz"))
     return next((rank for rank, suffixes in enumerate(order) if path.endswith(suffixes)), len(order))
 
 
 def _stamped(path: str) -> str:
-    """The worker with the time that PyTorch put behind it."""
+    """The worker's name with the timestamp that PyTorch appends."""
     return re.sub(r"\.pt\.trace\.json(\.gz)?$", "", os.path.basename(path))
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
-    """Sort key by which worker-10 comes after worker-9."""
+    """Sort key that puts worker-10 after worker-9."""
     return [
         (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part
     ]
 
 
 def _captured_at(name: str, newest_ns: int) -> str:
-    """When a run was captured: as its name says, else as its newest file's time does."""
+    """When a run was captured: the time in its name, else that of its newest file."""
     match = _SESSION_TIME.match(name.rsplit("/", 1)[-1])
     if match:
         try:
@@ -350,16 +345,16 @@ def _captured_at(name: str, newest_ns: int) -> str:
 def _url_runs(logdir: str) -> list[RunInfo]:
     fs, inner = filesystem(logdir)
     with storage_errors(logdir):
-        found = fs.find(inner, detail=True)
+        files = fs.find(inner, detail=True)
     prefix = logdir.split("://", 1)[0] + "://"
     sessions: dict[str, list[dict[str, object]]] = {}
-    for path, entry in found.items():
+    for path, entry in files.items():
         folder = os.path.dirname(path)
         if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(PYTORCH_SUFFIXES):
             sessions.setdefault(folder, []).append({**entry, "name": path})
     return [
-        _url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), found)
-        for folder, found in sessions.items()
+        _url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), files)
+        for folder, files in sessions.items()
     ]
 
 
@@ -374,6 +369,6 @@ def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
 
 
 def _mtime_ns(entry: dict[str, object]) -> int:
-    """When a file was written, as its file system tells; 0 where it does not."""
+    """When a file was written, if its file system reports it, else 0."""
     stamp = entry.get("mtime") or entry.get("updated") or entry.get("LastModified") or entry.get("created")
     return int(stamp.timestamp() * 1e9) if isinstance(stamp, datetime) else 0

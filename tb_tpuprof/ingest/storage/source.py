@@ -1,4 +1,4 @@
-"""A trace's file as a source of what opening left undecoded: single events' stats, and blobs such as HLO
+"""Reads from a trace's file what opening it left undecoded: single events' stats, and blobs such as HLO
 protos.
 """
 
@@ -23,17 +23,17 @@ _MAX_EVENT_BYTES = 64 * 2**20
 
 
 class FileSource:
-    """Reads from a plain (not packed) XSpace file, as long as it stays as it was when it was decoded."""
+    """Reads from a plain (not gzipped) XSpace file, as long as it has not changed since it was decoded."""
 
     def __init__(self, state: FileState) -> None:
         self.state = state
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file. Raises StorageError where it is gone or has changed."""
+        """Bytes of the file. Raises StorageError if it is gone or has changed."""
         return self.block(position, size).tobytes()
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """The same as an array, which large parts are read into at once."""
+        """Like `read`, but returns an array, which avoids a copy of large parts."""
         return read_range(self.state, position, size)
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
@@ -56,13 +56,15 @@ class FileSource:
         return programs_of(trace)
 
     def _message(self, position: int) -> bytes:
-        """The event's message, whose tag stands at `position`."""
+        """The event's message, whose tag is at `position`."""
         head = self.read(position, _FIRST_READ)
-        _, at = read_varint(head, 0)
-        size, at = read_varint(head, at)
+        _, offset = read_varint(head, 0)
+        size, offset = read_varint(head, offset)
         if size > _MAX_EVENT_BYTES:
-            raise TraceFormatError(self.state.path, position, f"holds an event of {size} bytes")
-        return head[at : at + size] if at + size <= len(head) else self.read(position + at, size)
+            raise TraceFormatError(self.state.path, position, f"contains an event of {size} bytes")
+        return (
+            head[offset : offset + size] if offset + size <= len(head) else self.read(position + offset, size)
+        )
 
 
 class BytesSource(FileSource):
@@ -77,26 +79,26 @@ class BytesSource(FileSource):
         return self.block(position, size).tobytes()
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """The same as an array, of the same memory."""
+        """Like `read`, but returns a view of the same memory."""
         return self.data[position : position + size]
 
 
 class PackedSource(FileSource):
-    """Reads from a gzipped file, which has to be unpacked up to the place: slow, but nothing more is kept
-    than is asked for.
+    """Reads from a gzipped file, which must be unpacked up to the position: slow, but only the requested
+    bytes are kept.
     """
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        """Bytes of the unpacked file. Raises StorageError if the file is gone or has changed."""
         return read_packed_range(self.state, position, size)
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """The same as an array."""
+        """Like `read`, but returns an array."""
         return np.frombuffer(self.read(position, size), np.uint8)
 
 
 class TraceEventSource(FileSource):
-    """Reads from a plain file of TensorFlow's Trace protobuf, whose events carry their arguments as pairs of
+    """Reads from a plain file of TensorFlow's Trace protobuf, whose events have their arguments as pairs of
     texts.
     """
 
@@ -107,10 +109,10 @@ class TraceEventSource(FileSource):
 
 
 class PackedTraceEventSource(TraceEventSource):
-    """The same of a gzipped file, which has to be unpacked up to the place."""
+    """Reads from a gzipped file of TensorFlow's Trace protobuf, which must be unpacked up to the position."""
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        """Bytes of the unpacked file. Raises StorageError if the file is gone or has changed."""
         return np.frombuffer(read_packed_range(self.state, position, size), np.uint8)
 
 
@@ -136,14 +138,14 @@ def event_arguments(message: bytes) -> dict[str, Value]:
 
 
 def stat_names(trace: Trace, plane: int) -> dict[int, str]:
-    """What the ids of a plane's stats stand for."""
+    """The names of a plane's stats, by id."""
     rows = np.flatnonzero(trace.stat_names["plane"] == plane)
     ids, names = trace.stat_names["id"][rows].tolist(), trace.stat_names["name"][rows].tolist()
     return {key: trace.strings.get(name) for key, name in zip(ids, names, strict=True)}
 
 
 def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]]:
-    """One XStat as (name, value); none where it has no value."""
+    """One XStat as (name, value); empty if it has no value."""
     key, result = 0, None
     for number, wire, value in read_fields(message) if isinstance(message, bytes) else []:
         if number == 1 and isinstance(value, int):
@@ -160,7 +162,7 @@ def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]
 
 
 def stat_number(kind: int, value: int, names: dict[int, str]) -> Value:
-    """A varint as its kind says: uint64, int64, or a reference to a text."""
+    """A varint interpreted by its kind: uint64, int64, or a reference to a text."""
     signed = value - 2**64 if value >= 2**63 else value
     if kind == 7:
         return names.get(signed, f"(text {signed})")

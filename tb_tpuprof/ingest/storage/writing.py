@@ -1,8 +1,8 @@
-"""Captured profiles → files of a new run in a logdir, local or behind a URL; a run shows only what is whole.
+"""Captured profiles → files of a new run in a logdir, local or behind a URL. A run shows only complete files.
 
-<logdir>/plugins/profile/.<run>.<host>.<random>.part     while it is written: a file beside the runs, which no
-search lists <logdir>/plugins/profile/<run>/<host>.xplane.pb          moved here when complete; the run's
-folder is made then
+<logdir>/plugins/profile/.<run>.<host>.<random>.part     while it is being written: next to the runs; no
+                                                         search lists it
+<logdir>/plugins/profile/<run>/<host>.xplane.pb          moved here when complete, which creates the folder
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of a run that is being made."""
+    """The folder of a run that is being captured."""
 
     logdir: str
     run: str
 
     @property
     def repository(self) -> str:
-        """The folder of all runs at the top of the logdir; profiler servers call it repository root."""
+        """The folder of all runs at the top of the logdir; profiler servers call it the repository root."""
         return f"{self.logdir.rstrip('/')}/plugins/profile"
 
     @property
     def path(self) -> str:
-        """The run's folder; it may not exist yet."""
+        """The run's folder, which may not exist yet."""
         return f"{self.repository}/{self.run}"
 
     def save(self, host: str, pieces: Iterable[memoryview | bytes]) -> int:
-        """Write one host's file; its size. It appears whole or not at all. Raises StorageError."""
+        """Writes one host's file atomically; returns its size. Raises StorageError."""
         part = f"{self.repository}/.{self.run}.{host}.{secrets.token_hex(4)}.part"
         final = f"{self.path}/{host}{_SUFFIX}"
         with writing_errors(final):
@@ -52,15 +52,15 @@ class RunFolder:
             return write(part, self.path, final, pieces)
 
     def file_sizes(self) -> dict[str, int]:
-        """Size in bytes of each host's file that is there."""
+        """Size in bytes of each host's file that exists."""
         with writing_errors(self.path):
             if is_url(self.logdir):
                 fs, inner = filesystem(self.path)
                 fs.invalidate_cache()
-                found = fs.ls(inner, detail=True) if fs.exists(inner) else []
+                listed = fs.ls(inner, detail=True) if fs.exists(inner) else []
                 return {
                     _host(entry["name"]): int(entry["size"] or 0)
-                    for entry in found
+                    for entry in listed
                     if entry["name"].endswith(_SUFFIX)
                 }
             if not os.path.isdir(self.path):
@@ -74,18 +74,20 @@ class RunFolder:
 
 
 def check_run_name(name: str) -> None:
-    """Raise BadParameter for what cannot be a run's name; an empty name stands for the present time."""
+    """Raises BadParameter for an invalid run name. An empty name is valid: it stands for the present time."""
     if name and (not _NAME.fullmatch(name) or name.endswith(".")):
         raise BadParameter(
-            "run_name", name, "letters, digits and . _ + = @ -, not beginning with a mark, up to 120 of them"
+            "run_name",
+            name,
+            "up to 120 letters, digits and . _ + = @ -, starting with a letter, a digit or _",
         )
 
 
 def new_run(logdir: str, name: str = "") -> RunFolder:
-    """A run that does not exist yet: of the given name, or of the present time. Checks that the logdir can be
-    written to.
+    """A run that does not exist yet, with the given name or the present time as its name. Checks that the
+    logdir is writable.
 
-    Raises BadParameter for a bad or taken name and StorageError where nothing can be written.
+    Raises BadParameter for an invalid or taken name and StorageError if nothing can be written.
     """
     check_run_name(name)
     stem = name or datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
@@ -96,12 +98,12 @@ def new_run(logdir: str, name: str = "") -> RunFolder:
             if name:
                 raise BadParameter("run_name", name, "a name that no run has yet")
             folder, n = RunFolder(logdir, f"{stem}_{n}"), n + 1
-        _probe(folder)
+        _check_writable(folder)
     return folder
 
 
-def _probe(folder: RunFolder) -> None:
-    """Write and remove a small file: better to fail before the job is profiled than after."""
+def _check_writable(folder: RunFolder) -> None:
+    """Writes and removes a small file: better to fail before the job is profiled than after."""
     part = f"{folder.repository}/.{folder.run}.{secrets.token_hex(4)}.part"
     if is_url(folder.logdir):
         fs, inner = filesystem(part)
@@ -153,13 +155,13 @@ def _write_url(part: str, folder: str, final: str, pieces: Iterable[memoryview |
 
 
 def _write_all(file: Any, piece: memoryview | bytes) -> int:
-    """Write a piece in chunks, without copying it; its size."""
+    """Writes a piece in chunks, without copying it; returns its size."""
     view = memoryview(piece)
     position = 0
     while position < len(view):
         chunk = view[position : position + _CHUNK_BYTES]
-        n = file.write(chunk)
-        position += len(chunk) if n is None else n
+        n_written = file.write(chunk)
+        position += len(chunk) if n_written is None else n_written
     return len(view)
 
 
@@ -169,18 +171,20 @@ def _host(path: str) -> str:
 
 @contextlib.contextmanager
 def writing_errors(path: str) -> Iterator[None]:
-    """Turn the errors of operating system and file systems into StorageError with what to do."""
+    """Context manager: turns errors of the operating system and of file systems into StorageError with a
+    remedy.
+    """
     try:
         yield
     except PermissionError:
         raise StorageError(
-            f"{path} may not be written.",
-            "Choose another logdir, or give TensorBoard's user the right to write there.",
+            f"{path} cannot be written: permission denied.",
+            "Choose another logdir, or give TensorBoard's user permission to write there.",
         ) from None
     except OSError as error:
         if error.errno in _FULL:
             raise StorageError(
-                f"{path}: no space is left.", "Free some space, or capture into another logdir."
+                f"{path}: no space left.", "Free some space, or capture into another logdir."
             ) from None
         if error.errno == errno.EROFS:
             raise StorageError(

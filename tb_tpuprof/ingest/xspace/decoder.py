@@ -2,8 +2,8 @@
 
     file ─ fields ─▶ planes ─ fields ─▶ metadata, lines ─ Decoder ─▶ event columns, hot stats ─ order ─▶ Trace
 
-What is damaged inside of a plane is left out and counted; where the file's own frame is damaged (cut off,
-overwritten, not a profile) reading fails with the offset.
+Damaged parts of a plane are left out and counted. If the file's own frame is damaged (cut off, overwritten,
+not a profile), reading fails and reports the offset.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Texts = tuple[Bytes, Ints, Ints]  # all end to end, where each begins, its size
+Texts = tuple[Bytes, Ints, Ints]  # all texts end to end, the start and the size of each
 PLANE, ERROR, WARNING, HOSTNAME = 1, 2, 3, 4
 MAX_EVENTS = 2**31 - 2
 UNNAMED_ID = -(2**63)
@@ -43,15 +43,15 @@ UNKNOWN_EVENT = b"(unknown event)"
 
 @dataclass
 class Spans:
-    """Where strings stand in the file: positions and sizes, gathered over all planes."""
+    """Positions and sizes of strings in the file, gathered over all planes."""
 
     starts: list[Ints]
     sizes: list[Ints]
     n: int = 0
 
     def add(self, starts: Ints, sizes: Ints) -> int:
-        """Append strings; returns the number of the first. Absent ones (size -1), and numbers in their place
-        (size 0), are empty.
+        """Append strings; returns the number of the first one. Absent strings (size -1) and numbers in their
+        place (size 0) are empty.
         """
         first = self.n
         self.starts.append(np.where(sizes > 0, starts, 0))
@@ -62,26 +62,31 @@ class Spans:
     def intern(
         self, data: Bytes, texts: list[Texts]
     ) -> tuple[Strings, npt.NDArray[np.int32], list[npt.NDArray[np.int32]]]:
-        """The distinct strings, the id of each string here, and of those in each of `texts`; nameless events
-        are called by the last one.
+        """(the distinct strings, the id of each gathered string, the ids of the strings of each of `texts`).
+        The last distinct string is the name of nameless events.
         """
         starts, sizes = self._all()
         ids, first = intern(data, starts, sizes, _seed())
         blob, offsets = joined(data, starts[first], sizes[first])
-        n_here, ends = len(first), np.cumsum([len(own) for _, own, _ in texts])
+        n_gathered, ends = len(first), np.cumsum([len(part) for _, part, _ in texts])
         of_texts = _NO_IDS
         if len(ends) and ends[-1]:
-            data = np.concatenate([blob, *(own for own, _, _ in texts)])
-            places = np.cumsum([len(blob), *(len(own) for own, _, _ in texts)])
+            data = np.concatenate([blob, *(part for part, _, _ in texts)])
+            part_starts = np.cumsum([len(blob), *(len(part) for part, _, _ in texts)])
             starts = np.concatenate(
-                [offsets[:-1], *(own + at for (_, own, _), at in zip(texts, places.tolist(), strict=False))]
+                [
+                    offsets[:-1],
+                    *(
+                        part + part_start
+                        for (_, part, _), part_start in zip(texts, part_starts.tolist(), strict=False)
+                    ),
+                ]
             )
-            sizes = np.concatenate([np.diff(offsets), *(own for _, _, own in texts)])
-            both, first = intern(
-                data, starts, sizes, _seed()
-            )  # of those here, which differ, each keeps its id
+            sizes = np.concatenate([np.diff(offsets), *(part for _, _, part in texts)])
+            # The gathered strings come first and are distinct, so they keep their ids.
+            both, first = intern(data, starts, sizes, _seed())
             blob, offsets = joined(data, starts[first], sizes[first])
-            of_texts = both[n_here:]
+            of_texts = both[n_gathered:]
         strings = Strings(
             np.concatenate([blob, np.frombuffer(UNKNOWN_EVENT, np.uint8)]),
             np.append(offsets, len(blob) + len(UNKNOWN_EVENT)),
@@ -89,7 +94,7 @@ class Spans:
         return strings, ids, np.split(of_texts, ends[:-1])
 
     def texts(self, data: npt.NDArray[np.uint8], rows: Ints) -> list[bytes]:
-        """Some of the strings."""
+        """The strings with these numbers."""
         starts, sizes = (column[rows].tolist() for column in self._all())
         return [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
 
@@ -102,25 +107,25 @@ _NO_IDS: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
 
 def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
-    """Decode a whole XSpace; the file's bytes are released on the way. Raises TraceFormatError where they are
-    not one.
+    """Decode a whole XSpace. Releases the file's bytes as soon as possible. Raises TraceFormatError if they
+    are not an XSpace.
 
-    An outline has the planes with their stats, and the metadata of those that hold programs; no lines and no
+    An outline has the planes with their stats, and the metadata of planes with programs; no lines and no
     events.
     """
     top = _frame(file.data, path)
     strings = Spans([], [])
-    places = top[top[:, 0] == PLANE, 2:].tolist()
-    if len(places) > schema.MAX_PLANES:
-        raise TraceFormatError(path, -1, f"holds {len(places):,} planes, more than a profile has")
-    planes = [_plane(file, start, size, strings, is_outline) for start, size in places]
+    plane_spans = top[top[:, 0] == PLANE, 2:].tolist()
+    if len(plane_spans) > schema.MAX_PLANES:
+        raise TraceFormatError(path, -1, f"contains {len(plane_spans):,} planes, more than a profile has")
+    planes = [_plane(file, start, size, strings, is_outline) for start, size in plane_spans]
     lines = find_lines(file, planes, strings.add)
     n_events = int(lines.n_events.sum())
     if n_events > MAX_EVENTS:
         raise TraceFormatError(
             path,
             -1,
-            f"holds {n_events} events, more than can be opened at once",
+            f"contains {n_events} events, more than can be opened at once",
             "Profile for a shorter time.",
         )
     info = replace(_info(file.data, top, path, host), is_outline=is_outline)
@@ -128,7 +133,7 @@ def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outlin
 
 
 def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
-    """The top-level fields, of which all must be known and whole."""
+    """The top-level fields, all of which must be known and whole."""
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
     top, bad = fields(data, 0, len(data))
@@ -149,13 +154,13 @@ def _info(data: npt.NDArray[np.uint8], top: Ints, path: str, host: str) -> Trace
 
 
 def _last(rows: Ints, number: int, wire: int, default: tuple[int, int] = (0, -1)) -> tuple[int, int]:
-    found = rows[(rows[:, 0] == number) & (rows[:, 1] == wire), 2:]
-    return (int(found[-1, 0]), int(found[-1, 1])) if len(found) else default
+    matching = rows[(rows[:, 0] == number) & (rows[:, 1] == wire), 2:]
+    return (int(matching[-1, 0]), int(matching[-1, 1])) if len(matching) else default
 
 
 def _parts(rows: Ints, number: int) -> tuple[Ints, Ints]:
-    found = rows[(rows[:, 0] == number) & (rows[:, 1] == 2)]
-    return np.ascontiguousarray(found[:, 2]), np.ascontiguousarray(found[:, 3])
+    matching = rows[(rows[:, 0] == number) & (rows[:, 1] == 2)]
+    return np.ascontiguousarray(matching[:, 2]), np.ascontiguousarray(matching[:, 3])
 
 
 def _numbers(*numbers: int) -> Ints:
@@ -170,12 +175,10 @@ def _plane(file: FileBytes, start: int, size: int, strings: Spans, is_outline: b
     stat_ids, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
     stat_values, stat_name_sizes, _, _ = spans(data, stat_starts, stat_sizes, _numbers(2))
     if is_outline:
-        kept = (
-            (1, 2, 4, 5, 6)
-            if _holds_programs(data, stat_values[:, 0], stat_name_sizes[:, 0])
-            else (1, 2, 5, 6)
+        kept_fields = (
+            (1, 2, 4, 5, 6) if _has_programs(data, stat_values[:, 0], stat_name_sizes[:, 0]) else (1, 2, 5, 6)
         )
-        rows = rows[np.isin(rows[:, 0], kept)]
+        rows = rows[np.isin(rows[:, 0], kept_fields)]
     event_keys, event_starts, event_sizes, n_bad_events = _map_entries(data, *_parts(rows, 4))
     values, sizes, _, _ = spans(data, event_starts, event_sizes, _numbers(2, 4))
     event_name = strings.add(values[:, 0], sizes[:, 0])
@@ -200,19 +203,21 @@ def _plane(file: FileBytes, start: int, size: int, strings: Spans, is_outline: b
     )
 
 
-def _holds_programs(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> bool:
+def _has_programs(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> bool:
     """Whether one of the stats' names is that of a program's HLO."""
     return any(find_bytes(data, starts, sizes, name.encode()) >= 0 for name in hlo_programs.STATS)
 
 
 def _map_entries(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints, int]:
-    """Keys, and positions and sizes of the messages, of a map<int64, Message>."""
-    values, found, _, bad = spans(data, starts, sizes, _numbers(1, 2))
-    return values[:, 0], values[:, 1], np.maximum(found[:, 1], 0), int(bad.sum())
+    """(keys, positions of the messages, their sizes, number of malformed entries) of a map<int64,
+    Message>.
+    """
+    values, lengths, _, bad = spans(data, starts, sizes, _numbers(1, 2))
+    return values[:, 0], values[:, 1], np.maximum(lengths[:, 1], 0), int(bad.sum())
 
 
 def _first_equals(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> Ints:
-    """For each string the first one that is equal to it."""
+    """For each string, the index of the first string equal to it."""
     ids, first = intern(data, np.where(sizes > 0, starts, 0), np.maximum(sizes, 0), _seed())
     return first[ids]  # type: ignore[no-any-return]
 
@@ -222,7 +227,7 @@ def _seed() -> int:
 
 
 class _Assembly:
-    """Reads lines and stats of all planes into columns, then makes the tables."""
+    """Reads lines and stats of all planes into columns, then builds the tables."""
 
     def __init__(self, file: FileBytes, planes: list[PlaneParts], lines: LineParts, strings: Spans) -> None:
         data = file.data
@@ -233,18 +238,18 @@ class _Assembly:
         self.events = empty_columns(schema.EVENTS, int(lines.n_events.sum()), narrow)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
-        keeps_all = self._are_called(
+        keeps_all = self._names_matching(
             data, [lines.names], lambda text: is_counter_line(text.decode("utf-8", "replace"))
         )
         n_keys = int(self.stat_rows[-1])
         self.lines = LineReader(file, self.events, lines, n_keys, keeps_all)
-        self.own_stats = {
+        self.other_stats = {
             part: Decoder(tuple(self.events.values()), n_keys) for part in ("metadata", "plane")
         }
 
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
-        """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have
-        been read.
+        """The whole trace. Decodes in the order of dependencies; releases the file's bytes as soon as they
+        have been read.
         """
         start_ns = self._start_ns()
         is_hot = self._hot_stats(file.data)
@@ -252,22 +257,22 @@ class _Assembly:
             start_ns,
             lambda plane, decoder, keeps_all: self._open_plane(plane, decoder, None if keeps_all else is_hot),
         )
-        self._read_own_stats(file.data)
+        self._read_other_stats(file.data)
         decoders = {"event": self.lines.decoders} | {
-            part: [decoder] for part, decoder in self.own_stats.items()
+            part: [decoder] for part, decoder in self.other_stats.items()
         }
-        every = [decoder for found in decoders.values() for decoder in found]
+        all_decoders = [decoder for part_decoders in decoders.values() for decoder in part_decoders]
         strings, self.names, texts = self.strings.intern(
-            file.data, [decoder.stats.text_spans() for decoder in every]
+            file.data, [decoder.stats.text_spans() for decoder in all_decoders]
         )
         lines["name"] = self.names[lines["name"]]
         n_damaged = (
             self.lines.lines.n_bad
             + sum(plane.n_damaged for plane in self.planes)
-            + sum(decoder.n_left_out for decoder in every)
+            + sum(decoder.n_left_out for decoder in all_decoders)
         )
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
-        for decoder in every:
+        for decoder in all_decoders:
             decoder.release()
         file.release()
         keys = np.concatenate(
@@ -277,15 +282,17 @@ class _Assembly:
             ]
         )
         stats = {
-            part: GatheredStats([decoder.stats for decoder in found], keys, [texts.pop(0) for _ in found])
-            for part, found in decoders.items()
+            part: GatheredStats(
+                [decoder.stats for decoder in part_decoders], keys, [texts.pop(0) for _ in part_decoders]
+            )
+            for part, part_decoders in decoders.items()
         }
         events, event_stats = self.lines.compact(lines, stats["event"])
         columns = ordering.ordered(events, lines, event_stats, in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
-        facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
+        info_fields = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
         trace = Trace(
-            TraceInfo(**facts),
+            TraceInfo(**info_fields),
             strings,
             self._planes_table(),
             columns.lines,
@@ -304,31 +311,29 @@ class _Assembly:
 
     def _start_ns(self) -> int:
         """The earliest clock of a line that has events."""
-        found = self.lines.lines
-        times = found.timestamps_ns[found.n_events > 0]
+        line_parts = self.lines.lines
+        times = line_parts.timestamps_ns[line_parts.n_events > 0]
         return int(times.min()) if len(times) else 0
 
     def _hot_stats(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-        """For each string so far whether it is the name of a stat to be decoded now."""
+        """For each string so far, whether it is the name of a stat to decode on opening."""
         plane_names = self.strings.texts(data, np.array([plane.name for plane in self.planes], np.int64))
         hot = {
             name.encode()
             for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])
         }
-        return self._are_called(
+        return self._names_matching(
             data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot.__contains__
         )
 
-    def _are_called(
-        self, data: npt.NDArray[np.uint8], numbers: list[Ints], is_wanted: Callable[[bytes], bool]
+    def _names_matching(
+        self, data: npt.NDArray[np.uint8], numbers: list[Ints], matches: Callable[[bytes], bool]
     ) -> npt.NDArray[np.bool_]:
-        """For each string so far whether it is one of the wanted; only those of the given numbers are looked
-        at.
-        """
+        """For each string so far, whether it is one of the given numbers and satisfies `matches`."""
         rows = np.concatenate([_NONE, *numbers]).astype(np.int64)
-        found = np.zeros(self.strings.n, np.bool_)
-        found[rows] = [is_wanted(text) for text in self.strings.texts(data, rows)]
-        return found
+        result = np.zeros(self.strings.n, np.bool_)
+        result[rows] = [matches(text) for text in self.strings.texts(data, rows)]
+        return result
 
     def _open_plane(self, number: int, decoder: Decoder, is_hot: npt.NDArray[np.bool_] | None) -> None:
         plane = self.planes[number]
@@ -342,16 +347,18 @@ class _Assembly:
             keep = np.where(hot, keep, -1).astype(np.int32)
         decoder.open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
 
-    def _read_own_stats(self, data: Bytes) -> None:
+    def _read_other_stats(self, data: Bytes) -> None:
         """Stats of event metadata and of planes."""
         for number, plane in enumerate(self.planes):
-            self._open_plane(number, self.own_stats["metadata"], None)
+            self._open_plane(number, self.other_stats["metadata"], None)
             first, n = int(self.metadata_rows[number]), len(plane.event_starts)
             owners = np.arange(first, first + n, dtype=np.int32)
-            self.own_stats["metadata"].read_stats(data, plane.event_starts, plane.event_sizes, owners, 5)
-            self._open_plane(number, self.own_stats["plane"], None)
-            starts, sizes = plane.own_stats
-            self.own_stats["plane"].read_stats(data, starts, sizes, np.full(len(starts), number, np.int32), 0)
+            self.other_stats["metadata"].read_stats(data, plane.event_starts, plane.event_sizes, owners, 5)
+            self._open_plane(number, self.other_stats["plane"], None)
+            starts, sizes = plane.stats
+            self.other_stats["plane"].read_stats(
+                data, starts, sizes, np.full(len(starts), number, np.int32), 0
+            )
 
     def _planes_table(self) -> Table:
         ids = np.array([plane.id for plane in self.planes], np.int64)
@@ -359,7 +366,7 @@ class _Assembly:
         return Table(schema.PLANES, {"id": ids, "name": names})
 
     def _metadata_table(self, unknown: int) -> Table:
-        """Rows of all planes; each plane's last row stands for events whose metadata the file lacks."""
+        """Rows of all planes; the last row of each plane represents events whose metadata the file lacks."""
         columns = empty_columns(schema.METADATA, int(self.metadata_rows[-1]))
         for number, plane in enumerate(self.planes):
             first, n = int(self.metadata_rows[number]), len(plane.event_ids)

@@ -10,8 +10,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-# (number, name, type, repeated); a type that is none of protobuf's is the name of a message of the same
-# table.
+# (number, name, type, repeated); a type is one of protobuf's or the name of a message of the same table.
 Field = tuple[int, str, str, bool]
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
@@ -31,8 +30,8 @@ def message_classes(
     messages: Mapping[str, tuple[Field, ...]],
     oneofs: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
 ) -> dict[str, Any]:
-    """The classes by message name; `oneofs` gives for a message the name and the members' numbers of its
-    oneof.
+    """The classes by message name. `oneofs` gives the oneof of a message: its name and its members'
+    numbers.
     """
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{package.replace('.', '/')}.proto", package=package, syntax="proto3"
@@ -53,8 +52,7 @@ def message_classes(
                 field.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    # protobuf 4.21 has no GetMessageClass yet, later ones have no factory any more.
-    class_of = (
-        getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype
-    )  # type: ignore[attr-defined]
+    # protobuf 4.21 does not have GetMessageClass yet; later versions no longer have the factory.
+    get_class = getattr(message_factory, "GetMessageClass", None)
+    class_of = get_class or message_factory.MessageFactory(pool).GetPrototype  # type: ignore[attr-defined]
     return {name: class_of(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}

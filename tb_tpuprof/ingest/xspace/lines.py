@@ -1,10 +1,11 @@
-"""Line messages → event columns, on as many threads as there are processors: the native decoder does not hold
-the interpreter's lock.
+"""Line messages → event columns, on as many threads as there are processors: the native decoder releases the
+interpreter's lock.
 
-lines    ▏python ─────────────────────────────────────▏▏tf_Compute/1 ─▏
-pieces   ├───────┤├────────┤├───────┤├───────┤├───────┤├──────────────┤      cut between events, about
-PIECE_BYTES each readers  ├────────────── 1 ──────────────────┤├────────── 2 ──────────┤      runs of whole
-pieces, of about equal bytes
+    lines    ▏python ─────────────────────────────────────▏▏tf_Compute/1 ─▏
+    pieces   ├───────┤├────────┤├───────┤├───────┤├───────┤├──────────────┤   about PIECE_BYTES each, cut
+                                                                              between events
+    readers  ├────────────── 1 ──────────────────┤├────────── 2 ──────────┤   runs of whole pieces, of about
+                                                                              equal size
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.ingest.storage.files import FileBytes, Room
+from tb_tpuprof.ingest.storage.files import FileBytes, WindowBuffer
 from tb_tpuprof.native.compiled.cutting import Cutter
 from tb_tpuprof.native.compiled.events import Decoder
 from tb_tpuprof.native.compiled.wire import spans
@@ -31,16 +32,16 @@ Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 OpenPlane = Callable[[int, Decoder, bool], None]
 PIECE_BYTES = 2**20  # fits a processor's own cache
-_LEAST_WINDOW = 64  # holds a field's header whatever it is
+_LEAST_WINDOW = 64  # large enough for any field's header
 _MIN_BYTES_PER_THREAD = 2 * 2**20
 _TIME_LIMIT_PS = 2**61
 _LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
-_EVENTS = 3  # place of the events among these
+_EVENTS = 3  # index of the events (field 4) in _LINE_FIELDS
 _NONE: Ints = np.empty(0, np.int64)
 
 
 def balanced(sizes: Ints) -> list[range]:
-    """Runs of consecutive messages of about equal bytes, one per thread; at least one run."""
+    """Runs of consecutive messages of about equal size in bytes, one per thread; at least one run."""
     total = int(sizes.sum())
     n_runs = max(1, min(threads.n_threads(), total // _MIN_BYTES_PER_THREAD, len(sizes)))
     middle = np.cumsum(sizes) - sizes / 2
@@ -50,8 +51,8 @@ def balanced(sizes: Ints) -> list[range]:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Parts of lines between events, in the file's order: each its line, its bytes and how many events it
-    holds at most.
+    """Parts of lines, cut between events, in the file's order: for each its line, its bytes and an upper
+    bound on its number of events.
     """
 
     line: Ints
@@ -76,10 +77,10 @@ class LineParts:
 
 @dataclass(frozen=True)
 class PlaneParts:
-    """One plane's entries: numbers are positions in the gathered tables, not yet interned.
+    """One plane's entries; numbers are positions in the gathered tables, not yet interned.
 
-    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them. `lines`: where
-    the line messages stand.
+    `stat_keys[i]`: the first stat with the same name as stat i, which represents all of them. `lines`:
+    positions and sizes of the line messages.
     """
 
     id: int
@@ -93,7 +94,7 @@ class PlaneParts:
     stat_ids: Ints
     stat_keys: Ints
     first_stat_name: int
-    own_stats: tuple[Ints, Ints]
+    stats: tuple[Ints, Ints]
     lines: tuple[Ints, Ints]
     n_damaged: int
 
@@ -108,23 +109,23 @@ def find_lines(
     )
     is_cut = file.lacks(starts) | (sizes > PIECE_BYTES)
     whole, large, n = np.flatnonzero(~is_cut), np.flatnonzero(is_cut), len(starts)
-    large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk begins first
+    large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk starts first
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
     walks = [
         partial(_cut, file, a, a + size)
         for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)
     ]
-    looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
-    found_by: list[Any] = threads.done([*walks, *looks])
-    walked, looked = found_by[: len(walks)], found_by[len(walks) :]
-    values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
+    span_reads = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
+    results: list[Any] = threads.done([*walks, *span_reads])
+    cutters, whole_results = results[: len(walks)], results[len(walks) :]
+    values, lengths, counts, bad = (np.concatenate(column) for column in zip(*whole_results, strict=True))
     ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
     ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
     names = np.zeros((n, 4), np.int64)  # start and size of the name, then of the display name
-    names[whole] = np.column_stack((values[:, 1], found[:, 1], values[:, 5], found[:, 5]))
+    names[whole] = np.column_stack((values[:, 1], lengths[:, 1], values[:, 5], lengths[:, 5]))
     parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts)]
     n_bad = int(bad.sum())
-    for line, cutter in zip(large.tolist(), walked, strict=True):
+    for line, cutter in zip(large.tolist(), cutters, strict=True):
         ids[line], times[line], display_ids[line] = cutter.id, cutter.timestamp_ns, cutter.display_id
         names[line] = cutter.name_start, cutter.name_size, cutter.display_name_start, cutter.display_name_size
         ends, n_events = cutter.cuts()
@@ -142,29 +143,29 @@ def find_lines(
 
 
 def _cut(file: FileBytes, start: int, end: int) -> Cutter:
-    """Walk through one line."""
+    """Walk through one line and cut it into pieces."""
     cutter, is_done = Cutter(start, end, PIECE_BYTES), False
-    with file.room() as room:
+    with file.window_buffer() as window_buffer:
         while not is_done:
             window, base = file.window(
-                cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room
+                cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), window_buffer
             )
             is_done = cutter.feed(window, base)
     return cutter
 
 
 def _read_names(file: FileBytes, names: Ints) -> None:
-    """Have the names of lines in their places in the file's bytes, those of lines too that are not there."""
-    with file.room() as room:
+    """Copy the names of lines that were not read to their positions in the file's bytes."""
+    with file.window_buffer() as window_buffer:
         for start, size in names.reshape(-1, 2).tolist():
             if size > 0:
-                window, base = file.window(start, start + size, room)
+                window, base = file.window(start, start + size, window_buffer)
                 if base:
                     file.data[start : start + size] = window
 
 
 def _joined(parts: list[Pieces]) -> Pieces:
-    """Pieces of many lines in the lines' order."""
+    """Pieces of many lines, in the lines' order."""
     line, starts, ends, n_events = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("line", "starts", "ends", "n_events")
@@ -174,7 +175,7 @@ def _joined(parts: list[Pieces]) -> Pieces:
 
 
 class LineReader:
-    """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the
+    """Reads the events of all lines of a file into columns. After `read`, `decoders` have the stats of the
     events.
     """
 
@@ -186,8 +187,8 @@ class LineReader:
         n_keys: int,
         keeps_all: npt.NDArray[np.bool_],
     ) -> None:
-        """`n_keys`: of stats; `keeps_all`: of each gathered string, whether the stats of lines called so are
-        all to be kept.
+        """`n_keys`: number of stats; `keeps_all`: for each gathered string, whether lines with that name keep
+        all stats of their events.
         """
         self.file = file
         self.events = events
@@ -210,31 +211,31 @@ class LineReader:
             for run, decoder in zip(runs, self.decoders, strict=True)
         ]
         in_order = threads.done(reads)
-        found = self.lines
-        first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
-        n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))
+        line_parts = self.lines
+        first_pieces = np.searchsorted(self.pieces.line, np.arange(len(line_parts.ids)))
+        n_events = np.bincount(self.pieces.line, self.n_read, len(line_parts.ids))
         columns = (
-            found.plane,
-            found.ids,
-            found.display_ids,
-            found.names,
+            line_parts.plane,
+            line_parts.ids,
+            line_parts.display_ids,
+            line_parts.names,
             self.first_rows[first_pieces],
             n_events,
         )
         lines = {
             spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)
         }
-        return lines, all(in_order) and self._goes_on_in_order()
+        return lines, all(in_order) and self._pieces_in_order()
 
     def compact(self, lines: Columns, stats: StatsByKey) -> tuple[Columns, Table | StatsByKey]:
         """The event columns without the gaps that malformed events left at the ends of their pieces, and the
-        stats that follow them.
+        stats renumbered accordingly.
         """
         n_events = int(self.n_read.sum())
         if n_events == len(self.events["start_ps"]):
             return self.events, stats
-        moved = self.first_rows - (np.cumsum(self.n_read) - self.n_read)
-        rows = np.repeat(moved, self.n_read) + np.arange(n_events)
+        n_skipped = self.first_rows - (np.cumsum(self.n_read) - self.n_read)
+        rows = np.repeat(n_skipped, self.n_read) + np.arange(n_events)
         new_row = np.zeros(len(self.events["start_ps"]), np.int32)
         new_row[rows] = np.arange(n_events, dtype=np.int32)
         lines["first_event"] = np.cumsum(lines["n_events"]) - lines["n_events"]
@@ -242,37 +243,45 @@ class LineReader:
         moved_stats = Table(schema.STATS, {**table.columns, "owner": new_row[table["owner"]]})
         return {name: values[rows] for name, values in self.events.items()}, moved_stats
 
-    def _goes_on_in_order(self) -> bool:
-        """Whether each piece of a line begins no earlier than the one before ends; where one has gaps, it is
-        not told.
+    def _pieces_in_order(self) -> bool:
+        """Whether each piece of a line starts no earlier than the previous piece ends; False if a piece has
+        gaps.
         """
-        after = np.flatnonzero(self.pieces.line[1:] == self.pieces.line[:-1]) + 1
-        if (self.n_read != self.pieces.n_events)[np.append(after, after - 1)].any():
+        pieces = np.flatnonzero(self.pieces.line[1:] == self.pieces.line[:-1]) + 1
+        if (self.n_read != self.pieces.n_events)[np.append(pieces, pieces - 1)].any():
             return False
-        after = after[self.n_read[after] > 0]
-        b = self.first_rows[after]
+        pieces = pieces[self.n_read[pieces] > 0]
+        first_after = self.first_rows[pieces]
         start, duration = self.events["start_ps"], self.events["duration_ps"]
-        a = b - 1
-        return bool(((start[a] < start[b]) | ((start[a] == start[b]) & (duration[a] >= duration[b]))).all())
+        last_before = first_after - 1
+        return bool(
+            (
+                (start[last_before] < start[first_after])
+                | (
+                    (start[last_before] == start[first_after])
+                    & (duration[last_before] >= duration[first_after])
+                )
+            ).all()
+        )
 
     def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> bool:
-        with self.file.room() as room:
-            return self._read_pieces(run, decoder, start_ns, open_plane, room)
+        with self.file.window_buffer() as window_buffer:
+            return self._read_pieces(run, decoder, start_ns, open_plane, window_buffer)
 
     def _read_pieces(
-        self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, room: Room
+        self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, window_buffer: WindowBuffer
     ) -> bool:
-        in_order, opened, found = True, (-1, False), self.lines
+        in_order, opened, line_parts = True, (-1, False), self.lines
         for piece, line in zip(run, self.pieces.line[run.start : run.stop].tolist(), strict=True):
-            wanted = (int(found.plane[line]), bool(self.keeps_all[found.names[line]]))
-            if wanted != opened:
-                open_plane(wanted[0], decoder, wanted[1])
-                opened = wanted
+            plane_and_mode = (int(line_parts.plane[line]), bool(self.keeps_all[line_parts.names[line]]))
+            if plane_and_mode != opened:
+                open_plane(plane_and_mode[0], decoder, plane_and_mode[1])
+                opened = plane_and_mode
             offset_ps = min(
-                max((int(found.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS
+                max((int(line_parts.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS
             )
             start, end = int(self.pieces.starts[piece]), int(self.pieces.ends[piece])
-            window, base = self.file.window(start, end, room)
+            window, base = self.file.window(start, end, window_buffer)
             first, count = int(self.first_rows[piece]), int(self.pieces.n_events[piece])
             self.n_read[piece], piece_in_order = decoder.read_piece(
                 window, base, start, end, offset_ps, first, count

@@ -9,8 +9,8 @@ from tb_tpuprof.ingest.xspace.descriptors import Field, message_classes
 
 PACKAGE = "tb_tpuprof.xplane"
 
-# message: (number, name, type, repeated); a capital type is a message, and `map` fields are Entry messages of
-# key and value.
+# message: (number, name, type, repeated); a capitalized type is a message, and `map` fields are Entry
+# messages with key and value.
 MESSAGES: dict[str, tuple[Field, ...]] = {
     "XSpace": (
         (1, "planes", "XPlane", True),
@@ -61,7 +61,7 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
     ),
     "XStatMetadata": ((1, "id", "int64", False), (2, "name", "bytes", False)),
 }
-# Strings are declared as bytes: traces hold bad UTF-8, at which a string field fails the whole file.
+# Strings are declared as bytes: traces contain invalid UTF-8, with which a string field fails the whole file.
 _ONEOFS = {"XStat": ("value", (2, 3, 4, 5, 6, 7)), "XEvent": ("data", (2, 5))}
 
 

@@ -1,5 +1,5 @@
-"""Event columns as they stand in the file → sorted by (line, start, -duration), lines of equal id merged,
-aggregates apart.
+"""Event columns in the file's order → sorted by (line, start, -duration), with lines of equal id merged and
+aggregates separated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Ordered:
-    """Events in order, and what depends on the order."""
+    """Events in order, and the tables that depend on the order."""
 
     events: Columns
     lines: Table
@@ -31,23 +31,23 @@ class Ordered:
 def ordered(
     events: Columns, lines: Columns, stats: Table | StatsByKey, in_order: bool, n_aggregates: int
 ) -> Ordered:
-    """Sort, merge and split; nothing is copied where the file is in order already, as most are."""
+    """Sorts, merges and separates. Copies nothing if the file is in order already, as most are."""
     aggregates = Table(schema.AGGREGATES, {c.name: np.empty(0, c.dtype) for c in schema.AGGREGATES})
-    twin = _merged_lines(lines)
-    if in_order and twin is None and not n_aggregates:
+    merged_into = _merged_lines(lines)
+    if in_order and merged_into is None and not n_aggregates:
         return Ordered(events, Table(schema.LINES, lines), aggregates, stats)
     line = np.repeat(np.arange(len(lines["id"]), dtype=np.int32), lines["n_events"])
-    if twin is not None:
-        line = twin[line]
+    if merged_into is not None:
+        line = merged_into[line]
     is_aggregate = events["start_ps"] <= AGGREGATE_START
     if n_aggregates:
         aggregates = _aggregates(events, line, is_aggregate)
     order = np.lexsort((-events["duration_ps"], events["start_ps"], line))
     order = order[~is_aggregate[order]]
-    moved = {name: values[order] for name, values in events.items()}
+    sorted_events = {name: values[order] for name, values in events.items()}
     counts = np.bincount(line[order], minlength=len(lines["id"]))
-    if twin is not None:
-        keep = twin == np.arange(len(twin))
+    if merged_into is not None:
+        keep = merged_into == np.arange(len(merged_into))
         renumbered = np.cumsum(keep) - 1
         aggregates = Table(
             schema.AGGREGATES, {**aggregates.columns, "line": renumbered[aggregates["line"]].astype(np.int32)}
@@ -60,13 +60,16 @@ def ordered(
         "first_event": (np.cumsum(counts) - counts).astype(np.int64),
     }
     return Ordered(
-        moved, Table(schema.LINES, lines), aggregates, _moved_stats(all_of(stats), order, len(is_aggregate))
+        sorted_events,
+        Table(schema.LINES, lines),
+        aggregates,
+        _moved_stats(all_of(stats), order, len(is_aggregate)),
     )
 
 
 def shift_to_start(events: Columns) -> int:
-    """Move all events so that the first begins within the trace's first nanosecond; returns by how many ns
-    (in place).
+    """Moves all events (in place) so that the first starts within the trace's first nanosecond; returns the
+    shift in ns.
     """
     starts = events["start_ps"]
     if not len(starts):
@@ -78,7 +81,7 @@ def shift_to_start(events: Columns) -> int:
 
 
 def _merged_lines(lines: Columns) -> npt.NDArray[np.int32] | None:
-    """For each line the first one of its plane with the same id; None where all differ."""
+    """For each line, the first line of its plane with the same id; None if all ids differ."""
     if not len(lines["id"]):
         return None
     pairs = np.stack([lines["plane"].astype(np.int64), lines["id"]], axis=1)
@@ -88,12 +91,12 @@ def _merged_lines(lines: Columns) -> npt.NDArray[np.int32] | None:
     return first[inverse.reshape(-1)].astype(np.int32)
 
 
-def _aggregates(events: Columns, line: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> Table:
+def _aggregates(events: Columns, line: npt.NDArray[np.int32], is_aggregate: npt.NDArray[np.bool_]) -> Table:
     columns = {
-        "line": line[chosen],
-        "metadata": events["metadata"][chosen],
-        "n_occurrences": AGGREGATE_START - events["start_ps"][chosen],
-        "duration_ps": events["duration_ps"][chosen],
+        "line": line[is_aggregate],
+        "metadata": events["metadata"][is_aggregate],
+        "n_occurrences": AGGREGATE_START - events["start_ps"][is_aggregate],
+        "duration_ps": events["duration_ps"][is_aggregate],
     }
     return Table(schema.AGGREGATES, columns)
 

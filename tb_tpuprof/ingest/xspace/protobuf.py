@@ -1,8 +1,8 @@
-"""XSpace bytes → Trace through the protobuf runtime and plain Python: the fallback where no extension is
-built, and the oracle in tests.
+"""XSpace bytes → Trace through the protobuf runtime and plain Python: the fallback if no extension is built,
+and the oracle in tests.
 
-Reads the same as `xspace.py` in the plainest way, with an object per event: right rather than fast. A damaged
-part fails the whole file here, since the runtime parses all or nothing.
+Reads the same as `decoder.py` in the plainest way, with an object per event: correct rather than fast. A
+damaged part fails the whole file here, since the runtime parses all or nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Value = str | int | float
 
 @dataclass
 class _Rows:
-    """Rows of each table, as they are gathered."""
+    """Rows of each table, gathered while reading."""
 
     strings: dict[bytes, int] = field(default_factory=dict)
     planes: list[Any] = field(default_factory=list)
@@ -58,8 +58,8 @@ class _Rows:
 
 
 class MessageSource:
-    """The parsed messages, kept: an event's position is its number in `messages` plus one, a stat's bytes'
-    their place in `blob`.
+    """Keeps the parsed messages: an event's position is its number in `messages` plus one, that of a stat's
+    bytes their offset in `blob`.
     """
 
     def __init__(self, messages: list[Any], blob: bytearray, names: list[dict[int, bytes]]) -> None:
@@ -68,11 +68,11 @@ class MessageSource:
         self.names = names
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of stats, which stand end to end."""
+        """Bytes of stats, which are stored end to end."""
         return bytes(self.blob[position : position + size])
 
     def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
-        """The same as an array."""
+        """Like `read`, but returns an array."""
         return np.frombuffer(self.read(position, size), np.uint8)
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
@@ -81,27 +81,27 @@ class MessageSource:
         if not position:
             return []
         plane, message = self.messages[position - 1]
-        return [found for stat in message.stats for found in self._stat(stat, self.names[plane])]
+        return [pair for stat in message.stats for pair in self._stat(stat, self.names[plane])]
 
     def programs(self, trace: Trace) -> Programs:
         """The compiled programs of the host."""
         return programs_of(trace)
 
     def _stat(self, stat: Any, names: dict[int, bytes]) -> list[tuple[str, Value]]:
-        which = stat.WhichOneof("value")
-        if which is None:
+        value_field = stat.WhichOneof("value")
+        if value_field is None:
             return []
         name = names.get(stat.metadata_id, f"(stat {stat.metadata_id})".encode()).decode("utf-8", "replace")
-        value = getattr(stat, which)
-        if which == "ref_value":
+        value = getattr(stat, value_field)
+        if value_field == "ref_value":
             value = names.get(value, f"(text {value})".encode())
-        if which == "bytes_value":
+        if value_field == "bytes_value":
             return [(name, f"({len(value)} bytes)")]
         return [(name, value.decode("utf-8", "replace") if isinstance(value, bytes) else value)]
 
 
 def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str) -> Trace:
-    """Decode a whole XSpace. Raises TraceFormatError where the bytes are not one."""
+    """Decode a whole XSpace. Raises TraceFormatError if the bytes are not one."""
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
     space = xspace_class()()
@@ -112,7 +112,7 @@ def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str) -> Trace:
     if not (space.planes or space.errors or space.warnings or space.hostnames):
         raise TraceFormatError(path, 0, "is not an XSpace profile")
     if len(space.planes) > schema.MAX_PLANES:
-        raise TraceFormatError(path, -1, f"holds {len(space.planes):,} planes, more than a profile has")
+        raise TraceFormatError(path, -1, f"contains {len(space.planes):,} planes, more than a profile has")
     rows = _Rows()
     starts = [line.timestamp_ns for plane in space.planes for line in plane.lines if line.events]
     start_ns = min(starts, default=0)
@@ -175,15 +175,15 @@ def _clamped(value: int) -> int:
 
 
 def _stats(
-    rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted: set[bytes] | None
+    rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], kept_names: set[bytes] | None
 ) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
+    stat_rows: list[tuple[int, ...]] = []
     for stat in stats:
-        which = stat.WhichOneof("value")
+        value_field = stat.WhichOneof("value")
         name = names.get(stat.metadata_id)
-        if which is None or name is None or (wanted is not None and name not in wanted):
+        if value_field is None or name is None or (kept_names is not None and name not in kept_names):
             continue
-        kind, value, size = _KINDS[which], getattr(stat, which), 0
+        kind, value, size = _KINDS[value_field], getattr(stat, value_field), 0
         if kind == 7:
             if value not in names:
                 continue
@@ -198,12 +198,12 @@ def _stats(
             value = int(np.float64(value).view(np.int64))
         elif value >= 2**63:
             value -= 2**64
-        found.append((owner, rows.string(name), kind, value, size))
-    return found
+        stat_rows.append((owner, rows.string(name), kind, value, size))
+    return stat_rows
 
 
 def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceInfo) -> Trace:
-    wanted = {
+    hot_names = {
         name.encode()
         for name in schema.hot_stats(plane.name.decode("utf-8", "replace") for plane in space.planes)
     }
@@ -214,7 +214,7 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
         ordered = sorted(rows.events[key], key=lambda event: (event[0], -event[1]))
         lines.append((*line, len(events), len(ordered)))
         for *columns, message, plane, keeps_all in ordered:
-            stats += _stats(rows, len(events), message.stats, names[plane], None if keeps_all else wanted)
+            stats += _stats(rows, len(events), message.stats, names[plane], None if keeps_all else hot_names)
             events.append(columns)
     shift_ns = min((event[0] for event in events), default=0) // 1000
     events = [(start - shift_ns * 1000, *rest) for start, *rest in events]
@@ -222,7 +222,7 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
     def texts(values: Any) -> tuple[str, ...]:
         return tuple(value[:10_000].decode("utf-8", "replace") for value in values[:1000])
 
-    facts = {
+    info_fields = {
         "start_ns": info.start_ns + shift_ns,
         "hostnames": texts(space.hostnames),
         "errors": texts(space.errors),
@@ -238,12 +238,14 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
         "aggregates": table_from_rows(schema.AGGREGATES, rows.aggregates),
         "stat_names": table_from_rows(schema.STAT_NAMES, rows.stat_names),
     }
-    for name, found in (
+    for name, stat_rows in (
         ("event_stats", stats),
         ("metadata_stats", rows.metadata_stats),
         ("plane_stats", rows.plane_stats),
     ):
-        by_key = sorted(found, key=lambda stat: (stat[1], stat[0]))
+        by_key = sorted(stat_rows, key=lambda stat: (stat[1], stat[0]))
         tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
     source = MessageSource(rows.messages, rows.blob, names)
-    return with_counters(Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables))
+    return with_counters(
+        Trace(TraceInfo(**{**info.__dict__, **info_fields}), strings, source=source, **tables)
+    )

@@ -1,4 +1,4 @@
-"""Stats as decoders have gathered them → columns, each key's when it is asked for: few pages ask for most of
+"""Stats gathered by decoders → columns. The columns of a key are made on request: few pages need most of
 them.
 """
 
@@ -21,75 +21,80 @@ from tb_tpuprof.trace.stats import Rows, StatColumns
 from tb_tpuprof.trace.table import Table
 
 Ids = npt.NDArray[np.int32]
-# The decoder's number, and what it calls a chunk: memory, how many stats, the first one's owner, the kind
-# where it holds values alone.
+# The decoder's number and its chunk: memory, number of stats, owner of the first one, and the kind if the
+# chunk has only values.
 Chunk = tuple[int, tuple[Any, int, int, int]]
 _NUMBERS = {DOUBLE, UINT, INT}
-_FEW = 8  # of so many stats one is asked for, or less
-_REFERENCE = 7  # to a text, as the decoder tells it
+_FEW = 8  # a lookup is for a few rows if the key has at least this many times more stats
+_REFERENCE = 7  # the decoder's kind for a reference to a text
 _ROW_BYTES = sum(np.dtype(spec.dtype).itemsize for spec in schema.STATS)
 
 
 class GatheredStats:
-    """The stats of several decoders, one after the other. Safe for use by several threads.
+    """The stats of several decoders, one after another. Safe for use by several threads.
 
-    `names` is the string of each row of stat metadata, which are the decoders' keys; `texts` holds for each
-    decoder the strings of its `text_spans`. The decoders' memory is given back as it is put into columns.
+    `names` is the string of each row of stat metadata, which are the decoders' keys; `texts` has for each
+    decoder the strings of its `text_spans`. Putting stats into columns frees the decoders' memory.
     """
 
     def __init__(self, gathered: list[Gathered], names: Ids, texts: list[Ids]) -> None:
         self._gathered = gathered
         self._names, self._names64 = names, names.astype(np.int64)
         self._texts = texts
-        found = sorted((int(names[key]), i, key) for i, one in enumerate(gathered) for key in one.kept_keys())
+        kept_keys = sorted(
+            (int(names[key]), i, key)
+            for i, gathered_stats in enumerate(gathered)
+            for key in gathered_stats.keys_with_stats()
+        )
         self._chunks: dict[int, list[Chunk]] = {}
-        for name, i, key in found:
+        for name, i, key in kept_keys:
             self._chunks.setdefault(name, []).extend((i, chunk) for chunk in gathered[i].take_chunks(key))
         self._n_rows = {name: sum(chunk[1] for _, chunk in chunks) for name, chunks in self._chunks.items()}
         self._locks = {name: threading.Lock() for name in self._chunks}
-        self._made: dict[int, StatColumns] = {}
+        self._columns_of_key: dict[int, StatColumns] = {}
         self._values: dict[int, tuple[int, Values] | None] = {}
         self._arena = Arena()
         self._columns: dict[tuple[Any, ...], npt.NDArray[Any]] = {}
 
     @property
     def keys(self) -> list[int]:
-        """The strings that are keys, ascending."""
+        """The keys (string ids), ascending."""
         return list(self._n_rows)
 
     @property
     def size_bytes(self) -> int:
-        """Memory of all columns, once they are made."""
+        """Memory of all columns once they are made."""
         return _ROW_BYTES * sum(self._n_rows.values())
 
     def columns(self, key: int) -> StatColumns | None:
-        """The columns of one key; none where no stat has it."""
+        """The columns of one key; None if no stat has it."""
         if key not in self._locks:
             return None
         with self._locks[key]:
-            if key not in self._made:
+            if key not in self._columns_of_key:
                 chunks = self._chunks.pop(key)
                 self._values.pop(key, None)
-                self._made[key] = _read_only(
-                    self._of_one_kind(chunks, self._n_rows[key]) or self._any(chunks, self._n_rows[key])
+                self._columns_of_key[key] = _read_only(
+                    self._of_one_kind(chunks, self._n_rows[key])
+                    or self._mixed_columns(chunks, self._n_rows[key])
                 )
-            return self._made[key]
+            return self._columns_of_key[key]
 
     def at(self, key: int, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
-        """(kind, value of each row, whether it has one) where the key is not in columns yet and need not be;
+        """(kind, value of each row, whether it has one) if the key is not in columns yet and need not be;
         else None.
         """
         if key not in self._locks or _FEW * len(rows) > self._n_rows[key]:
             return None
         with self._locks[key]:
-            if key in self._made:
+            if key in self._columns_of_key:
                 return None
             if key not in self._values:
                 self._values[key] = _values(self._chunks[key])
-            found = self._values[key]
-        if found is None:
+            lookup = self._values[key]
+        if lookup is None:
             return None
-        kind, (values, is_there) = found[0], found[1].at(np.ascontiguousarray(rows, np.int64))
+        kind, (values, is_there) = lookup[0], lookup[1].at(np.ascontiguousarray(rows, np.int64))
         return (
             (TEXT, self._names64[values], is_there.view(np.bool_))
             if kind == _REFERENCE
@@ -97,52 +102,53 @@ class GatheredStats:
         )
 
     def _of_one_kind(self, chunks: list[Chunk], n_rows: int) -> StatColumns | None:
-        """Numbers, or texts referred to, of owners that follow one another, where chunks hold nothing else;
-        else None.
+        """The columns of a key whose chunks contain only numbers, or only text references, of consecutive
+        owners; else None.
         """
         kinds = {chunk[3] for _, chunk in chunks if chunk[1]}
         if len(kinds) != 1 or not kinds <= _NUMBERS | {_REFERENCE}:
             return None
-        kind, value, at = kinds.pop(), self._arena.take(n_rows, np.int64), 0
+        kind, value, row = kinds.pop(), self._arena.take(n_rows, np.int64), 0
         runs: list[tuple[int, int]] = []
         for _, (memory, n, first, _) in chunks:
-            found = memory[: 8 * n].view(np.int64)
+            chunk_values = memory[: 8 * n].view(np.int64)
             if kind == _REFERENCE:
-                np.take(
-                    self._names64, found, out=value[at : at + n], mode="clip"
-                )  # else it would be made beside it first
+                # With `mode`, NumPy writes into `out` directly instead of into a copy first.
+                np.take(self._names64, chunk_values, out=value[row : row + n], mode="clip")
             else:
-                value[at : at + n] = found
-            at, end = at + n, first + n
+                value[row : row + n] = chunk_values
+            row, end = row + n, first + n
             if runs and runs[-1][1] == first:
                 first, _ = runs.pop()
             runs.append((first, end))
         kind = TEXT if kind == _REFERENCE else kind
-        kinds_told = self._shared(("kind", kind, n_rows), lambda: np.full(n_rows, kind, np.uint8))
+        kind_column = self._shared(("kind", kind, n_rows), lambda: np.full(n_rows, kind, np.uint8))
         no_sizes = self._shared(("size", n_rows), lambda: np.zeros(n_rows, np.int32))
-        return StatColumns(self._shared(("owner", *runs), lambda: _owners(runs)), kinds_told, value, no_sizes)
+        return StatColumns(
+            self._shared(("owner", *runs), lambda: _owners(runs)), kind_column, value, no_sizes
+        )
 
-    def _shared(self, what: tuple[Any, ...], make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """A column that keys share; where two make it at the same time, both take the first's."""
-        found = self._columns.get(what)
-        return self._columns.setdefault(what, make()) if found is None else found
+    def _shared(self, column_key: tuple[Any, ...], make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """A column that keys share. If two threads make it at the same time, both take the first one."""
+        existing = self._columns.get(column_key)
+        return self._columns.setdefault(column_key, make()) if existing is None else existing
 
-    def _any(self, chunks: list[Chunk], n: int) -> StatColumns:
-        made = StatColumns(
+    def _mixed_columns(self, chunks: list[Chunk], n: int) -> StatColumns:
+        columns = StatColumns(
             self._arena.take(n, np.int32),
             self._arena.take(n, np.uint8),
             self._arena.take(n, np.int64),
             np.zeros(n, np.int32),
         )
-        at = 0
+        row = 0
         for i, chunk in chunks:
-            self._gathered[i].put(chunk, at, made, self._names, self._texts[i])
-            at += chunk[1]
-        return made
+            self._gathered[i].put(chunk, row, columns, self._names, self._texts[i])
+            row += chunk[1]
+        return columns
 
     def table(self) -> Table:
-        """All of them as a table of STATS, sorted by key; the columns of each key are parts of it from then
-        on.
+        """All stats as a table of STATS, sorted by key; from then on the columns of each key are
+        parts of it.
         """
         counts = np.array(list(self._n_rows.values()), np.int64)
         n = int(counts.sum())
@@ -155,10 +161,10 @@ class GatheredStats:
             part = self.columns(key)
             assert part is not None
             rows = slice(end - len(part.owner), end)
-            place = StatColumns(whole.owner[rows], whole.kind[rows], whole.value[rows], whole.size[rows])
-            place.owner[:], place.kind[:], place.value[:], place.size[:] = part
+            target = StatColumns(whole.owner[rows], whole.kind[rows], whole.value[rows], whole.size[rows])
+            target.owner[:], target.kind[:], target.value[:], target.size[:] = part
             with self._locks[key]:
-                self._made[key] = _read_only(place)
+                self._columns_of_key[key] = _read_only(target)
 
         threads.done(partial(put, key, end) for key, end in zip(self.keys, ends, strict=True))
         columns = {"owner": whole.owner, "key": np.repeat(np.array(self.keys, np.int32), counts)}
@@ -166,16 +172,16 @@ class GatheredStats:
 
 
 def _values(chunks: list[Chunk]) -> tuple[int, Values] | None:
-    """The kind of all chunks and what is in them, where they hold values alone that are integers or texts
-    referred to; else None.
+    """The kind and values of all chunks, if they contain only values that are integers or text references;
+    else None.
     """
-    held = [chunk for _, chunk in chunks if chunk[1]]
-    kinds = {chunk[3] for chunk in held}
-    return (kinds.pop(), Values(held)) if len(kinds) == 1 and kinds <= {UINT, INT, _REFERENCE} else None
+    non_empty = [chunk for _, chunk in chunks if chunk[1]]
+    kinds = {chunk[3] for chunk in non_empty}
+    return (kinds.pop(), Values(non_empty)) if len(kinds) == 1 and kinds <= {UINT, INT, _REFERENCE} else None
 
 
 def _owners(runs: list[tuple[int, int]]) -> Ids:
-    """Rows from each run's first to before its end."""
+    """Row numbers of the runs, which are (first, end)."""
     parts = [np.arange(first, end, dtype=np.int32) for first, end in runs]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

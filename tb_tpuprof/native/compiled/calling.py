@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A line's events as a tree: which have the same calls around them, and what is on from moment to moment.
+"""A line's events as a tree: which events share the calls around them, and which event is innermost at each
+moment.
 
-Compiled; twins in `plain_calling.py`.
+Compiled; the twins in `plain/calling.py` have the full docstrings.
 """
 
 import cython
@@ -17,61 +18,61 @@ def contexts(
     name: cython.const[int32_t][::1],
     mark: cython.const[uint16_t][::1] = None,
 ):
-    """Number of each event's context, and the first event of each; see `plain_calling.contexts`."""
+    """Number of each event's context, and the first event of each; see `plain.calling.contexts`."""
     n: int64_t = parent.shape[0]
     numbers = np.empty(n, np.int32)
-    firsts = np.empty(n, np.int32)  # costs nothing beyond what is written
+    firsts = np.empty(n, np.int32)  # unwritten pages cost nothing
     context: int32_t[::1] = numbers
     first: int32_t[::1] = firsts
     tables = np.full(1024, -1, np.int32)
     table: int32_t[::1] = tables
     has_mark: cython.bint = mark is not None
     mask: uint64_t = 1023
-    found: int64_t = 0
+    n_contexts: int64_t = 0
     i: int64_t
     j: int64_t
     above: int32_t
     label: int64_t
-    at: uint64_t
+    slot: uint64_t
     other: int32_t
     for i in range(n):
         above = context[parent[i]] if 0 <= parent[i] < i else -1
         label = cython.cast(int64_t, name[i]) << 16 | (mark[i] if has_mark else 0)
-        at = _slot(above, label) & mask
-        while table[at] >= 0:
-            other = first[table[at]]
+        slot = _slot(above, label) & mask
+        while table[slot] >= 0:
+            other = first[table[slot]]
             if (
                 name[other] == name[i]
                 and (not has_mark or mark[other] == mark[i])
                 and (context[parent[other]] if 0 <= parent[other] < other else -1) == above
             ):
                 break
-            at = (at + 1) & mask
-        if table[at] < 0:
-            table[at] = cython.cast(int32_t, found)
-            first[found] = cython.cast(int32_t, i)
-            found += 1
-        context[i] = table[at]
-        if 2 * cython.cast(uint64_t, found) > mask:
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = cython.cast(int32_t, n_contexts)
+            first[n_contexts] = cython.cast(int32_t, i)
+            n_contexts += 1
+        context[i] = table[slot]
+        if 2 * cython.cast(uint64_t, n_contexts) > mask:
             mask = 4 * mask + 3
             tables = np.full(mask + 1, -1, np.int32)
             table = tables
-            for j in range(found):
+            for j in range(n_contexts):
                 other = first[j]
                 label = cython.cast(int64_t, name[other]) << 16 | (mark[other] if has_mark else 0)
-                at = _slot(context[parent[other]] if 0 <= parent[other] < other else -1, label) & mask
-                while table[at] >= 0:
-                    at = (at + 1) & mask
-                table[at] = cython.cast(int32_t, j)
-    return numbers, firsts[:found].copy()
+                slot = _slot(context[parent[other]] if 0 <= parent[other] < other else -1, label) & mask
+                while table[slot] >= 0:
+                    slot = (slot + 1) & mask
+                table[slot] = cython.cast(int32_t, j)
+    return numbers, firsts[:n_contexts].copy()
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _slot(above: int32_t, label: int64_t) -> uint64_t:
-    mixed: uint64_t = (cython.cast(uint64_t, label) * MIX) ^ (cython.cast(uint64_t, above + 1) * MIX_AGAIN)
-    return (mixed ^ (mixed >> 29)) * MIX >> 17
+    hashed: uint64_t = (cython.cast(uint64_t, label) * MIX) ^ (cython.cast(uint64_t, above + 1) * MIX_AGAIN)
+    return (hashed ^ (hashed >> 29)) * MIX >> 17
 
 
 Walk = cython.struct(
@@ -84,22 +85,22 @@ Walk = cython.struct(
     closes=cython.pointer(int64_t),
     n=int64_t,
     n_windows=int64_t,
-    i=int64_t,  # the next event, up to whose start we look at what is on
-    event=int64_t,  # that is on: from the innermost outwards
+    i=int64_t,  # the next event: active events are processed up to its start
+    event=int64_t,  # the active event, from the innermost one outwards
     now=int64_t,
-    left=int64_t,  # what is on, as far as it was not looked at
-    right=int64_t,
+    left=int64_t,  # the current segment: from here
+    right=int64_t,  # to here, `owner` is the innermost event, with this code
     owner=int32_t,
     code=int32_t,
-    at=int64_t,  # the first window that may still be open
+    first_window=int64_t,  # the first window that may still be open
     window=int64_t,
-    next_begin=int64_t,  # the next stretch, as far as it is known; none where its code is negative
+    next_begin=int64_t,  # the stretch under construction; none if its code is negative
     next_end=int64_t,
     next_window=int64_t,
     next_code=int32_t,
     next_first=int32_t,
     next_last=int32_t,
-    begin=int64_t,  # the stretch that was found
+    begin=int64_t,  # the finished stretch
     end=int64_t,
     in_window=int64_t,
     of_code=int32_t,
@@ -118,7 +119,7 @@ def _begin(walk: cython.pointer(Walk)) -> cython.void:
     walk.left = 0
     walk.right = 0
     walk.code = -1
-    walk.at = 0
+    walk.first_window = 0
     walk.window = 0
     walk.next_code = -1
 
@@ -126,8 +127,8 @@ def _begin(walk: cython.pointer(Walk)) -> cython.void:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _find(walk: cython.pointer(Walk)) -> cython.bint:
-    """Go on to the next stretch; false after the last."""
+def _next_stretch(walk: cython.pointer(Walk)) -> cython.bint:
+    """Advance to the next stretch; False after the last one."""
     left: int64_t
     right: int64_t
     while True:
@@ -141,7 +142,7 @@ def _find(walk: cython.pointer(Walk)) -> cython.bint:
                 walk.next_end = right
                 walk.next_last = walk.owner
                 continue
-            _hand_out(walk)
+            _finish_stretch(walk)
             walk.next_begin = left
             walk.next_end = right
             walk.next_window = walk.window - 1
@@ -150,9 +151,9 @@ def _find(walk: cython.pointer(Walk)) -> cython.bint:
             walk.next_last = walk.owner
             if walk.of_code >= 0:
                 return True
-        if not _look(walk):
+        if not _next_segment(walk):
             break
-    _hand_out(walk)
+    _finish_stretch(walk)
     walk.next_code = -1
     return walk.of_code >= 0
 
@@ -160,8 +161,8 @@ def _find(walk: cython.pointer(Walk)) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _hand_out(walk: cython.pointer(Walk)) -> cython.void:
-    """The stretch that was known so far is the one that was found."""
+def _finish_stretch(walk: cython.pointer(Walk)) -> cython.void:
+    """The stretch under construction becomes the finished one."""
     walk.begin = walk.next_begin
     walk.end = walk.next_end
     walk.in_window = walk.next_window
@@ -173,8 +174,8 @@ def _hand_out(walk: cython.pointer(Walk)) -> cython.void:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _look(walk: cython.pointer(Walk)) -> cython.bint:
-    """Go on to what is on next, between any two starts and ends of events; false at the end."""
+def _next_segment(walk: cython.pointer(Walk)) -> cython.bint:
+    """Advance to the next segment between two starts or ends of events; False at the end."""
     stop: int64_t
     right: int64_t
     while True:
@@ -186,9 +187,9 @@ def _look(walk: cython.pointer(Walk)) -> cython.bint:
                 walk.right = right
                 walk.owner = cython.cast(int32_t, walk.event)
                 walk.code = walk.codes[walk.context[walk.event]]
-                while walk.at < walk.n_windows and walk.closes[walk.at] <= walk.now:
-                    walk.at += 1
-                walk.window = walk.at
+                while walk.first_window < walk.n_windows and walk.closes[walk.first_window] <= walk.now:
+                    walk.first_window += 1
+                walk.window = walk.first_window
                 walk.now = right
                 walk.event = walk.parent[walk.event]
                 return True
@@ -210,20 +211,20 @@ def stretches(
     windows: tuple,
     least: int64_t = 1,
 ):
-    """Stretches of time over which the innermost event's code lasts; see `plain_calling.stretches`."""
-    room: int64_t = 2 * start.shape[0] + windows[0].shape[0] + 1
-    times = np.empty((2, room), np.int64)  # costs nothing beyond what is written
-    places = np.empty((3, room), np.int32)
+    """Stretches of time with a constant code of the innermost event; see `plain.calling.stretches`."""
+    capacity: int64_t = 2 * start.shape[0] + windows[0].shape[0] + 1
+    times = np.empty((2, capacity), np.int64)  # unwritten pages cost nothing
+    numbers = np.empty((3, capacity), np.int32)
     begin: int64_t[::1] = times[0]
     end: int64_t[::1] = times[1]
-    window: int32_t[::1] = places[0]
-    first: int32_t[::1] = places[1]
-    last: int32_t[::1] = places[2]
+    window: int32_t[::1] = numbers[0]
+    first: int32_t[::1] = numbers[1]
+    last: int32_t[::1] = numbers[2]
     n: int64_t = 0
     walk = cython.declare(Walk)
     _open(cython.address(walk), start, duration, parent, code, windows)
     with cython.nogil:
-        while _find(cython.address(walk)):
+        while _next_stretch(cython.address(walk)):
             if walk.end - walk.begin >= least:
                 begin[n] = walk.begin
                 end[n] = walk.end
@@ -231,7 +232,7 @@ def stretches(
                 first[n] = walk.first
                 last[n] = walk.last
                 n += 1
-    return tuple(column[:n] for column in (*times, *places))
+    return tuple(column[:n] for column in (*times, *numbers))
 
 
 @cython.cfunc
@@ -267,10 +268,14 @@ Piece = cython.struct(start=int64_t, end=int64_t, limit=int64_t, step=int64_t, k
 
 
 def charged(
-    events: tuple, order: cython.const[int64_t][::1], windows: tuple, time: int64_t[:, ::1], own: tuple = ()
+    events: tuple,
+    order: cython.const[int64_t][::1],
+    windows: tuple,
+    time: int64_t[:, ::1],
+    thread: tuple = (),
 ):
-    """Time in which each class is the highest that is on in each step, and the longest of each; see
-    `plain_calling.charged`.
+    """Charges each step's time to the highest active class, and finds the longest event of each; see
+    `plain.calling.charged`.
     """
     start: cython.const[int64_t][::1] = events[0]
     end: cython.const[int64_t][::1] = events[1]
@@ -280,28 +285,35 @@ def charged(
     n_classes: int64_t = time.shape[1]
     now: int64_t[::1] = np.array(windows[0], np.int64)
     until: int64_t[:, ::1] = np.zeros((time.shape[0], n_classes), np.int64)
-    on: uint64_t[:, ::1] = np.zeros((time.shape[0], 4), np.uint64)  # a bit of each class that may be on
+    on: uint64_t[:, ::1] = np.zeros((time.shape[0], 4), np.uint64)  # a bit for each class that may be active
     counts = np.zeros((3, n_classes), np.int64)
     longest: int64_t[:, ::1] = counts
-    step_of: cython.const[int64_t][::1] = own[1] if own else np.empty(0, np.int64)
+    step_of: cython.const[int64_t][::1] = thread[1] if thread else np.empty(0, np.int64)
     j: int64_t = 0
     i: int64_t
     s: int64_t
     k: int64_t
     walk = cython.declare(Walk)
     piece = cython.declare(Piece)
-    has_own: cython.bint = False
-    if own:
-        thread = own[0]
-        _open(cython.address(walk), thread[0], thread[1], thread[2], thread[3], thread[4])
+    has_stretch: cython.bint = False
+    if thread:
+        walk_arguments = thread[0]
+        _open(
+            cython.address(walk),
+            walk_arguments[0],
+            walk_arguments[1],
+            walk_arguments[2],
+            walk_arguments[3],
+            walk_arguments[4],
+        )
     with cython.nogil:
         for s in range(time.shape[0]):
             for k in range(n_classes):
                 time[s, k] = 0
         if step_of.shape[0]:
-            has_own = _find(cython.address(walk))
-        while has_own or j < order.shape[0]:
-            if has_own and (j == order.shape[0] or walk.begin < start[order[j]]):
+            has_stretch = _next_stretch(cython.address(walk))
+        while has_stretch or j < order.shape[0]:
+            if has_stretch and (j == order.shape[0] or walk.begin < start[order[j]]):
                 s = step_of[walk.in_window]
                 k = min(cython.cast(int64_t, walk.of_code), n_classes - 1)
                 piece.start, piece.end, piece.limit, piece.step, piece.klass = (
@@ -315,7 +327,7 @@ def charged(
                     _put_alone(time, now, longest, cython.address(piece))
                 else:
                     _put(time, until, on, now, longest, cython.address(piece))
-                has_own = _find(cython.address(walk))
+                has_stretch = _next_stretch(cython.address(walk))
             else:
                 i = order[j]
                 j += 1
@@ -344,7 +356,7 @@ def _put(
     longest: int64_t[:, ::1],
     piece: cython.pointer(Piece),
 ) -> cython.void:
-    """What is on in a step from a moment on, after all that begins before."""
+    """Activate a class in a step; pieces come in order of their starts."""
     s: int64_t = piece.step
     k: int64_t = piece.klass
     if k == 0 or min(piece.end, piece.limit) <= max(piece.start, now[s]):
@@ -361,7 +373,7 @@ def _put(
 def _put_alone(
     time: int64_t[:, ::1], now: int64_t[::1], longest: int64_t[:, ::1], piece: cython.pointer(Piece)
 ) -> cython.void:
-    """The same of what nothing else overlaps: charged at once."""
+    """Like `_put`, for a piece that nothing else overlaps: charged at once."""
     begin: int64_t = max(piece.start, now[piece.step])
     stop: int64_t = min(piece.end, piece.limit)
     if piece.klass > 0 and stop > begin:
@@ -384,7 +396,7 @@ def _count(longest: int64_t[:, ::1], k: int64_t, start: int64_t, end: int64_t) -
 @cython.nogil
 @cython.exceptval(check=False)
 def _is_alone(on: uint64_t[:, ::1], s: int64_t) -> cython.bint:
-    """Whether nothing else can be on in a step."""
+    """Whether no other class can be active in a step."""
     return (on[s, 0] | on[s, 1] | on[s, 2] | on[s, 3]) == 0
 
 
@@ -419,18 +431,18 @@ def _advance(
 @cython.exceptval(check=False)
 def _highest(on: uint64_t[:, ::1], s: int64_t) -> int64_t:
     """The highest class whose bit is set; -1 for none."""
-    at: int64_t
+    word_index: int64_t
     bit: int64_t = 32
     word: uint64_t = 0
-    found: int64_t
-    for at in range(3, -1, -1):
-        word = on[s, at]
+    highest: int64_t
+    for word_index in range(3, -1, -1):
+        word = on[s, word_index]
         if word:
-            found = at << 6
+            highest = word_index << 6
             while bit:
                 if word >> bit:
-                    found += bit
+                    highest += bit
                     word >>= bit
                 bit >>= 1
-            return found
+            return highest
     return -1

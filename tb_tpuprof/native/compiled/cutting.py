@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A large line message → its own fields, and pieces of about equal bytes between its events. Compiled.
+"""A large line message → its own fields, and pieces of about equal bytes, cut between events. Compiled.
 
     line    ▏id name ▏event ▏event ▏event ▏event ▏event ▏
     pieces  ├─────────────── 2 ───┤├──────── 3 ─────────┤      (end, number of events) of each
 
-Only the headers of fields are looked at, so that a file can be walked through a window that is moved along.
+Reads only the headers of fields, so that a file can be walked through a moving window.
 """
 
 import cython
@@ -12,15 +12,13 @@ import numpy as np
 from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.tb_tpuprof.native.compiled.varint import Field, read_field
 
-HEADER_BYTES = cython.declare(int64_t, 20)  # of a tag and a size or number, at most
+HEADER_BYTES = cython.declare(int64_t, 20)  # at most, of a tag and a size or number
 
 
 @cython.final
 @cython.cclass
 class Cutter:
-    """Walks the line message that stands in a file from `position` to `end`; `position` moves along as it is
-    fed.
-    """
+    """Walks the line message from `position` to `end` of a file; `feed` advances `position`."""
 
     position = cython.declare(int64_t, visibility="readonly")
     end = cython.declare(int64_t, visibility="readonly")
@@ -47,35 +45,35 @@ class Cutter:
         self.pieces = []
 
     def feed(self, window: cython.const[uint8_t][::1], base: int64_t):
-        """Walk on through the file's bytes from `base` on, as far as they hold whole headers. Returns whether
-        the end is reached.
+        """Walk on through the file's bytes, which start at `base`, as far as they contain whole headers.
+        Returns whether the end is reached.
 
-        `window` must hold the byte at `position`, and 20 more or all up to the end.
+        `window` must contain the byte at `position`, and 20 more bytes or all up to the end.
         """
         n: int64_t = window.shape[0]
         if self.position >= self.end or self.is_bad:
             return True
         if self.position < base or self.position >= base + n:
-            raise ValueError("the window lies beside the position")
+            raise ValueError("the window does not contain the position")
         p: cython.pointer(cython.const[uint8_t]) = cython.address(window[0])
         last: int64_t = n if base + n >= self.end else n - HEADER_BYTES
         end: int64_t = self.end - base
         pos: int64_t = self.position - base
-        at: int64_t
+        field_start: int64_t
         field: Field
         with cython.nogil:
             while pos < end and (pos <= last and pos < n):
-                at = pos
+                field_start = pos
                 pos = read_field(p, pos, end, n, cython.address(field))
                 if pos < 0:
                     self.is_bad = True
-                    pos = at
+                    pos = field_start
                     break
                 if field.wire == 2:
                     if field.number == 4:
-                        if at + base - self.piece_start >= self.piece_bytes:
+                        if field_start + base - self.piece_start >= self.piece_bytes:
                             with cython.gil:
-                                self.cut(at + base)
+                                self.cut(field_start + base)
                         self.n_events += 1
                     elif field.number == 2:
                         self.name_start = field.value + base
@@ -94,13 +92,15 @@ class Cutter:
         return self.position >= self.end or self.is_bad
 
     @cython.cfunc
-    def cut(self, at: int64_t):
-        """End a piece."""
-        self.pieces.append((at, self.n_events))
-        self.piece_start = at
+    def cut(self, position: int64_t):
+        """End a piece at a position."""
+        self.pieces.append((position, self.n_events))
+        self.piece_start = position
         self.n_events = 0
 
     def cuts(self):
-        """(where each piece ends, number of its events) as int64 arrays; the last ends with the line."""
+        """(the end of each piece, number of its events) as int64 arrays; the last piece ends with
+        the line.
+        """
         ends, counts = zip(*self.pieces, (self.end, self.n_events), strict=True)
         return np.array(ends, np.int64), np.array(counts, np.int64)

@@ -1,4 +1,4 @@
-# Numbers as the shortest text that reads back as the same number. Doubles: R. Giulietti, "The Schubfach way to render doubles", 2020.
+# Numbers → the shortest text that reads back as the same number. Doubles: R. Giulietti, "The Schubfach way to render doubles", 2020.
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
@@ -23,7 +23,7 @@ cdef inline void product(uint64_t a, uint64_t b, uint64_t* high, uint64_t* low) 
 
 
 cdef inline uint64_t scaled(const uint64_t* power, uint64_t value) noexcept nogil:
-    """value · power / 2^128, where power is two words, the high one first; odd where it is not exact (none of its ends is)."""
+    """value · power / 2^128, where power is two words, the high one first; odd if the result is not exact."""
     cdef uint64_t low, high, rest, carried
     product(power[1], value, &carried, &rest)
     product(power[0], value, &high, &low)
@@ -33,22 +33,22 @@ cdef inline uint64_t scaled(const uint64_t* power, uint64_t value) noexcept nogi
 
 
 cdef inline Decimal shortest(uint64_t bits, const uint64_t* powers) noexcept nogil:
-    """The shortest decimal within a double's rounding interval, of several the closest. The double is finite and not 0."""
+    """The shortest decimal within a double's rounding interval, the closest one of several. The double is finite and not 0."""
     cdef uint64_t fraction = bits & 0xFFFFFFFFFFFFFULL
     cdef int biased = <int>(bits >> 52 & 0x7FF)
     cdef uint64_t c = fraction | 0x10000000000000ULL if biased else fraction
     cdef int q = biased - 1075 if biased else -1074
-    cdef Decimal found
-    cdef bint is_closer = fraction == 0 and biased > 1  # the neighbour below is half as far
+    cdef Decimal decimal
+    cdef bint is_closer = fraction == 0 and biased > 1  # the neighbor below is half as far away
     cdef uint64_t odd = c & 1
     cdef int k, h
     cdef const uint64_t* power
     cdef uint64_t lower, middle, upper, s, tens
     cdef bint below, above
     if 0 <= -q < 53 and c & ((1ULL << -q) - 1) == 0:
-        found.digits = c >> -q
-        found.exponent = 0
-        return found
+        decimal.digits = c >> -q
+        decimal.exponent = 0
+        return decimal
     k = (q * 1262611 - (524031 if is_closer else 0)) >> 22
     h = q + ((-k * 1741647) >> 19) + 1
     power = powers + 2 * (-k - LOWEST)
@@ -61,20 +61,20 @@ cdef inline Decimal shortest(uint64_t bits, const uint64_t* powers) noexcept nog
         below = lower <= 40 * tens
         above = 40 * tens + 40 <= upper
         if below != above:
-            found.digits = tens + above
-            found.exponent = k + 1
-            return found
+            decimal.digits = tens + above
+            decimal.exponent = k + 1
+            return decimal
     below = lower <= 4 * s
     above = 4 * s + 4 <= upper
     if below == above:
         above = middle > 4 * s + 2 or (middle == 4 * s + 2 and s & 1)
-    found.digits = s + above
-    found.exponent = k
-    return found
+    decimal.digits = s + above
+    decimal.exponent = k
+    return decimal
 
 
 cdef inline int put_whole(uint64_t value, uint8_t* out) noexcept nogil:
-    """Digits of a whole number; returns how many."""
+    """Write the digits of an integer; returns their number."""
     cdef uint8_t[20] backward
     cdef int n = 0, i
     while value >= 10:
@@ -89,7 +89,7 @@ cdef inline int put_whole(uint64_t value, uint8_t* out) noexcept nogil:
 
 
 cdef inline int put_double(uint64_t bits, const uint64_t* powers, uint8_t* out) noexcept nogil:
-    """A finite double as Python's repr writes it; returns how many characters."""
+    """Write a finite double as Python's repr does; returns the number of characters."""
     cdef int n = 0, n_digits, point
     cdef Decimal number
     if bits >> 63:

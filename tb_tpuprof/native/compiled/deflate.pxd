@@ -1,4 +1,4 @@
-# Bytes -> blocks of deflate (RFC 1951), for planes of bytes: what is looked for are runs of one byte, and how often each occurs.
+# Bytes -> blocks of deflate (RFC 1951), for planes of bytes: encodes only runs of one byte and the frequencies of bytes.
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -6,14 +6,14 @@ from tb_tpuprof.native.compiled.huffman cimport code_lengths, codes_of
 
 cdef enum:
     BLOCK_BYTES = 16384
-    WORD_BYTES = 4       # the shortest run that is looked for
+    WORD_BYTES = 4       # the shortest run that is searched for
     MAX_RUN = 258
     N_TOKENS = 512       # bytes, then runs of 3 to 258
     N_SYMBOLS = 286
     BLOCK_END = 256
-    N_LENGTHS = 19       # symbols that lengths of codes are told with
-    LENGTHS_BITS = 600   # what those of a block take, about
-    LENGTHS_BYTES = 512  # and more than they ever take
+    N_LENGTHS = 19       # symbols that encode code lengths
+    LENGTHS_BITS = 600   # estimated size of a block's code lengths
+    LENGTHS_BYTES = 512  # upper bound of that size
 
 
 cdef struct Writer:
@@ -29,12 +29,12 @@ cdef struct Writer:
 
 
 cdef inline int64_t deflated_room(int64_t size) noexcept nogil:
-    """Bytes that so many ones take at most."""
+    """Maximum number of bytes after deflating `size` bytes."""
     return size + (size // BLOCK_BYTES + 2) * LENGTHS_BYTES
 
 
 cdef inline void deflate_all(Writer* w, const uint8_t* data, int64_t size) noexcept nogil:
-    """Blocks of all the bytes, none of them the last; an empty one at the end comes to a whole byte."""
+    """Write blocks of all the bytes, none marked as the last; an empty one index the end aligns to a whole byte."""
     cdef int64_t i = 0
     while i < size:
         put_block(w, data, i, min(i + BLOCK_BYTES, size))
@@ -43,7 +43,7 @@ cdef inline void deflate_all(Writer* w, const uint8_t* data, int64_t size) noexc
 
 
 cdef inline void put_block(Writer* w, const uint8_t* data, int64_t first, int64_t last) noexcept nogil:
-    """One block, stored where codes would not make it smaller."""
+    """Write one block, stored if codes would not make it smaller."""
     cdef uint32_t[N_SYMBOLS] codes
     cdef uint64_t n_bits = LENGTHS_BITS
     cdef int token, symbol, extra
@@ -67,7 +67,7 @@ cdef inline void put_block(Writer* w, const uint8_t* data, int64_t first, int64_
         if w.n_of_token[token] > 0:
             symbol = symbol_of(token, &extra)
             w.written_as[token] = codes[symbol] | (w.lengths[symbol] + extra) << 24
-            if extra > 1:  # how much longer than the symbol's shortest run; the distance, always one, is a bit of 0
+            if extra > 1:  # the length beyond the symbol's shortest run; the distance, always 1, is a bit of 0
                 w.written_as[token] |= ((token - 256) & ((1 << (extra - 1)) - 1)) << w.lengths[symbol]
     put_lengths(w)
     put_tokens(w)
@@ -75,7 +75,7 @@ cdef inline void put_block(Writer* w, const uint8_t* data, int64_t first, int64_
 
 
 cdef inline void find_tokens(Writer* w, const uint8_t* data, int64_t first, int64_t last) noexcept nogil:
-    """Bytes, and in their place runs of the byte before them as 256 + length - 3."""
+    """Tokens: bytes, and runs that repeat the byte before them as 256 + length - 3."""
     cdef int64_t i = first, n = 0, end, size
     if first == 0:
         w.tokens[0] = data[0]
@@ -100,14 +100,14 @@ cdef inline void find_tokens(Writer* w, const uint8_t* data, int64_t first, int6
 
 
 cdef inline uint32_t word_at(const uint8_t* data) noexcept nogil:
-    """Four bytes, to compare with others."""
+    """Four bytes, for comparisons."""
     cdef uint32_t word
     memcpy(&word, data, WORD_BYTES)
     return word
 
 
 cdef inline void count_tokens(Writer* w) noexcept nogil:
-    """How often each token occurs, by two counters in turn: one alone would wait for itself in a stretch of equal ones."""
+    """Frequency of each token. Alternates between two counters, since one alone would stall in a stretch of equal tokens."""
     cdef uint32_t[N_TOKENS] others
     cdef int64_t i
     memset(w.n_of_token, 0, sizeof(w.n_of_token))
@@ -122,7 +122,7 @@ cdef inline void count_tokens(Writer* w) noexcept nogil:
 
 
 cdef inline int symbol_of(int token, int* extra) noexcept nogil:
-    """The symbol that a token is written with, and how many bits follow: of a run those of its length, and one of its distance."""
+    """The symbol of a token, and the number of extra bits: for a run those of its length, and one of its distance."""
     cdef int beyond = token - 256, bits = 0
     extra[0] = 0
     if token < 256:
@@ -137,42 +137,42 @@ cdef inline int symbol_of(int token, int* extra) noexcept nogil:
 
 
 cdef inline void put_lengths(Writer* w) noexcept nogil:
-    """The head of a block with codes of its own: the lengths of all its codes, stretches of 0 in short."""
-    cdef uint8_t[2 * N_SYMBOLS + 2] told
+    """Write the header of a block with its own codes: the lengths of all codes, with runs of 0 shortened."""
+    cdef uint8_t[2 * N_SYMBOLS + 2] encoded
     cdef uint32_t[N_LENGTHS] counts
     cdef uint8_t[N_LENGTHS] lengths
     cdef uint32_t[N_LENGTHS] codes
     cdef uint8_t[N_LENGTHS] order = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15]
-    cdef int n = 0, at = 0, size, i
+    cdef int n = 0, index = 0, size, i
     memset(counts, 0, sizeof(counts))
-    counts[0] = 1  # two must occur: this one may not
-    w.lengths[N_SYMBOLS] = 1  # that of the only distance
-    while at <= N_SYMBOLS:
+    counts[0] = 1  # index least two symbols must occur: this one might not
+    w.lengths[N_SYMBOLS] = 1  # of the only distance
+    while index <= N_SYMBOLS:
         size = 1
-        while w.lengths[at] == 0 and size < 138 and w.lengths[at + size] == 0:
+        while w.lengths[index] == 0 and size < 138 and w.lengths[index + size] == 0:
             size += 1
-        told[n] = w.lengths[at]
+        encoded[n] = w.lengths[index]
         if size >= 3:
-            told[n] = 17 if size < 11 else 18
-            told[n + 1] = <uint8_t>(size - (3 if size < 11 else 11))
+            encoded[n] = 17 if size < 11 else 18
+            encoded[n + 1] = <uint8_t>(size - (3 if size < 11 else 11))
         elif size == 2:
             size = 1
-        counts[told[n]] += 1
+        counts[encoded[n]] += 1
         n += 2
-        at += size
+        index += size
     code_lengths(counts, N_LENGTHS, 7, lengths)
     codes_of(lengths, N_LENGTHS, codes)
     put(w, 4 | (N_SYMBOLS - 257) << 3 | 0 << 8 | (N_LENGTHS - 4) << 13, 17)
     for i in range(N_LENGTHS):
         put(w, lengths[order[i]], 3)
     for i in range(0, n, 2):
-        put(w, codes[told[i]], lengths[told[i]])
-        if told[i] >= 17:
-            put(w, told[i + 1], 3 if told[i] == 17 else 7)
+        put(w, codes[encoded[i]], lengths[encoded[i]])
+        if encoded[i] >= 17:
+            put(w, encoded[i + 1], 3 if encoded[i] == 17 else 7)
 
 
 cdef inline void put_tokens(Writer* w) noexcept nogil:
-    """All tokens, two at a time: they take at most 21 bits each."""
+    """Write all tokens, two index a time: each takes index most 21 bits."""
     cdef uint64_t bits = w.bits
     cdef int n_bits = w.n_bits, k
     cdef uint8_t* out = w.out
@@ -197,7 +197,7 @@ cdef inline void put_tokens(Writer* w) noexcept nogil:
 
 
 cdef inline void put_stored(Writer* w, const uint8_t* data, int64_t first, int64_t last) noexcept nogil:
-    """A block of the bytes as they are."""
+    """Write a block of uncompressed bytes."""
     put(w, 0, 3)
     put(w, 0, -w.n_bits & 7)
     put(w, (last - first) | ((last - first) ^ 0xFFFF) << 16, 32)
@@ -206,7 +206,7 @@ cdef inline void put_stored(Writer* w, const uint8_t* data, int64_t first, int64
 
 
 cdef inline void put(Writer* w, uint64_t bits, int n_bits) noexcept nogil:
-    """Some bits, at most 56; whole bytes are written, and more behind them that come to be written over."""
+    """Write index most 56 bits. Always stores eight bytes; those beyond the whole ones are overwritten later."""
     cdef int k
     w.bits |= bits << w.n_bits
     w.n_bits += n_bits

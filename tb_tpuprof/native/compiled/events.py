@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""XSpace's hot messages (XEvent, XStat) → columns. Compiled; reads hostile bytes: nothing is read outside of
-its message.
+"""XSpace's hot messages (XEvent, XStat) → columns. Compiled; reads hostile bytes, but never outside a
+message.
 
-An event or stat that is malformed is left out and counted. The twin is `ingest/xspace/protobuf.py`.
+Malformed events and stats are left out and counted. The twin is `ingest/xspace/protobuf.py`.
 """
 
 import cython
@@ -12,14 +12,14 @@ from cython.cimports.libc.string import memcpy
 from cython.cimports.tb_tpuprof.native.compiled.gathering import Gathered, IdMap, Slot, StatRow
 from cython.cimports.tb_tpuprof.native.compiled.varint import Field, read_field, short_varint, varint
 
-# An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
+# An event that counts occurrences has no start time; its row's start is AGGREGATE_START - occurrences.
 AGGREGATE_START = -(1 << 62)
 TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
 NOWHEN = cython.declare(int64_t, -(1 << 63))
 
 
-# What stands before an event's stats.
+# The fields before an event's stats.
 Head = cython.struct(id=int64_t, offset=int64_t, duration=int64_t)
 
 
@@ -34,8 +34,8 @@ def _head(
     limit: int64_t,
     head: cython.pointer(Head),
 ) -> int64_t:
-    """Read id, offset and duration where an event begins with them in this order, as most do; the position
-    behind what was read.
+    """Read id, offset and duration if an event starts with them in this order, as most do; returns the
+    position after the last field read.
     """
     number: uint64_t = 0
     n: cython.int
@@ -64,9 +64,9 @@ class Decoder:
     """Reads pieces of a file's lines, plane by plane, into columns of events and rows of stats.
 
     `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4
-    GiB and more), with room for all events. Several decoders may share them and read different pieces at the
-    same time. Stats gather by key (a number below `n_keys`) in chunks until `ingest/xspace/stat_columns.py`
-    puts those of all decoders together; texts are copied on the way.
+    GiB and more), large enough for all events. Several decoders may share them and read different pieces at
+    the same time. Stats are gathered by key (a number below `n_keys`) in chunks until
+    `ingest/xspace/stat_columns.py` combines those of all decoders; texts are copied at once.
     """
 
     start: int64_t[::1]
@@ -80,19 +80,20 @@ class Decoder:
     n_events: int64_t
     n_left_out = cython.declare(int64_t, visibility="readonly")
     n_aggregates = cython.declare(int64_t, visibility="readonly")
-    last_end = cython.declare(int64_t, visibility="readonly")  # of all events; what has no length takes 1 ps
+    # Of all events; one without duration takes 1 ps.
+    last_end = cython.declare(int64_t, visibility="readonly")
     events_by_id: IdMap
     stats_by_id: IdMap
     names_by_id: IdMap
-    n_small: uint64_t  # ids below have their rows here
+    n_small: uint64_t  # ids below it have their rows in these two tables
     small_stats: cython.pointer(int32_t)
     small_names: cython.pointer(int32_t)
     stats = cython.declare(Gathered, visibility="readonly")
     slots: cython.pointer(Slot)  # of the stats
-    low: int64_t  # the first key after which one is expected, and the one behind the last
-    high: int64_t
-    last: cython.pointer(Slot)  # of the stat kept last
-    nothing: Slot  # follows where it is not known what does: no stat begins like it
+    low: int64_t  # the range of keys with an expected successor: from here
+    high: int64_t  # to before here
+    last: cython.pointer(Slot)  # of the last stat kept
+    nothing: Slot  # the successor if none is known: no stat starts like it
 
     def __cinit__(self, columns, n_keys: int64_t):
         self.start, self.duration, self.metadata, position = columns
@@ -109,15 +110,15 @@ class Decoder:
         self.forget()
 
     def release(self):
-        """Let go of the columns: no more events can be read, but the stats gathered can still be put."""
+        """Release the columns: no more events can be read, but gathered stats stay usable."""
         self.start = self.duration = np.empty(0, np.int64)
         self.metadata = np.empty(0, np.int32)
         self.position = np.empty(0, np.uint32)
         self.wide_position = np.empty(0, np.uint64)
 
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
-        """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata →
-        its name's string.
+        """Set the maps of the next plane: event metadata → row, stats to keep → key, stat metadata → string
+        of its name.
         """
         self.events_by_id = events_by_id
         self.stats_by_id = stats_by_id
@@ -129,7 +130,7 @@ class Decoder:
 
     @cython.cfunc
     def forget(self):
-        """Expect nothing of the next stats."""
+        """Forget the expected successors of all stats."""
         key: int64_t
         for key in range(self.low, self.high):
             self.slots[key].next = cython.address(self.nothing)
@@ -146,26 +147,25 @@ class Decoder:
         first: int64_t,
         count: int64_t,
     ):
-        """Put the events that stand between two positions of the file, at most `count`, into the rows from
-        `first` on.
+        """Put the events between two positions of the file, at most `count`, into the rows from `first` on.
 
-        `window` holds the file's bytes from `base` on, all of the piece among them. Returns (number of
-        events, whether they are sorted by start, -duration).
+        `window` has the file's bytes from `base` on, including the whole piece. Returns (number of events,
+        whether they are sorted by start, -duration).
 
-        Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row begins at
+        Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row starts at
         AGGREGATE_START - occurrences.
         """
         in_order: cython.bint = True
         status: cython.int = 0
         last: int64_t = min(first + count, self.start.shape[0])
         pos: int64_t = start - base
-        at: int64_t
+        event_start: int64_t
         row: int64_t
         field: Field
         end -= base
         self.n_events = first
         if first < 0 or pos < 0 or end > window.shape[0]:
-            raise ValueError("the piece lies beside the window, or its rows beside the columns")
+            raise ValueError("the piece is outside the window, or its rows are outside the columns")
         if pos >= end:
             return 0, True
         self.base = base
@@ -173,13 +173,13 @@ class Decoder:
         p: cython.pointer(cython.const[uint8_t]) = cython.address(window[0])
         with cython.nogil:
             while pos < end and self.n_events < last:
-                at = pos
+                event_start = pos
                 pos = read_field(p, pos, end, self.limit, cython.address(field))
                 if pos < 0:
                     break
                 if field.number != 4 or field.wire != 2:
                     continue
-                status = self.read_event(p, field.value, pos, at, line_start_ps)
+                status = self.read_event(p, field.value, pos, event_start, line_start_ps)
                 if status == -2:
                     break
                 if status < 0:
@@ -206,7 +206,7 @@ class Decoder:
         p: cython.pointer(cython.const[uint8_t]),
         pos: int64_t,
         end: int64_t,
-        at: int64_t,
+        event_start: int64_t,
         line_start: int64_t,
     ) -> cython.int:
         """Read one XEvent into row n_events: 0 read, -1 malformed or empty, -2 out of memory."""
@@ -225,9 +225,8 @@ class Decoder:
                 has_stats = True
                 pos = after
                 continue
-            if (
-                end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80
-            ):  # a small stat, as most further fields are
+            # A small stat, like most of the remaining fields.
+            if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:
                 after = pos + 2 + p[pos + 1]
                 status = self.read_stat(p, pos + 2, after, row) if after <= end else -1
                 if status < 0:
@@ -255,7 +254,7 @@ class Decoder:
                 if status < 0:
                     break
         if status < 0:
-            self.take_back(p, begin, end, row)
+            self.remove_stats(p, begin, end, row)
             return status
         if occurrences >= 0:
             self.n_aggregates += 1
@@ -263,19 +262,19 @@ class Decoder:
         else:
             head.offset = min(max(head.offset, -TIME_LIMIT), TIME_LIMIT) + line_start
             head.offset = min(max(head.offset, -TIME_LIMIT), TIME_LIMIT)
-        self.put_event(head, at + self.base if has_stats else 0)
+        self.put_event(head, event_start + self.base if has_stats else 0)
         return 0
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def take_back(
+    def remove_stats(
         self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
     ) -> cython.void:
-        """Strike out the stats of an event that proved to be malformed: those in front of the damage."""
+        """Remove the stats of an event that turned out to be malformed: those before the damage."""
         field: Field
         number: Field
-        at: int64_t
+        stat_pos: int64_t
         key: int32_t
         while pos < end:
             pos = read_field(p, pos, end, self.limit, cython.address(field))
@@ -283,14 +282,14 @@ class Decoder:
                 return
             if field.number != 4 or field.wire != 2:
                 continue
-            at = field.value
+            stat_pos = field.value
             key = self.stats_by_id.find(0)
-            while 0 <= at < pos:
-                at = read_field(p, at, pos, self.limit, cython.address(number))
-                if at >= 0 and number.number == 1 and number.wire == 0:
+            while 0 <= stat_pos < pos:
+                stat_pos = read_field(p, stat_pos, pos, self.limit, cython.address(number))
+                if stat_pos >= 0 and number.number == 1 and number.wire == 0:
                     key = self.stats_by_id.find(number.value)
             if key >= 0:
-                self.stats.take_back(key, owner)
+                self.stats.remove_last(key, owner)
 
     @cython.cfunc
     @cython.inline
@@ -302,7 +301,7 @@ class Decoder:
         self.start[row] = head.offset
         self.duration[row] = min(max(head.duration, 0), TIME_LIMIT)
         self.metadata[row] = self.events_by_id.find(head.id)
-        if head.offset >= -TIME_LIMIT:  # else it counts occurrences
+        if head.offset >= -TIME_LIMIT:  # otherwise the event counts occurrences
             self.last_end = max(self.last_end, head.offset + max(self.duration[row], 1))
         if self.is_wide:
             self.wide_position[row] = cython.cast(uint64_t, position)
@@ -316,10 +315,10 @@ class Decoder:
     def read_expected(
         self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
     ) -> int64_t:
-        """Read the stat at `pos` where it is the number that came next the last time, and append it where
-        that takes no thought.
+        """Fast path: read the stat at `pos` if it is the number that followed the same stat last time, and
+        append it if its chunk has space for it.
 
-        The position behind it, or -1 where nothing is done.
+        Returns the position after it, or -1 if nothing was done.
         """
         slot: cython.pointer(Slot) = self.last.next
         start: uint64_t = 0
@@ -336,16 +335,16 @@ class Decoder:
         after = pos + slot.head + n
         if n == 0 or after > end or after != pos + 2 + p[pos + 1]:
             return -1
-        if slot.kind and (slot.told != slot.kind or owner != slot.first + slot.n):
+        if slot.kind and (slot.expected_kind != slot.kind or owner != slot.first + slot.n):
             return -1
-        if slot.n == slot.room:
+        if slot.n == slot.capacity:
             return -1
         value = cython.cast(int64_t, number)
-        if slot.told == 7:
+        if slot.expected_kind == 7:
             value = self.small_names[number] if number < self.n_small else self.names_by_id.find(value)
             if value < 0:
                 return after
-        self.put_stat(slot, slot.told, value, owner)
+        self.put_stat(slot, slot.expected_kind, value, owner)
         return after
 
     @cython.cfunc
@@ -355,7 +354,7 @@ class Decoder:
     def put_stat(
         self, slot: cython.pointer(Slot), kind: cython.int, value: int64_t, owner: int64_t
     ) -> cython.void:
-        """Append to a chunk that has room for it."""
+        """Append to a chunk that has space for it."""
         if slot.kind:
             cython.cast(cython.pointer(int64_t), slot.memory)[slot.n] = value
         else:
@@ -372,21 +371,21 @@ class Decoder:
     def read_stat(
         self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
     ) -> cython.int:
-        """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out
-        of memory.
+        """Read one XStat; keep it if its key is wanted and it has a value. 0 read, -1 malformed, -2 out of
+        memory.
         """
         number: uint64_t = 0
         key: int32_t
-        at: int64_t = -1
+        value_pos: int64_t = -1
         if pos < end and p[pos] == 0x08:  # most are an id and a number, in this order
-            at = varint(p, pos + 1, end, self.limit, cython.address(number))
-        if 0 < at < end:
+            value_pos = varint(p, pos + 1, end, self.limit, cython.address(number))
+        if 0 < value_pos < end:
             key = (
                 self.small_stats[number]
                 if number < self.n_small
                 else self.stats_by_id.find(cython.cast(int64_t, number))
             )
-            if key < 0 or self.read_number(p, pos, at, end, key, owner):
+            if key < 0 or self.read_number(p, pos, value_pos, end, key, owner):
                 return 0
         return self.read_any_stat(p, pos, end, owner)
 
@@ -403,10 +402,9 @@ class Decoder:
         key: int32_t,
         owner: int64_t,
     ) -> cython.bint:
-        """Append the number whose tag stands at `pos`, of the stat at `start`; returns whether that was all
-        there is to do.
+        """Append the number whose tag is at `pos`, of the stat at `start`; returns whether the stat is done.
 
-        Where it was not (a value of another kind, a full chunk, something behind the number) nothing is done.
+        If not (a value of another kind, a full chunk, more fields after the number), nothing was changed.
         """
         slot: cython.pointer(Slot) = self.slots + key
         number: uint64_t = 0
@@ -414,7 +412,7 @@ class Decoder:
         value: int64_t
         if slot.kind and (kind != slot.kind or owner != slot.first + slot.n):
             return False
-        if slot.n == slot.room:
+        if slot.n == slot.capacity:
             return False
         if p[pos] != 0x18 and p[pos] != 0x20 and p[pos] != 0x38:
             return False
@@ -441,10 +439,10 @@ class Decoder:
         pos: int64_t,
         end: int64_t,
     ) -> cython.void:
-        """Remember what the stat at `start` begins with, whose number's tag stands at `pos`, and that it came
-        after the last one.
+        """Remember the bytes before the number of the stat at `start` (the number's tag is at `pos`), and
+        that it followed the last stat.
         """
-        head: int64_t = pos - start + 3  # with the tag and the size before it, and the number's own tag
+        head: int64_t = pos - start + 3  # including the tag and the size before it, and the number's tag
         self.low = min(self.low, slot - self.slots)
         self.high = max(self.high, slot - self.slots + 1)
         if (
@@ -456,7 +454,7 @@ class Decoder:
         ):
             return
         slot.head = head
-        slot.told = p[pos] >> 3
+        slot.expected_kind = p[pos] >> 3
         slot.mask = (cython.cast(uint64_t, 1) << 8 * head) - 1 - 0xFF00
         memcpy(cython.address(slot.start), p + start - 2, 8)
         slot.start &= slot.mask
@@ -468,7 +466,7 @@ class Decoder:
     def read_any_stat(
         self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t
     ) -> cython.int:
-        """The same, whatever the fields and their order."""
+        """Like `read_stat`, for any fields in any order."""
         id_: int64_t = 0
         key: int32_t
         kind: cython.int = 0
@@ -518,8 +516,8 @@ class Decoder:
         owners: cython.const[int32_t][::1],
         number: int64_t,
     ):
-        """Stats in field `number` of many messages, each of one owner; 0: the messages are stats. Malformed
-        ones count as left out.
+        """Read the stats in field `number` of many messages, each of one owner; with 0, the messages are
+        stats themselves. Malformed ones count as left out.
         """
         pos: int64_t
         end: int64_t

@@ -1,4 +1,4 @@
-# What the decoder calls for every event and every stat.
+# Hash maps and append buffers that the decoder uses for every event and every stat.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -19,18 +19,18 @@ cdef struct StatRow:
     int32_t kind
 
 
-# The stats of one key: the chunk that is being filled, how many it holds and has room for. As long as all are of one kind and their
-# owners follow one another from `first` on, the chunk holds values alone; where that ends it becomes rows, and `kind` is 0.
+# The stats of one key: the chunk being filled, the number of its stats and its capacity. While all stats are of one kind and their
+# owners are consecutive from `first` on, the chunk has only values; after that it is converted to rows, and `kind` is 0.
 #
-# Events of one sort have the same stats in the same order, so what a stat of the key begins with is kept, and which key came after it:
-# a stat that begins with `start` under `mask` is of this key and of kind `told`, and its number stands `head` bytes behind its beginning.
+# Events of one type have the same stats in the same order, so a slot remembers how a stat of its key starts, and which key followed it:
+# a stat that starts with `start` under `mask` has this key and the kind `expected_kind`, and its number is `head` bytes after its start.
 cdef struct Slot:
     void* memory
     int64_t n
-    int64_t room
+    int64_t capacity
     int64_t first
     int kind
-    int told
+    int expected_kind
     uint64_t start
     uint64_t mask
     int64_t head
@@ -49,12 +49,12 @@ cdef class Gathered:
     cdef object page
     cdef Span* spans
     cdef int64_t n_spans
-    cdef int64_t spans_room
+    cdef int64_t spans_capacity
     cdef uint8_t* texts
     cdef int64_t n_text_bytes
-    cdef int64_t texts_room
+    cdef int64_t texts_capacity
     cdef int append(self, int32_t key, int64_t owner, int kind, int64_t value) noexcept nogil
-    cdef void take_back(self, int32_t key, int64_t owner) noexcept nogil
+    cdef void remove_last(self, int32_t key, int64_t owner) noexcept nogil
     cdef int64_t add_span(self, int64_t start, int64_t size) noexcept nogil
     cdef int64_t add_text(self, const uint8_t* text, int64_t size) noexcept nogil
     cdef void spread(self, Slot* slot) noexcept nogil

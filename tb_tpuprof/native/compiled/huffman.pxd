@@ -1,4 +1,4 @@
-# Huffman codes as deflate (RFC 1951) has them: none longer than a limit, and told by their lengths alone.
+# Huffman codes as in deflate (RFC 1951): none longer than a limit, and defined by their lengths alone.
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
@@ -7,28 +7,28 @@ cdef enum:
 
 
 cdef inline void code_lengths(const uint32_t* counts, int n, int limit, uint8_t* lengths) noexcept nogil:
-    """The length of each symbol's code by how often it occurs (below 65536 times), 0 where it does not. At least two must occur."""
+    """The length of each symbol's code by its frequency (below 65536), 0 if it does not occur. At least two symbols must occur."""
     cdef uint32_t[MAX_SYMBOLS] symbols
     cdef uint32_t[2 * MAX_SYMBOLS] weight
-    cdef int32_t[2 * MAX_SYMBOLS] above  # the node that a node is part of, later its depth
+    cdef int32_t[2 * MAX_SYMBOLS] above  # the parent of each node, later its depth
     cdef int[2 * MAX_SYMBOLS] n_of_length
     cdef int used = by_count(counts, n, symbols)
-    cdef int leaf = 0, inner = used, made, side, node, length, i
-    cdef uint64_t room = 0
+    cdef int leaf = 0, inner = used, merged, side, node, length, i
+    cdef uint64_t code_space = 0
     for i in range(used):
         weight[i] = counts[symbols[i]]
-    # The two lightest become one, again and again; leaves, and the nodes made of them, each come in the order of their weight.
-    for made in range(used, 2 * used - 1):
-        weight[made] = 0
+    # Repeatedly merge the two lightest nodes; leaves and merged nodes each come in the order of their weight.
+    for merged in range(used, 2 * used - 1):
+        weight[merged] = 0
         for side in range(2):
-            if leaf < used and (inner >= made or weight[leaf] <= weight[inner]):
+            if leaf < used and (inner >= merged or weight[leaf] <= weight[inner]):
                 node = leaf
                 leaf += 1
             else:
                 node = inner
                 inner += 1
-            weight[made] += weight[node]
-            above[node] = made
+            weight[merged] += weight[node]
+            above[node] = merged
     for length in range(limit + 1):
         n_of_length[length] = 0
     above[2 * used - 2] = 0
@@ -36,17 +36,17 @@ cdef inline void code_lengths(const uint32_t* counts, int n, int limit, uint8_t*
         above[node] = above[above[node]] + 1
         if node < used:
             n_of_length[min(above[node], limit)] += 1
-    # Codes cut to the limit take more room than there is, until shorter ones have been made longer.
+    # Codes truncated to the limit overfill the code space, until shorter ones have been merged longer.
     for length in range(1, limit + 1):
-        room += <uint64_t>n_of_length[length] << (limit - length)
-    while room > <uint64_t>1 << limit:
+        code_space += <uint64_t>n_of_length[length] << (limit - length)
+    while code_space > <uint64_t>1 << limit:
         length = limit - 1
         while n_of_length[length] == 0:
             length -= 1
         n_of_length[length] -= 1
         n_of_length[length + 1] += 2
         n_of_length[limit] -= 1
-        room -= 1
+        code_space -= 1
     for i in range(n):
         lengths[i] = 0
     i = 0
@@ -57,7 +57,7 @@ cdef inline void code_lengths(const uint32_t* counts, int n, int limit, uint8_t*
 
 
 cdef inline int by_count(const uint32_t* counts, int n, uint32_t* symbols) noexcept nogil:
-    """The symbols that occur, the rarest first; their number."""
+    """Write the symbols that occur, the rarest first; returns their number."""
     cdef uint32_t[MAX_SYMBOLS] other
     cdef int used = 0, i
     for i in range(n):
@@ -72,7 +72,7 @@ cdef inline int by_count(const uint32_t* counts, int n, uint32_t* symbols) noexc
 
 
 cdef inline void by_byte(const uint32_t* counts, int shift, const uint32_t* symbols, int n, uint32_t* ordered) noexcept nogil:
-    """Symbols by one byte of their count; those of equal ones stay as they stand."""
+    """Stable sort of symbols by one byte of their count."""
     cdef uint32_t[257] following
     cdef uint32_t byte
     cdef int i
@@ -89,7 +89,7 @@ cdef inline void by_byte(const uint32_t* counts, int shift, const uint32_t* symb
 
 
 cdef inline void codes_of(const uint8_t* lengths, int n, uint32_t* codes) noexcept nogil:
-    """The codes that the lengths (at most 15) stand for, with their first bit lowest: so they are written."""
+    """The codes defined by the lengths (at most 15), with the first bit lowest, as they are written."""
     cdef uint32_t[17] following
     cdef uint32_t code = 0
     cdef int i, bit

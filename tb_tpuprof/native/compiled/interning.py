@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Byte strings scattered over a file → one id per distinct string, or all of them end to end. Compiled; the
-twin is a dict.
+twin in `plain/wire.py` uses a dict.
 """
 
 import cython
@@ -16,8 +16,8 @@ from tb_tpuprof.native.memory import new_array
 @cython.nogil
 @cython.exceptval(check=False)
 def _hash(p: cython.pointer(cython.const[uint8_t]), size: int64_t, seed: uint64_t) -> uint64_t:
-    """Multiply and mix eight bytes at a time. The seed differs between processes, so that a file cannot aim
-    at collisions.
+    """Multiply and mix eight bytes at a time. The seed differs between processes, so that no file can provoke
+    collisions.
     """
     prime: uint64_t = 0xFF51AFD7ED558CCD
     x: uint64_t = seed ^ (cython.cast(uint64_t, size) * prime)
@@ -44,7 +44,7 @@ def intern(
     """Give equal byte strings equal ids: (ids int32[n], first int64[k]: an index of each distinct string, in
     order of id).
 
-    Raises ValueError where a span lies outside of the data.
+    Raises ValueError if a span is outside the data.
     """
     n: int64_t = starts.shape[0]
     ids = new_array(n, np.int32)
@@ -54,10 +54,10 @@ def intern(
     slots: int64_t = 16
     while slots < 2 * n:
         slots *= 2
-    t: int32_t[::1] = new_array(slots, np.int32)
-    h: uint64_t[::1] = new_array(n, np.uint64)
+    slot_ids: int32_t[::1] = new_array(slots, np.int32)
+    hashes: uint64_t[::1] = new_array(n, np.uint64)
     out: int32_t[::1] = ids
-    f: int64_t[::1] = first
+    first_view: int64_t[::1] = first
     limit: int64_t = data.shape[0]
     p: cython.pointer(cython.const[uint8_t]) = cython.NULL
     if limit:
@@ -66,31 +66,31 @@ def intern(
     j: int64_t
     slot: int64_t
     k: int32_t = 0
-    x: uint64_t
+    hashed: uint64_t
     with cython.nogil:
         for i in range(slots):
-            t[i] = -1
+            slot_ids[i] = -1
         for i in range(n):
             if sizes[i] < 0 or starts[i] < 0 or sizes[i] > limit - starts[i]:
                 with cython.gil:
-                    raise ValueError("a span lies outside of the data")
-            x = _hash(p + starts[i], sizes[i], seed)
-            slot = cython.cast(int64_t, x & cython.cast(uint64_t, slots - 1))
-            while t[slot] >= 0:
-                j = f[t[slot]]
+                    raise ValueError("a span is outside the data")
+            hashed = _hash(p + starts[i], sizes[i], seed)
+            slot = cython.cast(int64_t, hashed & cython.cast(uint64_t, slots - 1))
+            while slot_ids[slot] >= 0:
+                j = first_view[slot_ids[slot]]
                 if (
-                    h[t[slot]] == x
+                    hashes[slot_ids[slot]] == hashed
                     and sizes[j] == sizes[i]
                     and memcmp(p + starts[j], p + starts[i], sizes[i]) == 0
                 ):
                     break
                 slot = (slot + 1) & (slots - 1)
-            if t[slot] < 0:
-                t[slot] = k
-                h[k] = x
-                f[k] = i
+            if slot_ids[slot] < 0:
+                slot_ids[slot] = k
+                hashes[k] = hashed
+                first_view[k] = i
                 k += 1
-            out[i] = t[slot]
+            out[i] = slot_ids[slot]
     return ids, first[:k].copy()
 
 
@@ -99,15 +99,15 @@ def alike(
     starts: cython.const[int64_t][::1],
     sizes: cython.const[int64_t][::1],
     rows: cython.const[int32_t][::1],
-    known: tuple,
+    references: tuple,
 ):
-    """Whether each byte string is the known one of its row; see `plain_wire.alike`."""
-    known_starts: cython.const[int64_t][::1] = known[0]
-    known_sizes: cython.const[int64_t][::1] = known[1]
+    """Whether each byte string equals the reference string of its row; see `plain.wire.alike`."""
+    reference_starts: cython.const[int64_t][::1] = references[0]
+    reference_sizes: cython.const[int64_t][::1] = references[1]
     n: int64_t = starts.shape[0]
     limit: int64_t = data.shape[0]
-    found = np.zeros(n, np.uint8)
-    out: uint8_t[::1] = found
+    result = np.zeros(n, np.uint8)
+    out: uint8_t[::1] = result
     i: int64_t
     a: int64_t
     b: int64_t
@@ -117,13 +117,13 @@ def alike(
         p = cython.address(data[0])
     with cython.nogil:
         for i in range(n):
-            if rows[i] < 0 or rows[i] >= known_starts.shape[0]:
+            if rows[i] < 0 or rows[i] >= reference_starts.shape[0]:
                 continue
             a = starts[i]
-            b = known_starts[rows[i]]
+            b = reference_starts[rows[i]]
             size = sizes[i]
             if (
-                size != known_sizes[rows[i]]
+                size != reference_sizes[rows[i]]
                 or a < 0
                 or b < 0
                 or size < 0
@@ -132,7 +132,7 @@ def alike(
             ):
                 continue
             out[i] = size == 0 or memcmp(p + a, p + b, size) == 0
-    return found.view(np.bool_)
+    return result.view(np.bool_)
 
 
 def joined(
@@ -140,8 +140,8 @@ def joined(
     starts: cython.const[int64_t][::1],
     sizes: cython.const[int64_t][::1],
 ):
-    """The byte strings end to end: (uint8[sum of sizes], offsets int64[n + 1]). Raises ValueError where a
-    span lies outside of the data.
+    """The byte strings end to end: (uint8[sum of sizes], offsets int64[n + 1]). Raises ValueError if a span
+    is outside the data.
     """
     n: int64_t = starts.shape[0]
     limit: int64_t = data.shape[0]
@@ -152,7 +152,7 @@ def joined(
         for i in range(n):
             if sizes[i] < 0 or starts[i] < 0 or sizes[i] > limit - starts[i]:
                 with cython.gil:
-                    raise ValueError("a span lies outside of the data")
+                    raise ValueError("a span is outside the data")
             o[i + 1] = o[i] + sizes[i]
     blob = new_array(o[n], np.uint8)
     if o[n] == 0:

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Sweeps over intervals that are sorted by start: nesting, drawing depth, flooding. Compiled; twins in
-`plain_intervals.py`.
+"""Sweeps over intervals sorted by start: nesting, drawing depth, flooding. Compiled; the twins in
+`plain/intervals.py` have the full docstrings.
 """
 
 import cython
@@ -17,7 +17,7 @@ def nest(
     end: cython.const[int64_t][::1],
     line_offsets: cython.const[int64_t][::1],
 ):
-    """Parent of each event by containment, and its self time; see `plain_intervals.nest`."""
+    """Parent of each event by containment, and its self time; see `plain.intervals.nest`."""
     n: int64_t = start.shape[0]
     parents = np.full(n, -1, np.int32)
     selfs = np.zeros(n, np.int64)
@@ -25,7 +25,7 @@ def nest(
     self_ps: int64_t[::1] = selfs
     stack: cython.pointer(int32_t) = cython.NULL
     grown: cython.pointer(int32_t)
-    room: int64_t = 0
+    capacity: int64_t = 0
     top: int64_t
     line: int64_t
     i: int64_t
@@ -40,9 +40,9 @@ def nest(
                 if top > 0:
                     parent[i] = stack[top - 1]
                     self_ps[stack[top - 1]] -= end[i] - start[i]
-                if top == room:
-                    room = room * 2 if room else 256
-                    grown = cython.cast(cython.pointer(int32_t), realloc(stack, room * 4))
+                if top == capacity:
+                    capacity = capacity * 2 if capacity else 256
+                    grown = cython.cast(cython.pointer(int32_t), realloc(stack, capacity * 4))
                     if grown == cython.NULL:
                         failed = True
                         break
@@ -68,30 +68,30 @@ def enclose(
     parent: int32_t[::1],
     take: cython.const[uint8_t][::1] = None,
 ) -> None:
-    """Parent of each event of some lines, into `parent`; see `plain_intervals.enclose`."""
+    """Parent of each event of some lines, into `parent`; see `plain.intervals.enclose`."""
     longer_rows: cython.const[int64_t][::1] = longer[0]
     longer_ends: cython.const[int64_t][::1] = longer[1]
     has_take: cython.bint = take is not None
     stack: cython.pointer(int64_t) = cython.NULL
     grown: cython.pointer(int64_t)
-    room: int64_t = 0
+    capacity: int64_t = 0
     top: int64_t
     line: int64_t
     i: int64_t
     end: int64_t
-    at: int64_t = 0
+    next_longer: int64_t = 0
     n_longer: int64_t = longer_rows.shape[0]
     failed: cython.bint = False
     with cython.nogil:
         for line in range(line_offsets.shape[0] - 1):
             top = 0
-            while at < n_longer and longer_rows[at] < line_offsets[line]:
-                at += 1
+            while next_longer < n_longer and longer_rows[next_longer] < line_offsets[line]:
+                next_longer += 1
             for i in range(line_offsets[line], line_offsets[line + 1]):
                 end = start[i] + duration[i]
-                if at < n_longer and longer_rows[at] == i:
-                    end = max(end, longer_ends[at])
-                    at += 1
+                if next_longer < n_longer and longer_rows[next_longer] == i:
+                    end = max(end, longer_ends[next_longer])
+                    next_longer += 1
                 parent[i] = -1
                 if has_take and take[i] == 0:
                     continue
@@ -99,9 +99,9 @@ def enclose(
                     top -= 1
                 if top > 0:
                     parent[i] = cython.cast(int32_t, stack[2 * top - 2])
-                if top == room:
-                    room = room * 2 if room else 256
-                    grown = cython.cast(cython.pointer(int64_t), realloc(stack, room * 16))
+                if top == capacity:
+                    capacity = capacity * 2 if capacity else 256
+                    grown = cython.cast(cython.pointer(int64_t), realloc(stack, capacity * 16))
                     if grown == cython.NULL:
                         failed = True
                         break
@@ -117,7 +117,7 @@ def enclose(
 
 
 def flood(parent: cython.const[int32_t][::1], entry_group: cython.const[int32_t][::1], groups=None):
-    """Group of each event: its own entry's, else its parent's; see `plain_intervals.flood`."""
+    """Group of each event: its own entry's, else its parent's; see `plain.intervals.flood`."""
     n: int64_t = parent.shape[0]
     groups = np.empty(n, np.int32) if groups is None else groups
     group: int32_t[::1] = groups
@@ -134,7 +134,7 @@ def flood(parent: cython.const[int32_t][::1], entry_group: cython.const[int32_t]
 
 
 def relabel(numbers: int32_t[::1], label: cython.const[int32_t][::1]) -> None:
-    """The label of each number, written over it; see `plain_intervals.relabel`."""
+    """Replace each number by its label, in place; see `plain.intervals.relabel`."""
     i: int64_t
     with cython.nogil:
         for i in range(numbers.shape[0]):
@@ -147,17 +147,16 @@ def lanes(
     line_offsets: cython.const[int64_t][::1],
     depth: uint16_t[::1],
 ):
-    """Drawing depth of each event of some lines, below whatever contains it, into `depth`; see
-    `plain_intervals.lanes`.
+    """Drawing depth of each event of some lines, below all events that contain it, into `depth`; see
+    `plain.intervals.lanes`.
     """
     n: int64_t = line_offsets[line_offsets.shape[0] - 1] - line_offsets[0]
     n_depths = np.zeros(line_offsets.shape[0] - 1, np.int32)
     counts: int32_t[::1] = n_depths
-    room = np.empty(n, np.int64)  # costs nothing beyond what is written
-    sizes: int64_t[::1] = room
-    ends = np.full(
-        MAX_DEPTH + 1, NEVER, np.int64
-    )  # of the open events; around the outermost lies what never ends
+    size_buffer = np.empty(n, np.int64)  # unwritten pages cost nothing
+    sizes: int64_t[::1] = size_buffer
+    # Ends of the open events; the first entry is a sentinel that never ends.
+    ends = np.full(MAX_DEPTH + 1, NEVER, np.int64)
     ends_view: int64_t[::1] = ends
     last: cython.pointer(int64_t) = cython.address(ends_view[1])
     line: int64_t
@@ -169,9 +168,8 @@ def lanes(
     free_depth: cython.int
     top: cython.int
     used: cython.int
-    nested: (
-        cython.int
-    )  # as many of the open events, from the outermost on, each end no later than the one around them
+    # Number of open events, from the outermost on, that each end no later than the one around them.
+    nested: cython.int
     with cython.nogil:
         for line in range(line_offsets.shape[0] - 1):
             used = 0
@@ -200,19 +198,21 @@ def lanes(
                 depth[i] = cython.cast(uint16_t, free_depth)
             counts[line] = used
             first_row += used
-    return n_depths, room[:first_row].copy(), latest
+    return n_depths, size_buffer[:first_row].copy(), latest
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _free_depth(last: cython.pointer(int64_t), top: cython.int, begin: int64_t, end: int64_t) -> cython.int:
-    """The first depth that is free at `begin`, below all that last until `end`; `top` where none is."""
+    """The first depth that is free at `begin`, below all events that last until `end`; `top` if there is
+    none.
+    """
     d: cython.int
-    found: cython.int = top
+    free_row: cython.int = top
     for d in range(top):
         if last[d] <= begin:
-            found = min(found, d)
+            free_row = min(free_row, d)
         elif last[d] >= end:
-            found = top
-    return found
+            free_row = top
+    return free_row

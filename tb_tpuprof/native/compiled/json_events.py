@@ -2,7 +2,7 @@
 """Chrome trace JSON → rows of events and of their wanted arguments, in one pass over the bytes. Compiled;
 reads hostile bytes.
 
-What an event holds beyond its row stays in the file, at the row's `at`. The twin is `plain_json_events.py`.
+Everything else about an event stays in the file, at the row's `position`. The twin is `plain/json_events.py`.
 """
 
 import cython
@@ -22,7 +22,7 @@ from cython.cimports.tb_tpuprof.native.compiled.json_lex import (
 from cython.cimports.tb_tpuprof.native.compiled.texts import Texts
 
 EventRow = cython.struct(
-    at=int64_t,
+    position=int64_t,
     us=int64_t,
     duration_ps=int64_t,
     id=int64_t,
@@ -58,8 +58,8 @@ MAX_ARRAY_TEXT = cython.declare(int64_t, 256)
 @cython.final
 @cython.cclass
 class Scanner:
-    """One pass over a file. `events` and `values` are structured arrays; see `scan` in the twin for what they
-    hold.
+    """One pass over a file. `events` and `values` are structured arrays; see `scan` in the twin for their
+    columns.
     """
 
     data: cython.const[uint8_t][::1]
@@ -120,7 +120,7 @@ class Scanner:
         )
 
     def scan(self):
-        """Read the whole file. `bad` is where it is damaged or cut off, else -1."""
+        """Read the whole file. `bad` is the offset at which it is damaged or cut off, else -1."""
         p = self.p
         pos: int64_t = space(
             p, 3 if self.limit >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0 else 0, self.limit
@@ -136,7 +136,7 @@ class Scanner:
 
     @cython.cfunc
     def read_members(self, pos: int64_t):
-        """The members of the file's object; of all but the events only where they stand is kept."""
+        """The members of the file's object; of members other than the events, only the span is kept."""
         p = self.p
         key: int64_t
         start: int64_t
@@ -173,8 +173,8 @@ class Scanner:
 
     @cython.cfunc
     def read_array(self, pos: int64_t) -> int64_t:
-        """The events from pos to the closing bracket; behind it, or -1 where an event is damaged, or -3 where
-        the file ends before.
+        """The events from pos to the closing bracket; returns the position after it, -1 if an event is
+        damaged, or -3 if the file ends first.
         """
         p = self.p
         status: int64_t = 0
@@ -205,18 +205,18 @@ class Scanner:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def read_event(self, at: int64_t) -> int64_t:
-        """Read one object into the next row; behind it, or -1 with `bad` set."""
+    def read_event(self, event_start: int64_t) -> int64_t:
+        """Read one object into the next row; returns the position after it, or -1 with `bad` set."""
         p = self.p
         row: EventRow = self.blank
         extra: Extra
-        row.at = at
+        row.position = event_start
         extra.args = -1
         extra.bind = 0
         extra.scope = 0
         n_values: int64_t = self.n_values
         is_empty: cython.bint = True
-        pos: int64_t = at + 1
+        pos: int64_t = event_start + 1
         key: int64_t
         size: int64_t
         start: int64_t
@@ -246,13 +246,13 @@ class Scanner:
                 if pos >= 0:
                     self.read_field(key, size, start, pos, cython.address(row), cython.address(extra))
             if pos < 0:
-                self.bad = at
+                self.bad = event_start
                 return -1
         if row.phase == 0:
             self.n_values = n_values
             self.n_others += 0 if is_empty else 1
             return pos + 1
-        if (row.phase == 67 or row.phase == 77) and extra.args >= 0:  # C, M: all arguments are wanted
+        if (row.phase == 67 or row.phase == 77) and extra.args >= 0:  # C, M: keep all arguments
             self.n_values = n_values
             self.read_args(extra.args, True)
         if extra.bind != 0:
@@ -261,7 +261,7 @@ class Scanner:
         self.put_event(row)
         if self.out_of_memory or row.name == -2 or row.cat == -2 or row.pid == -2 or row.tid == -2:
             self.out_of_memory = True
-            self.bad = at
+            self.bad = event_start
             return -1
         return pos + 1
 
@@ -277,7 +277,7 @@ class Scanner:
         row: cython.pointer(EventRow),
         extra: cython.pointer(Extra),
     ) -> cython.void:
-        """Put one member of an event, its value at p[start:end], into its row."""
+        """Put one member of an event, with its value at p[start:end], into its row."""
         p = self.p
         if size == 3 and p[start] == 123 and memcmp(p + key, b"id2", 3) == 0:
             self.read_id2(start + 1, end, row)
@@ -365,7 +365,9 @@ class Scanner:
     @cython.nogil
     @cython.exceptval(check=False)
     def read_args(self, pos: int64_t, take_all: cython.bint) -> int64_t:
-        """The wanted arguments of the object at pos; behind it, or -1 where it is damaged."""
+        """The wanted arguments of the object at pos; returns the position after it, or -1 if it is
+        damaged.
+        """
         p = self.p
         key: int64_t
         size: int64_t
@@ -426,32 +428,32 @@ class Scanner:
     @cython.nogil
     @cython.exceptval(check=False)
     def put_event(self, row: EventRow) -> cython.void:
-        at: int64_t = self.n_events % CHUNK
-        if at == 0:
+        row_in_chunk: int64_t = self.n_events % CHUNK
+        if row_in_chunk == 0:
             with cython.gil:
                 self.add_event_chunk()
         if not self.out_of_memory:
-            self.event_rows[at] = row
+            self.event_rows[row_in_chunk] = row
             self.n_events += 1
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def put_value(self, key: int32_t, kind: cython.int, value: int64_t) -> cython.void:
-        """Append a value of the event that is being read. A chunk is made when it is first needed, also after
-        going back.
+        """Append a value of the event being read. Opens a chunk when it is first needed, also after discarded
+        values.
         """
-        at: int64_t = self.n_values % CHUNK
+        row_in_chunk: int64_t = self.n_values % CHUNK
         if self.n_values // CHUNK != self.opened:
             with cython.gil:
                 self.open_value_chunk(self.n_values // CHUNK)
         if self.out_of_memory:
             return
-        self.value_rows[at].value = value
-        self.value_rows[at].event = cython.cast(int32_t, self.n_events)
-        self.value_rows[at].key = key
-        self.value_rows[at].kind = kind
-        self.value_rows[at].unused = 0
+        self.value_rows[row_in_chunk].value = value
+        self.value_rows[row_in_chunk].event = cython.cast(int32_t, self.n_events)
+        self.value_rows[row_in_chunk].key = key
+        self.value_rows[row_in_chunk].kind = kind
+        self.value_rows[row_in_chunk].unused = 0
         self.n_values += 1
 
     @cython.cfunc
@@ -478,8 +480,8 @@ class Scanner:
         self.opened = number
 
     def take_events(self):
-        """The events as columns; the rows are given back as soon as they are copied."""
-        kind = np.dtype([(n, np.int64) for n in ("at", "us", "duration_ps", "id")]
+        """The events as columns; frees the rows as soon as they are copied."""
+        kind = np.dtype([(n, np.int64) for n in ("position", "us", "duration_ps", "id")]
                         + [(n, np.int32) for n in ("rest_ps", "name", "cat", "pid", "tid")]
                         + [(n, np.uint8) for n in ("phase", "scope", "flags", "unused")])  # fmt: skip
         return _columns(
@@ -487,7 +489,7 @@ class Scanner:
             kind,
             self.n_events,
             (
-                "at",
+                "position",
                 "us",
                 "duration_ps",
                 "id",
@@ -508,7 +510,7 @@ class Scanner:
         return _columns(self.value_chunks, kind, self.n_values, ("value", "event", "key", "kind"))
 
     def take_texts(self):
-        """All distinct strings as they stand in the file: (blob, offsets). Those of `hot` come first, in its
+        """All distinct strings as written in the file: (blob, offsets). Those of `hot` come first, in its
         order, then `(bind)`.
         """
         return self.texts.all()

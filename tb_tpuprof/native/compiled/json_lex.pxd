@@ -1,4 +1,4 @@
-# The primitives of JSON, inlined into the scanner. They stay within [pos, limit) whatever the bytes are; -1 is "cut off or damaged".
+# The primitives of JSON, inlined into the scanner. They stay within [pos, limit) for any bytes; -1 means cut off or damaged.
 
 from libc.stdint cimport int64_t, int32_t, uint8_t, uint64_t
 
@@ -22,7 +22,7 @@ cdef extern from *:
         return pos;
     }
 
-    /* Position of the quote that ends the string whose first character stands at pos. */
+    /* Position of the quote that ends the string whose first character is at pos. */
     static inline int64_t tpuprof_string_end(const uint8_t* p, int64_t pos, int64_t limit) {
         int64_t start = pos, back;
         while (pos < limit) {
@@ -37,7 +37,7 @@ cdef extern from *:
         return -1;
     }
 
-    /* Behind any value. Brackets are counted, not nested: a value may be as deep as it likes. */
+    /* Position after any value. Counts brackets without recursion, so a value may be arbitrarily deep. */
     static inline int64_t tpuprof_skip(const uint8_t* p, int64_t pos, int64_t limit) {
         int64_t depth = 0;
         while (pos < limit) {
@@ -68,7 +68,7 @@ cdef extern from *:
         return -1;
     }
 
-    /* The text of a value: a string without its quotes, or a number as it stands. */
+    /* The text of a value: a string without its quotes, or a number as written. */
     static inline void tpuprof_bare(const uint8_t* p, int64_t* pos, int64_t* end) {
         if (*end - *pos >= 2 && p[*pos] == '"') { (*pos)++; (*end)--; }
     }
@@ -87,7 +87,7 @@ cdef extern from *:
         return stop == text + size && *out == *out && *out < 1e300 && *out > -1e300;
     }
 
-    /* Microseconds as decimal text -> whole microseconds (rounded down) and the rest in ps; 0 where it is no number. */
+    /* Microseconds as decimal text -> whole microseconds (rounded down) and the rest in ps; 0 if it is not a number. */
     static inline int tpuprof_time(const uint8_t* p, int64_t size, int64_t* us, int32_t* ps) {
         int64_t i = 0, whole = 0, part = 0, scale = TPUPROF_MICRO;
         int negative = 0, n = 0;
@@ -121,7 +121,7 @@ cdef extern from *:
         return 1;
     }
 
-    /* An integer that fits int64 (kind 4) or uint64 (kind 3, its bits), else a double (kind 2, its bits); 0 where it is no number. */
+    /* An integer that fits int64 (kind 4) or uint64 (kind 3, its bits), else a double (kind 2, its bits); 0 if it is not a number. */
     static inline int tpuprof_number(const uint8_t* p, int64_t size, int64_t* out) {
         int64_t i = 0;
         uint64_t whole = 0;
@@ -142,7 +142,7 @@ cdef extern from *:
         return 2;
     }
 
-    /* Multiply and mix eight bytes at a time. The seed differs between processes, so that a file cannot aim at collisions. */
+    /* Multiply and mix eight bytes at a time. The seed differs between processes, so that no file can provoke collisions. */
     static inline uint64_t tpuprof_hash(const uint8_t* p, int64_t size, uint64_t seed) {
         const uint64_t prime = 0xFF51AFD7ED558CCDULL;
         uint64_t x = seed ^ ((uint64_t) size * prime), word;

@@ -1,4 +1,4 @@
-# Strict JSON: what may be copied from one file into another. Stays within [pos, end) whatever the bytes are.
+# Validation of strict JSON, which may be copied from one file into another. Stays within [pos, end) for any bytes.
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -13,7 +13,7 @@ cdef extern from *:
         return pos;
     }
 
-    /* Whether p[pos:end] is one value of strict JSON in UTF-8, no deeper than TPUPROF_DEEPEST; the place behind it, or -1. */
+    /* Whether p[pos:end] is one value of strict JSON in UTF-8, no deeper than TPUPROF_DEEPEST; the position after it, or -1. */
     #define TPUPROF_DEEPEST 64
 
     static inline int64_t tpuprof_valid_string(const uint8_t* p, int64_t pos, int64_t end) {

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Values → their distinct ones, and which of these each is; rows → groups of equal values. Compiled; twins in
-`plain_numbering.py`.
+"""Values → the distinct ones, and the index of each value among them; rows → groups of equal values.
+Compiled; the twins in `plain/numbering.py` have the full docstrings.
 """
 
 import cython
@@ -16,9 +16,9 @@ PROBES_EACH = cython.declare(int64_t, 16)
 
 
 def number(values: cython.const[int64_t][::1]):
-    """Distinct values, and which of them each value is; see `plain_numbering.number`."""
+    """Distinct values, and the index of each value among them; see `plain.numbering.number`."""
     n: int64_t = values.shape[0]
-    places = np.empty(n, np.int32)
+    indexes = np.empty(n, np.int32)
     bits: cython.int = FIRST_BITS
     keys = np.empty(1 << (bits - 1), np.int64)
     m: int64_t = 0
@@ -27,38 +27,38 @@ def number(values: cython.const[int64_t][::1]):
     while True:
         slots = np.full(1 << bits, -1, np.int32)
         budget -= _rehash(keys, m, slots, bits)
-        i, m, budget = _place(values, i, keys, m, slots, bits, places, budget)
-        if budget < 0:  # values chosen to fall on one another
+        i, m, budget = _place(values, i, keys, m, slots, bits, indexes, budget)
+        if budget < 0:  # values chosen to collide
             distinct, inverse = np.unique(np.asarray(values), return_inverse=True)
             return distinct, inverse.reshape(-1).astype(np.int32)
         if i == n:
             break
         bits += 1
         keys = np.concatenate([keys, np.empty_like(keys)])
-    found = keys[:m]
-    order = np.argsort(found)
+    distinct_keys = keys[:m]
+    order = np.argsort(distinct_keys)
     if (order[1:] > order[:-1]).all():
-        return found.copy(), places
+        return distinct_keys.copy(), indexes
     rank = np.empty(m, np.int32)
     rank[order] = np.arange(m, dtype=np.int32)
-    return found[order], rank[places]
+    return distinct_keys[order], rank[indexes]
 
 
 @cython.cfunc
 def _rehash(keys: cython.const[int64_t][::1], m: int64_t, slots: int32_t[::1], bits: cython.int) -> int64_t:
-    """Put the known keys into empty slots; how many others were met on the way."""
+    """Put the known keys into empty slots; returns the number of collisions."""
     k: int64_t
-    at: uint64_t
+    slot: uint64_t
     mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
-    n_met: int64_t = 0
+    n_collisions: int64_t = 0
     with cython.nogil:
         for k in range(m):
-            at = (cython.cast(uint64_t, keys[k]) * GOLDEN) >> (64 - bits)
-            while slots[at] >= 0:
-                at = (at + 1) & mask
-                n_met += 1
-            slots[at] = cython.cast(int32_t, k)
-    return n_met
+            slot = (cython.cast(uint64_t, keys[k]) * GOLDEN) >> (64 - bits)
+            while slots[slot] >= 0:
+                slot = (slot + 1) & mask
+                n_collisions += 1
+            slots[slot] = cython.cast(int32_t, k)
+    return n_collisions
 
 
 @cython.cfunc
@@ -69,29 +69,29 @@ def _place(
     m: int64_t,
     slots: int32_t[::1],
     bits: cython.int,
-    places: int32_t[::1],
+    indexes: int32_t[::1],
     budget: int64_t,
 ):
-    """Go on at value i until all are placed, the keys are full or the budget of probes is used up."""
+    """Continue at value i until all are placed, the keys are full or the budget of probes is used up."""
     n: int64_t = values.shape[0]
-    room: int64_t = keys.shape[0]
-    at: uint64_t
+    capacity: int64_t = keys.shape[0]
+    slot: uint64_t
     value: int64_t
     mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
     with cython.nogil:
         while i < n and budget >= 0:
             value = values[i]
-            at = (cython.cast(uint64_t, value) * GOLDEN) >> (64 - bits)
-            while slots[at] >= 0 and keys[slots[at]] != value:
-                at = (at + 1) & mask
+            slot = (cython.cast(uint64_t, value) * GOLDEN) >> (64 - bits)
+            while slots[slot] >= 0 and keys[slots[slot]] != value:
+                slot = (slot + 1) & mask
                 budget -= 1
-            if slots[at] < 0:
-                if m == room:
+            if slots[slot] < 0:
+                if m == capacity:
                     break
-                slots[at] = cython.cast(int32_t, m)
+                slots[slot] = cython.cast(int32_t, m)
                 keys[m] = value
                 m += 1
-            places[i] = slots[at]
+            indexes[i] = slots[slot]
             i += 1
     return i, m, budget
 
@@ -100,25 +100,25 @@ def _place(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _mixed(first: int64_t, second: int64_t) -> uint64_t:
+def _hash_pair(first: int64_t, second: int64_t) -> uint64_t:
     return (cython.cast(uint64_t, first) * GOLDEN ^ cython.cast(uint64_t, second)) * GOLDEN
 
 
 def split(code: cython.const[int32_t][::1], values: cython.const[Whole][::1]):
-    """Groups of rows parted by their values; see `plain_numbering.split`."""
+    """Subdivides groups of rows by value; see `plain.numbering.split`."""
     n: int64_t = values.shape[0]
     has_code: cython.bint = code.shape[0] == n
-    room: int64_t = 1 << (FIRST_BITS - 1)
+    capacity: int64_t = 1 << (FIRST_BITS - 1)
     bits: cython.int = FIRST_BITS
-    parted = np.empty(n, np.int32)
-    out: int32_t[::1] = parted
-    first_rows = np.empty(room, np.int64)
+    new_groups = np.empty(n, np.int32)
+    out: int32_t[::1] = new_groups
+    first_rows = np.empty(capacity, np.int64)
     first: int64_t[::1] = first_rows
     slots: int32_t[::1] = np.full(1 << bits, -1, np.int32)
     m: int64_t = 0
     i: int64_t
     k: int64_t
-    at: uint64_t
+    slot: uint64_t
     mask: uint64_t = (1 << bits) - 1
     shift: cython.int = 64 - bits
     budget: int64_t = PROBES_EACH * n + (1 << 20)
@@ -127,9 +127,9 @@ def split(code: cython.const[int32_t][::1], values: cython.const[Whole][::1]):
             if i > 0 and values[i] == values[i - 1] and (not has_code or code[i] == code[i - 1]):
                 out[i] = out[i - 1]
                 continue
-            if m == room:  # half of the slots are taken
+            if m == capacity:  # half of the slots are taken
                 with cython.gil:
-                    room *= 2
+                    capacity *= 2
                     bits += 1
                     first_rows = np.concatenate([first_rows, np.empty_like(first_rows)])
                     first = first_rows
@@ -137,27 +137,27 @@ def split(code: cython.const[int32_t][::1], values: cython.const[Whole][::1]):
                     mask = (cython.cast(uint64_t, 1) << bits) - 1
                     shift = 64 - bits
                 for k in range(m):
-                    at = _mixed(values[first[k]], code[first[k]] if has_code else 0) >> shift
-                    while slots[at] >= 0:
-                        at = (at + 1) & mask
+                    slot = _hash_pair(values[first[k]], code[first[k]] if has_code else 0) >> shift
+                    while slots[slot] >= 0:
+                        slot = (slot + 1) & mask
                         budget -= 1
-                    slots[at] = cython.cast(int32_t, k)
-            at = _mixed(values[i], code[i] if has_code else 0) >> shift
-            while slots[at] >= 0:
-                k = first[slots[at]]
+                    slots[slot] = cython.cast(int32_t, k)
+            slot = _hash_pair(values[i], code[i] if has_code else 0) >> shift
+            while slots[slot] >= 0:
+                k = first[slots[slot]]
                 if values[k] == values[i] and (not has_code or code[k] == code[i]):
                     break
-                at = (at + 1) & mask
+                slot = (slot + 1) & mask
                 budget -= 1
-            if budget < 0:  # values chosen to fall on one another
+            if budget < 0:  # values chosen to collide
                 break
-            if slots[at] < 0:
-                slots[at] = cython.cast(int32_t, m)
+            if slots[slot] < 0:
+                slots[slot] = cython.cast(int32_t, m)
                 first[m] = i
                 m += 1
-            out[i] = slots[at]
+            out[i] = slots[slot]
     return (
-        (parted, first_rows[:m].copy())
+        (new_groups, first_rows[:m].copy())
         if budget >= 0
         else plain_numbering.split(np.asarray(code), np.asarray(values))
     )

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns for the screen: boxes with what they look like, numbers in few bytes, compressed, or as text; see
-`plain_packing.py`.
+"""Columns for the screen: boxes with their styles, numbers in few bytes, compressed, or as text. Compiled;
+the twins in `plain/packing.py` have the full docstrings.
 """
 
 import cython
@@ -25,7 +25,7 @@ Box = cython.struct(
 Listed = cython.fused_type(int64_t, cython.double)
 KEEP = cython.declare(uint8_t, 255)
 DIGITS = cython.declare(cython.int, 10)
-AHEAD = cython.declare(int64_t, 24)  # boxes whose keys are fetched before they are looked at
+AHEAD = cython.declare(int64_t, 24)  # how many boxes ahead keys are prefetched
 EXACT = cython.declare(int64_t, 9007199254740991)
 TILE = cython.declare(int64_t, 512)  # numbers in `in_planes` at a time
 
@@ -34,7 +34,7 @@ TILE = cython.declare(int64_t, 512)  # numbers in `in_planes` at a time
 @cython.nogil
 @cython.exceptval(check=False)
 def bits(value: uint64_t) -> cython.int:
-    """Binary digits of a number; in steps that are always the same, as its size is hard to foresee."""
+    """Number of binary digits. Branch-free steps, since the size of numbers is hard to predict."""
     n: cython.int = 0
     step: cython.int
     half: cython.int = 32
@@ -66,7 +66,7 @@ def gcd(a: uint64_t, b: uint64_t) -> uint64_t:
 
 
 def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
-    """Whole numbers or their differences in planes of bytes; see `plain_packing.packed`."""
+    """Integers or their differences in planes of bytes; see `plain.packing.packed`."""
     n: int64_t = values.shape[0]
     if n == 0:
         return "u1", 0, 1, b""
@@ -124,7 +124,7 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
 def number_at(
     values: cython.pointer(cython.const[int64_t]), i: int64_t, is_delta: cython.bint, base: int64_t
 ) -> int64_t:
-    """What is packed of value i: what it is more than the one before, or than the base."""
+    """The number packed for value i: its difference from the value before, or from the base."""
     if not is_delta:
         return values[i] - base
     return values[i] - values[i - 1] if i > 0 else 0
@@ -142,8 +142,8 @@ def in_planes(
     base: int64_t,
     scale: int64_t,
 ) -> cython.void:
-    """Byte k of number i, divided by a scale that divides all, goes to out[k * n + i]; a few numbers at a
-    time, for all planes.
+    """Byte k of number i, divided by a scale that divides all numbers, goes to out[k * n + i]; a tile of
+    numbers at a time, for all planes.
     """
     numbers: int64_t[512]
     words: uint32_t[512]
@@ -168,7 +168,7 @@ def in_planes(
         elif scale > 1:
             for i in range(size):
                 numbers[i] //= scale
-        for half in range(2):  # narrower ones come apart in fewer steps
+        for half in range(2):  # 32-bit words split into bytes in fewer steps
             for i in range(size if width > 4 * half else 0):
                 words[i] = cython.cast(uint32_t, numbers[i] >> (32 * half))
             for k in range(4 * half, min(width, 4 * half + 4)):
@@ -178,7 +178,7 @@ def in_planes(
 
 
 def deflated(data: cython.const[uint8_t][::1]):
-    """Blocks of deflate, the last of them ending on a byte; see `plain_packing.deflated`."""
+    """Blocks of deflate that end on a byte boundary; see `plain.packing.deflated`."""
     size: int64_t = data.shape[0]
     blocks = PyBytes_FromStringAndSize(cython.NULL, deflated_room(size))
     start: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(blocks))
@@ -200,8 +200,8 @@ def deflated(data: cython.const[uint8_t][::1]):
 @cython.nogil
 @cython.exceptval(check=False)
 def pair_of(begin: int64_t, pair_ps: int64_t, pixel_ps: int64_t) -> int64_t:
-    """Start of the two pixels that something begins in: mostly those of what came before, or the
-    next ones.
+    """Start of the pair of pixels that `begin` falls into: usually the pair before (`pair_ps`) or the next
+    one.
     """
     if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
         pair_ps += 2 * pixel_ps
@@ -215,23 +215,31 @@ def pair_of(begin: int64_t, pair_ps: int64_t, pixel_ps: int64_t) -> int64_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def rounded(value: int64_t) -> int64_t:
-    """A number to ten binary digits, halves upward."""
+    """A number rounded to ten binary digits, halves upward."""
     shift: cython.int = max(bits(value) - DIGITS, 0)
     return ((value + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
 
 
 def _powers_of_ten():
-    """10^LOWEST … 10^324, each as 128 bits of which the highest is set, rounded up: two words, the high one
+    """10^LOWEST … 10^324, each as 128 bits with the highest bit set, rounded up: two words, the high one
     first.
     """
     words = []
     for e in range(LOWEST, 325):
-        above, below = (10**e, 1) if e >= 0 else (1, 10**-e)
-        shift = 128 - (above.bit_length() - below.bit_length())
-        value = -(-(above << shift) // below) if shift >= 0 else -(-above // (below << -shift))
+        numerator, denominator = (10**e, 1) if e >= 0 else (1, 10**-e)
+        shift = 128 - (numerator.bit_length() - denominator.bit_length())
+        value = (
+            -(-(numerator << shift) // denominator)
+            if shift >= 0
+            else -(-numerator // (denominator << -shift))
+        )
         while value.bit_length() != 128:
             shift += 1 if value.bit_length() < 128 else -1
-            value = -(-(above << shift) // below) if shift >= 0 else -(-above // (below << -shift))
+            value = (
+                -(-(numerator << shift) // denominator)
+                if shift >= 0
+                else -(-numerator // (denominator << -shift))
+            )
         words += [value >> 64, value & 0xFFFFFFFFFFFFFFFF]
     return np.array(words, np.uint64)
 
@@ -240,12 +248,12 @@ POWERS = _powers_of_ten()
 
 
 def listed(values: cython.const[Listed][::1]):
-    """Numbers as they stand in a JSON list; see `plain_packing.listed`."""
+    """Numbers as in a JSON list; see `plain.packing.listed`."""
     n: int64_t = values.shape[0]
-    room = np.empty(max(n, 1) * MOST_CHARACTERS, np.uint8)
-    out: uint8_t[::1] = room
+    buffer = np.empty(max(n, 1) * MOST_CHARACTERS, np.uint8)
+    out: uint8_t[::1] = buffer
     powers: cython.const[uint64_t][::1] = POWERS
-    at: int64_t = 0
+    position: int64_t = 0
     i: int64_t
     bits_of: uint64_t
     if n == 0:
@@ -256,26 +264,26 @@ def listed(values: cython.const[Listed][::1]):
             if Listed is cython.double:
                 memcpy(cython.address(bits_of), cython.address(values[i]), 8)
                 if bits_of >> 52 & 0x7FF == 0x7FF:
-                    memcpy(to + at, b"null", 4)
-                    at += 4
+                    memcpy(to + position, b"null", 4)
+                    position += 4
                 else:
-                    at += put_double(bits_of, cython.address(powers[0]), to + at)
+                    position += put_double(bits_of, cython.address(powers[0]), to + position)
             else:
                 bits_of = cython.cast(uint64_t, values[i])
                 if values[i] < 0:
-                    to[at] = 45
-                    at += 1
+                    to[position] = 45
+                    position += 1
                     bits_of = 0 - bits_of
-                at += put_whole(bits_of, to + at)
-            to[at] = 44
-            at += 1
-    return room[: at - 1].tobytes()
+                position += put_whole(bits_of, to + position)
+            to[position] = 44
+            position += 1
+    return buffer[: position - 1].tobytes()
 
 
 @cython.final
 @cython.cclass
-class Looks:
-    """What boxes of some rows look like; see `plain_packing.Looks`."""
+class BoxStyles:
+    """Per-box style columns of some rows; see `plain.packing.BoxStyles`."""
 
     row_line: cython.const[int32_t][::1]
     row_depth: cython.const[int32_t][::1]
@@ -288,15 +296,15 @@ class Looks:
     own_name: cython.const[int32_t][::1]
     own_family: uint8_t
 
-    def __init__(self, of_row, key, of_key, of_line, own):
+    def __init__(self, of_row, key, of_key, of_line, own_names):
         self.row_line, self.row_depth = of_row
         self.key = key
         self.name, self.family, self.has_own = of_key
         self.of_line = of_line
-        self.own_event, self.own_name, self.own_family = own
+        self.own_event, self.own_name, self.own_family = own_names
 
     def fill(self, columns, boxes, window, shifts, seen: uint8_t[::1]):
-        """Columns of boxes, merged ones on whole pixels; see `plain_packing.Looks.fill`."""
+        """Columns of boxes, merged ones on whole pixels; see `plain.packing.BoxStyles.fill`."""
         n: int64_t = len(boxes)
         if n == 0:
             return
@@ -314,7 +322,7 @@ class Looks:
         event_shift: int64_t = shifts[2]
         pair_ps: int64_t = 0
         i: int64_t
-        own: int64_t
+        own_row: int64_t
         m: int32_t
         line: int32_t
         name: int32_t
@@ -330,9 +338,9 @@ class Looks:
                 name = self.name[m]
                 family = self.family[m]
                 if self.has_own[m]:
-                    own = self.own_at(box[i].event)
-                    if own >= 0:
-                        name = self.own_name[own]
+                    own_row = self.own_at(box[i].event)
+                    if own_row >= 0:
+                        name = self.own_name[own_row]
                         family = self.own_family
                 if self.of_line[line] != KEEP:
                     family = self.of_line[line]
@@ -342,9 +350,8 @@ class Looks:
                 if box[i].n_merged > 1:
                     begin = max(begin, 0)
                     pair_ps = pair_of(begin, pair_ps, pixel_ps)
-                    begin = pair_ps + pixel_ps * (
-                        begin >= pair_ps + pixel_ps
-                    )  # which is hard to foresee: no branches
+                    # Without branches, which would be hard to predict.
+                    begin = pair_ps + pixel_ps * (begin >= pair_ps + pixel_ps)
                     end = pair_ps + pixel_ps * ((end > pair_ps) + (end > pair_ps + pixel_ps))
                     longest = rounded(box[i].longest)
                 longs[0, i] = line + line_shift
@@ -363,7 +370,7 @@ class Looks:
     @cython.nogil
     @cython.exceptval(check=False)
     def own_at(self, event: int32_t) -> int64_t:
-        """Where an event stands among those with names of their own, -1 where it does not."""
+        """Index of an event among those with names of their own, -1 if it is not one of them."""
         low: int64_t = 0
         high: int64_t = self.own_event.shape[0]
         middle: int64_t

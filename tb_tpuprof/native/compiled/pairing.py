@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Begins and ends, allocations and deallocations → pairs. Compiled; the twin is `plain_pairing.py`, which
-says what the functions do.
+"""Begins and ends, allocations and deallocations → pairs. Compiled; the twins in `plain/pairing.py` have the
+full docstrings.
 """
 
 import cython
@@ -19,7 +19,7 @@ NOWHERE = cython.declare(int64_t, plain_pairing.NOWHERE)
 def pair_up(
     key: cython.const[int32_t][::1], kind: cython.const[uint8_t][::1], name: cython.const[int32_t][::1]
 ):
-    """See the twin."""
+    """Pairs ends with begins; see `plain.pairing.pair_up`."""
     n: int64_t = key.shape[0]
     partners = np.full(n, -1, np.int32)
     roots = np.arange(n, dtype=np.int32)
@@ -57,7 +57,7 @@ def pair_up(
 @cython.final
 @cython.cclass
 class _Live:
-    """What is allocated: its address and its event, by address, in slots of which at most half are taken."""
+    """Hash table of live allocations: address and event by address; at most half of the slots are taken."""
 
     address: int64_t[::1]
     event: int32_t[::1]
@@ -71,7 +71,7 @@ class _Live:
 
     @cython.cfunc
     def empty(self, bits: cython.int):
-        """Slots of which none is taken."""
+        """Start over with empty slots."""
         self.bits = bits
         self.n = 0
         self.address = np.empty(1 << bits, np.int64)
@@ -79,7 +79,7 @@ class _Live:
 
     @cython.cfunc
     def grow(self):
-        """Twice the slots."""
+        """Double the number of slots."""
         k: int64_t
         addresses: int64_t[::1] = self.address
         events: int32_t[::1] = self.event
@@ -93,49 +93,49 @@ class _Live:
     @cython.nogil
     @cython.exceptval(check=False)
     def home(self, address: int64_t) -> int64_t:
-        """The slot where the search for an address begins."""
+        """The slot where the search for an address starts."""
         return cython.cast(int64_t, (cython.cast(uint64_t, address) * GOLDEN) >> (64 - self.bits))
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def slot(self, address: int64_t) -> int64_t:
-        """The slot of an address: where it is, else where it would be."""
+        """The slot of an address if it is in the table, else the slot for inserting it."""
         mask: int64_t = self.event.shape[0] - 1
-        at: int64_t = self.home(address)
-        while self.event[at] >= 0 and self.address[at] != address:
-            at = (at + 1) & mask
+        index: int64_t = self.home(address)
+        while self.event[index] >= 0 and self.address[index] != address:
+            index = (index + 1) & mask
             self.budget -= 1
-        return at
+        return index
 
     @cython.cfunc
     @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def put(self, at: int64_t, address: int64_t, event: int32_t) -> cython.void:
-        """Take a slot."""
-        self.n += self.event[at] < 0
-        self.address[at] = address
-        self.event[at] = event
+    def put(self, slot: int64_t, address: int64_t, event: int32_t) -> cython.void:
+        """Write a slot."""
+        self.n += self.event[slot] < 0
+        self.address[slot] = address
+        self.event[slot] = event
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def free(self, at: int64_t) -> cython.void:
-        """Give a slot back; what stands behind it moves up to where the search for it passes."""
+    def free(self, slot: int64_t) -> cython.void:
+        """Free a slot; following entries move up so that searches still reach them."""
         mask: int64_t = self.event.shape[0] - 1
-        k: int64_t = at
+        candidate: int64_t = slot
         self.n -= 1
         while True:
-            k = (k + 1) & mask
+            candidate = (candidate + 1) & mask
             self.budget -= 1
-            if self.event[k] < 0:
+            if self.event[candidate] < 0:
                 break
-            if ((k - self.home(self.address[k])) & mask) >= ((k - at) & mask):
-                self.address[at] = self.address[k]
-                self.event[at] = self.event[k]
-                at = k
-        self.event[at] = -1
+            if ((candidate - self.home(self.address[candidate])) & mask) >= ((candidate - slot) & mask):
+                self.address[slot] = self.address[candidate]
+                self.event[slot] = self.event[candidate]
+                slot = candidate
+        self.event[slot] = -1
 
 
 def tie(
@@ -143,14 +143,16 @@ def tie(
     is_allocation: cython.const[uint8_t][::1],
     address: cython.const[int64_t][::1],
 ):
-    """Which event ends each allocation, and which allocation each deallocation ends; see the twin."""
+    """Which event ends each allocation, and which allocation each deallocation ends; see
+    `plain.pairing.tie`.
+    """
     n: int64_t = address.shape[0]
     partners = np.empty(n, np.int32)
     partner: int32_t[::1] = partners
     live = _Live(n)
     m: int64_t
     i: int64_t
-    at: int64_t
+    slot: int64_t
     for m in range(first.shape[0] - 1):
         if live.n:
             live.empty(FIRST_BITS)
@@ -160,17 +162,17 @@ def tie(
                 while i < first[m + 1] and live.budget >= 0 and 2 * live.n < live.event.shape[0]:
                     partner[i] = cython.cast(int32_t, n) if is_allocation[i] else -1
                     if address[i] != NOWHERE:
-                        at = live.slot(address[i])
-                        if live.event[at] >= 0:
-                            partner[live.event[at]] = cython.cast(int32_t, i)
+                        slot = live.slot(address[i])
+                        if live.event[slot] >= 0:
+                            partner[live.event[slot]] = cython.cast(int32_t, i)
                         if is_allocation[i]:
-                            live.put(at, address[i], cython.cast(int32_t, i))
-                        elif live.event[at] >= 0:
-                            partner[i] = live.event[at]
-                            live.free(at)
+                            live.put(slot, address[i], cython.cast(int32_t, i))
+                        elif live.event[slot] >= 0:
+                            partner[i] = live.event[slot]
+                            live.free(slot)
                     i += 1
             if 2 * live.n >= live.event.shape[0]:
                 live.grow()
-    if live.budget < 0:  # addresses chosen to fall on one another
+    if live.budget < 0:  # addresses chosen to collide
         return plain_pairing.tie(np.asarray(first), np.asarray(is_allocation), np.asarray(address))
     return partners

@@ -1,4 +1,4 @@
-# A hint that memory will be read soon: reads far apart come together then, instead of each being waited for.
+# A hint that memory will be read soon, so that scattered reads overlap instead of each stalling.
 
 cdef extern from *:
     """

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Choosing events by their metadata, looking up what rows carry, each in one pass. Compiled; twins in
-`plain_selection.py`.
+"""Selecting events by their metadata and looking up values of rows, each in one pass. Compiled; the twins in
+`plain/selection.py` have the full docstrings.
 """
 
 import cython
@@ -14,7 +14,7 @@ LOW_BITS = cython.declare(int64_t, 0xFFFFFFFF)
 
 
 def ascends(values: cython.const[int32_t][::1]):
-    """Whether each value is more than the one before it."""
+    """Whether each value is greater than the one before it."""
     i: int64_t
     falls: int64_t = 0
     with cython.nogil:
@@ -24,30 +24,30 @@ def ascends(values: cython.const[int32_t][::1]):
 
 
 def classes_of(metadata: cython.const[int32_t][::1], klass: cython.const[uint8_t][::1]):
-    """Class of each event by its metadata row; see `plain_selection.classes_of`."""
+    """Class of each event by its metadata row; see `plain.selection.classes_of`."""
     n: int64_t = metadata.shape[0]
-    found = np.empty(n, np.uint8)
-    out: uint8_t[::1] = found
+    classes = np.empty(n, np.uint8)
+    out: uint8_t[::1] = classes
     i: int64_t
     with cython.nogil:
         for i in range(n):
             out[i] = klass[metadata[i]] if 0 <= metadata[i] < klass.shape[0] else 0
-    return found
+    return classes
 
 
 def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][::1], dtype=np.int64):
-    """Events whose metadata row is wanted, ascending; see `plain_selection.rows_of`."""
-    room = np.empty(metadata.shape[0], dtype)  # costs nothing beyond what is written
+    """Events whose metadata row is wanted, ascending; see `plain.selection.rows_of`."""
+    buffer = np.empty(metadata.shape[0], dtype)  # unwritten pages cost nothing
     narrow: int32_t[::1]
     wide: int64_t[::1]
     n: int64_t
     if dtype == np.int32:
-        narrow = room
+        narrow = buffer
         n = _put_rows(metadata, wanted, narrow)
     else:
-        wide = room
+        wide = buffer
         n = _put_rows(metadata, wanted, wide)
-    return room[:n] if 2 * n > metadata.shape[0] else room[:n].copy()
+    return buffer[:n] if 2 * n > metadata.shape[0] else buffer[:n].copy()
 
 
 @cython.cfunc
@@ -70,12 +70,12 @@ def outermost(
     parent: cython.const[int32_t][::1],
     limit: cython.int,
 ):
-    """Events of a group and of a class below the limit that lie inside none of their group and of the same or
-    a higher such class.
+    """Events of a group and of a class below the limit, without children of an event of the same group and
+    the same or a higher such class; see `plain.selection.outermost`.
     """
     n: int64_t = klass.shape[0]
-    room = np.empty(n, np.int64)  # costs nothing beyond what is written
-    out: int64_t[::1] = room
+    buffer = np.empty(n, np.int64)  # unwritten pages cost nothing
+    out: int64_t[::1] = buffer
     n_found: int64_t = 0
     i: int64_t
     above: int64_t
@@ -91,45 +91,47 @@ def outermost(
                 ):
                     out[n_found] = i
                     n_found += 1
-    return room[:n_found].copy()
+    return buffer[:n_found].copy()
 
 
-def telling(
+def informative_hubs(
     ties: tuple, n_hubs: int64_t, above: cython.const[int32_t][::1], heads: cython.const[uint8_t][::1]
 ):
-    """Which hubs tie what does not lie beside one another anyway; see `plain_selection.telling`."""
+    """Which hubs tie events that are not adjacent in the call tree anyway; see
+    `plain.selection.informative_hubs`.
+    """
     producer: cython.const[int32_t][::1] = ties[0]
     producer_hub: cython.const[int32_t][::1] = ties[1]
     consumer: cython.const[int32_t][::1] = ties[2]
     consumer_hub: cython.const[int32_t][::1] = ties[3]
     made_by = np.full(n_hubs, -1, np.int32)
     used_by = np.full(n_hubs, -1, np.int32)
-    found = np.empty(n_hubs, np.uint8)
+    result = np.empty(n_hubs, np.uint8)
     made: int32_t[::1] = made_by
     used: int32_t[::1] = used_by
-    kept: uint8_t[::1] = found
+    is_informative: uint8_t[::1] = result
     i: int64_t
     cause: int64_t
     effect: int64_t
     with cython.nogil:
-        for i in range(producer.shape[0]):  # -2: several
+        for i in range(producer.shape[0]):  # -2: more than one
             made[producer_hub[i]] = producer[i] if made[producer_hub[i]] == -1 else -2
         for i in range(consumer.shape[0]):
             used[consumer_hub[i]] = consumer[i] if used[consumer_hub[i]] == -1 else -2
         for i in range(n_hubs):
             cause = made[i]
             effect = used[i]
-            kept[i] = (
+            is_informative[i] = (
                 cause < 0
                 or effect < 0
                 or not ((above[cause] == above[effect] and heads[cause] == 0) or above[effect] == cause)
             )
-    return found.view(np.bool_)
+    return result.view(np.bool_)
 
 
 def match(made: cython.const[int64_t][::1], used: cython.const[int64_t][::1], crowd: int64_t):
-    """Producers and consumers of equal keys; see `plain_selection.match`. None where the keys are too
-    scattered to be counted.
+    """Producers and consumers with equal keys; see `plain.selection.match`. None if the keys are too sparse
+    to be counted.
     """
     low: int64_t = 2**62
     high: int64_t = -(2**62)
@@ -178,25 +180,25 @@ def _widen(keys: cython.const[int64_t][::1], low: int64_t, width: int64_t[::1]):
 
 @cython.cfunc
 def _counts(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], n: int64_t):
-    """How often each key occurs, by the key's place; 65,535 stands for more."""
+    """How often each key occurs, by the key's index; 65,535 means that or more."""
     counts = np.zeros(n, np.uint16)
     count: uint16_t[::1] = counts
     i: int64_t
-    at: int64_t
+    index: int64_t
     with cython.nogil:
         for i in range(keys.shape[0]):
-            at = base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)
-            count[at] += count[at] < MOST_COUNTED
+            index = base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)
+            count[index] += count[index] < MOST_COUNTED
     return counts
 
 
 @cython.cfunc
 def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], hub: int32_t[::1]):
-    """Which of the keys have a hub, and which."""
-    room_at = np.empty(keys.shape[0], np.int32)
-    room_hub = np.empty(keys.shape[0], np.int32)
-    at: int32_t[::1] = room_at
-    of: int32_t[::1] = room_hub
+    """The keys that have a hub (their indexes), and their hubs."""
+    key_buffer = np.empty(keys.shape[0], np.int32)
+    hub_buffer = np.empty(keys.shape[0], np.int32)
+    key_index: int32_t[::1] = key_buffer
+    hub_of_key: int32_t[::1] = hub_buffer
     n: int64_t = 0
     i: int64_t
     number: int32_t
@@ -204,12 +206,12 @@ def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1],
         for i in range(keys.shape[0]):
             number = hub[base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)]
             if number >= 0:
-                at[n] = cython.cast(int32_t, i)
-                of[n] = number
+                key_index[n] = cython.cast(int32_t, i)
+                hub_of_key[n] = number
                 n += 1
     if n == keys.shape[0]:
-        return room_at, room_hub
-    return room_at[:n].copy(), room_hub[:n].copy()
+        return key_buffer, hub_buffer
+    return key_buffer[:n].copy(), hub_buffer[:n].copy()
 
 
 def look_up(
@@ -218,11 +220,11 @@ def look_up(
     rows: cython.const[Whole][::1],
     missing: int64_t,
 ):
-    """The first value of each row; see `plain_selection.look_up`."""
+    """The first value of each row; see `plain.selection.look_up`."""
     m: int64_t = owner.shape[0]
     n: int64_t = rows.shape[0]
-    found = np.empty(n, np.int64)
-    out: int64_t[::1] = found
+    result = np.empty(n, np.int64)
+    out: int64_t[::1] = result
     k: int64_t = 0  # all owners before are less than the row
     i: int64_t
     high: int64_t
@@ -248,44 +250,46 @@ def look_up(
                     else:
                         high = middle
             out[i] = value[k] if k < m and owner[k] == row else missing
-    return found
+    return result
 
 
 def find_ids(
     ordered: cython.const[int64_t][::1], order: cython.const[int64_t][::1], ids: cython.const[int64_t][::1]
 ):
-    """The row of each id, -1 where there is none; see `plain_selection.find_ids`."""
+    """The row of each id, -1 if there is none; see `plain.selection.find_ids`."""
     m: int64_t = ordered.shape[0]
     n: int64_t = ids.shape[0]
-    found = np.empty(n, np.int32)
-    out: int32_t[::1] = found
-    at: int64_t = 0
+    result = np.empty(n, np.int32)
+    out: int32_t[::1] = result
+    index: int64_t = 0
     high: int64_t
     middle: int64_t
-    apart: int64_t
+    distance: int64_t
     i: int64_t
     with cython.nogil:
         for i in range(n):
             out[i] = -1
             if m == 0 or ids[i] < ordered[0] or ids[i] > ordered[m - 1]:
                 continue
-            # Where ids follow one another the next is as far from the last one found as their numbers differ.
-            apart = cython.cast(int64_t, cython.cast(uint64_t, ids[i]) - cython.cast(uint64_t, ordered[at]))
+            # If ids are consecutive, the distance to the last one found equals the difference of the ids.
+            distance = cython.cast(
+                int64_t, cython.cast(uint64_t, ids[i]) - cython.cast(uint64_t, ordered[index])
+            )
             if (
-                -at <= apart < m - at
-                and ordered[at + apart] == ids[i]
-                and (at + apart == 0 or ordered[at + apart - 1] < ids[i])
+                -index <= distance < m - index
+                and ordered[index + distance] == ids[i]
+                and (index + distance == 0 or ordered[index + distance - 1] < ids[i])
             ):
-                at += apart
+                index += distance
             else:
-                at = 0
+                index = 0
                 high = m - 1
-                while at < high:
-                    middle = (at + high) // 2
+                while index < high:
+                    middle = (index + high) // 2
                     if ordered[middle] < ids[i]:
-                        at = middle + 1
+                        index = middle + 1
                     else:
                         high = middle
-            if ordered[at] == ids[i]:
-                out[i] = cython.cast(int32_t, order[at])
-    return found
+            if ordered[index] == ids[i]:
+                out[i] = cython.cast(int32_t, order[index])
+    return result

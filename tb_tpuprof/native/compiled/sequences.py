@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Events in time order → the stretches over which a label lasts. Compiled; twins in `plain_sequences.py`."""
+"""Events in time order → the stretches over which a label lasts. Compiled; the twins in `plain/sequences.py`
+have the full docstrings.
+"""
 
 import cython
 import numpy as np
@@ -14,15 +16,14 @@ SHARE = cython.declare(int64_t, 2)
 def by_start(
     start: cython.const[int64_t][::1], rows: cython.const[int32_t][::1], offsets: cython.const[int64_t][::1]
 ):
-    """Order of the rows by start, where those of each line stand so already; see
-    `plain_sequences.by_start`.
+    """Order of the rows by start, given that those of each line are already sorted; see
+    `plain.sequences.by_start`.
     """
     order = np.empty(rows.shape[0], np.int32)
     out: int32_t[::1] = order
     following: int64_t[::1] = np.array(offsets)
-    heads: int64_t[::1] = np.flatnonzero(np.diff(offsets)).astype(
-        np.int64
-    )  # a heap of lines by their next row's start
+    # A heap of lines, ordered by their next row's start.
+    heads: int64_t[::1] = np.flatnonzero(np.diff(offsets)).astype(np.int64)
     n: int64_t = heads.shape[0]
     i: int64_t
     line: int64_t
@@ -52,9 +53,7 @@ def _sift(
     i: int64_t,
     n: int64_t,
 ) -> cython.void:
-    """Let a line sink in the heap as far as others come before it: those that start earlier, and of equal
-    ones the lower.
-    """
+    """Sift a line down the heap, below lines that start earlier or have a lower number at equal starts."""
     line: int64_t = heads[i]
     time: int64_t = start[rows[following[line]]]
     child: int64_t
@@ -76,8 +75,8 @@ def _sift(
 
 
 def in_order(start: cython.const[int64_t][::1], duration: cython.const[int64_t][::1]):
-    """Whether events stand by start, and of equal starts the longest first; see
-    `plain_sequences.in_order`.
+    """Whether events are sorted by start, and the longest first among equal starts; see
+    `plain.sequences.in_order`.
     """
     i: int64_t
     good: cython.bint = True
@@ -92,7 +91,7 @@ def in_order(start: cython.const[int64_t][::1], duration: cython.const[int64_t][
 def n_runs(
     is_new: cython.const[uint8_t][::1], label: cython.const[int32_t][::1], keys: cython.const[int32_t][:, ::1]
 ):
-    """How many stretches `runs` will find."""
+    """Number of stretches that `runs` will find."""
     n: int64_t = 0
     i: int64_t
     level: int64_t
@@ -110,7 +109,7 @@ def n_runs(
 
 
 def runs(events, label: cython.const[int32_t][::1], keys: cython.const[int32_t][:, ::1], out):
-    """Stretches of one key, level by level; see `plain_sequences.runs`."""
+    """Stretches of one key, level by level; see `plain.sequences.runs`."""
     start: cython.const[int64_t][::1] = events[0]
     end: cython.const[int64_t][::1] = events[1]
     is_new: cython.const[uint8_t][::1] = events[2]
@@ -119,7 +118,7 @@ def runs(events, label: cython.const[int32_t][::1], keys: cython.const[int32_t][
     out_duration: int64_t[::1] = out[1]
     out_key: int32_t[::1] = out[2]
     out_row: int32_t[::1] = out[3]
-    room: int64_t = out_start.shape[0]
+    capacity: int64_t = out_start.shape[0]
     m: int64_t = 0
     i: int64_t
     level: int64_t
@@ -136,7 +135,7 @@ def runs(events, label: cython.const[int32_t][::1], keys: cython.const[int32_t][
                 slot = slots[level]
                 if fresh:
                     slots[level] = -1
-                    if key >= 0 and m < room:
+                    if key >= 0 and m < capacity:
                         slots[level] = m
                         out_start[m] = start[i]
                         out_duration[m] = end[i] - start[i]
@@ -154,7 +153,7 @@ def sequence(
     group: cython.const[int32_t][::1],
     small_gap: int64_t,
 ):
-    """Times of the rows, and before which of them a run ends; see `plain_sequences.sequence`."""
+    """Times of the rows, and before which of them a run ends; see `plain.sequences.sequence`."""
     n: int64_t = rows.shape[0]
     has_groups: cython.bint = group.shape[0] == n
     starts, ends, news = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
@@ -189,7 +188,7 @@ def replay(
     size: cython.const[int64_t][::1],
     unpadded: cython.const[int64_t][::1],
 ):
-    """What a heap holds as its events come one after the other; see `plain_sequences.replay`."""
+    """Simulates a heap, event by event; see `plain.sequences.replay`."""
     kind: cython.const[int64_t][::1] = events[0]
     buffer: cython.const[int32_t][::1] = events[1]
     shared: cython.const[int32_t][::1] = events[2]
@@ -197,12 +196,12 @@ def replay(
     m: int64_t = root.shape[0]
     totals = new_array(2 * (n + 1), np.int64).reshape(2, n + 1)
     lives = new_array(2 * m, np.int64).reshape(2, m)
-    untils = new_array(n, np.int64)
-    places = new_array(2 * m, np.int64).reshape(2, m)
+    free_events = new_array(n, np.int64)
+    user_table = new_array(2 * m, np.int64).reshape(2, m)
     held: int64_t[:, ::1] = totals
     live: int64_t[:, ::1] = lives
-    until: int64_t[::1] = untils
-    users: int64_t[:, ::1] = places  # of each root how many there are, and since which event
+    freed_at: int64_t[::1] = free_events
+    users: int64_t[:, ::1] = user_table  # per root: the number of users, and the event that allocated
     n_refused: int64_t = 0
     change: int64_t
     i: int64_t
@@ -216,7 +215,7 @@ def replay(
             live[1, i] = -1
             users[0, i] = 0
         for i in range(n):
-            until[i] = -1
+            freed_at[i] = -1
             b = buffer[i]
             change = 0
             if b >= 0 and not (kind[i] == SHARE and shared[i] < 0):
@@ -228,14 +227,14 @@ def replay(
                     if users[0, r] == 1:
                         change = 1
                         users[1, r] = i
-                        until[i] = n
+                        freed_at[i] = n
                 elif users[0, r] == 0:
                     n_refused += 1
                 else:
                     users[0, r] -= 1
                     if users[0, r] == 0:
                         change = -1
-                        until[users[1, r]] = i
+                        freed_at[users[1, r]] = i
                 held[0, i + 1] = held[0, i] + change * size[r]
                 held[1, i + 1] = held[1, i] + change * unpadded[r]
             else:
@@ -246,6 +245,6 @@ def replay(
             if b >= 0 and kind[i] == FREE:
                 live[1, b] = i if live[0, b] >= 0 else -1
         for i in range(n):
-            if until[i] >= 0 and kind[i] != SHARE:
-                live[1, buffer[i]] = min(until[i], n - 1)
-    return totals[0], totals[1], lives[0], lives[1], untils, n_refused
+            if freed_at[i] >= 0 and kind[i] != SHARE:
+                live[1, buffer[i]] = min(freed_at[i], n - 1)
+    return totals[0], totals[1], lives[0], lives[1], free_events, n_refused

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Counting, finding and summing events by their metadata row, each in one pass. Compiled; twins in
-`plain_tallies.py`.
+"""Counting, finding and summing events by their metadata row, each in one pass. Compiled; the twins in
+`plain/tallies.py` have the full docstrings.
 """
 
 import cython
@@ -14,7 +14,7 @@ FAR = cython.declare(int64_t, (1 << 62))
 
 
 def tally(metadata: cython.const[int32_t][::1], duration: cython.const[int64_t][::1], n_metadata: int64_t):
-    """Count, total, shortest and longest duration by metadata row; see `plain_tallies.tally`."""
+    """Count, total, shortest and longest duration by metadata row; see `plain.tallies.tally`."""
     result = np.zeros((4, n_metadata), np.int64)
     result[2] = FAR
     out: int64_t[:, ::1] = result
@@ -42,7 +42,9 @@ def histogram(
     wanted: cython.const[uint8_t][::1],
     edges: cython.const[int64_t][::1],
 ):
-    """How many wanted events have a duration from each edge up to the next; see `plain_tallies.histogram`."""
+    """Number of wanted events with a duration from each edge up to the next; see
+    `plain.tallies.histogram`.
+    """
     n_bins: int64_t = edges.shape[0] - 1
     counts = np.zeros(max(n_bins, 0), np.int64)
     out: int64_t[::1] = counts
@@ -80,7 +82,7 @@ def matches(
     limit: int64_t,
     backward: cython.bint,
 ):
-    """The first (or last) wanted events of each range of events; see `plain_tallies.matches`."""
+    """The first (or last) wanted events of each range of events; see `plain.tallies.matches`."""
     rows = np.empty(0, np.int64)
     parts = []
     line: int64_t
@@ -115,13 +117,13 @@ class _Totals:
 
     out: int64_t[:, ::1]
     stack: cython.pointer(Open)
-    room: int64_t
+    capacity: int64_t
     top: int64_t
 
     def __cinit__(self, out):
         self.out = out
         self.stack = cython.NULL
-        self.room = 0
+        self.capacity = 0
         self.top = 0
 
     def __dealloc__(self):
@@ -131,7 +133,7 @@ class _Totals:
     @cython.nogil
     @cython.exceptval(check=False)
     def close_before(self, end: int64_t) -> cython.void:
-        """Take from the stack what ends before the time, and add up its self time."""
+        """Pop the events that end before the time, and add up their self times."""
         while self.top > 0 and self.stack[self.top - 1].end < end:
             self.top -= 1
             if self.stack[self.top].counted and self.stack[self.top].self_ps > 0:
@@ -141,7 +143,7 @@ class _Totals:
     @cython.nogil
     @cython.exceptval(check=False)
     def add(self, metadata: int32_t, low: int64_t, high: int64_t, counted: cython.bint) -> cython.bint:
-        """Put an event onto the stack; False where memory is out."""
+        """Push an event; False if out of memory."""
         self.close_before(high)
         if self.top > 0:
             self.stack[self.top - 1].self_ps -= high - low
@@ -150,16 +152,16 @@ class _Totals:
             self.out[1, metadata] += high - low
             self.out[3, metadata] = min(self.out[3, metadata], high - low)
             self.out[4, metadata] = max(self.out[4, metadata], high - low)
-        if self.top == self.room:
-            room: int64_t = self.room * 2 if self.room else 256
+        if self.top == self.capacity:
+            capacity: int64_t = self.capacity * 2 if self.capacity else 256
             grown = cython.cast(
                 cython.pointer(Open),
-                realloc(self.stack, cython.cast(cython.size_t, room) * cython.sizeof(Open)),
+                realloc(self.stack, cython.cast(cython.size_t, capacity) * cython.sizeof(Open)),
             )
             if grown == cython.NULL:
                 return False
             self.stack = grown
-            self.room = room
+            self.capacity = capacity
         self.stack[self.top].end = high
         self.stack[self.top].self_ps = high - low
         self.stack[self.top].metadata = metadata
@@ -178,7 +180,7 @@ def range_totals(
     n_metadata: int64_t,
 ):
     """Count, clipped total, self time, shortest and longest by metadata row; see
-    `plain_tallies.range_totals`.
+    `plain.tallies.range_totals`.
     """
     start: cython.const[int64_t][::1] = columns[0]
     duration: cython.const[int64_t][::1] = columns[1]
@@ -215,8 +217,8 @@ def sums(
     rows: cython.const[Whole][::1],
     duration: cython.const[int64_t][::1],
 ):
-    """Count, total, least, most, the last row with the most and the first row, by group; see
-    `plain_tallies.sums`.
+    """Count, total, smallest, largest, the last row with the largest and the first row, by group; see
+    `plain.tallies.sums`.
     """
     result = np.zeros((6, n_groups), np.int64)
     out: int64_t[:, ::1] = result
@@ -241,7 +243,7 @@ def sums(
 
 
 def extremes(values: cython.const[int64_t][::1], cuts: cython.const[int64_t][::1]):
-    """The first least and the last greatest value of each stretch; see `plain_tallies.extremes`."""
+    """The first smallest and the last largest value of each stretch; see `plain.tallies.extremes`."""
     n: int64_t = max(cuts.shape[0] - 1, 0)
     low, high = np.empty(n, np.int64), np.empty(n, np.int64)
     least: int64_t[::1] = low
@@ -265,7 +267,7 @@ def extremes(values: cython.const[int64_t][::1], cuts: cython.const[int64_t][::1
 
 
 def last_end(start: cython.const[int64_t][::1], duration: cython.const[int64_t][::1]):
-    """The latest end; see `plain_tallies.last_end`."""
+    """The latest end; see `plain.tallies.last_end`."""
     latest: int64_t = 0
     i: int64_t
     with cython.nogil:

@@ -1,4 +1,4 @@
-# What json_events.py needs to know of texts.py.
+# Declarations of texts.py for json_events.py.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 

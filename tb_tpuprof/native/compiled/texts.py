@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Distinct byte strings of a file and their ids, gathered one at a time. Compiled, for `json_events.py`; the
-twin's is a dict.
+twin uses a dict.
 """
 
 import cython
@@ -16,7 +16,7 @@ MAX_SLOTS = cython.declare(int64_t, 1 << 31)
 @cython.final
 @cython.cclass
 class Texts:
-    """Distinct byte strings and their ids; the bytes are referred to, not copied."""
+    """Distinct byte strings and their ids; references the bytes instead of copying them."""
 
     def __cinit__(self, seed):
         self.texts = cython.NULL
@@ -33,16 +33,16 @@ class Texts:
     @cython.nogil
     @cython.exceptval(check=False)
     def add(self, p: cython.pointer(cython.const[uint8_t]), size: int64_t) -> int32_t:
-        """The id of a string, new or known; -2 where memory is out."""
+        """The id of a string, which is added if it is new; -2 if out of memory."""
         if self.n * 2 >= self.n_slots and not self.grow():
             return -2
-        x: uint64_t = hash_bytes(p, size, self.seed)
+        hashed: uint64_t = hash_bytes(p, size, self.seed)
         mask: uint64_t = cython.cast(uint64_t, self.n_slots - 1)
-        slot: uint64_t = x & mask
+        slot: uint64_t = hashed & mask
         k: int32_t = self.slots[slot]
         while k >= 0:
             if (
-                self.texts[k].hash == x
+                self.texts[k].hash == hashed
                 and self.texts[k].size == size
                 and memcmp(self.texts[k].p, p, cython.cast(cython.size_t, size)) == 0
             ):
@@ -53,7 +53,7 @@ class Texts:
         self.slots[slot] = k
         self.texts[k].p = p
         self.texts[k].size = size
-        self.texts[k].hash = x
+        self.texts[k].hash = hashed
         self.n += 1
         return k
 

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows of events → the boxes that a screen of a given width can show. Compiled; the twin is in
-`plain_timeline.py`.
+"""Rows of events → the boxes that a screen of a given width can show. Compiled; the twin is
+`plain/timeline.py`.
 """
 
 import cython
@@ -22,7 +22,7 @@ Box = cython.struct(
 FAN_BITS = cython.declare(cython.int, 3)
 FAN = cython.declare(int64_t, 8)
 MAX_LEVELS = cython.declare(cython.int, 10)
-AHEAD = cython.declare(int64_t, 48)  # places that are fetched before they are looked at
+AHEAD = cython.declare(int64_t, 48)  # how many entries of `order` ahead data is prefetched
 
 
 @cython.final
@@ -32,12 +32,12 @@ class _Boxes:
 
     items: cython.pointer(Box)
     n: int64_t
-    room: int64_t
+    capacity: int64_t
 
     def __cinit__(self):
         self.items = cython.NULL
         self.n = 0
-        self.room = 0
+        self.capacity = 0
 
     def __dealloc__(self):
         free(self.items)
@@ -46,16 +46,16 @@ class _Boxes:
     @cython.nogil
     @cython.exceptval(check=False)
     def append(self, box: Box) -> cython.bint:
-        if self.n == self.room:
-            room: int64_t = self.room * 2 if self.room else 4096
+        if self.n == self.capacity:
+            capacity: int64_t = self.capacity * 2 if self.capacity else 4096
             grown = cython.cast(
                 cython.pointer(Box),
-                realloc(self.items, cython.cast(cython.size_t, room) * cython.sizeof(Box)),
+                realloc(self.items, cython.cast(cython.size_t, capacity) * cython.sizeof(Box)),
             )
             if grown == cython.NULL:
                 return False
             self.items = grown
-            self.room = room
+            self.capacity = capacity
         self.items[self.n] = box
         self.n += 1
         return True
@@ -66,7 +66,7 @@ class _Boxes:
         )
 
     def array(self):
-        """The boxes where they lie; nothing may be appended from then on."""
+        """The boxes without a copy; nothing may be appended afterwards."""
         longs = [(name, "<i8") for name in ("start", "duration", "longest")]
         dtype = np.dtype(longs + [(name, "<i4") for name in ("row", "event", "n_merged", "unused")])
         return np.frombuffer(self, dtype) if self.n else np.empty(0, dtype)
@@ -75,12 +75,12 @@ class _Boxes:
 @cython.final
 @cython.cclass
 class Rows:
-    """Events by row, one row for each line and depth; see `plain_timeline.Rows`.
+    """Events by row, one row per line and depth; see `plain.timeline.Rows`.
 
-    Runs of 8, 64, 512 … places of `order` keep their longest event, and those of 8 when their last one
-    starts, so that what merges into one box is looked at once:
+    Blocks of 8, 64, 512 … entries of `order` keep their longest event, and blocks of 8 the start of their
+    last event, so that events that merge into one box are handled a block at a time:
 
-        level 1   |     0      |     1      |  …         8 places each
+        level 1   |     0      |     1      |  …         8 entries each
         level 0   e e e e e e e e e e e e e e e e …       order
     """
 
@@ -120,11 +120,11 @@ class Rows:
         first_rows: cython.const[int64_t][::1],
         depth: cython.const[uint16_t][::1],
     ):
-        """Bring the events of some lines into rows; see `plain_timeline.Rows.place`.
+        """Put the events of some lines into rows; see `plain.timeline.Rows.place`.
 
-        Of each block of 8 places the longest event, the first of equals, and the last start are noted on the
-        way. (A block that holds the end of one row and the start of another is never looked at, nor is what
-        two threads may have written there.)
+        Also records the longest event (the first of equals) and the last start of each block of 8 entries. (A
+        block that contains the end of one row and the start of another is never read, so races between
+        threads on it are harmless.)
         """
         next_places = np.array(self.offsets)
         following: int64_t[::1] = next_places
@@ -140,7 +140,7 @@ class Rows:
         place: int64_t
         duration: int64_t
         best: int64_t
-        is_longer: int32_t  # all bits or none: which event is the longest is hard to foresee
+        is_longer: int32_t  # a mask of all bits or none, to avoid a branch that is hard to predict
         with cython.nogil:
             for line in range(line_offsets.shape[0] - 1):
                 for i in range(line_offsets[line], line_offsets[line + 1]):
@@ -157,7 +157,7 @@ class Rows:
                     longest_event[place] ^= (longest_event[place] ^ cython.cast(int32_t, i)) & is_longer
 
     def finish(self):
-        """Look at the larger blocks, once all lines are placed."""
+        """Compute the larger blocks, once all lines are placed."""
         with cython.nogil:
             self.fill()
 
@@ -169,7 +169,7 @@ class Rows:
         level: cython.int
         block: int64_t
         i: int64_t
-        at: int64_t
+        child: int64_t
         best: int64_t
         best_event: int32_t
         for level in range(1, self.n_levels):
@@ -177,17 +177,17 @@ class Rows:
                 best = -1
                 best_event = 0
                 for i in range(block * FAN, block * FAN + FAN):
-                    at = self.first_block[level - 1] + i
-                    if self.longest[at] > best:
-                        best = self.longest[at]
-                        best_event = self.longest_event[at]
+                    child = self.first_block[level - 1] + i
+                    if self.longest[child] > best:
+                        best = self.longest[child]
+                        best_event = self.longest_event[child]
                 self.longest[self.first_block[level] + block] = best
                 self.longest_event[self.first_block[level] + block] = best_event
 
     def boxes(
         self, rows: cython.const[int32_t][::1], window_start: int64_t, window_end: int64_t, pixel_ps: int64_t
     ):
-        """Boxes of the rows in the window; see `plain_timeline.Rows.boxes`."""
+        """Boxes of the rows in the window; see `plain.timeline.Rows.boxes`."""
         boxes = _Boxes()
         pixel_ps = max(pixel_ps, 1)
         r: int64_t
@@ -203,18 +203,18 @@ class Rows:
         return boxes.array()
 
     def first_ending_after(self, rows: cython.const[int32_t][::1], time: int64_t):
-        """Place in `order` of each row's first event that ends after the time; see
-        `plain_timeline.Rows.first_ending_after`.
+        """Index in `order` of each row's first event that ends after the time; see
+        `plain.timeline.Rows.first_ending_after`.
         """
-        places = np.empty(rows.shape[0], np.int64)
-        out: int64_t[::1] = places
+        indexes = np.empty(rows.shape[0], np.int64)
+        out: int64_t[::1] = indexes
         r: int64_t
         for r in range(rows.shape[0]):
             out[r] = self.first_after(rows[r], time) if 0 <= rows[r] < self.row_at.shape[0] - 1 else 0
-        return places
+        return indexes
 
     def busy(self, rows: cython.const[int32_t][::1], begin: int64_t, pixel_ps: int64_t, n_pixels: int64_t):
-        """Picoseconds covered in each pixel, summed over the rows; see `plain_timeline.Rows.busy`."""
+        """Picoseconds covered in each pixel, summed over the rows; see `plain.timeline.Rows.busy`."""
         covered = np.zeros(n_pixels, np.int64)
         out: int64_t[::1] = covered
         r: int64_t
@@ -254,7 +254,7 @@ class Rows:
     @cython.nogil
     @cython.exceptval(check=False)
     def first_after(self, row: int32_t, time: int64_t) -> int64_t:
-        """Position in `order` of the row's first event that ends after the time (an event without length
+        """Index in `order` of the row's first event that ends after the time (an event without duration
         counts as 1 ps).
         """
         lo: int64_t = self.row_at[row]
@@ -274,8 +274,8 @@ class Rows:
     @cython.nogil
     @cython.exceptval(check=False)
     def block_level(self, place: int64_t, last: int64_t, limit: int64_t, pixel_ps: int64_t) -> cython.int:
-        """Level (from 1) of the largest block at the place and before `last` of short events that start
-        before the limit; 0 none.
+        """Level (from 1) of the largest block that starts at `place`, ends before `last`, and has only short
+        events that start before the limit; 0 for none.
         """
         level: cython.int = 0
         shift: cython.int = FAN_BITS
@@ -296,7 +296,7 @@ class Rows:
     def row_boxes(
         self, boxes: _Boxes, row: int32_t, begin: int64_t, end: int64_t, pixel_ps: int64_t
     ) -> cython.bint:
-        """Append the boxes of one row; False where memory is out."""
+        """Append the boxes of one row; False if out of memory."""
         starts: cython.pointer(cython.const[int64_t]) = (
             cython.address(self.start[0]) if self.start.shape[0] else cython.NULL
         )
@@ -312,16 +312,15 @@ class Rows:
         i: int64_t = self.first_after(row, begin)
         last: int64_t = self.row_at[row + 1]
         first: int64_t
-        limit: int64_t = (
-            begin + 2 * pixel_ps
-        )  # where the two pixels end; divided for only where those after them are empty
+        # End of the current two pixels; divides only to skip empty ones.
+        limit: int64_t = begin + 2 * pixel_ps
         block: int64_t
         longest: int64_t
         duration: int64_t
         level: cython.int
         e: int32_t
         event: int32_t
-        is_longer: int32_t  # all bits or none: which event is the longest is hard to foresee
+        is_longer: int32_t  # a mask of all bits or none, to avoid a branch that is hard to predict
         while i < last:
             event = order[i]
             box.start = starts[event]

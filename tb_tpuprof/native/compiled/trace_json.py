@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows of events → Chrome trace JSON, and where a file's own JSON has an event's arguments. Compiled; the
-twin is `plain_trace_json.py`.
+"""Rows of events → Chrome trace JSON; and the spans of an event's arguments in a file's own JSON. Compiled;
+the twin is `plain/trace_json.py`.
 """
 
 import cython
@@ -14,16 +14,16 @@ from cython.cimports.tb_tpuprof.native.compiled.json_lex import skip, space, spa
 from cython.cimports.tb_tpuprof.native.compiled.json_valid import is_valid
 
 X, INSTANT, START, END, STEP_N, FLOW_FROM, FLOW_TO = 88, 105, 98, 101, 110, 115, 102
-ROOM = cython.declare(int64_t, 512)  # of a row without its texts
+ROW_BYTES = cython.declare(int64_t, 512)  # of a row without its texts
 
 
 def members(data: cython.const[uint8_t][::1], positions: cython.const[int64_t][::1], max_bytes: int64_t):
-    """See the twin."""
+    """Spans of arguments and categories; see `plain.trace_json.members`."""
     n: int64_t = positions.shape[0]
-    found = np.zeros((n, 4), np.int64)
+    spans = np.zeros((n, 4), np.int64)
     if n == 0 or data.shape[0] == 0:
-        return found
-    out: int64_t[:, ::1] = found
+        return spans
+    out: int64_t[:, ::1] = spans
     p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
     limit: int64_t = data.shape[0]
     i: int64_t
@@ -31,7 +31,7 @@ def members(data: cython.const[uint8_t][::1], positions: cython.const[int64_t][:
         for i in range(n):
             if 0 <= positions[i] < limit and p[positions[i]] == 123:
                 _members(p, positions[i] + 1, limit, max_bytes, cython.address(out[i, 0]))
-    return found
+    return spans
 
 
 @cython.cfunc
@@ -83,7 +83,7 @@ def _members(
 @cython.final
 @cython.cclass
 class EventWriter:
-    """See the twin."""
+    """Writes events as lines of JSON; see `plain.trace_json.EventWriter`."""
 
     phase: cython.const[uint8_t][::1]
     pid: cython.const[int32_t][::1]
@@ -104,7 +104,7 @@ class EventWriter:
     spans: cython.const[int64_t][:, ::1]
     out: cython.pointer(uint8_t)
     size: int64_t
-    room: int64_t
+    capacity: int64_t
     is_full: cython.bint
 
     def __cinit__(self, rows, stats, texts, data, spans):
@@ -124,14 +124,14 @@ class EventWriter:
         self.data = data
         self.spans = spans
         self.out = cython.NULL
-        self.size = self.room = 0
+        self.size = self.capacity = 0
         self.is_full = False
 
     def __dealloc__(self):
         free(self.out)
 
     def lines(self, first: int64_t, last: int64_t):
-        """See the twin."""
+        """The rows from `first` to before `last`, as bytes."""
         i: int64_t
         self.size = 0
         self.is_full = False
@@ -232,15 +232,15 @@ class EventWriter:
     @cython.nogil
     @cython.exceptval(check=False)
     def reserve(self, n: int64_t) -> cython.bint:
-        if self.size + n <= self.room:
+        if self.size + n <= self.capacity:
             return True
-        room: int64_t = max(2 * self.room, self.size + n + ROOM)
-        more = cython.cast(cython.pointer(uint8_t), realloc(self.out, cython.cast(cython.size_t, room)))
-        if more == cython.NULL:
+        capacity: int64_t = max(2 * self.capacity, self.size + n + ROW_BYTES)
+        grown = cython.cast(cython.pointer(uint8_t), realloc(self.out, cython.cast(cython.size_t, capacity)))
+        if grown == cython.NULL:
             self.is_full = True
             return False
-        self.out = more
-        self.room = room
+        self.out = grown
+        self.capacity = capacity
         return True
 
     @cython.cfunc
@@ -274,14 +274,14 @@ class EventWriter:
     @cython.exceptval(check=False)
     def put_unsigned(self, value: uint64_t) -> cython.void:
         digits: cython.char[24]
-        at: int64_t = 24
+        first_digit: int64_t = 24
         while True:
-            at -= 1
-            digits[at] = cython.cast(cython.char, 48 + value % 10)
+            first_digit -= 1
+            digits[first_digit] = cython.cast(cython.char, 48 + value % 10)
             value //= 10
             if value == 0:
                 break
-        self.put(cython.address(digits[at]), 24 - at)
+        self.put(cython.address(digits[first_digit]), 24 - first_digit)
 
     @cython.cfunc
     @cython.nogil
@@ -295,7 +295,7 @@ class EventWriter:
     @cython.nogil
     @cython.exceptval(check=False)
     def put_us(self, ps: int64_t) -> cython.void:
-        """Picoseconds as microseconds, with no more digits than they need."""
+        """Picoseconds as microseconds, with no more digits than necessary."""
         part: int64_t
         scale: int64_t = 100000
         digit: cython.char

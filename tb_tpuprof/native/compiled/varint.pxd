@@ -1,4 +1,4 @@
-# The primitives of the protobuf wire format, inlined into each reader. They stay within [pos, limit) whatever the bytes are.
+# The primitives of the protobuf wire format, inlined into each reader. They stay within [pos, limit) for any bytes.
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -8,8 +8,8 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    /* Up to eight bytes of a varint at once: where its last byte is, and its seven-bit groups pushed together. Returns its
-       length, 0 where it is longer (or the machine is not little-endian): the plain loop reads those. */
+    /* Reads up to eight bytes of a varint at once: finds its last byte and packs its seven-bit groups. Returns its length,
+       0 if it is longer (or the machine is not little-endian): the plain loop reads those. */
     static inline int tpuprof_varint8(const uint8_t* p, uint64_t* out) {
     #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
         uint64_t x, stop;
@@ -34,7 +34,7 @@ cdef extern from *:
 
 
 cdef inline int short_varint(const uint8_t* p, uint64_t* out) noexcept nogil:
-    """Length of the varint at `p`, 0 where it is longer than eight bytes. Eight bytes are looked at."""
+    """Length of the varint at `p`, 0 if it is longer than eight bytes. May read eight bytes."""
     if p[0] < 0x80:
         out[0] = p[0]
         return 1
@@ -42,7 +42,7 @@ cdef inline int short_varint(const uint8_t* p, uint64_t* out) noexcept nogil:
 
 
 cdef inline int64_t varint(const uint8_t* p, int64_t pos, int64_t end, int64_t limit, uint64_t* out) noexcept nogil:
-    """Position behind the varint at `pos`, or -1 where it runs past `end` or past ten bytes. Bytes up to `limit` may be looked at."""
+    """Position after the varint at `pos`, or -1 if it exceeds `end` or ten bytes. May read bytes up to `limit`."""
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef int n
@@ -74,7 +74,8 @@ cdef struct Field:
 
 
 cdef inline int64_t read_field(const uint8_t* p, int64_t pos, int64_t end, int64_t limit, Field* out) noexcept nogil:
-    """Read one field at `pos`; position behind it, or -1 where it is malformed. Groups (wire types 3 and 4) are: XSpace has none."""
+    """Read one field at `pos`; returns the position after it, or -1 if it is malformed. Groups (wire types 3 and 4), which XSpace
+    does not have, count as malformed."""
     cdef uint64_t tag = 0
     cdef uint64_t value = 0
     pos = varint(p, pos, end, limit, &tag)

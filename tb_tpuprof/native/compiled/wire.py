@@ -1,9 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Protobuf wire format → arrays of fields, for messages that are looked into one by one or by the thousand.
-Compiled.
+"""Protobuf wire format → arrays of fields, for single messages or thousands of them. Compiled.
 
-Positions are byte offsets into the file. A malformed message ends with the offset at which reading failed,
-never with a read out of bounds. The twin is `plain_wire.py`.
+Positions are byte offsets into the file. A malformed message yields the offset at which reading failed, never
+a read out of bounds. The twin is `plain/wire.py`.
 """
 
 import cython
@@ -27,16 +26,16 @@ def _walk(
     rows: cython.pointer(int64_t),
     bad: cython.pointer(int64_t),
 ) -> int64_t:
-    """Count the fields of a message; where `rows` is given also write (number, wire, value, size) of each."""
+    """Count the fields of a message; if `rows` is given, also write (number, wire, value, size) of each."""
     n: int64_t = 0
-    at: int64_t
+    field_start: int64_t
     field: Field
     bad[0] = -1
     while pos < end:
-        at = pos
+        field_start = pos
         pos = read_field(p, pos, end, limit, cython.address(field))
         if pos < 0:
-            bad[0] = at
+            bad[0] = field_start
             break
         if rows != cython.NULL:
             rows[4 * n] = field.number
@@ -51,8 +50,8 @@ def fields(data: cython.const[uint8_t][::1], start: int64_t, end: int64_t):
     """All fields of the message in data[start:end]: (rows int64[n, 4], bad). A row is number, wire type,
     value, size.
 
-    For wire type 0 the value is the number itself; else the position of the bytes, and size their number.
-    Where the message is malformed, `bad` is the offset (else -1) and the rows are those before it.
+    For wire type 0 the value is the number itself; else the position of the bytes, and size their number. If
+    the message is malformed, `bad` is the offset (else -1) and the rows are those before it.
     """
     start = max(start, 0)
     end = min(end, data.shape[0])
@@ -78,11 +77,11 @@ def spans(
     numbers: cython.const[int64_t][::1],
     counted: int64_t = -1,
 ):
-    """For many messages of one shape, the last field of each of `numbers`: (value, size int64[n, k], count
+    """The last field of each of `numbers`, for many messages of one type: (value, size int64[n, k], count
     int64[n], bad uint8[n]).
 
     Value and size are as in `fields`, column by column in memory; an absent field has value 0 and size -1.
-    The count is how often the field numbers[counted] occurs; none are counted without it (int64[0]).
+    The count is the number of occurrences of the field numbers[counted]; int64[0] if `counted` is not given.
     """
     n: int64_t = starts.shape[0]
     k: int64_t = numbers.shape[0]
@@ -90,15 +89,15 @@ def spans(
         nothing = np.zeros(n if counted >= 0 else 0, np.int64)
         return np.zeros((k, n), np.int64).T, np.full((k, n), -1, np.int64).T, nothing, np.zeros(n, np.uint8)
     values = new_array(k * n, np.int64).reshape(k, n)
-    found = new_array(k * n, np.int64).reshape(k, n)
+    lengths = new_array(k * n, np.int64).reshape(k, n)
     counts = np.zeros(n if counted >= 0 else 0, np.int64)
     broken = np.zeros(n, np.uint8)
     v: int64_t[:, ::1] = values
-    s: int64_t[:, ::1] = found
+    s: int64_t[:, ::1] = lengths
     c: int64_t[::1] = counts
     b: uint8_t[::1] = broken
-    places = np.full(128, -1, np.int64)
-    of: int64_t[::1] = places
+    column_table = np.full(128, -1, np.int64)
+    column_of: int64_t[::1] = column_table
     p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
     limit: int64_t = data.shape[0]
     i: int64_t
@@ -107,7 +106,7 @@ def spans(
     end: int64_t
     field: Field
     for j in range(k):
-        of[numbers[j]] = j
+        column_of[numbers[j]] = j
     with cython.nogil:
         for i in range(n):
             for j in range(k):
@@ -123,13 +122,13 @@ def spans(
                 if pos < 0:
                     b[i] = 1
                     break
-                if 0 <= field.number < 128 and of[field.number] >= 0:
-                    j = of[field.number]
+                if 0 <= field.number < 128 and column_of[field.number] >= 0:
+                    j = column_of[field.number]
                     v[j, i] = field.value
                     s[j, i] = field.size
                     if j == counted:
                         c[i] += 1
-    return values.T, found.T, counts, broken
+    return values.T, lengths.T, counts, broken
 
 
 @cython.cfunc
@@ -141,7 +140,7 @@ def _packed(
     end: int64_t,
     out: cython.pointer(int64_t),
 ) -> int64_t:
-    """Count the varints in p[pos:end], up to one that is cut off; where `out` is given also write them."""
+    """Count the varints in p[pos:end], up to one that is cut off; if `out` is given, also write them."""
     n: int64_t = 0
     value: uint64_t = 0
     shift: cython.int = 0
@@ -174,7 +173,7 @@ def _repeats(
     first: cython.pointer(int64_t),
     second: cython.pointer(int64_t),
 ) -> int64_t:
-    """Count one message's occurrences of a repeated field, numbers or messages; where `first` is given also
+    """Count one message's occurrences of a repeated field, numbers or messages; if `first` is given, also
     write them.
     """
     n: int64_t = 0
@@ -254,13 +253,13 @@ def add_records(
     out: cython.double[:, ::1],
 ):
     """Sum amounts by kind over messages of records (field 1) of two small numbers and an amount; see
-    `plain_wire.add_records`.
+    `plain.wire.add_records`.
     """
     limit: int64_t = data.shape[0]
     i: int64_t
     pos: int64_t
     end: int64_t
-    at: int64_t
+    record_pos: int64_t
     first: int64_t
     second: int64_t
     amount: int64_t
@@ -285,10 +284,12 @@ def add_records(
                 first = 0
                 second = 0
                 amount = 0
-                at = record.value
-                while at >= 0 and at < record.value + record.size:
-                    at = read_field(p, at, record.value + record.size, limit, cython.address(field))
-                    if at < 0:
+                record_pos = record.value
+                while record_pos >= 0 and record_pos < record.value + record.size:
+                    record_pos = read_field(
+                        p, record_pos, record.value + record.size, limit, cython.address(field)
+                    )
+                    if record_pos < 0:
                         break
                     number = field.value if field.wire == 0 else -1
                     if field.number == 1:

@@ -1,3 +1,3 @@
-"""The inner loops in plain Python and NumPy: the same results, slowly. Used where nothing was compiled, and
-as oracles by tests.
+"""The inner loops in plain Python and NumPy: the same results, but slower. Used if nothing was compiled, and
+by tests as oracles.
 """

@@ -1,6 +1,4 @@
-"""Plain Python twins of `calling.py`: the same names, arguments and results, for where no extension is built
-and for tests.
-"""
+"""Plain twin of `compiled/calling.py`: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -20,24 +18,24 @@ Stretches = tuple[Int64s, Int64s, Int32s, Int32s, Int32s]
 def contexts(
     parent: Int32s, name: Int32s, mark: npt.NDArray[np.uint16] | None = None
 ) -> tuple[Int32s, Int32s]:
-    """Number of each event's context, and the first event of each: events with the same names and marks
-    on the way to their roots share one.
+    """(number of each event's context, first event of each context). Events with the same names and marks on
+    the way to their roots share a context.
 
-    f ──────────────────     0
-      g ─────  g ─────       1, 1       the same function, called by the same one
-       h ──     k ──         2, 3
+        f ──────────────────     0
+          g ─────  g ─────       1, 1       the same function, called by the same one
+           h ──     k ──         2, 3
     """
     numbers: dict[tuple[int, tuple[int, float]], int] = {}
-    found: list[int] = []
+    context_of_event: list[int] = []
     first: list[int] = []
     labels = zip(name.tolist(), np.zeros(len(name)).tolist() if mark is None else mark.tolist(), strict=True)
     for i, (above, label) in enumerate(zip(parent.tolist(), labels, strict=True)):
-        key = found[above] if 0 <= above < i else -1, label
+        key = context_of_event[above] if 0 <= above < i else -1, label
         if key not in numbers:
             numbers[key] = len(numbers)
             first.append(i)
-        found.append(numbers[key])
-    return np.array(found, np.int32), np.array(first, np.int32)
+        context_of_event.append(numbers[key])
+    return np.array(context_of_event, np.int32), np.array(first, np.int32)
 
 
 def stretches(
@@ -48,21 +46,21 @@ def stretches(
     windows: Windows,
     least: int = 1,
 ) -> Stretches:
-    """Stretches of time over which the innermost event's code lasts: (start, end, window, first event, last
+    """Stretches of time with a constant code of the innermost event: (start, end, window, first event, last
     event) of each.
 
-    Events of one line, sorted by (start, -duration), with their parents. `code`: context of each event, and
-    code of each context; negative codes have no stretches. `windows`: starts and ends, in time and apart from
-    each other; a stretch lies in one of them. Stretches shorter than `least` are left out.
+    Events of one line, sorted by (start, -duration), with their parents. `code`: the context of each event,
+    and the code of each context; negative codes have no stretches. `windows`: starts and ends, ascending and
+    disjoint; a stretch is within one of them. Stretches shorter than `least` are left out.
 
-        f (code 0)   ├──────────────────┤
-        g (code 1)      ├──┤├──┤
-        stretches    000111111100000000000        of f, of both calls of g, of f
+            f (code 0)   ├──────────────────┤
+            g (code 1)      ├──┤├──┤
+            stretches    000111111100000000000        of f, of both calls of g, of f
     """
     begins, ends, parents = start.tolist(), (start + duration).tolist(), parent.tolist()
     codes = code[1][code[0]].tolist() if len(code[0]) else []
     spans = list(zip(windows[0].tolist(), windows[1].tolist(), strict=True))
-    found: list[list[int]] = []
+    rows: list[list[int]] = []
     now, top = 0, -1
     for i in range(len(begins) + 1):
         if i < len(begins) and ends[i] <= begins[i]:
@@ -70,26 +68,28 @@ def stretches(
         until = begins[i] if i < len(begins) else 2**63 - 1
         while top >= 0 and now < until:
             if min(ends[top], until) > now:
-                _add(found, now, min(ends[top], until), (codes[top], top), spans)
+                _add(rows, now, min(ends[top], until), (codes[top], top), spans)
                 now = min(ends[top], until)
             top = parents[top]
         now, top = max(now, until), i
-    table = np.array([row for row in found if row[1] - row[0] >= least], np.int64).reshape(-1, 6)
+    table = np.array([stretch for stretch in rows if stretch[1] - stretch[0] >= least], np.int64).reshape(
+        -1, 6
+    )
     return table[:, 0], table[:, 1], *(table[:, i].astype(np.int32) for i in (2, 3, 4))  # type: ignore[return-value]
 
 
 def _add(
-    found: list[list[int]], begin: int, end: int, what: tuple[int, int], spans: list[tuple[int, int]]
+    rows: list[list[int]], begin: int, end: int, code_and_event: tuple[int, int], spans: list[tuple[int, int]]
 ) -> None:
-    code, event = what
-    for number, (opens, closes) in enumerate(spans):
-        left, right = max(begin, opens), min(end, closes)
+    code, event = code_and_event
+    for number, (window_start, window_end) in enumerate(spans):
+        left, right = max(begin, window_start), min(end, window_end)
         if code < 0 or left >= right:
             continue
-        if found and found[-1][1] == left and found[-1][2] == number and found[-1][5] == code:
-            found[-1][1], found[-1][4] = right, event
+        if rows and rows[-1][1] == left and rows[-1][2] == number and rows[-1][5] == code:
+            rows[-1][1], rows[-1][4] = right, event
         else:
-            found.append([left, right, number, event, event, code])
+            rows.append([left, right, number, event, event, code])
 
 
 def charged(
@@ -97,28 +97,28 @@ def charged(
     order: Int64s,
     windows: Windows,
     time: npt.NDArray[np.int64],
-    own: tuple[tuple[Any, ...], Int64s] | tuple[()] = (),
+    thread: tuple[tuple[Any, ...], Int64s] | tuple[()] = (),
 ) -> Int64s:
-    """Time in which each class is the highest that is on in each step, into `time` [steps, classes]; class 0
-    is left at 0.
+    """Charges each step's time to the highest class active at each moment, into `time` [steps, classes];
+    class 0 stays at 0.
 
-    `events`: start, end, class and step of each; `order` is that of their starts. `windows`: starts and ends
-    of the steps, to which their events are clipped. At most 256 classes; takes time by the number of events,
-    however many classes there are. `own`: the arguments of `stretches` whose results count as well, their
-    codes as classes, and the step of each of their windows. Returns [3, classes]: how many events each class
-    has, and from when to when the longest lasts, in time the first of equals.
+    `events`: start, end, class and step of each; `order` sorts them by start. `windows`: starts and ends of
+    the steps, to which their events are clipped. At most 256 classes; the run time depends on the number of
+    events, not of classes. `thread`: the arguments of `stretches`, whose results are charged as well (their
+    codes are classes), and the step of each of their windows. Returns [3, classes]: the number of events of
+    each class, and start and end of the longest one, the earliest of equals.
     """
     columns = (column[order].tolist() for column in events)
     first, last = (column.tolist() for column in windows)
     rows = list(zip(*columns, strict=True))
-    if own:
-        begins, ends, window, event, _ = stretches(*own[0])
-        context, codes = own[0][3]
+    if thread:
+        begins, ends, window, event, _ = stretches(*thread[0])
+        context, codes = thread[0][3]
         rows += zip(
             begins.tolist(),
             ends.tolist(),
             codes[context[event]].tolist(),
-            own[1][window].tolist(),
+            thread[1][window].tolist(),
             strict=True,
         )
     time[:] = 0
@@ -131,11 +131,11 @@ def charged(
             longest[0, k] += 1
             if end - start > longest[2, k] - longest[1, k]:
                 longest[1:, k] = start, end
-    for step, mine in enumerate(spans):
-        edges = sorted({edge for begin, stop, _ in mine for edge in (begin, stop)})
+    for step, step_spans in enumerate(spans):
+        edges = sorted({edge for begin, stop, _ in step_spans for edge in (begin, stop)})
         for begin, stop in itertools.pairwise(edges):
             highest = max(
-                (klass for left, right, klass in mine if left <= begin and stop <= right), default=0
+                (klass for left, right, klass in step_spans if left <= begin and stop <= right), default=0
             )
             time[step, highest] += stop - begin if highest else 0
     return longest

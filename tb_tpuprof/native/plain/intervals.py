@@ -1,6 +1,4 @@
-"""Plain Python twins of `intervals.py`: the same names, arguments and results, for where no extension is
-built and for tests.
-"""
+"""Plain twin of `compiled/intervals.py`: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ def nest(start: Int64s, end: Int64s, line_offsets: Int64s) -> tuple[Int32s, Int6
     """Parent of each event by containment, and its self time.
 
     Events of line i are line_offsets[i] … line_offsets[i + 1], sorted by (start, -duration). The parent is
-    the innermost earlier event that contains the event whole (start <= start and end >= end), -1 if there is
+    the innermost earlier event that contains the whole event (start <= start and end >= end), -1 if there is
     none. Self time is the duration minus those of the direct children, never negative.
 
         a ─────────────────      parent -1, self = a - b - d
@@ -49,12 +47,12 @@ def enclose(
     parent: Int32s,
     take: npt.NDArray[np.uint8] | None = None,
 ) -> None:
-    """Write the parent of each event of some lines, as `nest` has it, into `parent`; other events' entries
+    """Write the parent of each event of some lines, as in `nest`, into `parent`; entries of other events
     stay.
 
-    Lines are given by consecutive `line_offsets`, so that several threads can each do some. Events with take
-    == 0 take no part: parent -1. `longer`: events (ascending) that last until another end than their own, and
-    those ends.
+    Lines are given by consecutive `line_offsets`, so that several threads can share the work. Events with
+    take == 0 are ignored: parent -1. `longer`: events (ascending) that last beyond their own end, and those
+    later ends.
     """
     ends = dict(zip(*(column.tolist() for column in longer), strict=True))
     for first, last in itertools.pairwise(line_offsets.tolist()):
@@ -73,42 +71,40 @@ def enclose(
 
 
 def flood(parent: Int32s, entry_group: Int32s, groups: Int32s | None = None) -> Int32s:
-    """Group of each event: `entry_group` of itself where that is not negative, else its parent's group, else
-    -1.
+    """Group of each event: its own `entry_group` if that is not negative, else its parent's group, else -1.
 
-    Parents come before their children. The result may be written over the entries (`groups` is what is
-    written to).
+    Parents come before their children. Writes into `groups` if given, which may be the entries themselves.
     """
-    found = [-1] * len(parent)
+    group_of_event = [-1] * len(parent)
     entries = entry_group.tolist()
     for i, above in enumerate(parent.tolist()):
         if entries[i] >= 0:
-            found[i] = entries[i]
+            group_of_event[i] = entries[i]
         elif 0 <= above < i:
-            found[i] = found[above]
+            group_of_event[i] = group_of_event[above]
     result = np.empty(len(parent), np.int32) if groups is None else groups
-    result[:] = found
+    result[:] = group_of_event
     return result
 
 
 def relabel(numbers: Int32s, label: Int32s) -> None:
-    """The label of each number, written over it; -1 for a number that has none."""
+    """Replace each number by its label, in place; -1 for a number without a label."""
     numbers[:] = [label[number] if 0 <= number < len(label) else -1 for number in numbers.tolist()]
 
 
 def lanes(
     start: Int64s, duration: Int64s, line_offsets: Int64s, depth: npt.NDArray[np.uint16]
 ) -> tuple[Int32s, Int64s, int]:
-    """Drawing depth of each event: the first row of its line that is free at its start, below all events that
-    contain it.
+    """Drawing depth of each event: the first row of its line that is free at its start and below all events
+    that contain it.
 
-    Writes the depths of the events of some lines, which are given by consecutive `line_offsets`, into
-    `depth`. Returns (number of rows of each line, events of each row, when the last event ends: 0 without
-    events). An event without length takes 1 ps. Events that would lie deeper than 4,096 rows share the last.
+    Writes the depths of the events of some lines, given by consecutive `line_offsets`, into `depth`. Returns
+    (number of rows of each line, events of each row, end of the last event: 0 without events). An event
+    without duration takes 1 ps. Events deeper than 4,096 rows share the last row.
 
         depth 0  ────a───────────────
-        depth 1   ─b──          ──e──     b overlaps c; d lies below c, which contains it,
-        depth 2     ──c───────            though row 1 is free by then
+        depth 1   ─b──          ──e──     b overlaps c; d is below c, which contains it,
+        depth 2     ──c───────            although row 1 is free by then
         depth 3         ─d─
     """
     n_depths = np.zeros(len(line_offsets) - 1, np.int32)
@@ -120,15 +116,15 @@ def lanes(
         for i in range(first, last):
             end = starts[i] + max(durations[i], 1)
             latest = max(latest, end)
-            below = max(
+            least_row = max(
                 (d + 1 for d, other in enumerate(ends) if other > starts[i] and other >= end), default=0
             )
-            place = next((d for d in range(below, len(ends)) if ends[d] <= starts[i]), len(ends))
-            if place == len(ends) and place < MAX_DEPTH:
+            row = next((d for d in range(least_row, len(ends)) if ends[d] <= starts[i]), len(ends))
+            if row == len(ends) and row < MAX_DEPTH:
                 ends.append(0)
-            place = min(place, MAX_DEPTH - 1)
-            ends[place] = end
-            depth[i] = place
+            row = min(row, MAX_DEPTH - 1)
+            ends[row] = end
+            depth[i] = row
         n_depths[line] = len(ends)
         sizes.append(np.bincount(depth[first:last], minlength=len(ends)))
     return n_depths, np.concatenate(sizes), latest

@@ -1,4 +1,6 @@
-"""Plain twin of `json_events.py`: Chrome trace JSON read by Python's own parser, an event at a time."""
+"""Plain twin of `compiled/json_events.py`: reads Chrome trace JSON with Python's own parser, one event at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HA
 )
 DOUBLE, UINT, INT, TEXT, BIND = 2, 3, 4, 5, 9
 COLUMNS = {
-    "at": np.int64,
+    "position": np.int64,
     "us": np.int64,
     "duration_ps": np.int64,
     "id": np.int64,
@@ -45,30 +47,27 @@ _NUMBER = re.compile(r"[0-9.+eE-]{1,63}")
 
 
 class Number(str):
-    """A number as it stands in the file."""
+    """A number as it is written in the file."""
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
 def scan(data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int) -> dict[str, Any]:
-    """All events of a Chrome trace: a dict of
+    """All events of a Chrome trace, as a dict of
 
-    - `events`: columns of one row an event that has a `ph`. `at`: its position in the file; time as `us` and
-    `rest_ps` (µs,
-      rounded down, and the rest); `duration_ps`; `name`, `cat`, `pid`, `tid`: numbers of strings, -1 none;
-      `id`: a number that stands for id and scope; `phase`, `scope`: characters (`?` for a phase of several);
-      `flags`: what the constants above name.
-    - `values`: columns value, event, key, kind of those arguments that `hot` names, and of all of a counter
-    (C) or of metadata
-      (M); a `bind_id` has the kind BIND. Short arrays are texts, as they stand in the file. Objects of the
-      member `samples` are events of the phase P.
-    - `blob`, `offsets`: the strings as they stand in the file, escapes and all; those of `hot` come first,
-    then `(bind)`.
+    - `events`: columns with a row per event that has a `ph`. `position`: its offset in the file; `us` and
+      `rest_ps`: its time (µs, rounded down, and the rest); `duration_ps`; `name`, `cat`, `pid`, `tid`:
+      numbers of strings, -1 none; `id`: a number that identifies id and scope; `phase`, `scope`: characters
+      (`?` for a phase of several); `flags`: the constants above.
+    - `values`: columns value, event, key, kind of the arguments in `hot`, and of all arguments of counters
+      (C) and metadata (M); a `bind_id` has the kind BIND. Short arrays are texts, as written in the file.
+      Objects of the member `samples` are events of the phase P.
+    - `blob`, `offsets`: the strings as written in the file, including escapes; those of `hot` come first,
+      then `(bind)`.
     - `members`: (name, start, end) of the other members of the file's object.
-    - `bad`: where the file is damaged or cut off, else -1; `is_open`: an array without its closing bracket,
-    which is allowed;
-      `n_others`: what stands among the events and is none.
+    - `bad`: the offset at which the file is damaged or cut off, else -1; `is_open`: an array without its
+      closing bracket, which is allowed; `n_others`: the number of array elements that are not events.
     """
     return _Reader(data, hot).read()
 
@@ -94,7 +93,7 @@ class _Reader:
         return self.strings.setdefault(text, len(self.strings))
 
     def position(self, index: int) -> int:
-        """Byte of a character; asked in ascending order."""
+        """Byte offset of a character; fastest if called in ascending order."""
         if self.is_ascii:
             return index
         character, byte = self.seen if index >= self.seen[0] else (0, 0)
@@ -103,14 +102,14 @@ class _Reader:
         return byte
 
     def read(self) -> dict[str, Any]:
-        at = _skip(self.text, 1 if self.text.startswith("\ufeff") else 0)
-        head = self.text[at : at + 1]
+        index = _skip(self.text, 1 if self.text.startswith("\ufeff") else 0)
+        head = self.text[index : index + 1]
         if head == "[":
-            self.is_open = self.array(at + 1) < 0 and self.bad < 0
+            self.is_open = self.array(index + 1) < 0 and self.bad < 0
         elif head == "{":
-            self.members_of(at + 1)
+            self.members_of(index + 1)
         else:
-            self.bad = self.position(at)
+            self.bad = self.position(index)
         texts = list(self.strings)
         return {
             "events": _columns(COLUMNS, self.rows),
@@ -123,50 +122,52 @@ class _Reader:
             "n_others": self.n_others,
         }
 
-    def members_of(self, at: int) -> None:
+    def members_of(self, index: int) -> None:
         while True:
-            at = _skip(self.text, at, _SPACE_OR_COMMA)
-            if self.text[at : at + 1] == "}":
+            index = _skip(self.text, index, _SPACE_OR_COMMA)
+            if self.text[index : index + 1] == "}":
                 return
-            start = at
+            start = index
             try:
-                name, at = _DECODER.raw_decode(self.text, at)
-                at = _skip(self.text, at)
-                if not isinstance(name, str) or self.text[at : at + 1] != ":":
+                name, index = _DECODER.raw_decode(self.text, index)
+                index = _skip(self.text, index)
+                if not isinstance(name, str) or self.text[index : index + 1] != ":":
                     raise ValueError
-                start = at = _skip(self.text, at + 1)
-                if name in ("traceEvents", "samples") and self.text[at : at + 1] == "[":
-                    at = self.array(at + 1, "P" if name == "samples" else "")
-                    if at < 0:
+                start = index = _skip(self.text, index + 1)
+                if name in ("traceEvents", "samples") and self.text[index : index + 1] == "[":
+                    index = self.array(index + 1, "P" if name == "samples" else "")
+                    if index < 0:
                         self.bad = self.position(len(self.text)) if self.bad < 0 else self.bad
                         return
                 else:
-                    _, at = _DECODER.raw_decode(self.text, at)
+                    _, index = _DECODER.raw_decode(self.text, index)
             except (ValueError, RecursionError):
                 self.bad = self.position(start)
                 return
-            self.members.append((name.encode(), self.position(start), self.position(at)))
+            self.members.append((name.encode(), self.position(start), self.position(index)))
 
-    def array(self, at: int, phase: str = "") -> int:
-        """Behind the array's end, -1 where there is none; `bad` is set where an event is damaged."""
+    def array(self, index: int, phase: str = "") -> int:
+        """Read the events up to the array's end; returns the index after it, or -1 if there is none. Sets
+        `bad` if an event is damaged.
+        """
         while True:
-            at = _skip(self.text, at, _SPACE_OR_COMMA)
-            if at >= len(self.text):
+            index = _skip(self.text, index, _SPACE_OR_COMMA)
+            if index >= len(self.text):
                 return -1
-            if self.text[at] == "]":
-                return at + 1
+            if self.text[index] == "]":
+                return index + 1
             try:
-                value, end = _DECODER.raw_decode(self.text, at)
+                value, end = _DECODER.raw_decode(self.text, index)
             except (ValueError, RecursionError):
-                self.bad = self.position(at)
+                self.bad = self.position(index)
                 return -1
             if isinstance(value, dict):
-                self.event(value, at, phase)
+                self.event(value, index, phase)
             else:
                 self.n_others += 1
-            at = end
+            index = end
 
-    def event(self, fields: dict[str, Any], at: int, phase: str) -> None:
+    def event(self, fields: dict[str, Any], index: int, phase: str) -> None:
         phase = _bare(fields.get("ph")) or phase
         if not phase:
             self.n_others += bool(fields)
@@ -200,7 +201,7 @@ class _Reader:
                 )
             )
         code, scope_code = ord(phase) if len(phase) == 1 else ord("?"), ord(scope[0]) if scope else 0
-        self.rows.append((self.position(at), us, duration, id_, rest, *numbers, code, scope_code, flags))
+        self.rows.append((self.position(index), us, duration, id_, rest, *numbers, code, scope_code, flags))
 
     def id_of(self, fields: dict[str, Any]) -> tuple[int, int]:
         """(number of the event's id, its flags)."""
@@ -224,7 +225,7 @@ class _Reader:
                 self.values.append((number, len(self.rows), self.string(_raw(name)), kind))
 
     def argument(self, value: object) -> tuple[int, int]:
-        """(kind, value) of an argument; kind 0 where it is of no use."""
+        """(kind, value) of an argument; kind 0 if it is not kept."""
         if isinstance(value, bool):
             return INT, int(value)
         if isinstance(value, Number):
@@ -246,13 +247,13 @@ def _columns(kinds: dict[str, Any], rows: list[tuple[int, ...]]) -> dict[str, np
     return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), values, strict=True)}
 
 
-def _skip(text: str, at: int, what: re.Pattern[str] = _SPACE) -> int:
-    match = what.match(text, at)
-    return match.end() if match else at
+def _skip(text: str, index: int, pattern: re.Pattern[str] = _SPACE) -> int:
+    match = pattern.match(text, index)
+    return match.end() if match else index
 
 
 def _raw(value: object) -> bytes:
-    """A value's text as it would stand in a file: decoded strings are escaped again where they must be."""
+    """A value's text as a file would have it: decoded strings are escaped again if necessary."""
     text = _bare(value) or ""
     escaped = (
         text
@@ -263,14 +264,14 @@ def _raw(value: object) -> bytes:
 
 
 def _bare(value: object) -> str | None:
-    """A string, number or literal as text; None for what is missing, an array or an object."""
+    """A string, number or literal as text; None for a missing value, an array or an object."""
     if isinstance(value, str):
         return str(value)
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else None
 
 
 def _time(text: str | None) -> tuple[int, int, bool]:
-    """Microseconds as text: (whole, rounded down, and the rest in ps, whether it is a number)."""
+    """Microseconds as text: (whole µs, rounded down; the rest in ps; whether it is a number)."""
     match = _TIME.fullmatch(text or "")
     if match:
         digits = (match[3] or "").ljust(7, "0")

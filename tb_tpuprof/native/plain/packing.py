@@ -1,6 +1,4 @@
-"""Plain twins of `packing.py`: the same names, arguments and results, for where no extension is built and for
-tests.
-"""
+"""Plain twin of `compiled/packing.py`: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -17,16 +15,16 @@ EXACT = 2**53 - 1
 
 
 def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int, bytes]:
-    """(letter and bytes of a number such as `u2`, base, scale, planes) of whole numbers, their differences or
-    of nothing.
+    """(format of a number such as `u2`: letter and bytes; base; scale; planes) of integers, or of their
+    differences.
 
-    A number is base + scale · packed one; of differences it is base + scale · the sum of those so far.
-    Numbers of several bytes lie in planes, all lowest bytes first: what is alike comes together, and
-    compresses faster and smaller.
+    A number is base + scale · packed number; with differences it is base + scale · their sum so far. Numbers
+    of several bytes are stored in planes, all lowest bytes first: similar bytes are adjacent and compress
+    faster and smaller.
 
-    Raises OverflowError where one is beyond what a number in a browser holds.
+    Raises OverflowError if a number exceeds what a browser's number can represent.
 
-        values   1000 1512 1256        base 1000, scale 256, differences 0 2 -1 in i1: 00 02 ff
+            values   1000 1512 1256        base 1000, scale 256, differences 0 2 -1 in i1: 00 02 ff
     """
     if not len(values):
         return "u1", 0, 1, b""
@@ -44,7 +42,7 @@ def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int
         and _width(int(numbers.max()) // scale) == _width(max(int(values.max()), 0))
         and base >= 0
     ):
-        base, scale, numbers = 0, 1, values  # plain numbers where that costs no more
+        base, scale, numbers = 0, 1, values  # plain numbers if that takes no more bytes
     numbers = numbers // scale
     low, high = int(numbers.min()), int(numbers.max())
     width = _width(high) if low >= 0 else _width(2 * max(high, -low - 1))
@@ -53,34 +51,35 @@ def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int
 
 
 def listed(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> bytes:
-    """Numbers as they stand in a JSON list, with commas between them; what is not finite is null. Doubles as
-    `repr` writes them.
+    """Numbers as in a JSON list, separated by commas; null for those that are not finite. Doubles as `repr`
+    writes them.
     """
     return ",".join([repr(value) if math.isfinite(value) else "null" for value in values.tolist()]).encode()
 
 
 def _width(value: int) -> int:
-    """Bytes that a number takes."""
+    """Bytes needed for a number."""
     return max(1, (value.bit_length() + 7) // 8)
 
 
 def deflated(data: bytes | memoryview) -> bytes:
-    """Blocks of deflate, none of them the last, which end on a byte and do not look back behind the first.
+    """Blocks of deflate, none of them marked as the last one; they end on a byte boundary and refer to
+    nothing before the first block.
 
-    They are looked through for runs of a byte, and for how often each byte occurs: planes of bytes have few
-    repetitions else. What both twins make unpacks to the same, but need not be the same: this one is zlib's.
+    Only runs of a byte and the frequencies of bytes are encoded, since planes of bytes have few other
+    repetitions. The twins' outputs unpack to the same bytes but may differ: this one is zlib's.
     """
-    made = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
-    return made.compress(data) + made.flush(zlib.Z_FULL_FLUSH)
+    compressor = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
+    return compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH)
 
 
-class Looks:
-    """What boxes of some rows look like: the line, depth, name and family of each, by its row and its event's
-    key.
+class BoxStyles:
+    """Per-box style columns of some rows: line, depth, name and family of each box, by its row and its
+    event's key.
 
-    `of_row` are (line, depth) by row; `key` is a number by event, and `of_key` (name, family, whether events
-    of the key can have names of their own); `of_line` is a family by line, 255 where that of the event
-    counts. `own` are (event, ascending; its name; the family of all of these).
+    `of_row` has (line, depth) by row; `key` a number by event, and `of_key` (name, family, whether events of
+    the key can have names of their own); `of_line` has a family by line, 255 if the event's family counts.
+    `own_names` has (events, ascending; their names; the family of all of these).
     """
 
     def __init__(
@@ -89,13 +88,13 @@ class Looks:
         key: Int32s,
         of_key: tuple[Int32s, Uint8s, Uint8s],
         of_line: Uint8s,
-        own: tuple[Int32s, Int32s, int],
+        own_names: tuple[Int32s, Int32s, int],
     ) -> None:
         self.row_line, self.row_depth = of_row
         self.key = key
         self.name, self.family, self.has_own = of_key
         self.of_line = of_line
-        self.own_event, self.own_name, self.own_family = own
+        self.own_event, self.own_name, self.own_family = own_names
 
     def fill(
         self,
@@ -108,10 +107,10 @@ class Looks:
         """Fill columns of boxes: rows line, start, duration, longest, event as int64; depth, name, n_merged
         as int32; the families.
 
-        `window` is its start and the picoseconds of a pixel; `shifts` are added to lines, times and events;
-        names are marked in `seen`. Merged boxes are widened to whole pixels within their two, and their
-        longest event is told to ten binary digits (0 where a box is one event): no eye can tell, and a full
-        screen takes a third of the bytes.
+        `window` is its start and the picoseconds per pixel; `shifts` are added to lines, times and events;
+        names are marked in `seen`. Merged boxes are widened to whole pixels within their two, and the
+        duration of their longest event is rounded to ten binary digits (0 if a box is one event): the
+        difference is invisible, and a full screen takes a third of the bytes.
         """
         origin_ps, pixel_ps = window
         row, event, n_merged = boxes["row"], boxes["event"], boxes["n_merged"]
@@ -127,9 +126,9 @@ class Looks:
         longest[n_merged <= 1] = 0
         line, key = self.row_line[row], self.key[event]
         name, family = self.name[key], self.family[key]
-        own = np.flatnonzero((self.has_own[key] != 0) & np.isin(event, self.own_event))
-        name[own] = self.own_name[np.searchsorted(self.own_event, event[own])]
-        family[own] = self.own_family
+        has_own_name = np.flatnonzero((self.has_own[key] != 0) & np.isin(event, self.own_event))
+        name[has_own_name] = self.own_name[np.searchsorted(self.own_event, event[has_own_name])]
+        family[has_own_name] = self.own_family
         longs, ints, families = columns
         longs[:] = (
             line.astype(np.int64) + shifts[0],
@@ -144,6 +143,6 @@ class Looks:
 
 
 def _rounded(value: int) -> int:
-    """A number to ten binary digits, halves upward."""
+    """A number rounded to ten binary digits, halves upward."""
     shift = max(value.bit_length() - 10, 0)
     return (value + (1 << shift >> 1)) >> shift << shift

@@ -1,4 +1,4 @@
-"""Plain Python twin of `pairing.py`."""
+"""Plain twin of `compiled/pairing.py`: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ NOWHERE = int(np.iinfo(np.int64).min)
 
 
 def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int32s, Int32s]:
-    """Which end closes which begin: (partner of each row or -1, the outermost row that is open where each
-    stands, else itself).
+    """Pairs ends with begins: (partner of each row or -1, the outermost row open at each row, else the row
+    itself).
 
-    Rows of one key stand together, in time order. `kind` is 0 begin, 1 end, 2 neither. An end closes the
-    latest open begin of its name (of any name where its own is -1), looking back over at most 256 that are
-    open.
+    Rows of one key are adjacent, in time order. `kind` is 0 begin, 1 end, 2 neither. An end closes the latest
+    open begin with its name (with any name if its own is -1), among the last 256 open ones.
 
         b x ─ b y ─ e x ─ e y      partners: x-x, y-y; the root of all four is the first
     """
@@ -34,21 +33,21 @@ def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int
             stack.append(i)
         elif kinds[i] == 1:
             reach = range(len(stack) - 1, max(len(stack) - 1 - REACH, -1), -1)
-            found = next((j for j in reach if names[i] < 0 or names[stack[j]] == names[i]), -1)
-            if found >= 0:
-                begin = stack.pop(found)
+            match = next((j for j in reach if names[i] < 0 or names[stack[j]] == names[i]), -1)
+            if match >= 0:
+                begin = stack.pop(match)
                 partner[i], partner[begin] = begin, i
     return np.array(partner, np.int32), np.array(root, np.int32)
 
 
 def tie(first: Int64s, is_allocation: npt.NDArray[np.uint8], address: Int64s) -> Int32s:
-    """Of each allocation the event that frees its address (or uses it anew), n where none does; of each
-    deallocation the allocation.
+    """For each allocation, the event that frees its address (or reuses it), n if none does; for each
+    deallocation, its allocation.
 
-    Memory m has the events first[m] … first[m + 1], in the order of time; an event without an address has
-    `NOWHERE`. A deallocation of what was allocated before the first event has -1.
+    Memory m has the events first[m] … first[m + 1], in time order; an event without an address has `NOWHERE`.
+    A deallocation has -1 if the allocation happened before the first event.
 
-    address   A+ B+ A- A+ A-        partner   2 5 0 4 3
+        address   A+ B+ A- A+ A-        partner   2 5 0 4 3
     """
     n = len(address)
     is_new = is_allocation.astype(np.bool_)
@@ -57,8 +56,8 @@ def tie(first: Int64s, is_allocation: npt.NDArray[np.uint8], address: Int64s) ->
     order = np.lexsort((address, memory))
     order = order[address[order] != NOWHERE]
     before, after = order[:-1], order[1:]
-    same = (memory[before] == memory[after]) & (address[before] == address[after]) & is_new[before]
-    before, after = before[same], after[same]
+    is_tied = (memory[before] == memory[after]) & (address[before] == address[after]) & is_new[before]
+    before, after = before[is_tied], after[is_tied]
     partner[before] = after
     freed = ~is_new[after]
     partner[after[freed]] = before[freed]

@@ -1,6 +1,4 @@
-"""Plain twins of `tallies.py`: the same names, arguments and results, for where no extension is built and for
-tests.
-"""
+"""Plain twin of `compiled/tallies.py`: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ _FAR = 1 << 62
 
 
 def tally(metadata: Rows, duration: Ints, n_metadata: int) -> Ints:
-    """Count, total, shortest and longest duration (rows 0 … 3, ps) of the events of each metadata row; 0
-    where it has none.
+    """Count, total, shortest and longest duration (rows 0 … 3, ps) of the events of each metadata row; 0 if
+    it has none.
     """
     result = np.zeros((4, n_metadata), np.int64)
-    known = (metadata >= 0) & (metadata < n_metadata)
-    rows, lengths = metadata[known], duration[known]
+    is_valid = (metadata >= 0) & (metadata < n_metadata)
+    rows, lengths = metadata[is_valid], duration[is_valid]
     result[2] = _FAR
     np.add.at(result[0], rows, 1)
     np.add.at(result[1], rows, lengths)
@@ -33,31 +31,31 @@ def tally(metadata: Rows, duration: Ints, n_metadata: int) -> Ints:
 
 
 def histogram(metadata: Rows, duration: Ints, wanted: Flags, edges: Ints) -> Ints:
-    """How many events of wanted metadata rows have a duration from edges[k] up to edges[k + 1]; the last bin
+    """Number of events of wanted metadata rows with a duration from edges[k] up to edges[k + 1]; the last bin
     includes its end.
     """
     if len(edges) < 2:
         return np.zeros(0, np.int64)
     counted = duration[_is_wanted(metadata, wanted)]
     counted = counted[(counted >= edges[0]) & (counted <= edges[-1])]
-    at = np.clip(np.searchsorted(edges, counted, side="right") - 1, 0, len(edges) - 2)
-    return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
+    bins = np.clip(np.searchsorted(edges, counted, side="right") - 1, 0, len(edges) - 2)
+    return np.bincount(bins, minlength=len(edges) - 1).astype(np.int64)
 
 
 def matches(metadata: Rows, wanted: Flags, extra: Flags, bounds: Ints, limit: int, backward: bool) -> Ints:
     """Events whose metadata row is wanted (or that are marked in `extra`, if that is not empty) within each
     [first, last) of `bounds`.
 
-    At most `limit` of each range: its first ones in ascending order, or with `backward` its last ones in
+    At most `limit` per range: the first ones in ascending order, or with `backward` the last ones in
     descending order.
     """
-    chosen = _is_wanted(metadata, wanted)
+    is_match = _is_wanted(metadata, wanted)
     if len(extra):
-        chosen |= extra != 0
+        is_match |= extra != 0
     parts = [np.empty(0, np.int64)]
     for first, last in bounds.tolist():
-        found = np.flatnonzero(chosen[first:last]) + first
-        parts.append((found[::-1] if backward else found)[:limit].astype(np.int64))
+        rows = np.flatnonzero(is_match[first:last]) + first
+        parts.append((rows[::-1] if backward else rows)[:limit].astype(np.int64))
     return np.concatenate(parts)
 
 
@@ -70,17 +68,17 @@ def range_totals(
     depth_to: int,
     n_metadata: int,
 ) -> Ints:
-    """Count, total, self time, shortest and longest (rows 0 … 4) by metadata row of what lies within a
+    """Count, total, self time, shortest and longest (rows 0 … 4) by metadata row of the events within a
     window.
 
-    `columns` are start, duration, metadata and depth; `lines` the [first, last) of each line to look at.
-    Durations are clipped to the window, and so is what the self time leaves out: the events directly inside.
-    Events of other depths than asked for are not counted, but taken from the self time of what is around
-    them.
+    `columns` are start, duration, metadata and depth; `lines` the [first, last) of each line to sum up.
+    Durations are clipped to the window, and so are the direct children that self time excludes. Events of
+    other depths than depth_from … depth_to are not counted, but still subtracted from the self time of their
+    parents.
 
-        window          |              |
-        a          ├─────────────┤           total 8, self 5
-        b                 ├──┤               total 3, self 3
+            window          |              |
+            a          ├─────────────┤           total 8, self 5
+            b                 ├──┤               total 3, self 3
     """
     start, duration, metadata, depth = columns
     result = np.zeros((5, n_metadata), np.int64)
@@ -120,35 +118,35 @@ def _close(result: Ints, item: list[int]) -> None:
 def _is_wanted(metadata: Rows, wanted: Flags) -> npt.NDArray[np.bool_]:
     if not len(wanted):
         return np.zeros(len(metadata), np.bool_)
-    known = (metadata >= 0) & (metadata < len(wanted))
-    chosen: npt.NDArray[np.bool_] = known & (wanted[np.where(known, metadata, 0)] != 0)
-    return chosen
+    is_valid = (metadata >= 0) & (metadata < len(wanted))
+    is_wanted: npt.NDArray[np.bool_] = is_valid & (wanted[np.where(is_valid, metadata, 0)] != 0)
+    return is_wanted
 
 
 def sums(code: Rows, n_groups: int, rows: Rows | Ints, duration: Ints) -> Ints:
-    """By group, of its rows: how many, their sum, the least, the most, which last had it, the first row.
+    """Per group of rows: count, total, smallest, largest, the last row with the largest, the first row.
 
-    Rows 0 … 5 of the result; 0 where there are none. `duration` is by row of another table, which `rows` are
-    ascending rows of.
+    Rows 0 … 5 of the result; 0 for empty groups. `duration` is by row of another table; `rows` are ascending
+    rows of it.
     """
     result = np.zeros((6, n_groups), np.int64)
-    at = np.asarray(rows).astype(np.int64)
-    order = np.lexsort((duration[at], code))
-    known, first = np.unique(code[order], return_index=True)
-    if len(known):
-        length, last = duration[at[order]], order[np.append(first[1:], len(order)) - 1]
-        result[0, known] = np.diff(np.append(first, len(order)))
-        result[1, known] = np.add.reduceat(length, first)
-        result[2:5, known] = length[first], duration[at[last]], at[last]
-        result[5, known] = np.minimum.reduceat(at[order], first)
+    table_rows = np.asarray(rows).astype(np.int64)
+    order = np.lexsort((duration[table_rows], code))
+    groups, first = np.unique(code[order], return_index=True)
+    if len(groups):
+        length, last = duration[table_rows[order]], order[np.append(first[1:], len(order)) - 1]
+        result[0, groups] = np.diff(np.append(first, len(order)))
+        result[1, groups] = np.add.reduceat(length, first)
+        result[2:5, groups] = length[first], duration[table_rows[last]], table_rows[last]
+        result[5, groups] = np.minimum.reduceat(table_rows[order], first)
     return result
 
 
 def extremes(values: Ints, cuts: Ints) -> tuple[Ints, Ints]:
-    """Of each stretch cuts[k] … cuts[k + 1] the first of the least values, and the last of the greatest; of
-    an empty one its cut.
+    """For each stretch cuts[k] … cuts[k + 1], the first of the smallest values and the last of the largest;
+    the cut itself for an empty one.
 
-    values   5 3 3 9 | 2 2      →  1 4 and 3 5
+        values   5 3 3 9 | 2 2      →  1 4 and 3 5
     """
     bounds = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
     least = [a + int(values[a:b].argmin()) if b > a else a for a, b in bounds]
@@ -157,5 +155,5 @@ def extremes(values: Ints, cuts: Ints) -> tuple[Ints, Ints]:
 
 
 def last_end(start: Ints, duration: Ints) -> int:
-    """When the last of all events ends, 0 if none does after that; what has no length takes 1."""
+    """The end of the last event, 0 if none ends after 0; an event without duration takes 1."""
     return int((start + np.maximum(duration, 1)).max(initial=0))

@@ -1,6 +1,4 @@
-"""Plain Python twin of `timeline.py`: the same names, arguments and results, for where no extension is built
-and for tests.
-"""
+"""Plain twin of `compiled/timeline.py`: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ BOX = np.dtype(_LONGS + [(name, "<i4") for name in ("row", "event", "n_merged", 
 
 
 class Rows:
-    """Events by row, one row for each line and depth: those of row r are order[offsets[r]:offsets[r + 1]],
+    """Events by row, one row per line and depth: row r has the events order[offsets[r]:offsets[r + 1]],
     sorted by start, without overlap.
 
-    `row_sizes` (int64[rows]) tells how many events each row has, as `lanes` counted them. They are known once
-    all lines have been given to `place`, and then `finish` was called. `order`: int32[events], `offsets`:
+    `row_sizes` (int64[rows]) is the number of events of each row, as counted by `lanes`. Rows are complete
+    after `place` has received all lines and `finish` was called. `order`: int32[events], `offsets`:
     int64[rows + 1].
     """
 
@@ -30,55 +28,55 @@ class Rows:
         self.offsets = np.concatenate(([0], np.cumsum(row_sizes))).astype(np.int64)
 
     def place(self, line_offsets: Int64s, first_rows: Int64s, depth: npt.NDArray[np.uint16]) -> None:
-        """Bring the events of some lines into rows, from each line's first row on. Several threads can each
-        do some lines.
+        """Put the events of some lines into rows, starting at each line's first row. Several threads can
+        share the lines.
         """
         for first, last, row in zip(
             line_offsets[:-1].tolist(), line_offsets[1:].tolist(), first_rows.tolist(), strict=True
         ):
-            at = self.offsets[row]
-            self.order[at : at + last - first] = first + np.argsort(depth[first:last], kind="stable")
+            offset = self.offsets[row]
+            self.order[offset : offset + last - first] = first + np.argsort(depth[first:last], kind="stable")
 
     def finish(self) -> None:
-        """Make the rows ready to be asked."""
+        """Complete the rows after all lines were placed."""
 
     def boxes(
         self, rows: npt.NDArray[np.int32], window_start: int, window_end: int, pixel_ps: int
     ) -> npt.NDArray[Any]:
         """Boxes of the rows in the window, by row and start.
 
-        An event of at least a pixel is a box of its own. Shorter ones that begin within the same two pixels,
-        with no longer one between them, are one box: from the first's start to the last's end, with their
-        number and the longest's id and duration.
+        An event of at least a pixel is a box of its own. Shorter events that start within the same two
+        pixels, without a longer one between them, share a box: from the first one's start to the last one's
+        end, with their count and the id and duration of the longest.
 
             events   ▏▏▏ ▏   ██████  ▏▏      pixels  | | | | | | |
             boxes    ███ ▏   ██████  ██      n_merged 3 1 1 2
         """
-        found: list[tuple[int, ...]] = []
+        boxes: list[tuple[int, ...]] = []
         for row in rows.tolist():
             if 0 <= row < len(self.offsets) - 1:
-                found += self._row_boxes(row, window_start, window_end, max(pixel_ps, 1))
-        return np.array(found, BOX) if found else np.empty(0, BOX)
+                boxes += self._row_boxes(row, window_start, window_end, max(pixel_ps, 1))
+        return np.array(boxes, BOX) if boxes else np.empty(0, BOX)
 
     def first_ending_after(self, rows: npt.NDArray[np.int32], time: int) -> npt.NDArray[np.int64]:
-        """Place in `order` of each row's first event that ends after the time, the row's end if none does.
+        """Index in `order` of each row's first event that ends after the time, the row's end if none does.
 
-        An event without length counts as 1 ps; 0 for a row out of range.
+        An event without duration counts as 1 ps; 0 for a row out of range.
         """
-        places = np.zeros(len(rows), np.int64)
+        indexes = np.zeros(len(rows), np.int64)
         for i, row in enumerate(rows.tolist()):
             if 0 <= row < len(self.offsets) - 1:
                 first, last = self.offsets[row], self.offsets[row + 1]
                 events = self.order[first:last]
-                places[i] = first + np.count_nonzero(
+                indexes[i] = first + np.count_nonzero(
                     self.start[events] + np.maximum(self.duration[events], 1) <= time
                 )
-        return places
+        return indexes
 
     def busy(
         self, rows: npt.NDArray[np.int32], begin: int, pixel_ps: int, n_pixels: int
     ) -> npt.NDArray[np.int64]:
-        """Picoseconds that events cover in each of the pixels from `begin` on, summed over the rows.
+        """Picoseconds covered by events in each of the pixels from `begin` on, summed over the rows.
 
         pixels   |   |   |   |   |     of 4 ps
         events     ██████   ██████

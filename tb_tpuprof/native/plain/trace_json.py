@@ -1,5 +1,5 @@
-"""Rows of events → Chrome trace JSON, and where a file's own JSON has an event's arguments: in
-plain Python.
+"""Rows of events → Chrome trace JSON; and the spans of an event's arguments in a file's own JSON. In plain
+Python.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _DEEPEST = 64
 def members(
     data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], max_bytes: int
 ) -> npt.NDArray[np.int64]:
-    """Of the JSON objects at some positions of a file: where the members of `args` and the value of `cat`
-    stand.
+    """For JSON objects at some positions of a file: the spans of the members of `args` and of the value of
+    `cat`.
 
     int64[n, 4]: start and end of the arguments without their braces, start and end of the category with its
-    quotes; both 0 where there are none. -1 for arguments that are larger than `max_bytes`, more than 64 deep
-    or not strictly JSON in UTF-8.
+    quotes; both 0 if absent. -1 for arguments that exceed `max_bytes`, nest more than 64 deep or are not
+    strict JSON in UTF-8.
     """
-    found = np.zeros((len(positions), 4), np.int64)
+    spans = np.zeros((len(positions), 4), np.int64)
     whole = data.tobytes()
-    for row, position in zip(found, positions.tolist(), strict=True):
+    for row, position in zip(spans, positions.tolist(), strict=True):
         if 0 <= position < len(whole) and whole[position : position + 1] == b"{":
             for key, start, end in _members(whole, position):
                 if key == b"args" and whole[start : start + 1] == b"{":
@@ -49,21 +49,21 @@ def members(
                     and _is_valid(whole[start:end])
                 ):
                     row[2:] = start, end
-    return found
+    return spans
 
 
-def _members(whole: bytes, at: int) -> Iterator[tuple[bytes, int, int]]:
-    """(key, start of the value, its end) of an object's members, up to where it is damaged. Latin-1 keeps a
-    character a byte.
+def _members(whole: bytes, position: int) -> Iterator[tuple[bytes, int, int]]:
+    """(key, start of the value, its end) of an object's members, up to the first damaged one. Latin-1 maps
+    each byte to a character.
     """
-    text = whole[at:].decode("latin-1")
-    decoder, place = json.JSONDecoder(strict=False), 1
+    text = whole[position:].decode("latin-1")
+    decoder, index = json.JSONDecoder(strict=False), 1
     while True:
-        place = re.compile(r"[ ,\n\r\t]*").match(text, place).end()  # type: ignore[union-attr]
-        if text[place : place + 1] != '"':
+        index = re.compile(r"[ ,\n\r\t]*").match(text, index).end()  # type: ignore[union-attr]
+        if text[index : index + 1] != '"':
             return
         try:
-            _, end = decoder.raw_decode(text, place)
+            _, end = decoder.raw_decode(text, index)
             colon = _SPACE.match(text, end).end()  # type: ignore[union-attr]
             start = _SPACE.match(text, colon + 1).end()  # type: ignore[union-attr]
             if text[colon : colon + 1] != ":":
@@ -71,8 +71,8 @@ def _members(whole: bytes, at: int) -> Iterator[tuple[bytes, int, int]]:
             stop = decoder.raw_decode(text, start)[1]
         except (ValueError, RecursionError):
             return
-        yield whole[at + place + 1 : at + end - 1], at + start, at + stop
-        place = stop
+        yield whole[position + index + 1 : position + end - 1], position + start, position + stop
+        index = stop
 
 
 def _is_valid(text: bytes) -> bool:
@@ -92,13 +92,13 @@ def _is_valid(text: bytes) -> bool:
 
 
 class EventWriter:
-    """Writes events, one a line, each with a comma before it.
+    """Writes events, one per line, each preceded by a comma.
 
     `rows`: phase (a letter), pid, tid, time and duration in ps (-1 none), id (-1 none), and codes into the
-    texts (-1 none): name, category, arguments that events have in common. `stats`: the first stat of each row
-    (one longer than the rows), then key (code), kind (trace/schema.py) and value of each; a TEXT's value is a
-    code. `texts`: (blob, offsets) of what is JSON already. `spans`: int64[n, 6], two pieces of `data` that
-    are arguments and one that is the category; rows beyond it have none.
+    texts (-1 none): name, category, arguments that events share. `stats`: the first stat of each row (one
+    longer than the rows), then key (code), kind (trace/schema.py) and value of each; a TEXT's value is a
+    code. `texts`: (blob, offsets) of texts that are JSON already. `spans`: int64[n, 6], two spans of `data`
+    that are arguments and one that is the category; rows beyond n have none.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class EventWriter:
         self.spans = spans
 
     def lines(self, first: int, last: int) -> bytes:
-        """The rows from first to before last."""
+        """The rows from `first` to before `last`."""
         return "".join(self._row(i) for i in range(max(first, 0), min(last, len(self.rows[0])))).encode(
             "utf-8"
         )
@@ -151,7 +151,7 @@ class EventWriter:
 
 
 def _us(ps: int) -> str:
-    """Picoseconds as microseconds, with no more digits than they need."""
+    """Picoseconds as microseconds, with no more digits than necessary."""
     whole, part = divmod(abs(ps), 10**6)
     return f"{'-' if ps < 0 else ''}{whole}{f'.{part:06d}'.rstrip('0') if part else ''}"
 

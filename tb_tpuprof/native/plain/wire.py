@@ -1,5 +1,5 @@
-"""Plain twins of `wire.py` and `interning.py`: protobuf wire format → arrays of fields, and equal byte
-strings → ids.
+"""Plain twin of `compiled/wire.py` and `compiled/interning.py`: protobuf wire format → arrays of fields, and
+equal byte strings → ids.
 """
 
 from __future__ import annotations
@@ -16,57 +16,56 @@ _FIXED = {1: 8, 5: 4}
 
 
 def fields(data: Bytes, start: int, end: int) -> tuple[Ints, int]:
-    """All fields of the message in data[start:end]: (rows of number, wire type, value, size; where it is
-    malformed, else -1).
+    """All fields of the message in data[start:end]: (rows of number, wire type, value, size; the offset at
+    which it is malformed, else -1).
     """
     blob = data.data
     start, end = max(start, 0), min(end, len(blob))
     rows: list[tuple[int, int, int, int]] = []
-    at = start
+    position = start
     for number, wire, value, size, after in _walk(blob, start, end):
         rows.append((number, wire, value, size))
-        at = after
-    return np.array(rows, np.int64).reshape(-1, 4), -1 if at >= end else at
+        position = after
+    return np.array(rows, np.int64).reshape(-1, 4), -1 if position >= end else position
 
 
 def spans(
     data: Bytes, starts: Ints, sizes: Ints, numbers: Ints, counted: int = -1
 ) -> tuple[Ints, Ints, Ints, npt.NDArray[np.uint8]]:
-    """For many messages the last field of each of `numbers`: (value, size [n, k], count [n] of
+    """The last field of each of `numbers`, for many messages: (value, size [n, k], count [n] of
     numbers[counted], bad [n]).
     """
-    n, wanted = len(starts), {number: j for j, number in enumerate(numbers.tolist())}
-    values, found = np.zeros((len(wanted), n), np.int64).T, np.full((len(wanted), n), -1, np.int64).T
+    n, column_of = len(starts), {number: j for j, number in enumerate(numbers.tolist())}
+    values, lengths = np.zeros((len(column_of), n), np.int64).T, np.full((len(column_of), n), -1, np.int64).T
     counts = np.zeros(n if counted >= 0 else 0, np.int64)
     bad = np.zeros(n, np.uint8)
-    if not len(data) or not wanted:
-        return values, found, counts, bad
+    if not len(data) or not column_of:
+        return values, lengths, counts, bad
     blob = data.data
     for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         if not _is_inside(start, size, len(blob)):
             bad[i] = 1
             continue
-        at = start
+        position = start
         for number, _wire, value, length, after in _walk(blob, start, start + size):
-            at = after
-            if number in wanted:
-                j = wanted[number]
-                values[i, j], found[i, j] = value, length
+            position = after
+            if number in column_of:
+                j = column_of[number]
+                values[i, j], lengths[i, j] = value, length
                 if j == counted:
                     counts[i] += 1
-        bad[i] = at < start + size
-    return values, found, counts, bad
+        bad[i] = position < start + size
+    return values, lengths, counts, bad
 
 
 def add_records(
     data: Bytes, starts: Ints, sizes: Ints, columns: Ints, rows: Ints, out: npt.NDArray[np.float64]
 ) -> None:
-    """Sum amounts by kind: field 1 of each message, repeated, is a record of 1 first, 2 second (0 where
-    absent) and 3 amount.
+    """Sum amounts by kind: field 1 of each message, repeated, is a record of 1 first, 2 second (0 if absent)
+    and 3 amount.
 
-    An amount is added to out[rows[second, first], column of the message]; those of kinds that `rows` lacks or
-    has -1 for, and amounts that are not within 1 … 2^62 - 1, are left out. A malformed message or record
-    counts up to the damage.
+    An amount is added to out[rows[second, first], column of the message]; kinds that `rows` lacks or maps to
+    -1, and amounts outside 1 … 2^62 - 1, are left out. A malformed message or record counts up to the damage.
     """
     blob = data.data
     for start, size, column in zip(starts.tolist(), sizes.tolist(), columns.tolist(), strict=True):
@@ -89,13 +88,13 @@ def parts(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, In
     offsets, first, second = [0], [], []
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         if _is_inside(start, size, len(blob)):
-            found = [
+            part_spans = [
                 (value, length)
                 for key, wire, value, length, _ in _walk(blob, start, start + size)
                 if key == number and wire == 2
             ]
-            first += [value for value, _ in found]
-            second += [length for _, length in found]
+            first += [value for value, _ in part_spans]
+            second += [length for _, length in part_spans]
         offsets.append(len(first))
     return np.array(offsets, np.int64), np.array(first, np.int64), np.array(second, np.int64)
 
@@ -103,16 +102,16 @@ def parts(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, In
 def ints(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, Ints]:
     """The repeated numbers of one field in many messages, packed or not: (offsets [n + 1], values)."""
     blob = data.data
-    offsets, found = [0], []
+    offsets, numbers = [0], []
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         if _is_inside(start, size, len(blob)):
             for key, wire, value, length, _ in _walk(blob, start, start + size):
                 if key == number and wire == 0:
-                    found.append(value)
+                    numbers.append(value)
                 elif key == number and wire == 2:
-                    found += _packed(blob, value, value + length)
-        offsets.append(len(found))
-    return np.array(offsets, np.int64), np.array(found, np.int64)
+                    numbers += _packed(blob, value, value + length)
+        offsets.append(len(numbers))
+    return np.array(offsets, np.int64), np.array(numbers, np.int64)
 
 
 def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArray[np.int32], Ints]:
@@ -120,43 +119,44 @@ def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArr
     has no effect here.
     """
     blob = data.data
-    known: dict[bytes, int] = {}
+    id_of: dict[bytes, int] = {}
     ids, first = np.empty(len(starts), np.int32), []
     for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         if not _is_inside(start, size, len(blob)):
-            raise ValueError("a span lies outside of the data")
+            raise ValueError("a span is outside the data")
         key = bytes(blob[start : start + size])
-        if key not in known:
-            known[key] = len(known)
+        if key not in id_of:
+            id_of[key] = len(id_of)
             first.append(i)
-        ids[i] = known[key]
+        ids[i] = id_of[key]
     return ids, np.array(first, np.int64)
 
 
 def alike(
-    data: Bytes, starts: Ints, sizes: Ints, rows: npt.NDArray[np.int32], known: tuple[Ints, Ints]
+    data: Bytes, starts: Ints, sizes: Ints, rows: npt.NDArray[np.int32], references: tuple[Ints, Ints]
 ) -> npt.NDArray[np.bool_]:
-    """Whether each byte string is equal to the known one (starts, sizes) of its row; not where either lies
-    outside of the data.
+    """Whether each byte string equals the reference string (starts, sizes) of its row; False if either is
+    outside the data.
     """
     blob = data.data
-    places = list(zip(known[0].tolist(), known[1].tolist(), strict=True))
-    found = np.zeros(len(starts), np.bool_)
+    reference_spans = list(zip(references[0].tolist(), references[1].tolist(), strict=True))
+    result = np.zeros(len(starts), np.bool_)
     for i, (start, size, row) in enumerate(zip(starts.tolist(), sizes.tolist(), rows.tolist(), strict=True)):
-        if 0 <= row < len(places) and _is_inside(start, size, len(blob)):
-            at, length = places[row]
-            found[i] = (
-                _is_inside(at, length, len(blob)) and blob[start : start + size] == blob[at : at + length]
+        if 0 <= row < len(reference_spans) and _is_inside(start, size, len(blob)):
+            reference_start, reference_size = reference_spans[row]
+            result[i] = (
+                _is_inside(reference_start, reference_size, len(blob))
+                and blob[start : start + size] == blob[reference_start : reference_start + reference_size]
             )
-    return found
+    return result
 
 
 def joined(data: Bytes, starts: Ints, sizes: Ints) -> tuple[npt.NDArray[np.uint8], Ints]:
-    """The byte strings end to end, and where each begins (offsets [n + 1])."""
+    """The byte strings end to end, and the start of each (offsets [n + 1])."""
     blob = data.data
     spans = list(zip(starts.tolist(), sizes.tolist(), strict=True))
     if not all(_is_inside(start, size, len(blob)) for start, size in spans):
-        raise ValueError("a span lies outside of the data")
+        raise ValueError("a span is outside the data")
     text = b"".join(bytes(blob[start : start + size]) for start, size in spans)
     return np.frombuffer(bytearray(text), np.uint8), np.append(0, np.cumsum(sizes)).astype(np.int64)
 
@@ -165,47 +165,47 @@ def _is_inside(start: int, size: int, limit: int) -> bool:
     return start >= 0 and 0 <= size <= limit - start
 
 
-def _walk(blob: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Fields of a message as (number, wire type, value or position, size, where the next begins), up to where
-    it is malformed.
+def _walk(blob: memoryview, position: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Fields of a message as (number, wire type, value or position, size, position of the next field), up to
+    the first malformed one.
     """
-    while at < end:
-        tag, after = _varint(blob, at, end)
+    while position < end:
+        tag, after = _varint(blob, position, end)
         number, wire = tag >> 3, tag & 7
         if after < 0 or not 0 < number < 2**29:
             return
         if wire == 0:
-            value, at = _varint(blob, after, end)
-            if at < 0:
+            value, position = _varint(blob, after, end)
+            if position < 0:
                 return
-            yield number, wire, _signed(value), 0, at
+            yield number, wire, _signed(value), 0, position
             continue
         size = _FIXED.get(wire, -1)
         if wire == 2:
             size, after = _varint(blob, after, end)
         if size < 0 or after < 0 or size > end - after:
             return
-        at = after + size
-        yield number, wire, after, size, at
+        position = after + size
+        yield number, wire, after, size, position
 
 
-def _varint(blob: memoryview, at: int, end: int) -> tuple[int, int]:
-    """A varint and the position behind it, -1 where it is cut off."""
+def _varint(blob: memoryview, position: int, end: int) -> tuple[int, int]:
+    """A varint and the position after it, -1 if it is cut off."""
     value = shift = 0
-    while at < end and shift < 70:
-        byte = blob[at]
-        at += 1
+    while position < end and shift < 70:
+        byte = blob[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & _MASK, at
+            return value & _MASK, position
         shift += 7
     return 0, -1
 
 
-def _packed(blob: memoryview, at: int, end: int) -> Iterator[int]:
-    while at < end:
-        value, at = _varint(blob, at, end)
-        if at < 0:
+def _packed(blob: memoryview, position: int, end: int) -> Iterator[int]:
+    while position < end:
+        value, position = _varint(blob, position, end)
+        if position < 0:
             return
         yield _signed(value)
 

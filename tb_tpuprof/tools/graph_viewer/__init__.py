@@ -1,1 +1,1 @@
-"""The graph viewer: `view.py` answers, `tables.py` fills its tables."""
+"""The graph viewer: `view.py` answers, `declared.py` declares its tables, `tables.py` fills them."""

@@ -15,14 +15,28 @@ from tb_tpuprof.analysis.hlo.classes import class_of
 from tb_tpuprof.analysis.hlo.graph import HloGraph, Node
 from tb_tpuprof.analysis.hlo.text.printer import SHORT, instruction_text
 from tb_tpuprof.analysis.ops.hlo_times import CONTAINERS, ProgramTimes
-from tb_tpuprof.tools.base import Column, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.graph_viewer.declared import (
+    CHOSEN,
+    COMPUTATIONS,
+    EDGES,
+    HOT,
+    LINES,
+    MATCHES,
+    MOST_TEXT,
+    N_COMPUTATIONS,
+    N_HOT,
+    N_MATCHES,
+    NODES,
+    PROGRAMS,
+)
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.program_choice import program_values
+from tb_tpuprof.tools.spec import Values
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program
 
-_MOST_TEXT = 2000
 _MOST_FRAMES = 12
-N_HOT, N_COMPUTATIONS = 100, 2000
+_MOST_SHAPE = 200  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,88 +66,50 @@ class Timed:
     def _is_own(self) -> npt.NDArray[np.bool_]:
         return ~self.module.has_opcode(CONTAINERS)[self.times.rows]
 
-    def columns(self, rows: Sequence[int]) -> tuple[Column, ...]:
+    def values(self, rows: Sequence[int]) -> dict[str, Values]:
         """Time, share and number of events of instructions, unknown where none was traced; no columns where
         times are not asked for.
         """
         if not self.with_times:
-            return ()
+            return {}
         found = [self.times.at(row) for row in rows]
         time = np.array([time if n else np.nan for time, n in found], np.float64)
         total = self.total_ps
-        share = time / total if total else np.full(len(rows), np.nan)
-        return (
-            Column("time_ps", "Time", time, "ps", description="Of all its events on all devices"),
-            Column(
-                "time_fraction",
-                "Share",
-                share,
-                "fraction",
-                description="Of the time of all the program's instructions",
-            ),
-            Column("n_occurrences", "Occurrences", np.array([n for _, n in found], np.int64), "count"),
-        )
+        return {
+            "time_ps": time,
+            "time_fraction": time / total if total else np.full(len(rows), np.nan),
+            "n_occurrences": np.array([n for _, n in found], np.int64),
+        }
 
 
 def nodes_table(timed: Timed, graph: HloGraph, with_metadata: bool) -> Table:
     """A row per node. Ids are rows of the module."""
     module, nodes = timed.module, graph.nodes
     rows = [node.row for node in nodes]
-    columns = [
-        Column("node", "Node", np.array(rows, np.int64), "id"),
-        text_column("name", "Name", [module.name(row) for row in rows]),
-        text_column("opcode", "Opcode", [module.opcode(row) for row in rows]),
-        text_column("op_class", "Class", [class_of(module, row) for row in rows]),
-        text_column(
-            "kind",
-            "Kind",
-            [module.text("fusion_kind", row) or module.text("custom_call_target", row) for row in rows],
-        ),
-        text_column("shape", "Shape", [module.shape(row).text()[:_MOST_TEXT] for row in rows]),
-        Column(
-            "frame",
-            "In fusion",
-            np.array([node.frame for node in nodes], np.int64),
-            "id",
-            description="The opened fusion it is in, or -1",
-        ),
-        Column("is_frame", "Opened", np.array([node.is_frame for node in nodes], np.bool_)),
-        Column(
-            "depth",
-            "Hops",
-            np.array([node.depth for node in nodes], np.int64),
-            "count",
-            description="From the instruction in the middle",
-        ),
-        *timed.columns(rows),
-        Column(
-            "n_hidden_operands",
-            "Operands not shown",
-            np.array([node.n_hidden_operands for node in nodes], np.int64),
-            "count",
-        ),
-        Column(
-            "n_hidden_users",
-            "Users not shown",
-            np.array([node.n_hidden_users for node in nodes], np.int64),
-            "count",
-        ),
-        text_column(
-            "calls",
-            "Calls",
-            [_calls(module, node) for node in nodes],
-            "Computations that it runs, separated by spaces",
-        ),
-        text_column("expression", "HLO", [instruction_text(module, row, SHORT)[:_MOST_TEXT] for row in rows]),
-    ]
+    columns: dict[str, Values] = {
+        "node": np.array(rows, np.int64),
+        "name": [module.name(row) for row in rows],
+        "opcode": [module.opcode(row) for row in rows],
+        "op_class": [class_of(module, row) for row in rows],
+        "kind": [module.text("fusion_kind", row) or module.text("custom_call_target", row) for row in rows],
+        "shape": [module.shape(row).text()[:MOST_TEXT] for row in rows],
+        "frame": np.array([node.frame for node in nodes], np.int64),
+        "is_frame": np.array([node.is_frame for node in nodes], np.bool_),
+        "depth": np.array([node.depth for node in nodes], np.int64),
+        **timed.values(rows),
+        "n_hidden_operands": np.array([node.n_hidden_operands for node in nodes], np.int64),
+        "n_hidden_users": np.array([node.n_hidden_users for node in nodes], np.int64),
+        "calls": [_calls(module, node) for node in nodes],
+        "expression": [instruction_text(module, row, SHORT)[:MOST_TEXT] for row in rows],
+    }
     if with_metadata:
-        columns += [
-            text_column("op_name", "Framework op", [module.text("op_name", row) for row in rows]),
-            text_column("op_type", "Type", [module.text("op_type", row) for row in rows]),
-            text_column("source", "Source", [_source(module, row) for row in rows]),
-            text_column("stack", "Source stack", [_stack(module, row) for row in rows]),
-        ]
-    return Table("Graph", tuple(columns))
+        columns |= {
+            "op_name": [module.text("op_name", row) for row in rows],
+            "op_type": [module.text("op_type", row) for row in rows],
+            "source": [_source(module, row) for row in rows],
+            "stack": [_stack(module, row) for row in rows],
+        }
+    return NODES.fill(columns)
 
 
 def _calls(module: HloModule, node: Node) -> str:
@@ -160,35 +136,37 @@ def _stack(module: HloModule, row: int) -> str:
 def edges_table(module: HloModule, graph: HloGraph) -> Table:
     """A row per value that one node makes and another reads."""
     edges = graph.edges
-    return Table(
-        "Values",
-        (
-            Column("from", "From", np.array([edge.source for edge in edges], np.int64), "id"),
-            Column("to", "To", np.array([edge.target for edge in edges], np.int64), "id"),
-            Column("operand", "Operand", np.array([edge.operand for edge in edges], np.int64), "id"),
-            text_column(
-                "shape", "Shape", [module.shape(edge.source).text(with_layout=False)[:200] for edge in edges]
-            ),
-        ),
+    return EDGES.fill(
+        {
+            "from": np.array([edge.source for edge in edges], np.int64),
+            "to": np.array([edge.target for edge in edges], np.int64),
+            "operand": np.array([edge.operand for edge in edges], np.int64),
+            "shape": [_plain_shape(module, edge.source) for edge in edges],
+        }
     )
 
 
-def instructions_table(timed: Timed, title: str, rows: Sequence[int], note: str = "") -> Table:
-    """Instructions in a list: what a search finds, or the hottest."""
+def _plain_shape(module: HloModule, row: int) -> str:
+    return module.shape(row).text(with_layout=False)[:_MOST_SHAPE]
+
+
+def _instruction_values(timed: Timed, rows: Sequence[int]) -> dict[str, Values]:
     module = timed.module
-    return Table(
-        title,
-        (
-            text_column("name", "Name", [module.name(row) for row in rows]),
-            text_column("opcode", "Opcode", [module.opcode(row) for row in rows]),
-            text_column("op_class", "Class", [class_of(module, row) for row in rows]),
-            *timed.columns(rows),
-            text_column("shape", "Shape", [module.shape(row).text(with_layout=False)[:200] for row in rows]),
-            text_column("op_name", "Framework op", [module.text("op_name", row) for row in rows]),
-            text_column("computation", "Computation", [_computation(module, row) for row in rows]),
-        ),
-        note,
-    )
+    return {
+        "name": [module.name(row) for row in rows],
+        "opcode": [module.opcode(row) for row in rows],
+        "op_class": [class_of(module, row) for row in rows],
+        **timed.values(rows),
+        "shape": [_plain_shape(module, row) for row in rows],
+        "op_name": [module.text("op_name", row) for row in rows],
+        "computation": [_computation(module, row) for row in rows],
+    }
+
+
+def matches_table(timed: Timed, rows: Sequence[int]) -> Table:
+    """The first of the instructions that a search finds."""
+    note = f"the first {N_MATCHES} of {len(rows):,}" if len(rows) > N_MATCHES else ""
+    return MATCHES.fill(_instruction_values(timed, rows[:N_MATCHES]), note)
 
 
 def _computation(module: HloModule, row: int) -> str:
@@ -198,9 +176,8 @@ def _computation(module: HloModule, row: int) -> str:
 def hot_table(timed: Timed) -> Table:
     """The instructions that took most time."""
     rows = timed.hottest.tolist()
-    return instructions_table(
-        timed, "Hottest instructions", rows, f"the first {N_HOT}" if len(rows) == N_HOT else ""
-    )
+    note = f"the first {N_HOT}" if len(rows) == N_HOT else ""
+    return HOT.fill(_instruction_values(timed, rows), note)
 
 
 def computations_table(module: HloModule) -> Table:
@@ -210,54 +187,39 @@ def computations_table(module: HloModule) -> Table:
         (-table["n_instructions"], table["is_fusion"], np.arange(len(table)) != module.info.entry)
     )[:N_COMPUTATIONS]
     callers = [module.callers[c].tolist()[:3] for c in order.tolist()]
-    return Table(
-        "Computations",
-        (
-            text_column("name", "Name", [module.computation_name(c) for c in order.tolist()]),
-            Column("n_instructions", "Instructions", table["n_instructions"][order], "count"),
-            Column("is_fusion", "Fusion's body", table["is_fusion"][order]),
-            text_column(
-                "callers",
-                "Called by",
-                [" ".join(module.name(row) for row in rows) for rows in callers],
-                "The first three",
-            ),
-        ),
+    return COMPUTATIONS.fill(
+        {
+            "name": [module.computation_name(c) for c in order.tolist()],
+            "n_instructions": table["n_instructions"][order],
+            "is_fusion": table["is_fusion"][order],
+            "callers": [" ".join(module.name(row) for row in rows) for rows in callers],
+        },
         f"the first {N_COMPUTATIONS:,} of {len(table):,}" if len(table) > N_COMPUTATIONS else "",
     )
 
 
 def programs_table(programs: Sequence[Program], total_ps: Sequence[int]) -> Table:
     """All programs with the time of their instructions."""
-    return Table(
-        "Programs",
-        (
-            text_column("program", "Program", [program.title for program in programs]),
-            text_column("program_id", "Id", [str(program.program_id % 2**64) for program in programs]),
-            Column(
-                "hlo_bytes", "HLO", np.array([program.size_bytes for program in programs], np.int64), "bytes"
-            ),
-            Column(
-                "time_ps",
-                "Time",
-                np.array([time or np.nan for time in total_ps], np.float64),
-                "ps",
-                description="Of all its instructions",
-            ),
-        ),
+    times = np.array([time or np.nan for time in total_ps], np.float64)
+    return PROGRAMS.fill({**program_values(programs), "time_ps": times})
+
+
+def chosen_table(module: HloModule, program: Program, center: int) -> Table:
+    """The program, and the instruction in the middle with its computation."""
+    computation = int(module.instructions["computation"][center])
+    callers = module.callers[computation].tolist()[:20]
+    return CHOSEN.fill(
+        {
+            "program": [program.title],
+            "op": [module.name(center)],
+            "computation": [module.computation_name(computation)],
+            "callers": [" ".join(module.name(row) for row in callers)],
+            "entry": [module.computation_name(module.info.entry) if module.info.entry >= 0 else ""],
+        }
     )
 
 
 def lines_table(lines: Sequence[str], first: int) -> Table:
     """Lines of the module's text. Very long ones are cut."""
-    return Table(
-        "Text",
-        (
-            Column("line", "Line", np.arange(first, first + len(lines)), "id", description="0 is the first"),
-            text_column(
-                "text",
-                "Text",
-                [line if len(line) <= _MOST_TEXT else line[:_MOST_TEXT] + " …" for line in lines],
-            ),
-        ),
-    )
+    cut = [line if len(line) <= MOST_TEXT else line[:MOST_TEXT] + " …" for line in lines]
+    return LINES.fill({"line": np.arange(first, first + len(lines)), "text": cut})

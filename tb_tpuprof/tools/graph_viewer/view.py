@@ -16,30 +16,22 @@ from tb_tpuprof.analysis.hlo.text.window import text_index
 from tb_tpuprof.analysis.ops.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Diagnostic,
-    File,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Verdict,
-)
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import File, Params, Question
+from tb_tpuprof.tools.graph_viewer import declared
 from tb_tpuprof.tools.graph_viewer.tables import (
     Timed,
+    chosen_table,
     computations_table,
     edges_table,
     hot_table,
-    instructions_table,
     lines_table,
+    matches_table,
     nodes_table,
     programs_table,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Subject, Verdict
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.sums import summed
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule
@@ -47,7 +39,7 @@ from tb_tpuprof.trace.hlo_programs import Program, Programs
 from tb_tpuprof.units import format_fraction, format_time
 
 _TEXTS = {"short": SHORT, "long": LONG}
-_MOST_MATCHES = 200
+_PLAIN_TEXT = "text/plain; charset=utf-8"
 _MOST_SEARCHED = 200  # characters
 
 
@@ -68,18 +60,10 @@ class _Source:
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """The graph around `op`, or what `search` or `text` asks for."""
-    if "text" in params and "program" in params:
-        return _text_answer(
-            session, hosts, _opened(_source(session, hosts[0], False), params)[1].module, params
-        )
+    """The graph around `op`."""
     source = _source(session, hosts[0], bool(params["times"]))
     program, timed = _opened(source, params)
     module = timed.module
-    if "search" in params:
-        return _answer(session, hosts, {"matches": _matches(timed, str(params["search"]))}, {})
-    if "text" in params:
-        return _text_answer(session, hosts, module, params)
     center = _center(timed, str(params.get("op", "")))
     graph = _graph(timed, center, params)
     tables = {
@@ -90,17 +74,49 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "programs": programs_table(
             source.programs, [source.total_ps(program) for program in source.programs]
         ),
-        "chosen": _chosen_table(module, program, center),
+        "chosen": chosen_table(module, program, center),
     }
-    scalars = {
-        "n_instructions": Scalar(module.n_instructions, "count", "Instructions"),
-        "n_computations": Scalar(len(module.computations), "count", "Computations"),
-        **(_time_scalars(timed, center, source) if source.with_times else {}),
-        "n_cut": Scalar(graph.n_cut, "count", "Nodes within the radius that are not shown"),
-        "center": Scalar(center, "id", "Node in the middle"),
-    }
+    scalars = fill_scalars(
+        declared.PAGE_SCALARS,
+        {
+            "n_instructions": module.n_instructions,
+            "n_computations": len(module.computations),
+            **(_times(timed, center, source) if source.with_times else {}),
+            "n_cut": graph.n_cut,
+            "center": center,
+        },
+    )
     verdict = _verdict(program, timed, center, source)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module))
+
+
+def search_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The instructions that contain a text. Raises BadParameter for a long text."""
+    wanted = str(params["text"])
+    if len(wanted) > _MOST_SEARCHED:
+        raise BadParameter("text", wanted, f"a text of at most {_MOST_SEARCHED} characters")
+    _, timed = _opened(_source(session, hosts[0], bool(params["times"])), params)
+    rows = matching_rows(timed.module, wanted).tolist()
+    if len(timed.times.rows):
+        rows.sort(key=lambda row: -timed.times.at(row)[0])
+    return Payload(TOOL.name, session.run, hosts, {"matches": matches_table(timed, rows)})
+
+
+def text_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """Lines of the program's text."""
+    module = _to_write(session, hosts, params)[1]
+    index = text_index(module, _TEXTS[str(params["style"])])
+    first = min(int(params["first_line"]), max(0, index.n_lines - 1))
+    row = module.find(str(params["op"])) if "op" in params else -1
+    at = index.line_of(row) if row >= 0 else -1
+    op_line = Number(at) if at >= 0 else Number(None, "it has no line of its own")
+    return Payload(
+        TOOL.name,
+        session.run,
+        hosts,
+        {"lines": lines_table(index.lines(first, int(params["n_lines"])), first)},
+        fill_scalars(declared.TEXT_SCALARS, {"n_lines": index.n_lines, "op_line": op_line}),
+    )
 
 
 def _source(session: Session, host: str, with_times: bool) -> _Source:
@@ -120,24 +136,14 @@ def _source(session: Session, host: str, with_times: bool) -> _Source:
     )
 
 
-def _time_scalars(timed: Timed, center: int, source: _Source) -> dict[str, Scalar]:
+def _times(timed: Timed, center: int, source: _Source) -> dict[str, Number]:
     time, n = timed.times.at(center)
     total = timed.total_ps
     each, of_op = (summed(value, source.n_devices, source.kind) for value in (total, time))
     return {
-        "program_time_ps": Scalar(
-            total or None, "ps", "Time of the program's instructions", each if total else "not traced"
-        ),
-        "op_time_ps": Scalar(
-            time if n else None, "ps", "Time of the instruction", of_op if n else "not traced"
-        ),
+        "program_time_ps": Number(total or None, each if total else "not traced"),
+        "op_time_ps": Number(time if n else None, of_op if n else "not traced"),
     }
-
-
-def _answer(
-    session: Session, hosts: tuple[str, ...], tables: dict[str, Table], scalars: dict[str, Scalar]
-) -> Payload:
-    return Payload(TOOL.name, session.run, hosts, tables, scalars)
 
 
 def _opened(source: _Source, params: Params) -> tuple[Program, Timed]:
@@ -215,54 +221,6 @@ def _graph(timed: Timed, center: int, params: Params) -> HloGraph:
     return neighborhood(timed.module, center, options, lambda row: timed.times.at(row)[0])
 
 
-def _matches(timed: Timed, text: str) -> Table:
-    if len(text) > _MOST_SEARCHED:
-        raise BadParameter("search", text, f"a text of at most {_MOST_SEARCHED} characters")
-    rows = matching_rows(timed.module, text)
-    order = (
-        sorted(rows.tolist(), key=lambda row: -timed.times.at(row)[0])
-        if len(timed.times.rows)
-        else rows.tolist()
-    )
-    note = f"the first {_MOST_MATCHES} of {len(rows):,}" if len(rows) > _MOST_MATCHES else ""
-    return instructions_table(timed, "Matches", order[:_MOST_MATCHES], note)
-
-
-def _text_answer(session: Session, hosts: tuple[str, ...], module: HloModule, params: Params) -> Payload:
-    index = text_index(module, _TEXTS[str(params["text"])])
-    first = min(int(params["first_line"]), max(0, index.n_lines - 1))
-    row = module.find(str(params["op"])) if "op" in params else -1
-    at = index.line_of(row) if row >= 0 else -1
-    scalars = {
-        "n_lines": Scalar(index.n_lines, "count", "Lines of the text"),
-        "op_line": Scalar(
-            at if at >= 0 else None,
-            "id",
-            "Line of the instruction",
-            "" if at >= 0 else "it has no line of its own",
-        ),
-    }
-    return _answer(
-        session, hosts, {"lines": lines_table(index.lines(first, int(params["n_lines"])), first)}, scalars
-    )
-
-
-def _chosen_table(module: HloModule, program: Program, center: int) -> Table:
-    computation = int(module.instructions["computation"][center])
-    callers = module.callers[computation].tolist()[:20]
-    entry = module.computation_name(module.info.entry) if module.info.entry >= 0 else ""
-    return Table(
-        "Chosen",
-        (
-            text_column("program", "Program", [program.title]),
-            text_column("op", "Instruction", [module.name(center)]),
-            text_column("computation", "Computation", [module.computation_name(computation)]),
-            text_column("callers", "Called by", [" ".join(module.name(row) for row in callers)]),
-            text_column("entry", "Entry computation", [entry]),
-        ),
-    )
-
-
 def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Verdict:
     module = timed.module
     time, n = timed.times.at(center)
@@ -297,15 +255,20 @@ def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:
     return (Diagnostic("warning", text, "; ".join(module.info.damage[:3])),)
 
 
-def _proto(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
+def _to_write(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[Program, HloModule]:
+    """The program to write. Events are read only where they decide which program that is."""
     program, timed = _opened(_source(session, hosts[0], "program" not in params), params)
-    return program.title, [timed.module.data.tobytes()]
+    return program, timed.module
+
+
+def _proto(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
+    program, module = _to_write(session, hosts, params)
+    return program.title, [module.data.tobytes()]
 
 
 def _text_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
-    program, timed = _opened(_source(session, hosts[0], "program" not in params), params)
-    options = _TEXTS[str(params.get("text", "long"))]
-    return program.title, (f"{line}\n".encode() for line in module_text(timed.module, options))
+    program, module = _to_write(session, hosts, params)
+    return program.title, (f"{line}\n".encode() for line in module_text(module, _TEXTS[str(params["style"])]))
 
 
 def _drawn(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, HloModule, HloGraph]:
@@ -333,70 +296,37 @@ TOOL = Tool(
     available=has_programs,
     needs_trace=False,
     hosts="one",
-    params=(
-        Param(
-            "program",
-            "Program",
-            "text",
-            None,
-            "Title, id or name of a program; absent: the one that took most time",
-        ),
-        Param(
-            "op",
-            "Instruction",
-            "text",
-            None,
-            "Instruction or computation in the middle; absent: the one that took most time",
-        ),
-        Param("radius", "Radius", "int", 2, "Hops from the middle that are shown", minimum=0, maximum=50),
-        Param(
-            "most_nodes",
-            "Most nodes",
-            "int",
-            120,
-            "Nodes to show at most, those that took most time first",
-            minimum=1,
-            maximum=MOST_NODES,
-        ),
-        Param(
-            "fusions",
-            "Fusions",
-            "choice",
-            "merged",
-            "Draw fusions as one node or with their bodies",
-            choices=("merged", "opened"),
-        ),
-        Param("open", "Open", "text", None, "Fusions to open, separated by commas"),
-        Param(
-            "times",
-            "Times",
-            "bool",
-            True,
-            "Times of instructions; without them the events are not read and the answer comes sooner",
-        ),
-        Param("metadata", "Metadata", "bool", True, "Framework op and source of each node"),
-        Param(
+    params=declared.PAGE_PARAMS,
+    tables=declared.PAGE_TABLES,
+    scalars=declared.PAGE_SCALARS,
+    questions=(
+        Question(
             "search",
-            "Search",
-            "text",
-            None,
-            "Answer the instructions whose name, opcode or framework op holds this text",
+            "Instructions whose name, opcode or framework op contains a text",
+            search_view,
+            declared.SEARCH_PARAMS,
+            (declared.MATCHES,),
         ),
-        Param(
+        Question(
             "text",
-            "Text",
-            "choice",
-            None,
-            "Answer lines of the program's text, short or with metadata",
-            choices=("short", "long"),
+            "Lines of the program's text",
+            text_view,
+            declared.TEXT_PARAMS,
+            (declared.LINES,),
+            declared.TEXT_SCALARS,
         ),
-        Param("first_line", "First line", "int", 0, "With `text`: the first line"),
-        Param("n_lines", "Lines", "int", 400, "With `text`: how many", minimum=1, maximum=5000),
     ),
     files=(
-        File("proto", "pb", "application/octet-stream", _proto),
-        File("hlo", "txt", "text/plain; charset=utf-8", _text_file),
-        File("dot", "dot", "text/plain; charset=utf-8", _dot_file),
-        File("graph", "json", "application/json", _json_file),
+        File(
+            "proto",
+            "pb",
+            "application/octet-stream",
+            _proto,
+            declared.PROTO_PARAMS,
+            "The program as HloProto",
+        ),
+        File("hlo", "txt", _PLAIN_TEXT, _text_file, declared.HLO_PARAMS, "The program as text"),
+        File("dot", "dot", _PLAIN_TEXT, _dot_file, declared.DRAWN_PARAMS, "The graph as DOT for Graphviz"),
+        File("graph", "json", "application/json", _json_file, declared.DRAWN_PARAMS, "The graph as JSON"),
     ),
 )

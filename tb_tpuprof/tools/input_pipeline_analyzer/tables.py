@@ -12,8 +12,9 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
-from tb_tpuprof.tools.base import Column, Table, Unit
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.facts import fact_specs
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
 
 Numbers = npt.NDArray[Any]
 
@@ -87,16 +88,146 @@ HOST_PARTS = {
 }
 
 
-def number(name: str, title: str, values: Numbers, unit: Unit, description: str = "") -> Column:
-    """A column of numbers."""
-    return Column(name, title, values, unit, description=description)
-
-
 def _sentence(what: str) -> str:
     """What a part is, as a sentence: time spent in something, or a rest."""
     return (
         what[0].upper() + what[1:] if what.startswith(("the rest", "no operation")) else f"Time spent {what}"
     )
+
+
+_STEP_PARTS = tuple(
+    number(f"{name}_ps", title, "ps", _sentence(what), is_optional=True)
+    for name, (title, _, what) in {**_TC, **PARTS}.items()
+)
+STEPS = TableSpec(
+    "steps",
+    "Steps",
+    (
+        text("step", "Step"),
+        number("step_time_ps", "Step time", "ps", "From the step's start to its end"),
+        number("start_ps", "Start", "ps", "Since the trace's start"),
+        *_STEP_PARTS,
+        number("input_fraction", "Waiting for input", "fraction", "Of the step time"),
+        number(
+            "input_fraction_min",
+            "Least waiting core",
+            "fraction",
+            "Share that waits for input on the core that waits least; of TPUs",
+            is_optional=True,
+        ),
+        number(
+            "input_fraction_max",
+            "Most waiting core",
+            "fraction",
+            "Share that waits for input on the core that waits most; of TPUs",
+            is_optional=True,
+        ),
+        text(
+            "input_core",
+            "Waits longest",
+            "The core that waits most for input, as host:core; of TPUs",
+            is_optional=True,
+        ),
+        *(number(f"{name}_ps", title, "ps", "", is_optional=True) for name, title in _SC.items()),
+    ),
+    "A row per step, a column per part, which `breakdown.column` lists: they add up to the step time. Times "
+    "of SparseCores stand beside the step",
+)
+BREAKDOWN = TableSpec(
+    "breakdown",
+    "Step time by category",
+    (
+        text("category", "Category"),
+        text("column", "Column", "Of the table `steps`"),
+        text("color", "Color"),
+        number("avg_ps", "Average", "ps", "Mean time per step"),
+        number("sd_ps", "Standard deviation", "ps", "Of the sample (n - 1)"),
+        number("fraction", "Share", "fraction", "Of all steps"),
+        text("meaning", "Meaning"),
+    ),
+    "A row per part of the step, as they are stacked; the share is the ratio of the sums over all steps",
+)
+HOST_TIMES = TableSpec(
+    "host_categories",
+    "Where the host's input time goes",
+    (
+        text("category", "Category"),
+        text("color", "Color"),
+        number("time_ps", "Time", "ps"),
+        number("fraction", "Share", "fraction", "Of all five"),
+        text("meaning", "Meaning"),
+    ),
+    "The host's time for input, always five rows: enqueuing, preprocessing, advanced reads, demanded reads, "
+    "other. Without such time the shares are null",
+)
+_OF_ALL = "Of the self time of all input operations"
+INPUT_OPS = TableSpec(
+    "input_ops",
+    "Input operations on the host",
+    (
+        text("operation", "Operation"),
+        number("n_occurrences", "Occurrences", "count"),
+        number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
+        number("total_fraction", "Total share", "fraction", _OF_ALL),
+        number("self_time_ps", "Self time", "ps", "Of all occurrences, without nested operations"),
+        number("self_fraction", "Self share", "fraction", _OF_ALL),
+        text("category", "Category"),
+    ),
+    "A row per operation of the input pipeline, the largest self time first",
+)
+HOSTS = TableSpec(
+    "hosts",
+    "Hosts",
+    (
+        text("host", "Host"),
+        number("n_steps", "Steps", "count"),
+        number("step_time_avg_ps", "Average step time", "ps"),
+        number("input_fraction", "Waiting for input", "fraction", "Of its steps' time"),
+        number("waiting_ps", "Waiting per step", "ps", "Mean over its steps"),
+        text("host_category", "Most host time in"),
+        number("host_category_ps", "Of that", "ps"),
+    ),
+    "A row per host, the one that waits the largest share of its steps first; times per step are null for a "
+    "host without steps",
+)
+ADVICE = TableSpec(
+    "advice",
+    "What to do",
+    (
+        text("category", "For"),
+        text("text", "What to do"),
+        text("tool", "Tool", "The page to open; empty for none"),
+    ),
+    "For the parts and the host's categories that matter in this run, the largest gain first",
+)
+TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
+SCALARS = (
+    *fact_specs(
+        "step_time_avg_ps",
+        "step_time_sd_ps",
+        "step_time_min_ps",
+        "step_time_max_ps",
+        "n_steps",
+        "input_fraction",
+    ),
+    ScalarSpec("input_fraction_sd", "Standard deviation of waiting", "fraction", "Over steps"),
+    ScalarSpec("input_fraction_min", "Least waiting step", "fraction"),
+    ScalarSpec("input_fraction_max", "Most waiting step", "fraction"),
+    ScalarSpec("waiting_avg_ps", "Waiting per step", "ps", "Mean over the steps"),
+    ScalarSpec("output_fraction", "Output", "fraction", "Of the steps' time"),
+    ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time; on TPUs idle"),
+    ScalarSpec("host_input_ps", "Host time for input", "ps", "Of all threads, in all five categories"),
+    ScalarSpec(
+        "host_enqueue_fraction", "Enqueuing", "fraction", "Of the host's time for input; null: unknown"
+    ),
+    ScalarSpec(
+        "input_fraction_worst_core",
+        "Waiting on the core that waits longest",
+        "fraction",
+        "The mean over steps; of TPUs",
+        True,
+    ),
+)
 
 
 def mean(values: Numbers) -> float:
@@ -125,45 +256,27 @@ def _parts(found: InputPipeline) -> list[tuple[str, tuple[str, str, str], Number
 def steps_table(found: InputPipeline) -> Table:
     """A row per step, a column per part, the share that waits for input; on TPUs how the cores differ."""
     steps = found.steps
-    columns = [
-        text_column("step", "Step", steps.name),
-        number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
-        number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
-    ]
-    columns += [
-        number(f"{name}_ps", title, times, "ps", _sentence(what))
-        for name, (title, _, what), times in _parts(found)
-    ]
-    columns.append(
-        number("input_fraction", "Waiting for input", found.input_fraction, "fraction", "Of the step time")
-    )
+    parts = _parts(found)
+    columns: dict[str, Values] = {
+        "step": steps.name,
+        "step_time_ps": steps.duration_ps,
+        "start_ps": steps.start_ps,
+        **{f"{name}_ps": times for name, _, times in parts},
+        "input_fraction": found.input_fraction,
+    }
     if found.cores:
         cores = found.cores
-        columns += [
-            number(
-                "input_fraction_min",
-                "Least waiting core",
-                cores.least,
-                "fraction",
-                "Share that waits for input on the core that waits least",
-            ),
-            number(
-                "input_fraction_max",
-                "Most waiting core",
-                cores.most,
-                "fraction",
-                "Share that waits for input on the core that waits most",
-            ),
-            text_column(
-                "input_core", "Waits longest", cores.worst, "The core that waits most for input, as host:core"
-            ),
-        ]
-        columns += [
-            number(f"{name}_ps", _SC[name], cores.parts[name], "ps")
-            for name in SC_PARTS
-            if name in cores.parts
-        ]
-    return Table("Steps", tuple(columns))
+        columns |= {
+            "input_fraction_min": cores.least,
+            "input_fraction_max": cores.most,
+            "input_core": cores.worst,
+            **{f"{name}_ps": cores.parts[name] for name in SC_PARTS if name in cores.parts},
+        }
+    return STEPS.fill(
+        columns,
+        titles={f"{name}_ps": title for name, (title, _, _), _ in parts},
+        descriptions={f"{name}_ps": _sentence(what) for name, (_, _, what), _ in parts},
+    )
 
 
 def breakdown_table(found: InputPipeline) -> Table:
@@ -171,29 +284,16 @@ def breakdown_table(found: InputPipeline) -> Table:
     parts = _parts(found)
     whole = int(found.steps.duration_ps.sum())
     share = [int(times.sum()) / whole if whole else np.nan for _, _, times in parts]
-    return Table(
-        "Step time by category",
-        (
-            text_column("category", "Category", [title for _, (title, _, _), _ in parts]),
-            text_column("column", "Column", [f"{name}_ps" for name, _, _ in parts]),
-            text_column("color", "Colour", [color for _, (_, color, _), _ in parts]),
-            number(
-                "avg_ps",
-                "Average",
-                np.array([mean(times) for _, _, times in parts]),
-                "ps",
-                "Mean time per step",
-            ),
-            number(
-                "sd_ps",
-                "Standard deviation",
-                np.array([deviation(times) for _, _, times in parts]),
-                "ps",
-                "Of the sample (n - 1)",
-            ),
-            number("fraction", "Share", np.array(share), "fraction", "Of all steps"),
-            text_column("meaning", "Meaning", [_sentence(what) for _, (_, _, what), _ in parts]),
-        ),
+    return BREAKDOWN.fill(
+        {
+            "category": [title for _, (title, _, _), _ in parts],
+            "column": [f"{name}_ps" for name, _, _ in parts],
+            "color": [color for _, (_, color, _), _ in parts],
+            "avg_ps": np.array([mean(times) for _, _, times in parts]),
+            "sd_ps": np.array([deviation(times) for _, _, times in parts]),
+            "fraction": np.array(share),
+            "meaning": [_sentence(what) for _, (_, _, what), _ in parts],
+        }
     )
 
 
@@ -204,21 +304,14 @@ def host_categories_table(time: HostTime) -> Table:
     note = "Self times of the input operations, summed over all threads."
     if time.enqueue_fraction >= 0:
         note = "Scaled to the time between enqueues, in which threads work side by side."
-    return Table(
-        "Where the host's input time goes",
-        (
-            text_column("category", "Category", [HOST_PARTS[name][0] for name in HOST_CATEGORIES]),
-            text_column("color", "Colour", [HOST_PARTS[name][1] for name in HOST_CATEGORIES]),
-            number("time_ps", "Time", times, "ps"),
-            number(
-                "fraction",
-                "Share",
-                times / total if total else np.full(len(times), np.nan),
-                "fraction",
-                "Of all five",
-            ),
-            text_column("meaning", "Meaning", [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES]),
-        ),
+    return HOST_TIMES.fill(
+        {
+            "category": [HOST_PARTS[name][0] for name in HOST_CATEGORIES],
+            "color": [HOST_PARTS[name][1] for name in HOST_CATEGORIES],
+            "time_ps": times,
+            "fraction": times / total if total else np.full(len(times), np.nan),
+            "meaning": [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES],
+        },
         note if total else "No input operations were traced.",
     )
 
@@ -230,34 +323,16 @@ def input_ops_table(found: InputPipeline) -> Table:
     order = by_name[np.argsort(-ops.self_ps[by_name], kind="stable")]
     rows = order.tolist()
     whole = ops.busy_ps or 1
-    of_all = "Of the self time of all input operations"
-    return Table(
-        "Input operations on the host",
-        (
-            text_column("operation", "Operation", [ops.name[i] for i in rows]),
-            number("n_occurrences", "Occurrences", ops.n_occurrences[order], "count"),
-            number(
-                "total_time_ps",
-                "Total time",
-                ops.time_ps[order],
-                "ps",
-                "Of all occurrences, with nested operations",
-            ),
-            number("total_fraction", "Total share", ops.time_ps[order] / whole, "fraction", of_all),
-            number(
-                "self_time_ps",
-                "Self time",
-                ops.self_ps[order],
-                "ps",
-                "Of all occurrences, without nested operations",
-            ),
-            number("self_fraction", "Self share", ops.self_ps[order] / whole, "fraction", of_all),
-            text_column(
-                "category",
-                "Category",
-                ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows],
-            ),
-        ),
+    return INPUT_OPS.fill(
+        {
+            "operation": [ops.name[i] for i in rows],
+            "n_occurrences": ops.n_occurrences[order],
+            "total_time_ps": ops.time_ps[order],
+            "total_fraction": ops.time_ps[order] / whole,
+            "self_time_ps": ops.self_ps[order],
+            "self_fraction": ops.self_ps[order] / whole,
+            "category": ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows],
+        }
     )
 
 
@@ -266,41 +341,14 @@ def hosts_table(found: InputPipeline) -> Table:
     hosts = found.hosts
     times = [part.host_time for part in hosts]
     largest = [time.largest for time in times]
-    return Table(
-        "Hosts",
-        (
-            text_column("host", "Host", [part.host for part in hosts]),
-            number("n_steps", "Steps", np.array([len(part.steps) for part in hosts]), "count"),
-            number(
-                "step_time_avg_ps",
-                "Average step time",
-                np.array([mean(part.steps.duration_ps) for part in hosts]),
-                "ps",
-            ),
-            number(
-                "input_fraction",
-                "Waiting for input",
-                np.array([part.fraction for part in hosts]),
-                "fraction",
-                "Of its steps' time",
-            ),
-            number(
-                "waiting_ps",
-                "Waiting per step",
-                np.array([part.waiting_ps for part in hosts]),
-                "ps",
-                "Mean over its steps",
-            ),
-            text_column(
-                "host_category",
-                "Most host time in",
-                [HOST_PARTS[name][0] if name else "" for name in largest],
-            ),
-            number(
-                "host_category_ps",
-                "Of that",
-                np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]),
-                "ps",
-            ),
-        ),
+    return HOSTS.fill(
+        {
+            "host": [part.host for part in hosts],
+            "n_steps": np.array([len(part.steps) for part in hosts]),
+            "step_time_avg_ps": np.array([mean(part.steps.duration_ps) for part in hosts]),
+            "input_fraction": np.array([part.fraction for part in hosts]),
+            "waiting_ps": np.array([part.waiting_ps for part in hosts]),
+            "host_category": [HOST_PARTS[name][0] if name else "" for name in largest],
+            "host_category_ps": np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]),
+        }
     )

@@ -18,13 +18,15 @@ from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wait
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.clocks import clocks_of
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import framework_of, step_time_base
 from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
+    ADVICE,
     HOST_PARTS,
     PARTS,
+    SCALARS,
+    TABLES,
     breakdown_table,
     deviation,
     host_categories_table,
@@ -34,6 +36,8 @@ from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     steps_table,
 )
 from tb_tpuprof.tools.input_verdict import by_causes
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.units import format_fraction, format_time
@@ -93,13 +97,12 @@ def _judged(parts: list[InputPart], found: InputPipeline, kind: str, limits: Job
 
 def _advice_table(advice: tuple[Advice, ...]) -> Table:
     titles = {name: told[0] for name, told in (*PARTS.items(), *HOST_PARTS.items())}
-    return Table(
-        "What to do",
-        (
-            text_column("category", "For", [titles[one.category] for one in advice]),
-            text_column("text", "What to do", [one.text for one in advice]),
-            text_column("tool", "Tool", [one.tool for one in advice]),
-        ),
+    return ADVICE.fill(
+        {
+            "category": [titles[one.category] for one in advice],
+            "text": [one.text for one in advice],
+            "tool": [one.tool for one in advice],
+        }
     )
 
 
@@ -111,44 +114,33 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
     steps, share = found.steps, found.input_fraction
     time, n = steps.duration_ps, len(steps)
     host = found.host_time
-    result = {
-        "step_time_avg_ps": Scalar(
-            _known(mean(time)), "ps", "Average step time", step_time_base(found.common)
+    result: dict[str, Number | float | None] = {
+        "step_time_avg_ps": Number(_known(mean(time)), step_time_base(found.common)),
+        "step_time_sd_ps": _known(deviation(time)),
+        "step_time_min_ps": int(time.min()) if n else None,
+        "step_time_max_ps": int(time.max()) if n else None,
+        "n_steps": Number(n, f"{steps.n_trimmed} more left out" if steps.n_trimmed else ""),
+        "input_fraction": steps.fraction("input") if n else None,
+        "input_fraction_sd": Number(_known(deviation(share)), "over steps"),
+        "input_fraction_min": float(share.min()) if n else None,
+        "input_fraction_max": float(share.max()) if n else None,
+        "waiting_avg_ps": _known(mean(steps.category_ps("input"))),
+        "output_fraction": steps.fraction("output") if n else None,
+        "other_fraction": Number(
+            steps.fraction("other") if n else None, "", "Idle" if found.cores else "Other"
         ),
-        "step_time_sd_ps": Scalar(_known(deviation(time)), "ps", "Standard deviation"),
-        "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step"),
-        "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step"),
-        "n_steps": Scalar(n, "count", "Steps", f"{steps.n_trimmed} more left out" if steps.n_trimmed else ""),
-        "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input"),
-        "input_fraction_sd": Scalar(
-            _known(deviation(share)), "fraction", "Standard deviation of waiting", "over steps"
-        ),
-        "input_fraction_min": Scalar(float(share.min()) if n else None, "fraction", "Least waiting step"),
-        "input_fraction_max": Scalar(float(share.max()) if n else None, "fraction", "Most waiting step"),
-        "waiting_avg_ps": Scalar(_known(mean(steps.category_ps("input"))), "ps", "Waiting per step"),
-        "output_fraction": Scalar(steps.fraction("output") if n else None, "fraction", "Output"),
-        "other_fraction": Scalar(
-            steps.fraction("other") if n else None, "fraction", "Idle" if found.cores else "Other"
-        ),
-        "host_input_ps": Scalar(
+        "host_input_ps": Number(
             host.total_ps if host.total_ps else None,
-            "ps",
-            "Host time for input",
             "all threads" if host.total_ps else _NO_STAGES if steps.waits else _NO_INPUT_OPS,
         ),
-        "host_enqueue_fraction": Scalar(
-            host.enqueue_fraction if host.enqueue_fraction >= 0 else None,
-            "fraction",
-            "Enqueuing",
-            "of the host's time",
+        "host_enqueue_fraction": Number(
+            host.enqueue_fraction if host.enqueue_fraction >= 0 else None, "of the host's time"
         ),
     }
     if found.cores:
         most = float(found.cores.most.mean())
-        result["input_fraction_worst_core"] = Scalar(
-            most, "fraction", "Waiting on the core that waits longest", "the mean over steps"
-        )
-    return result
+        result["input_fraction_worst_core"] = Number(most, "the mean over steps")
+    return fill_scalars(SCALARS, result)
 
 
 def _verdict(
@@ -274,4 +266,6 @@ TOOL = Tool(
     group="Input",
     summary="Whether the job waits for its input, where on the host the time goes and what to change",
     view=view,
+    tables=TABLES,
+    scalars=SCALARS,
 )

@@ -1,1 +1,1 @@
-"""The memory profile: `view.py` answers, `tables.py` fills its tables."""
+"""The memory profile: `view.py` answers, `declared.py` declares its tables, `tables.py` fills them."""

@@ -15,19 +15,9 @@ from tb_tpuprof.analysis.steps.grouping import Groups, groups
 from tb_tpuprof.analysis.steps.marks import step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Diagnostic,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Table,
-    Verdict,
-)
+from tb_tpuprof.tools.base import Availability, Params
+from tb_tpuprof.tools.memory_profile import declared
 from tb_tpuprof.tools.memory_profile.tables import (
-    HELD_IDLE,
     Memory,
     active_table,
     floor_table,
@@ -35,6 +25,8 @@ from tb_tpuprof.tools.memory_profile.tables import (
     small_table,
     timeline_table,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
@@ -43,6 +35,7 @@ _UNTOLD = "the trace does not tell"
 _NEARLY_FULL = 0.9
 _SCATTERED = 0.5
 _HOSTS_TO_ASK = 4
+Numbers = dict[str, Number | float | None]
 _REASON = "the trace holds no allocations or deallocations of memory."
 _REMEDY = (
     "Allocators are traced on the host: capture with host_tracer_level 2 while the job allocates. JAX on "
@@ -65,11 +58,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     tables: dict[str, Table] = {"memories": memories_table(memories), "history": small_table(memories)}
     chosen = _chosen(memories, str(params.get("memory", "")))
     trace = session.trace(chosen.host)
-    detail, scalars = _detail(
+    detail, numbers = _detail(
         memory_events(trace), groups(trace), chosen, parts[hosts.index(chosen.host)].duration_ps, params
     )
     tables |= detail
-    scalars["row"] = Scalar(memories.index(chosen), "id", "Row of the chosen memory")
+    scalars = fill_scalars(declared.SCALARS, {**numbers, "row": memories.index(chosen)})
     marked = session.get(step_marks, chosen.host)
     tables["floor"] = floor_table(chosen, marked.name, marked.start_ps)
     if missed := chosen.shape.excess_bytes:
@@ -98,7 +91,7 @@ def _chosen(memories: list[Memory], wanted: str) -> Memory:
 
 def _detail(
     events: MemoryEvents, grouped: Groups, memory: Memory, trace_end: int, params: Params
-) -> tuple[dict[str, Table], dict[str, Scalar]]:
+) -> tuple[dict[str, Table], Numbers]:
     """History of the window, what is in use at the moment, and the numbers of one memory."""
     peak = memory.peak
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", trace_end))
@@ -115,22 +108,22 @@ def _detail(
         "active": active_table(events, grouped, active, moment),
     }, {
         **_summary(events, grouped, memory),
-        "start_ps": Scalar(start_ps, "ps", "Window's start"),
-        "end_ps": Scalar(end_ps, "ps", "Window's end"),
-        "trace_duration_ps": Scalar(trace_end, "ps", "Trace"),
-        "at_ps": Scalar(int(events.start_ps[at]), "ps", "Moment of the table", moment),
-        "n_events_in_window": Scalar(n_inside, "count", "Events in the window"),
+        "start_ps": start_ps,
+        "end_ps": end_ps,
+        "trace_duration_ps": trace_end,
+        "at_ps": Number(int(events.start_ps[at]), moment),
+        "n_events_in_window": n_inside,
     }
 
 
-def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str, Scalar]:
+def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> Numbers:
     peak = memory.peak
     step = grouped.step_name(int(grouped.group[events.event[peak.at]]))
     where = f"at {format_time(peak.start_ps)}" + (
         f", in {'step ' if step.isdigit() else ''}{step}" if step else ""
     )
     if peak.held_bytes >= 0:
-        scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"
+        scattered = f"{declared.HELD_IDLE} ({format_bytes(peak.held_bytes)})"
     else:
         scattered = (
             "free memory is contiguous"
@@ -138,42 +131,26 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str,
             else "of the free memory is not in its largest piece"
         )
     share = f"; {format_fraction(peak.used_fraction)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
-    is_told = {
-        "lifetime": peak.lifetime_peak_bytes >= 0,
-        "free": peak.free_bytes >= 0,
-        "scattered": peak.fragmentation == peak.fragmentation,
-    }
+    untold = Number(None, _UNTOLD)
     return {
-        "peak_bytes": Scalar(peak.used_bytes, "bytes", "Peak in the capture", where + share),
-        "lifetime_peak_bytes": Scalar(
-            peak.lifetime_peak_bytes if is_told["lifetime"] else None,
-            "bytes",
-            "Lifetime peak",
-            "since the process began" if is_told["lifetime"] else _UNTOLD,
-        ),
-        "capacity_bytes": Scalar(
+        "peak_bytes": Number(peak.used_bytes, where + share),
+        "lifetime_peak_bytes": Number(peak.lifetime_peak_bytes, "since the process began")
+        if peak.lifetime_peak_bytes >= 0
+        else untold,
+        "capacity_bytes": Number(
             peak.capacity_bytes or None,
-            "bytes",
-            _pool_title(peak),
             _capacity_note(peak) if peak.capacity_bytes else _UNTOLD,
+            _pool_title(peak),
         ),
-        "n_allocations": Scalar(peak.n_allocations, "count", "Allocations", "in the capture"),
-        "n_deallocations": Scalar(peak.n_deallocations, "count", "Deallocations", "in the capture"),
-        "peak_ps": Scalar(peak.start_ps, "ps", "Time of the peak", "since the trace's start"),
-        "stack_bytes": Scalar(peak.stack_bytes, "bytes", "Stack at the peak", "reserved by programs"),
-        "heap_bytes": Scalar(peak.heap_bytes, "bytes", "Heap at the peak", "allocated"),
-        "free_bytes": Scalar(
-            peak.free_bytes if is_told["free"] else None,
-            "bytes",
-            "Free at the peak",
-            "" if is_told["free"] else _UNTOLD,
-        ),
-        "fragmentation_fraction": Scalar(
-            peak.fragmentation if is_told["scattered"] else None,
-            "fraction",
-            "Fragmentation at the peak",
-            scattered if is_told["scattered"] else _UNTOLD,
-        ),
+        "n_allocations": Number(peak.n_allocations, "in the capture"),
+        "n_deallocations": Number(peak.n_deallocations, "in the capture"),
+        "peak_ps": Number(peak.start_ps, "since the trace's start"),
+        "stack_bytes": Number(peak.stack_bytes, "reserved by programs"),
+        "heap_bytes": Number(peak.heap_bytes, "allocated"),
+        "free_bytes": peak.free_bytes if peak.free_bytes >= 0 else untold,
+        "fragmentation_fraction": untold
+        if np.isnan(peak.fragmentation)
+        else Number(peak.fragmentation, scattered),
     }
 
 
@@ -284,21 +261,7 @@ TOOL = Tool(
     summary="Memory in use over time, what fills it at the peak, and leaks",
     view=view,
     available=available,
-    params=(
-        Param(
-            "memory",
-            "Memory",
-            "text",
-            None,
-            "The memory to show, as NAME or HOST/NAME; absent: the one with the largest peak",
-        ),
-        Param("start_ps", "Window's start", "float", None, "Picoseconds since the trace's start"),
-        Param("end_ps", "Window's end", "float", None, "Picoseconds since the trace's start"),
-        Param(
-            "width_px", "Width", "int", 800, "How many pixels the window is drawn on", minimum=1, maximum=8000
-        ),
-        Param(
-            "at_ps", "Moment", "float", None, "The moment of the table of what is in use; absent: the peak"
-        ),
-    ),
+    params=declared.PARAMS,
+    tables=declared.TABLES,
+    scalars=declared.SCALARS,
 )

@@ -1,1 +1,1 @@
-"""The memory viewer: `view.py` answers, `tables.py` fills its tables."""
+"""The memory viewer: `view.py` answers, `declared.py` declares its tables, `tables.py` fills them."""

@@ -4,16 +4,32 @@ allocations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.hardware import Hardware
+from tb_tpuprof.analysis.device.memory_capacity import space_name
+from tb_tpuprof.analysis.hlo.memories import HloMemories
 from tb_tpuprof.analysis.hlo.memory import CATEGORIES, TEMPORARY, THREAD_LOCAL, SpaceMemory, allocation_kinds
-from tb_tpuprof.analysis.hlo.memory_advice import buffer_shape, padded_dimensions
-from tb_tpuprof.tools.base import Column, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.analysis.hlo.memory_advice import Advice, buffer_shape, padded_dimensions
+from tb_tpuprof.tools.memory_viewer.declared import (
+    ADVICE,
+    ALLOCATIONS,
+    BLOCKS,
+    CHOSEN,
+    LIVE,
+    PROGRAMS,
+    SPACES,
+    TIMELINE,
+)
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.program_choice import program_values
+from tb_tpuprof.tools.spec import Values
 from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_programs import Program
 
 Ints = npt.NDArray[np.int64]
 MOST_LIVE, MOST_BLOCKS = 5000, 3000
@@ -45,32 +61,19 @@ def timeline_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> Tabl
     step = at + steps.first
     instructions = memory.heap.instruction[step]
     unpadded = memory.heap.held_unpadded[step + 1] + memory.permanent_bytes - memory.permanent_padding_bytes
-    return Table(
-        "Memory over program order",
-        (
-            Column(
-                "step",
-                "Step",
-                step,
-                "id",
-                description="Position in the program's order of allocations and releases",
-            ),
-            Column(
-                "held_bytes",
-                "Held",
-                memory.heap.held[step + 1] + memory.permanent_bytes,
-                "bytes",
-                description="After the step",
-            ),
-            Column("unpadded_bytes", "Without padding", unpadded, "bytes"),
-            text_column(
-                "instruction",
-                "Instruction",
-                [module.name(row) if row >= 0 else "" for row in instructions.tolist()],
-            ),
-        ),
+    return TIMELINE.fill(
+        {
+            "step": step,
+            "held_bytes": memory.heap.held[step + 1] + memory.permanent_bytes,
+            "unpadded_bytes": unpadded,
+            "instruction": [_name(module, row) for row in instructions.tolist()],
+        },
         f"of {len(memory.heap.instruction):,} steps, {len(step):,} are sent" if n > len(step) else "",
     )
+
+
+def _name(module: HloModule, row: int) -> str:
+    return module.name(row) if row >= 0 else ""
 
 
 def live_table(module: HloModule, memory: SpaceMemory) -> tuple[Table, int]:
@@ -82,9 +85,7 @@ def live_table(module: HloModule, memory: SpaceMemory) -> tuple[Table, int]:
     left_out = len(rows) - len(order)
     permanent = order < memory.n_permanent
     note = f"the {MOST_LIVE:,} largest of {len(rows):,}" if left_out else ""
-    return Table(
-        "Buffers at the peak", _buffer_columns(module, memory, rows[order], permanent), note
-    ), left_out
+    return LIVE.fill(_buffer_values(module, memory, rows[order], permanent), note), left_out
 
 
 def blocks_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> tuple[Table, int]:
@@ -105,14 +106,12 @@ def blocks_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> tuple[
     left_out = len(rows) - len(chosen)
     note = f"the {MOST_BLOCKS:,} that cover most of {len(rows):,}" if left_out else ""
     rows = rows[chosen]
-    return Table(
-        "Allocation map", _buffer_columns(module, memory, rows, np.zeros(len(rows), np.bool_)), note
-    ), left_out
+    return BLOCKS.fill(_buffer_values(module, memory, rows, np.zeros(len(rows), np.bool_)), note), left_out
 
 
-def _buffer_columns(
+def _buffer_values(
     module: HloModule, memory: SpaceMemory, rows: Ints, permanent: npt.NDArray[np.bool_]
-) -> tuple[Column, ...]:
+) -> dict[str, Values]:
     assert module.buffers is not None
     buffers = module.buffers.logical_buffers
     instruction = buffers["instruction"][rows].astype(np.int64)
@@ -123,57 +122,26 @@ def _buffer_columns(
     last = len(memory.heap.instruction) - 1
     start = np.where(permanent, 0, memory.heap.start[rows])
     end = np.where(permanent, max(last, 0), memory.heap.end[rows])
-    is_live = np.isin(rows, memory.live)
-    return (
-        Column(
-            "buffer_id",
-            "Buffer",
-            buffers["id"][rows],
-            "id",
-            description="Number of the logical buffer in the HLO file",
-        ),
-        text_column("instruction", "Instruction", [module.name(i) if i >= 0 else "" for i in known]),
-        text_column("opcode", "Opcode", [module.opcode(i) if i >= 0 else "" for i in known]),
-        text_column(
-            "category",
-            "Allocation",
-            [CATEGORIES[k] if k >= 0 else "" for k in category.tolist()],
-            "Kind of allocation",
-        ),
-        Column("size_bytes", "Size", size, "bytes", description="With the padding of its layout"),
-        Column("unpadded_bytes", "Unpadded", unpadded, "bytes", description="Without padding"),
-        Column(
-            "expansion", "Expansion", size / np.maximum(unpadded, 1), "", description="Size by unpadded size"
-        ),
-        Column(
-            "padding_bytes",
-            "Extra",
-            np.maximum(size - unpadded, 0),
-            "bytes",
-            description="Memory that padding takes",
-        ),
-        text_column("shape", "Shape", [shape.text() if shape else "" for shape in shapes]),
-        text_column(
-            "padded_dimensions",
-            "Padded",
-            [padded_dimensions(shape) if shape else "" for shape in shapes],
-            "By the layout",
-        ),
-        text_column("op_name", "Framework op", [module.text("op_name", i) if i >= 0 else "" for i in known]),
-        Column("first_step", "From step", start, "id"),
-        Column("last_step", "To step", end, "id"),
-        Column("allocation", "Allocation index", _allocation_index(module, memory, rows), "id"),
-        Column(
-            "offset_bytes",
-            "Offset",
-            _offsets(module, memory, rows),
-            "bytes",
-            description="Among all temporary allocations",
-        ),
-        Column("is_at_peak", "At the peak", is_live),
-        text_column("source", "Source", [_source(module, i) for i in known]),
-        text_column("stack", "Source stack", _stacks(module, known)),
-    )
+    return {
+        "buffer_id": buffers["id"][rows],
+        "instruction": [_name(module, i) for i in known],
+        "opcode": [module.opcode(i) if i >= 0 else "" for i in known],
+        "category": [CATEGORIES[k] if k >= 0 else "" for k in category.tolist()],
+        "size_bytes": size,
+        "unpadded_bytes": unpadded,
+        "expansion": size / np.maximum(unpadded, 1),
+        "padding_bytes": np.maximum(size - unpadded, 0),
+        "shape": [shape.text() if shape else "" for shape in shapes],
+        "padded_dimensions": [padded_dimensions(shape) if shape else "" for shape in shapes],
+        "op_name": [module.text("op_name", i) if i >= 0 else "" for i in known],
+        "first_step": start,
+        "last_step": end,
+        "allocation": _allocation_index(module, memory, rows),
+        "offset_bytes": _offsets(module, memory, rows),
+        "is_at_peak": np.isin(rows, memory.live),
+        "source": [_source(module, i) for i in known],
+        "stack": _stacks(module, known),
+    }
 
 
 def _allocation_index(module: HloModule, memory: SpaceMemory, rows: Ints) -> npt.NDArray[np.float64]:
@@ -231,20 +199,54 @@ def allocations_table(module: HloModule, memory: SpaceMemory) -> Table:
         table["is_entry_parameter"][rows], table["parameter_number"][rows].astype(np.float64), np.nan
     )
     live_out = table["is_live_out"][rows] | table["is_aliased_with_output"][rows]
-    return Table(
-        "Allocations",
-        (
-            Column("index", "Index", table["index"][rows], "id"),
-            text_column("category", "Kind", [CATEGORIES[k] for k in kind[rows].tolist()]),
-            Column("size_bytes", "Size", table["size_bytes"][rows], "bytes"),
-            Column(
-                "n_buffers",
-                "Buffers",
-                counts,
-                "count",
-                description="Logical buffers that lie in it at one time or another",
-            ),
-            Column("parameter_number", "Parameter", number, "id"),
-            Column("is_live_out", "Holds a result", live_out),
-        ),
+    return ALLOCATIONS.fill(
+        {
+            "index": table["index"][rows],
+            "category": [CATEGORIES[k] for k in kind[rows].tolist()],
+            "size_bytes": table["size_bytes"][rows],
+            "n_buffers": counts,
+            "parameter_number": number,
+            "is_live_out": live_out,
+        }
+    )
+
+
+def advice_table(found: Sequence[Advice]) -> Table:
+    """What would lower the peak, and by how much."""
+    savings = np.array([item.saves_bytes for item in found], np.int64)
+    return ADVICE.fill({"text": [item.text for item in found], "saves_bytes": savings})
+
+
+def spaces_table(memories: HloMemories, program: Program, colors: Sequence[int], machine: Hardware) -> Table:
+    """The program's memory spaces."""
+    spaces = [space for color in colors if (space := memories.space(program, color))]
+    return SPACES.fill(
+        {
+            "space": np.array(colors, np.int64),
+            "name": [space_name(machine.kind, color) for color in colors],
+            "peak_bytes": np.array([space.peak_bytes for space in spaces], np.int64),
+            "allocated_bytes": np.array([space.allocated_bytes for space in spaces], np.int64),
+        }
+    )
+
+
+def programs_table(memories: HloMemories) -> Table:
+    """All programs, in the file's order."""
+    peaks = memories.peaks()
+    known = [np.nan if item.peak_bytes is None else float(item.peak_bytes) for item in peaks]
+    values = program_values(item.program for item in peaks)
+    return PROGRAMS.fill({**values, "peak_bytes": np.array(known, np.float64)})
+
+
+def chosen_table(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware) -> Table:
+    """What the other tables are of."""
+    peak, entry = memory.heap.peak, module.info.entry
+    return CHOSEN.fill(
+        {
+            "program": [program.title],
+            "space_name": [space_name(machine.kind, memory.color)],
+            "device": [machine.device],
+            "entry": [module.computation_name(entry) if entry >= 0 else ""],
+            "peak_instruction": [_name(module, int(memory.heap.instruction[peak]) if peak >= 0 else -1)],
+        }
     )

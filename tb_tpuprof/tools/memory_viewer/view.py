@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-
 from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.analysis.device.memory_capacity import capacity_bytes, space_name
 from tb_tpuprof.analysis.hlo.memories import HloMemories, hlo_memories
@@ -18,22 +16,29 @@ from tb_tpuprof.analysis.hlo.program_kind import kind_of_programs, program_kind
 from tb_tpuprof.analysis.ops.ran_programs import ran_programs
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Verdict
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Params
+from tb_tpuprof.tools.memory_viewer import declared
 from tb_tpuprof.tools.memory_viewer.tables import (
     Steps,
+    advice_table,
     allocations_table,
     blocks_table,
+    chosen_table,
     live_table,
+    programs_table,
+    spaces_table,
     timeline_table,
 )
-from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named, programs_table
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Verdict
+from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_bytes, format_fraction
 
+Numbers = dict[str, Number | float | None]
 _FULL, _NEARLY = 0.95, 0.8
 _MUCH_PADDING = 0.1
 _VMEM = 1
@@ -75,15 +80,13 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "timeline": timeline_table(module, memory, steps),
         "blocks": blocks,
         "allocations": allocations_table(module, memory),
-        "advice": _advice_table(found),
-        "spaces": _spaces_table(memories, program, colors, machine),
-        "programs": programs_table(memories.peaks()),
-        "chosen": _chosen_table(module, program, memory, machine),
+        "advice": advice_table(found),
+        "spaces": spaces_table(memories, program, colors, machine),
+        "programs": programs_table(memories),
+        "chosen": chosen_table(module, program, memory, machine),
     }
-    scalars = _scalars(module, memory, machine, steps) | {
-        "n_live_left_out": Scalar(n_small, "count", "Smaller buffers at the peak that are not listed"),
-        "n_blocks_left_out": Scalar(n_hidden, "count", "Smaller blocks that are not in the map"),
-    }
+    left_out = {"n_live_left_out": n_small, "n_blocks_left_out": n_hidden}
+    scalars = fill_scalars(declared.SCALARS, {**_numbers(module, memory, machine, steps), **left_out})
     verdict = _verdict(module, program, memory, machine, found)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module, memory))
 
@@ -124,108 +127,35 @@ def _steps(memory: SpaceMemory, params: Params) -> Steps:
     return Steps(first, last, int(params["width_px"]))
 
 
-def _advice_table(found: Sequence[Advice]) -> Table:
-    return Table(
-        "What would lower the peak",
-        (
-            text_column("text", "Advice", [item.text for item in found]),
-            Column(
-                "saves_bytes",
-                "Saves up to",
-                np.array([item.saves_bytes for item in found], np.int64),
-                "bytes",
-            ),
-        ),
-    )
-
-
-def _spaces_table(memories: HloMemories, program: Program, colors: Sequence[int], machine: Hardware) -> Table:
-    spaces = [space for color in colors if (space := memories.space(program, color))]
-    return Table(
-        "Memory spaces",
-        (
-            Column("space", "Space", np.array(colors, np.int64), "id"),
-            text_column("name", "Name", [space_name(machine.kind, color) for color in colors]),
-            Column("peak_bytes", "Peak", np.array([space.peak_bytes for space in spaces], np.int64), "bytes"),
-            Column(
-                "allocated_bytes",
-                "Allocated",
-                np.array([space.allocated_bytes for space in spaces], np.int64),
-                "bytes",
-            ),
-        ),
-    )
-
-
-def _chosen_table(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware) -> Table:
-    peak = memory.heap.peak
-    row = int(memory.heap.instruction[peak]) if peak >= 0 else -1
-    return Table(
-        "Chosen",
-        (
-            text_column("program", "Program", [program.title]),
-            text_column("space_name", "Space", [space_name(machine.kind, memory.color)]),
-            text_column("device", "Device", [machine.device]),
-            text_column(
-                "entry",
-                "Entry computation",
-                [module.computation_name(module.info.entry) if module.info.entry >= 0 else ""],
-            ),
-            text_column(
-                "peak_instruction", "Instruction at the peak", [module.name(row) if row >= 0 else ""]
-            ),
-        ),
-    )
-
-
-def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: Steps) -> dict[str, Scalar]:
-    temporary = memory.peak_bytes - memory.permanent_bytes
-    padding = memory.peak_bytes - memory.peak_unpadded_bytes
+def _numbers(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: Steps) -> Numbers:
+    peak, allocated, temporary = memory.peak_bytes, memory.allocated_bytes, _temporary_bytes(memory)
+    padding = peak - memory.peak_unpadded_bytes
     n_steps, capacity = len(memory.heap.instruction), capacity_bytes(machine, memory.color)
-    share = (
-        f"{format_fraction(padding / memory.peak_bytes)} of the peak"
-        if padding * 10_000 > memory.peak_bytes
-        else ""
-    )
-    device = (
-        f"{format_fraction(memory.peak_bytes / capacity)} of the chip's {format_bytes(capacity)}"
-        if capacity
-        else ""
-    )
-    unused, peak = (
-        format_bytes(memory.allocated_bytes - memory.peak_bytes),
-        memory.heap.peak if memory.heap.peak >= 0 else None,
-    )
-    scalars = {
-        "peak_bytes": Scalar(memory.peak_bytes, "bytes", "Peak", device),
-        "padding_bytes": Scalar(padding, "bytes", "Padding at the peak", share),
-        "temporary_bytes": Scalar(temporary, "bytes", "Temporaries at the peak"),
-        "parameter_bytes": Scalar(memory.by_category[0], "bytes", "Parameters", "held throughout"),
-        "output_bytes": Scalar(memory.by_category[1], "bytes", "Results", "in memory of their own"),
-        "allocated_bytes": Scalar(
-            memory.allocated_bytes, "bytes", "Allocated", f"{unused} unused at the peak"
-        ),
-        "constant_bytes": Scalar(
-            memory.by_category[CATEGORIES.index("Constant")], "bytes", "Constants", "held throughout"
-        ),
-        "permanent_bytes": Scalar(memory.permanent_bytes, "bytes", "Held throughout"),
-        "peak_unpadded_bytes": Scalar(memory.peak_unpadded_bytes, "bytes", "Peak without padding"),
-        "peak_step": Scalar(peak, "id", "Step of the peak", "" if n_steps else "no temporaries"),
-        "n_steps": Scalar(n_steps, "count", "Steps of the program's order"),
-        "first_step": Scalar(steps.first, "id", "First step shown"),
-        "last_step": Scalar(steps.last, "id", "Last step shown"),
-        "space": Scalar(memory.color, "id", "Memory space"),
-        "capacity_bytes": Scalar(
-            capacity or None, "bytes", "Chip memory", _CHIP if capacity else "not known"
-        ),
-        "temporary_allocated_bytes": Scalar(_temporary_bytes(memory), "bytes", "Temporary allocations"),
+    share = f"{format_fraction(padding / peak)} of the peak" if padding * 10_000 > peak else ""
+    device = f"{format_fraction(peak / capacity)} of the chip's {format_bytes(capacity)}" if capacity else ""
+    peak_step = memory.heap.peak if memory.heap.peak >= 0 else None
+    numbers: Numbers = {
+        "peak_bytes": Number(peak, device),
+        "padding_bytes": Number(padding, share),
+        "temporary_bytes": peak - memory.permanent_bytes,
+        "parameter_bytes": Number(memory.by_category[0], "held throughout"),
+        "output_bytes": Number(memory.by_category[1], "in memory of their own"),
+        "allocated_bytes": Number(allocated, f"{format_bytes(allocated - peak)} unused at the peak"),
+        "constant_bytes": Number(memory.by_category[CATEGORIES.index("Constant")], "held throughout"),
+        "permanent_bytes": memory.permanent_bytes,
+        "peak_unpadded_bytes": memory.peak_unpadded_bytes,
+        "peak_step": Number(peak_step, "" if n_steps else "no temporaries"),
+        "n_steps": n_steps,
+        "first_step": steps.first,
+        "last_step": steps.last,
+        "space": memory.color,
+        "capacity_bytes": Number(capacity or None, _CHIP if capacity else "not known"),
+        "temporary_allocated_bytes": temporary,
     }
     if memory.color == _VMEM:
         used, row = scoped_vmem(module)
-        scalars["scoped_vmem_bytes"] = Scalar(
-            used, "bytes", "Scoped VMEM of one instruction", module.name(row) if row >= 0 else ""
-        )
-    return scalars
+        numbers["scoped_vmem_bytes"] = Number(used, module.name(row) if row >= 0 else "")
+    return numbers
 
 
 def _temporary_bytes(memory: SpaceMemory) -> int:
@@ -330,31 +260,7 @@ TOOL = Tool(
     available=has_programs,
     needs_trace=False,
     hosts="one",
-    params=(
-        Param(
-            "program",
-            "Program",
-            "text",
-            None,
-            "Title, id or name of a program; absent: of those that ran the one with the highest peak",
-        ),
-        Param(
-            "space",
-            "Memory space",
-            "int",
-            0,
-            "XLA's number of the memory space: 0 main memory, on TPU 1 VMEM, 5 the host",
-        ),
-        Param(
-            "first_step",
-            "First step",
-            "int",
-            None,
-            "First step of the timeline and the map; absent: the beginning",
-        ),
-        Param(
-            "last_step", "Last step", "int", None, "Last step of the timeline and the map; absent: the end"
-        ),
-        Param("width_px", "Width", "int", 1500, "Points of the timeline", minimum=10, maximum=20_000),
-    ),
+    params=declared.PARAMS,
+    tables=declared.TABLES,
+    scalars=declared.SCALARS,
 )

@@ -17,9 +17,19 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
-from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
+from tb_tpuprof.tools.op_profile.tables import (
+    CONTENTS,
+    FACTS,
+    LONGEST,
+    OP_SCALARS,
+    PADDING,
+    PRODUCTS,
+    SHAPES,
+    STACK,
+)
+from tb_tpuprof.tools.payload import Payload, Scalar, Table
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape
@@ -44,7 +54,7 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
     if instruction < 0 and module is not None:
         instruction = module.find(found.ops.name[row])
     ops = found.ops.taken(np.array([row]))
-    tables = {"facts": pairs_table("Operation", _facts(ops, module, instruction, trace))}
+    tables = {"facts": _pairs(_facts(ops, module, instruction, trace))}
     if module is not None and instruction >= 0:
         device = hardware(trace)
         tables["shapes"] = _shapes(module, instruction, device.kind)
@@ -95,6 +105,10 @@ def _facts(ops: HloOps, module: HloModule | None, instruction: int, trace: Trace
     return [(name, text) for name, text in pairs if text]
 
 
+def _pairs(facts: Sequence[tuple[str, str]]) -> Table:
+    return FACTS.fill({"name": [name for name, _ in facts], "value": [value for _, value in facts]})
+
+
 def _values(module: HloModule, instruction: int) -> list[tuple[str, str, Shape]]:
     """Result and operands: their part, name and shape."""
     result = [("result", module.name(instruction), module.shape(instruction))]
@@ -111,22 +125,16 @@ def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
     padded = np.array([leaf.padded_bytes for _, _, _, leaf in rows], np.float64)
     names = _SPACES if kind == "TPU" else {0: "device" if kind == "GPU" else "host"}
     spaces = [leaf.layout.memory_space if leaf.layout else 0 for _, _, _, leaf in rows]
-    return Table(
-        "Shapes",
-        (
-            text_column("part", "Part", [part for part, _, _, _ in rows]),
-            text_column("name", "Name", [name for _, name, _, _ in rows]),
-            text_column("shape", "Shape", [leaf.text(False) for _, _, _, leaf in rows]),
-            text_column(
-                "layout",
-                "Layout",
-                [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows],
-                "Fastest dimension first",
-            ),
-            Column("size_bytes", "Size", sizes, "bytes"),
-            Column("padded_bytes", "With padding", padded, "bytes"),
-            text_column("memory", "Memory", [names.get(space, f"space {space}") for space in spaces]),
-        ),
+    return SHAPES.fill(
+        {
+            "part": [part for part, _, _, _ in rows],
+            "name": [name for _, name, _, _ in rows],
+            "shape": [leaf.text(False) for _, _, _, leaf in rows],
+            "layout": [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows],
+            "size_bytes": sizes,
+            "padded_bytes": padded,
+            "memory": [names.get(space, f"space {space}") for space in spaces],
+        }
     )
 
 
@@ -138,18 +146,15 @@ def _padding(module: HloModule, instruction: int) -> Table:
         for one in padded_dims(f"{part} {name}", shape)
     ]
     dims = [one for one, _ in found]
-    return Table(
-        "Padding by dimension",
-        (
-            text_column("value", "Value", [one.value for one in dims]),
-            Column("dim", "Dimension", np.array([one.dim for one in dims], np.int64), "id"),
-            text_column(
-                "role", "Role", [role for _, role in found], "What the dimension is to a product of matrices"
-            ),
-            Column("size", "Size", np.array([one.size for one in dims], np.float64), "count"),
-            Column("padded", "Padded to", np.array([one.padded for one in dims], np.float64), "count"),
-            Column("waste_fraction", "Wasted", np.array([one.waste for one in dims], np.float64), "fraction"),
-        ),
+    return PADDING.fill(
+        {
+            "value": [one.value for one in dims],
+            "dim": np.array([one.dim for one in dims], np.int64),
+            "role": [role for _, role in found],
+            "size": np.array([one.size for one in dims], np.float64),
+            "padded": np.array([one.padded for one in dims], np.float64),
+            "waste_fraction": np.array([one.waste for one in dims], np.float64),
+        }
     )
 
 
@@ -159,16 +164,12 @@ def _products(module: HloModule, instruction: int, side: int) -> Table:
         key: np.array([getattr(one, key) for one in found], np.float64)
         for key in ("batch", "rows", "contracted", "columns")
     }
-    titles = {"batch": "Batch", "rows": "Rows", "contracted": "Contracted", "columns": "Columns"}
     fill = np.array([one.fill if side else np.nan for one in found], np.float64)
     note = (
         f"on a unit of {side} × {side}" if side else "how much of the unit they fill is known for TPUs only"
     )
-    columns = [text_column("name", "Product", [one.name for one in found])]
-    columns += [Column(key, titles[key], values, "count") for key, values in numbers.items()]
-    columns.append(Column("fill_fraction", "Fills the unit", fill, "fraction"))
-    columns.append(text_column("padding", "Padding", [one.text if side else "" for one in found]))
-    return Table("Products of matrices", tuple(columns), note)
+    names, padding = [one.name for one in found], [one.text if side else "" for one in found]
+    return PRODUCTS.fill({"name": names, **numbers, "fill_fraction": fill, "padding": padding}, note)
 
 
 def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program: int) -> Table:
@@ -182,22 +183,15 @@ def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program:
     whole = float(known.flops[rows].sum()) if known is not None and rows else 0.0
     notes = [f"the first {len(shown):,} of {len(rows):,}"] if len(rows) > len(shown) else []
     notes += ["shares are estimates from FLOPs: nobody measures inside of an operation"] if whole > 0 else []
-    return Table(
-        "Contents",
-        (
-            text_column("name", "Name", [module.name(i) for i in shown]),
-            text_column("opcode", "Opcode", [module.opcode(i) for i in shown]),
-            text_column("shape", "Shape", [module.shape(i).text(False) for i in shown]),
-            Column("flops", "FLOPs", flops, "count"),
-            Column(
-                "estimated_fraction",
-                "Share (estimated)",
-                flops / whole if whole > 0 else np.full(len(shown), np.nan),
-                "fraction",
-                description="Of the FLOPs inside, by the cost model; not measured",
-            ),
-            text_column("provenance", "Framework op", [module.text("op_name", i) for i in shown]),
-        ),
+    return CONTENTS.fill(
+        {
+            "name": [module.name(i) for i in shown],
+            "opcode": [module.opcode(i) for i in shown],
+            "shape": [module.shape(i).text(False) for i in shown],
+            "flops": flops,
+            "estimated_fraction": flops / whole if whole > 0 else np.full(len(shown), np.nan),
+            "provenance": [module.text("op_name", i) for i in shown],
+        },
         "; ".join(notes),
     )
 
@@ -215,11 +209,11 @@ def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int
         places = [(line.strip(), "") for line in text.splitlines() if line.strip()]
     if not places and ops.source[0]:
         places = [(ops.source[0], "")]
-    columns = (
-        text_column("place", "Line", [place for place, _ in places]),
-        text_column("function", "Function", [name for _, name in places]),
-    )
-    return Table("Source", columns)
+    columns = {
+        "place": [place for place, _ in places],
+        "function": [name for _, name in places],
+    }
+    return STACK.fill(columns)
 
 
 def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
@@ -233,24 +227,22 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
         for amount, known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
     ]
     limit = LIMITS[int(speed.limits(ops.is_waiting)[0])]
-    return {
-        "self_time_ps": Scalar(int(ops.self_ps[0]), "ps", "Self time"),
-        "fraction": Scalar(int(ops.self_ps[0]) / (busy_ps or 1), "fraction", "Share of operations' time"),
-        "n_occurrences": Scalar(n, "count", "Occurrences"),
-        "avg_time_ps": Scalar(int(ops.time_ps[0]) / n, "ps", "Average time"),
-        "flops": Scalar(per_run[0], "count", "FLOPs of one"),
-        "n_bytes": Scalar(per_run[1], "bytes", "Bytes of one"),
-        "flop_rate_flops_per_s": Scalar(finite(speed.flops_per_s[0]), "flops_per_s", "FLOP rate"),
-        "flops_fraction": Scalar(finite(speed.flops_fraction[0]), "fraction", "FLOPS utilization"),
-        "hbm_bytes_per_s": Scalar(finite(speed.space_bytes_per_s[0][0]), "bytes_per_s", "HBM bandwidth"),
-        "hbm_fraction": Scalar(finite(speed.space_fraction[0][0]), "fraction", "HBM utilization"),
-        "intensity_flops_per_byte": Scalar(
-            finite(speed.space_intensity[0][0]),
-            "flops_per_byte",
-            "Operational intensity",
-            f"of HBM bytes; limited by: {limit}",
+    values = {
+        "self_time_ps": int(ops.self_ps[0]),
+        "fraction": int(ops.self_ps[0]) / (busy_ps or 1),
+        "n_occurrences": n,
+        "avg_time_ps": int(ops.time_ps[0]) / n,
+        "flops": per_run[0],
+        "n_bytes": per_run[1],
+        "flop_rate_flops_per_s": finite(speed.flops_per_s[0]),
+        "flops_fraction": finite(speed.flops_fraction[0]),
+        "hbm_bytes_per_s": finite(speed.space_bytes_per_s[0][0]),
+        "hbm_fraction": finite(speed.space_fraction[0][0]),
+        "intensity_flops_per_byte": Number(
+            finite(speed.space_intensity[0][0]), f"of HBM bytes; limited by: {limit}"
         ),
     }
+    return fill_scalars(OP_SCALARS, values)
 
 
 def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
@@ -260,12 +252,11 @@ def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
     events = links.events[np.isin(links.op, wanted)]
     longest = events[trace.events["duration_ps"][events].argmax()][None] if len(events) else events[:0]
     number = longest.astype(np.int64) + session.hosts.index(host) * EVENTS_PER_HOST
-    return Table(
-        "Longest",
-        (
-            text_column("host", "Host", [host] * len(longest)),
-            Column("event", "Event", number, "id", description="As the timeline numbers events"),
-            Column("start_ps", "Start", trace.events["start_ps"][longest], "ps"),
-            Column("duration_ps", "Duration", trace.events["duration_ps"][longest], "ps"),
-        ),
+    return LONGEST.fill(
+        {
+            "host": [host] * len(longest),
+            "event": number,
+            "start_ps": trace.events["start_ps"][longest],
+            "duration_ps": trace.events["duration_ps"][longest],
+        }
     )

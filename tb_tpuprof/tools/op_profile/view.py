@@ -4,7 +4,7 @@ operation.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Unit, Verdict
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Param, Params, Question
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_profile.details import details_payload
+from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS
+from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.spec import Filled, Number, fill_scalars
 from tb_tpuprof.tools.sums import busy_note
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
@@ -30,18 +32,20 @@ Floats = npt.NDArray[np.float64]
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details
-    instead.
-    """
+    """The tree of one, several or all hosts together."""
     found = find_ops(session, hosts, TOOL.name)
-    if "op" in params:
-        return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
     tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
     tables = {"nodes": nodes_table(tree, found)}
     verdict = told(TOOL.name, _verdict(tree, found), limits_of(session, hosts))
     return Payload(
         TOOL.name, session.run, hosts, tables, _scalars(tree, found), verdict, diagnostics_of(session, found)
     )
+
+
+def op_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """One operation's details. Raises BadParameter where the chosen hosts ran none of that name."""
+    found = find_ops(session, hosts, TOOL.name)
+    return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
 
 
 def nodes_table(tree: OpTree, found: Found) -> Table:
@@ -63,63 +67,30 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
     ]
     chip_read, chip_write = _on_chip(work.space_bytes, moving, peaks)
-    columns = (
-        text_column("name", "Name", [tree.name[i] for i in range(len(tree))]),
-        text_column("kind", "Kind", [KINDS[kind] for kind in tree.kind.tolist()]),
-        _number("parent", "Parent", tree.parent, "id", "Row of the node above, -1 of the root"),
-        _number(
-            "n_children", "Children", tree.n_children, "count", "Before those beyond the limit were left out"
-        ),
-        _number("self_time_ps", "Time", tree.self_ps, "ps", "Self time of all operations below"),
-        _number("time_fraction", "Share", tree.self_ps / whole, "fraction", "Of the whole"),
-        _number("n_occurrences", "Occurrences", tree.n_occurrences, "count"),
-        _number(
-            "avg_time_ps",
-            "Average",
-            ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
-            "ps",
-            "Self time of an occurrence",
-        ),
-        _number(
-            "flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"
-        ),
-        _number("model_flops", "Model FLOPs", np.where(work.knows_flops, work.model_flops, np.nan), "count"),
-        _number("flop_rate_flops_per_s", "FLOP rate", flop_rate, "flops_per_s"),
-        _number(
-            "flops_fraction",
-            "FLOPS utilization",
-            _share(flop_rate, peaks.flops_per_s),
-            "fraction",
-            "FLOP rate by the peak",
-        ),
-        _number(
-            "hbm_bytes",
-            "HBM bytes",
-            np.where(work.knows_bytes, work.space_bytes[0], np.nan),
-            "bytes",
-            "Of an asynchronous copy: counted where it ends",
-        ),
-        _number(
-            "hbm_bytes_per_s",
-            "HBM bandwidth",
-            hbm_rate,
-            "bytes_per_s",
-            "Of asynchronous copies from start to end",
-        ),
-        _number("hbm_fraction", "HBM utilization", _share(hbm_rate, peaks.bytes_per_s[0]), "fraction"),
-        _number("on_chip_read_fraction", "On-chip read utilization", chip_read, "fraction"),
-        _number("on_chip_write_fraction", "On-chip write utilization", chip_write, "fraction"),
-        text_column("program", "Program", programs, "Of an operation"),
-        text_column("provenance", "Framework op", provenance, "Of an operation"),
-        Column(
-            "is_fusion",
-            "Fusion",
-            _is_fusion(ops)[at] & is_op,
-            description="Runs other instructions: its details list them",
-        ),
-    )
+    columns: Filled = {
+        "name": [tree.name[i] for i in range(len(tree))],
+        "kind": [KINDS[kind] for kind in tree.kind.tolist()],
+        "parent": tree.parent,
+        "n_children": tree.n_children,
+        "self_time_ps": tree.self_ps,
+        "time_fraction": tree.self_ps / whole,
+        "n_occurrences": tree.n_occurrences,
+        "avg_time_ps": ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
+        "flops": np.where(work.knows_flops, work.flops, np.nan),
+        "model_flops": np.where(work.knows_flops, work.model_flops, np.nan),
+        "flop_rate_flops_per_s": flop_rate,
+        "flops_fraction": _share(flop_rate, peaks.flops_per_s),
+        "hbm_bytes": np.where(work.knows_bytes, work.space_bytes[0], np.nan),
+        "hbm_bytes_per_s": hbm_rate,
+        "hbm_fraction": _share(hbm_rate, peaks.bytes_per_s[0]),
+        "on_chip_read_fraction": chip_read,
+        "on_chip_write_fraction": chip_write,
+        "program": programs,
+        "provenance": provenance,
+        "is_fusion": _is_fusion(ops)[at] & is_op,
+    }
     n_left_out = int(np.maximum(tree.n_children - np.bincount(tree.parent[1:], minlength=len(tree)), 0).sum())
-    return Table("Op profile", columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
+    return NODES.fill(columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
 
 
 def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:
@@ -127,10 +98,6 @@ def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:
     return ops.category.is_in([text for text in ops.category.strings if "fusion" in text]) | ops.name.is_in(
         [text for text in ops.name.strings if "fusion" in text]
     )
-
-
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
 
 
 def _share(rate: Floats, peak: float) -> Floats:
@@ -163,26 +130,19 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
         return _NO_WORK if amount is None else "while operations run" if peak else "no peak is known"
 
     rate = flops / seconds if seconds and flops is not None else None
-    return {
-        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
-        "idle_fraction": Scalar(
+    values = {
+        "busy_ps": Number(ops.busy_ps, busy_note(ops)),
+        "idle_fraction": Number(
             idle,
-            "fraction",
-            "Idle",
             "no compiled operation runs, from the first one to the last"
             if idle is not None
             else "threads run side by side: not known",
         ),
-        "flops_fraction": Scalar(
-            used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note(flops, peaks.flops_per_s)
-        ),
-        "hbm_fraction": Scalar(
-            used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note(hbm, peaks.bytes_per_s[0])
-        ),
-        "flop_rate_flops_per_s": Scalar(
-            rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "while operations run"
-        ),
+        "flops_fraction": Number(used(flops, peaks.flops_per_s), note(flops, peaks.flops_per_s)),
+        "hbm_fraction": Number(used(hbm, peaks.bytes_per_s[0]), note(hbm, peaks.bytes_per_s[0])),
+        "flop_rate_flops_per_s": Number(rate, _NO_WORK if rate is None else "while operations run"),
     }
+    return fill_scalars(SCALARS, values)
 
 
 def _whole_work(tree: OpTree) -> tuple[float | None, float | None]:
@@ -248,7 +208,20 @@ TOOL = Tool(
             minimum=1,
             maximum=10_000,
         ),
-        Param("program", "Program", "text", None, "Of the operation to tell about: name(id), name or id"),
-        Param("op", "Operation", "text", None, "Tell about this operation instead of the tree"),
+    ),
+    tables=(NODES,),
+    scalars=SCALARS,
+    questions=(
+        Question(
+            "op",
+            "Everything that is known of one operation",
+            op_view,
+            (
+                Param("op", "Operation", "text", None, "Name of the operation", is_required=True),
+                Param("program", "Program", "text", None, "Of the operation: name(id), name or id"),
+            ),
+            OP_TABLES,
+            OP_SCALARS,
+        ),
     ),
 )

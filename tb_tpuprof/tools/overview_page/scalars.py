@@ -17,9 +17,10 @@ from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
-from tb_tpuprof.tools.base import Scalar, Table
-from tb_tpuprof.tools.columns import pairs_table
-from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, summed_text
+from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, fact_specs, summed_text
+from tb_tpuprof.tools.overview_page.tables import ENVIRONMENT
+from tb_tpuprof.tools.payload import Scalar, Table
+from tb_tpuprof.tools.spec import ScalarSpec
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once
@@ -47,8 +48,73 @@ class Run:
         return sum_hardware([part.hardware for part in self.parts])
 
 
-def _share(value: float | None, title: str, note: str = "") -> Scalar:
-    return Scalar(value, "fraction", title, note)
+_OWN = {
+    spec.name: spec
+    for spec in (
+        ScalarSpec("duty_cycle_fraction", "Duty cycle", "fraction", "Of the chips' profiled time", True),
+        ScalarSpec(
+            "flops_fraction", "FLOPS utilization", "fraction", "Of the peak rate, idle time included", True
+        ),
+        ScalarSpec(
+            "hbm_bandwidth_fraction",
+            "Memory bandwidth utilization",
+            "fraction",
+            "Of the peak bandwidth, idle time included",
+            True,
+        ),
+        ScalarSpec("host_idle_fraction", "Host idle", "fraction", "Of its threads' profiled time", True),
+        ScalarSpec(
+            "roofline_fraction",
+            "Of the roofline's optimum",
+            "fraction",
+            "Of what these operations could reach",
+            True,
+        ),
+        ScalarSpec("host_compute_fraction", "Host compute", "fraction", "Of the steps' time, on CPUs", True),
+        ScalarSpec("device_compute_fraction", "Device compute", "fraction", "Of the steps' time", True),
+        ScalarSpec(
+            "host_python_fraction",
+            "Python",
+            "fraction",
+            "Of the steps' time, while no operation runs; from 0.5 % on",
+            True,
+        ),
+        ScalarSpec(
+            "host_wait_fraction",
+            "Waiting",
+            "fraction",
+            "Of the steps' time, while no operation runs; from 0.5 % on",
+            True,
+        ),
+        ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: nothing traced ran", True),
+        ScalarSpec(
+            "device_compute_16bit_fraction", "16-bit compute", "fraction", "Of the device compute", True
+        ),
+        ScalarSpec(
+            "device_compute_32bit_fraction", "32-bit compute", "fraction", "Of the device compute", True
+        ),
+        ScalarSpec("host_eager_fraction", "Eager on the host", "fraction", "Of the operations' time", True),
+        ScalarSpec(
+            "device_eager_fraction", "Eager on the device", "fraction", "Of the operations' time", True
+        ),
+    )
+}
+SCALARS = (
+    *fact_specs(
+        "step_time_avg_ps",
+        "step_time_sd_ps",
+        "step_time_min_ps",
+        "step_time_max_ps",
+        "n_steps",
+        "input_fraction",
+    ),
+    *fact_specs("device_busy_ps", "device_time_ps", "device_idle_fraction", is_optional=True),
+    *_OWN.values(),
+)
+
+
+def _share(name: str, value: float | None, note: str = "") -> Scalar:
+    return _OWN[name].of(value, note)
 
 
 def scalars(run: Run) -> dict[str, Scalar]:
@@ -73,14 +139,17 @@ def scalars(run: Run) -> dict[str, Scalar]:
         }
     shares = precision(run.steps) if kind == "GPU" else None
     if shares:
-        result["device_compute_16bit_fraction"] = _share(shares[0], "16-bit compute", "of the device compute")
-        result["device_compute_32bit_fraction"] = _share(shares[1], "32-bit compute", "of the device compute")
+        result["device_compute_16bit_fraction"] = _share(
+            "device_compute_16bit_fraction", shares[0], "of the device compute"
+        )
+        result["device_compute_32bit_fraction"] = _share(
+            "device_compute_32bit_fraction", shares[1], "of the device compute"
+        )
     for side, metrics in (("host", run.ops.host), ("device", run.ops.device)):
         eager = int(metrics.self_ps[metrics.is_eager].sum())
         if eager:
-            result[f"{side}_eager_fraction"] = _share(
-                eager / metrics.busy_ps, f"Eager on the {side}", "of the operations' time"
-            )
+            name = f"{side}_eager_fraction"
+            result[name] = _share(name, eager / metrics.busy_ps, "of the operations' time")
     return result
 
 
@@ -92,24 +161,23 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
     why = "" if n else "there are no steps"
     if kind == "CPU":
         result["host_compute_fraction"] = _share(
-            steps.fraction("host_compute") if n else None, "Host compute", why
+            "host_compute_fraction", steps.fraction("host_compute") if n else None, why
         )
     else:
         result |= fact_scalars(run.facts, "device_idle_fraction")
         result["device_compute_fraction"] = _share(
-            steps.fraction("device_compute") if n else None, "Device compute", why
+            "device_compute_fraction", steps.fraction("device_compute") if n else None, why
         )
-    for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
+    for category in ("host_python", "host_wait"):
         if steps.fraction(category) >= _WORTH_A_TILE:
-            result[f"{category}_fraction"] = _share(
-                steps.fraction(category), title, "no operation ran meanwhile"
-            )
+            name = f"{category}_fraction"
+            result[name] = _share(name, steps.fraction(category), "no operation ran meanwhile")
     idle = run.facts.idle_fraction
     if kind == "CPU" or (
         kind == "GPU" and n and idle is not None and abs(steps.fraction("other") - idle) >= _SAME
     ):
         result["other_fraction"] = _share(
-            steps.fraction("other") if n else None, "Other", why or _unsaid(kind)
+            "other_fraction", steps.fraction("other") if n else None, why or _unsaid(kind)
         )
     return result
 
@@ -124,17 +192,17 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     seconds = use.device_ps / 1e12
     result = fact_scalars(run.facts, "device_idle_fraction")
     result["duty_cycle_fraction"] = _share(
+        "duty_cycle_fraction",
         use.duty_cycle,
-        "Duty cycle",
         "of the chips' profiled time" if use.duty_cycle is not None else "not traced",
     )
     flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
     moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
     rates = (
-        ("flops_fraction", "FLOPS utilization", flops),
-        ("hbm_bandwidth_fraction", "Memory bandwidth utilization", moved),
+        ("flops_fraction", flops),
+        ("hbm_bandwidth_fraction", moved),
     )
-    for name, title, (unit, amount, peak, share) in rates:
+    for name, (unit, amount, peak, share) in rates:
         if not amount:
             note = "the trace has no FLOP or byte counts"
         elif not peak:
@@ -147,13 +215,13 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
                 f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per "
                 f"{device_word(run.facts, 1)}, idle time included"
             )
-        result[name] = _share(share, title, note)
+        result[name] = _share(name, share, note)
     result["host_idle_fraction"] = _share(
-        idle_fraction(run.ops.host), "Host idle", "of its threads' profiled time"
+        "host_idle_fraction", idle_fraction(run.ops.host), "of its threads' profiled time"
     )
     if use.roofline_fraction is not None:
         note = f"of what these operations could reach, bound by {use.bound_by}"
-        result["roofline_fraction"] = _share(use.roofline_fraction, "Of the roofline's optimum", note)
+        result["roofline_fraction"] = _share("roofline_fraction", use.roofline_fraction, note)
     return result
 
 
@@ -196,9 +264,8 @@ def environment(run: Run) -> Table:
     if hardware.memory_bytes:
         pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
     versions = dict(pair for part in parts for pair in part.versions)
-    return pairs_table(
-        "Run environment", pairs + [(f"{name} version", value) for name, value in versions.items()]
-    )
+    pairs += [(f"{name} version", value) for name, value in versions.items()]
+    return ENVIRONMENT.fill({"name": [name for name, _ in pairs], "value": [value for _, value in pairs]})
 
 
 def _framework(facts: RunFacts) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,10 @@ from tb_tpuprof.analysis.overview.facts import RunFacts
 from tb_tpuprof.analysis.overview.hosts import HostSteps
 from tb_tpuprof.analysis.steps.classes import CATEGORIES
 from tb_tpuprof.analysis.steps.record import Steps
-from tb_tpuprof.tools.base import Column, Table, Unit
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import summed_over
+from tb_tpuprof.tools.findings_tables import CAUSES, FINDINGS
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import TableSpec, Values, number, text
 
 N_TOP_OPS = 10
 COLORS = {
@@ -72,6 +72,86 @@ _TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
 _NOT_ON_TPUS = ("host_python", "host_wait")  # a TPU's own steps say nothing of these
 
 
+_CATEGORIES = tuple(
+    number(f"{category}_ps", TITLES[category], "ps", f"Time spent {_MEANINGS[category]}", is_optional=True)
+    for category in TITLES
+)
+STEPS = TableSpec(
+    "steps",
+    "Steps",
+    (
+        text("step", "Step"),
+        number("step_time_ps", "Step time", "ps", "From the step's start to its end"),
+        number("start_ps", "Start", "ps", "Since the trace's start"),
+        *_CATEGORIES,
+    ),
+    "A row per step; the categories of a row add up to its step time. On TPUs some have other titles: "
+    "Infeed, Outfeed, Compute, Collectives, Idle",
+)
+BREAKDOWN = TableSpec(
+    "breakdown",
+    "Step time by category",
+    (
+        text("category", "Category"),
+        text("color", "Color"),
+        number("avg_ps", "Average", "ps", "Mean time per step"),
+        number("sd_ps", "Standard deviation", "ps", "Of the sample (n - 1)"),
+        number("fraction", "Share", "fraction", "Of all steps"),
+    ),
+    "Mean, standard deviation and share of each category",
+)
+TOP_OPS = TableSpec(
+    "top_ops",
+    f"Top {N_TOP_OPS} operations",
+    (
+        number("rank", "Rank", "count"),
+        text("operation", "Operation"),
+        text("type", "Type"),
+        text("host_or_device", "Host/device"),
+        number("self_time_ps", "Self time", "ps", "Without operations nested inside"),
+        number("self_fraction", "Share", "fraction", "Of the self time of all operations, idle left out"),
+        number("cumulative_fraction", "Cumulative", "fraction", "Share of this and all operations above"),
+        number(
+            "flop_rate_flops_per_s",
+            "FLOP rate",
+            "flops_per_s",
+            "Floating-point operations per second of total time",
+        ),
+    ),
+    "The operations with most self time: on the device if it ran any, else on the host",
+)
+HOSTS = TableSpec(
+    "hosts",
+    "Hosts",
+    (
+        text("host", "Host"),
+        number("step_time_avg_ps", "Average step time", "ps", "In the steps that all have"),
+        number("of_slowest_fraction", "Of the slowest", "fraction"),
+        number("input_fraction", "Waiting for input", "fraction", "Of its step time"),
+        number("other_fraction", "Idle or other", "fraction", "Of its step time"),
+        number("duty_cycle_fraction", "Duty cycle", "fraction", "Of its chips' profiled time (TPU)"),
+    ),
+    "A row per host, slowest first; of several hosts",
+    is_optional=True,
+)
+RECOMMENDATIONS = TableSpec(
+    "recommendations",
+    "Recommendations",
+    (
+        text("kind", "Kind", "`advice`, or `tool`: another page"),
+        text("text", "What to do"),
+        text("tool", "Tool", "The page to open; empty for advice"),
+    ),
+)
+ENVIRONMENT = TableSpec(
+    "environment",
+    "Run environment",
+    (text("name", "Name"), text("value", "Value")),
+    "What the job ran on, and with which framework",
+)
+TABLES = (FINDINGS, CAUSES, STEPS, BREAKDOWN, TOP_OPS, RECOMMENDATIONS, ENVIRONMENT, HOSTS)
+
+
 def titles(kind: str) -> dict[str, str]:
     """Titles of the categories that steps have on hardware of a kind (CPU, GPU, TPU)."""
     named = {**TITLES, **(_TPU_TITLES if kind == "TPU" else {})}
@@ -80,25 +160,21 @@ def titles(kind: str) -> dict[str, str]:
     }
 
 
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
-
-
 def steps_table(steps: Steps, kind: str) -> Table:
     """A row per step, a column per category; the categories of a row sum up to its step time."""
-    columns = [
-        text_column("step", "Step", steps.name),
-        _number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
-        _number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
-    ]
     meanings = {**_MEANINGS, **(_TPU_MEANINGS if kind == "TPU" else {})}
-    for category, title in titles(kind).items():
-        columns.append(
-            _number(
-                f"{category}_ps", title, steps.category_ps(category), "ps", f"Time spent {meanings[category]}"
-            )
-        )
-    return Table("Steps", tuple(columns))
+    shown = titles(kind)
+    columns: dict[str, Values] = {
+        "step": steps.name,
+        "step_time_ps": steps.duration_ps,
+        "start_ps": steps.start_ps,
+        **{f"{category}_ps": steps.category_ps(category) for category in shown},
+    }
+    return STEPS.fill(
+        columns,
+        titles={f"{category}_ps": title for category, title in shown.items()},
+        descriptions={f"{category}_ps": f"Time spent {meanings[category]}" for category in shown},
+    )
 
 
 def breakdown_table(steps: Steps, kind: str) -> Table:
@@ -107,29 +183,14 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
     """
     shown = [category for category in CATEGORIES if category in titles(kind)]
     times = [steps.category_ps(category) for category in shown]
-    return Table(
-        "Step time by category",
-        (
-            text_column("category", "Category", [titles(kind)[category] for category in shown]),
-            text_column("color", "Colour", [COLORS[category] for category in shown]),
-            _number(
-                "avg_ps", "Average", np.array([mean(time) for time in times]), "ps", "Mean time per step"
-            ),
-            _number(
-                "sd_ps",
-                "Standard deviation",
-                np.array([deviation(time) for time in times]),
-                "ps",
-                "Of the sample (n - 1)",
-            ),
-            _number(
-                "fraction",
-                "Share",
-                np.array([steps.fraction(category) for category in shown]),
-                "fraction",
-                "Of all steps",
-            ),
-        ),
+    return BREAKDOWN.fill(
+        {
+            "category": [titles(kind)[category] for category in shown],
+            "color": [COLORS[category] for category in shown],
+            "avg_ps": np.array([mean(time) for time in times]),
+            "sd_ps": np.array([deviation(time) for time in times]),
+            "fraction": np.array([steps.fraction(category) for category in shown]),
+        }
     )
 
 
@@ -144,43 +205,20 @@ def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
     time_s = metrics.time_ps[order] / 1e12
     flops = metrics.flops[order] if len(metrics.flops) else np.zeros(len(order))
     rate = np.divide(flops, time_s, out=np.full(len(order), np.nan), where=(time_s > 0) & (flops > 0))
-    return Table(
-        f"Top {N_TOP_OPS} operations on the {side.lower()}",
-        (
-            _number("rank", "Rank", np.arange(1, len(order) + 1), "count"),
-            text_column("operation", "Operation", [metrics.name[i] for i in order.tolist()]),
-            text_column("type", "Type", [metrics.type[i] for i in order.tolist()]),
-            text_column("host_or_device", "Host/device", [side] * len(order)),
-            _number(
-                "self_time_ps",
-                "Self time",
-                self_ps,
-                "ps",
-                f"Without operations nested inside{f', {summed}' if summed else ''}",
-            ),
-            _number(
-                "self_fraction",
-                "Share",
-                share,
-                "fraction",
-                "Of the self time of all operations, idle left out",
-            ),
-            _number(
-                "cumulative_fraction",
-                "Cumulative",
-                np.cumsum(share),
-                "fraction",
-                "Share of this and all operations above",
-            ),
-            _number(
-                "flop_rate_flops_per_s",
-                "FLOP rate",
-                rate,
-                "flops_per_s",
-                "Floating-point operations per second of total time",
-            ),
-        ),
+    return TOP_OPS.fill(
+        {
+            "rank": np.arange(1, len(order) + 1),
+            "operation": [metrics.name[i] for i in order.tolist()],
+            "type": [metrics.type[i] for i in order.tolist()],
+            "host_or_device": [side] * len(order),
+            "self_time_ps": self_ps,
+            "self_fraction": share,
+            "cumulative_fraction": np.cumsum(share),
+            "flop_rate_flops_per_s": rate,
+        },
         f"by self time, {summed}" if summed else "",
+        title=f"Top {N_TOP_OPS} operations on the {side.lower()}",
+        descriptions={"self_time_ps": f"Without operations nested inside, {summed}"} if summed else None,
     )
 
 
@@ -208,44 +246,15 @@ def hosts_table(hosts: Sequence[HostSteps], is_apart: bool = False) -> Table:
     """A row per host, slowest first: its own step time beside its own waiting and idling."""
     longest = max(host.step_ps for host in hosts) or 1.0
     duty = [np.nan if host.duty_cycle is None else host.duty_cycle for host in hosts]
-    return Table(
-        "Hosts",
-        (
-            text_column("host", "Host", [host.host for host in hosts]),
-            _number(
-                "step_time_avg_ps",
-                "Average step time",
-                np.array([host.step_ps for host in hosts]),
-                "ps",
-                "In its own steps" if is_apart else "In the steps that all have",
-            ),
-            _number(
-                "of_slowest_fraction",
-                "Of the slowest",
-                np.array([host.step_ps / longest for host in hosts]),
-                "fraction",
-            ),
-            _number(
-                "input_fraction",
-                "Waiting for input",
-                np.array([host.input_fraction for host in hosts]),
-                "fraction",
-                "Of its step time",
-            ),
-            _number(
-                "other_fraction",
-                "Idle or other",
-                np.array([host.idle_fraction for host in hosts]),
-                "fraction",
-                "Of its step time",
-            ),
-            _number(
-                "duty_cycle_fraction",
-                "Duty cycle",
-                np.array(duty),
-                "fraction",
-                "Of its chips' profiled time (TPU)",
-            ),
-        ),
+    return HOSTS.fill(
+        {
+            "host": [host.host for host in hosts],
+            "step_time_avg_ps": np.array([host.step_ps for host in hosts]),
+            "of_slowest_fraction": np.array([host.step_ps / longest for host in hosts]),
+            "input_fraction": np.array([host.input_fraction for host in hosts]),
+            "other_fraction": np.array([host.idle_fraction for host in hosts]),
+            "duty_cycle_fraction": np.array(duty),
+        },
         "slowest first, each by its own steps" if is_apart else "slowest first",
+        descriptions={"step_time_avg_ps": "In its own steps"} if is_apart else None,
     )

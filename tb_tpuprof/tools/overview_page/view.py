@@ -24,18 +24,20 @@ from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Verdict
+from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import clocks_of
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
-from tb_tpuprof.tools.overview_page.scalars import Run, environment, scalars
+from tb_tpuprof.tools.overview_page.scalars import SCALARS, Run, environment, scalars
 from tb_tpuprof.tools.overview_page.tables import (
     COLORS,
+    RECOMMENDATIONS,
+    TABLES,
     breakdown_table,
     hosts_table,
     steps_table,
     top_ops_table,
 )
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 
@@ -140,12 +142,7 @@ def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:
             ("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL)
         )
     kinds, texts, tools = zip(*rows, strict=True)
-    columns = (
-        text_column("kind", "Kind", kinds),
-        text_column("text", "What to do", texts),
-        text_column("tool", "Tool", tools),
-    )
-    return Table("Recommendations", columns)
+    return RECOMMENDATIONS.fill({"kind": kinds, "text": texts, "tool": tools})
 
 
 def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple[NextStep, ...]) -> Verdict:
@@ -262,5 +259,7 @@ TOOL = Tool(
     group="Start here",
     summary="Where the time went, what limits the job, and where to look next",
     view=view,
+    tables=TABLES,
+    scalars=SCALARS,
     params=(Param("step", "Step", "text", "", "Explain one step: its name or its number"),),
 )

@@ -1,1 +1,3 @@
-"""The pod viewer: `view.py` answers, `tables.py` fills its tables, `sentences.py` words its verdict."""
+"""The pod viewer: `view.py` answers, `declared.py` declares its tables, `tables.py` fills them, and
+`sentences.py` words its verdict.
+"""

@@ -11,8 +11,8 @@ from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
-from tb_tpuprof.tools.base import NextStep, Subject, Verdict
 from tb_tpuprof.tools.findings_tables import cause_color
+from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
 from tb_tpuprof.tools.pod_viewer.tables import core_name, count, part_text, straggler_name
 from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
 from tb_tpuprof.units import format_fraction, format_time

@@ -8,30 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_tpuprof.analysis.pod.collectives import Collective
 from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
 from tb_tpuprof.analysis.pod.stragglers import Straggler
-from tb_tpuprof.tools.base import Column, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.pod_viewer import declared
+from tb_tpuprof.tools.pod_viewer.declared import OWN, TOTAL
+from tb_tpuprof.tools.spec import Values, known_texts
 
-Floats = npt.NDArray[np.float64]
-OWN, TOTAL = "own", "total"
 _MOST_PLACES = 4
-_DELAY_HELP = "How long the receiver was ready before the sender"
-_ALGORITHM_HELP = "Bytes of the larger side of one participant by the transfer time (nccl-tests: algbw)"
-_SIZE_HELP = "The result on one device; of PyTorch the larger of a rank's input and output"
-_BUS_HELP = (
-    "What the links carry, comparable with their peak: algorithm bandwidth by 2(n-1)/n, (n-1)/n or 1 "
-    "(nccl-tests: busbw)"
-)
-_OWN_HELP = (
-    "The step without waiting for others: in collectives, for data that others send, or idling while nobody "
-    "waits for it"
-)
 
 
 def part_text(pod: Pod, part: Part) -> PartText:
@@ -60,40 +48,48 @@ def parts_table(pod: Pod) -> Table:
     mean = np.array([pod.part_ps[:, :, part].mean() for part in parts])
     whole = float(pod.total_ps.mean()) or 1.0
     what = "the capture consists" if pod.step_names == (WHOLE,) else "steps consist"
-    return Table(f"What {what} of", (
-        text_column("column", "Column", [f"{text.name}_ps" for text in texts]),
-        text_column("category", "Part", [text.title for text in texts]),
-        text_column("color", "Colour", [text.color for text in texts]),
-        Column("avg_ps", "Average", mean, "ps"),
-        Column("fraction", "Share", mean / whole, "fraction"),
-        text_column("meaning", "Meaning", [text.meaning for text in texts]),
-    ), note=f"mean of {count(len(pod.cores), 'core')}")  # fmt: skip
+    return declared.PARTS.fill(
+        {
+            "column": [f"{text.name}_ps" for text in texts],
+            "category": [text.title for text in texts],
+            "color": [text.color for text in texts],
+            "avg_ps": mean,
+            "fraction": mean / whole,
+            "meaning": [text.meaning for text in texts],
+        },
+        note=f"mean of {count(len(pod.cores), 'core')}",
+        title=f"What {what} of",
+    )
 
 
-def _part_columns(pod: Pod, axis: int, rows: slice) -> list[Column]:
-    return [
-        Column(
-            f"{PART_TEXTS[part].name}_ps",
-            part_text(pod, part).title,
-            pod.part_ps[:, rows, part].mean(axis=axis),
-            "ps",
-            description=part_text(pod, part).meaning,
-        )
-        for part in pod.parts
-    ]
+def _part_values(pod: Pod, axis: int, rows: slice) -> dict[str, Values]:
+    return {f"{PART_TEXTS[part].name}_ps": pod.part_ps[:, rows, part].mean(axis=axis) for part in pod.parts}
+
+
+def _part_titles(pod: Pod) -> dict[str, str]:
+    return {f"{PART_TEXTS[part].name}_ps": part_text(pod, part).title for part in pod.parts}
+
+
+def _part_meanings(pod: Pod) -> dict[str, str]:
+    return {f"{PART_TEXTS[part].name}_ps": part_text(pod, part).meaning for part in pod.parts}
 
 
 def steps_table(pod: Pod) -> Table:
     """Each step: mean over the cores, the longest of any, and the longest own time."""
     own = pod.own_ps
-    return Table("Step time", (
-        text_column("step", "Step", pod.step_names),
-        Column("step_ps", "Step time", pod.total_ps.mean(axis=0), "ps"),
-        Column("max_ps", "Slowest core's", pod.total_ps.max(axis=0), "ps"),
-        Column("max_own_ps", "Longest own time", own.max(axis=0), "ps"),
-        text_column("slowest", "Longest on", [core_name(pod, int(core)) for core in own.argmax(axis=0)]),
-        *_part_columns(pod, 0, slice(None)),
-    ), note=f"mean of {count(len(pod.cores), 'core')}")  # fmt: skip
+    return declared.STEPS.fill(
+        {
+            "step": pod.step_names,
+            "step_ps": pod.total_ps.mean(axis=0),
+            "max_ps": pod.total_ps.max(axis=0),
+            "max_own_ps": own.max(axis=0),
+            "slowest": [core_name(pod, int(core)) for core in own.argmax(axis=0)],
+            **_part_values(pod, 0, slice(None)),
+        },
+        note=f"mean of {count(len(pod.cores), 'core')}",
+        titles=_part_titles(pod),
+        descriptions=_part_meanings(pod),
+    )
 
 
 def core_name(pod: Pod, core: int) -> str:
@@ -115,30 +111,25 @@ def cores_table(pod: Pod, step: int) -> Table:
     rows = slice(None) if step < 0 else slice(step, step + 1)
     cores = pod.cores
     largest = pod.part_ps[:, rows].sum(axis=1).argmax(axis=1)
-    whole, own = pod.total_ps[:, rows].mean(axis=1), pod.own_ps[:, rows].mean(axis=1)
     ids = {key: np.array([getattr(core, key) for core in cores], np.float64) for key in ("chip", "chip_id")}
     ids["chip_id"][ids["chip_id"] < 0] = np.nan
-    return Table(
-        "Cores" if step < 0 else f"Cores in step {pod.step_names[step]}",
-        (
-            text_column("core", "Core", [core_name(pod, i) for i in range(len(cores))]),
-            text_column("host", "Host", [pod.hosts[i] for i in pod.host_of.tolist()]),
-            Column("chip", "Chip of host", ids["chip"], "id"),
-            Column("chip_id", "Chip", ids["chip_id"], "id"),
-            Column(
-                "device",
-                "Rank" if pod.has_ranks else "Device of program",
-                pod.device_of.astype(np.float64),
-                "id",
-            ),
-            Column("total_ps", total_title(pod), whole, "ps"),
-            Column("own_ps", "Own time", own, "ps", description=_OWN_HELP),
-            text_column(
-                "bottleneck", "Largest part", [part_text(pod, Part(i)).title for i in largest.tolist()]
-            ),
-            *_part_columns(pod, 1, rows),
-        ),
-        note="" if step >= 0 else "whole capture" if pod.step_names == (WHOLE,) else "mean of all steps",
+    device = {"device": "Rank"} if pod.has_ranks else {}
+    return declared.CORES.fill(
+        {
+            "core": [core_name(pod, i) for i in range(len(cores))],
+            "host": [pod.hosts[i] for i in pod.host_of.tolist()],
+            "chip": ids["chip"],
+            "chip_id": ids["chip_id"],
+            "device": pod.device_of.astype(np.float64),
+            "total_ps": pod.total_ps[:, rows].mean(axis=1),
+            "own_ps": pod.own_ps[:, rows].mean(axis=1),
+            "bottleneck": [part_text(pod, Part(i)).title for i in largest.tolist()],
+            **_part_values(pod, 1, rows),
+        },
+        "" if step >= 0 else "whole capture" if pod.step_names == (WHOLE,) else "mean of all steps",
+        title="" if step < 0 else f"Cores in step {pod.step_names[step]}",
+        titles={**_part_titles(pod), **device, "total_ps": total_title(pod)},
+        descriptions=_part_meanings(pod),
     )
 
 
@@ -152,13 +143,12 @@ def measures(pod: Pod) -> dict[str, str]:
 
 
 def cells_table(pod: Pod, measure: str) -> Table:
-    """One measure of every core in every step, core after core; single precision is enough for a colour."""
+    """One measure of every core in every step, core after core; single precision is enough for a color."""
     part = next((part for part in Part if PART_TEXTS[part].name == measure), None)
     values = pod.own_ps if measure == OWN else pod.total_ps if part is None else pod.part_ps[:, :, part]
-    return Table(
-        measures(pod)[measure],
-        (Column("value_ps", measures(pod)[measure], values.reshape(-1).astype(np.float32), "ps"),),
-    )
+    title = measures(pod)[measure]
+    cells = values.reshape(-1).astype(np.float32)
+    return declared.CELLS.fill({"value_ps": cells}, title=title, titles={"value_ps": title})
 
 
 def straggler_name(pod: Pod, one: Straggler) -> str:
@@ -169,63 +159,28 @@ def straggler_name(pod: Pod, one: Straggler) -> str:
 def stragglers_table(pod: Pod, found: Sequence[Straggler]) -> Table:
     """Who holds the others up, slowest first."""
     slow = [straggler.slow for straggler in found]
-    names = [straggler_name(pod, straggler) for straggler in found]
-    causes = [
-        Column(f"{key}_ps", title, np.array([one.causes.get(key, 0.0) for one in slow]), "ps")
-        for key, title in (
-            ("compute", "Extra compute"),
-            ("input", "Extra input"),
-            ("network", "Extra transfers"),
-            ("idle", "Extra idle"),
-        )
-    ]
-    return Table(
-        "Stragglers",
-        (
-            text_column("straggler", "Host or core", names),
-            text_column("host", "Host", [straggler.host for straggler in found]),
-            Column(
-                "core_row",
-                "Core's row",
-                np.array([straggler.core if straggler.core >= 0 else np.nan for straggler in found]),
-                "id",
-            ),
-            text_column("since", "Since step", [pod.step_names[one.since] for one in slow]),
-            Column("own_ps", "Own time", np.array([one.own_ps for one in slow]), "ps"),
-            Column("usual_ps", "Median of the others", np.array([one.usual_ps for one in slow]), "ps"),
-            Column("excess_ps", "Slower by", np.array([one.excess_ps for one in slow]), "ps"),
-            Column(
-                "excess_fraction",
-                "Slower by (share)",
-                np.array([one.excess_fraction for one in slow]),
-                "fraction",
-                description="Of the median of the others",
-            ),
-            text_column("cause", "Cause", [one.cause for one in slow]),
-            Column(
-                "job_ps",
-                "Job's step",
-                np.array([straggler.job_ps for straggler in found]),
-                "ps",
-                description="Its slowest core's",
-            ),
-            Column(
-                "gain_ps",
-                "Saved per step",
-                np.array([straggler.gain_ps for straggler in found]),
-                "ps",
-                description="Of the job's step",
-            ),
-            Column(
-                "gain_fraction",
-                "Share saved",
-                np.array([straggler.gain_fraction for straggler in found]),
-                "fraction",
-                description="Of the job's step",
-            ),
-            *causes,
-        ),
-        note="own time beside the median of the others, from that step on",
+    core_rows = [straggler.core if straggler.core >= 0 else np.nan for straggler in found]
+    causes = {
+        f"{cause}_ps": np.array([one.causes.get(cause, 0.0) for one in slow])
+        for cause in ("compute", "input", "network", "idle")
+    }
+    return declared.STRAGGLERS.fill(
+        {
+            "straggler": [straggler_name(pod, straggler) for straggler in found],
+            "host": [straggler.host for straggler in found],
+            "core_row": np.array(core_rows),
+            "since": [pod.step_names[one.since] for one in slow],
+            "own_ps": np.array([one.own_ps for one in slow]),
+            "usual_ps": np.array([one.usual_ps for one in slow]),
+            "excess_ps": np.array([one.excess_ps for one in slow]),
+            "excess_fraction": np.array([one.excess_fraction for one in slow]),
+            "cause": [one.cause for one in slow],
+            "job_ps": np.array([straggler.job_ps for straggler in found]),
+            "gain_ps": np.array([straggler.gain_ps for straggler in found]),
+            "gain_fraction": np.array([straggler.gain_fraction for straggler in found]),
+            **causes,
+        },
+        "own time beside the median of the others, from that step on",
     )
 
 
@@ -241,39 +196,31 @@ def collectives_table(pod: Pod) -> Table:
         np.array([np.nan if rate is None else rate for rate in found], np.float64) for found in rates.values()
     )
     per = _per(pod)
-    return Table(
-        "Collectives",
-        (
-            text_column("op", "Operation", [_operation(one) for one in rows]),
-            text_column("kind", "Kind", [one.op.kind for one in rows]),
-            _optional("process_group", "Process group", [one.op.process_group for one in rows]),
-            Column(
-                "transfer_ps",
-                f"Transfer {per}" if pod.is_wait_known else f"Time {per}",
-                np.array([one.transfer_ps for one in rows]),
-                "ps",
-            ),
-            Column("wait_ps", f"Waiting {per}", np.array(wait, np.float64), "ps"),
-            Column("n_per_step", f"Times {per}", np.array([one.n_per_step for one in rows]), "count"),
-            Column("size_bytes", "Data", size, "bytes", description=_SIZE_HELP),
-            Column(
-                "bytes_per_s", "Algorithm bandwidth", algorithm, "bytes_per_s", description=_ALGORITHM_HELP
-            ),
-            Column("bus_bytes_per_s", "Bus bandwidth", bus, "bytes_per_s", description=_BUS_HELP),
-            Column("n_groups", "Groups", np.array([one.n_groups for one in rows]), "count"),
-            Column("group_size", "Cores in a group", np.array([one.group_size for one in rows]), "count"),
-            text_column("groups", "Replica groups", [_groups_text(one.groups) for one in rows]),
-            text_column("groups_from", "Groups told by", [one.known_by.value for one in rows]),
-            Column(
-                "channel_id",
-                "Channel",
-                np.array([one.op.channel_id or np.nan for one in rows], np.float64),
-                "id",
-            ),
-            _optional("dtype", "Data type", [one.op.dtype for one in rows]),
-            _optional("remark", "Remark", [one.remark for one in rows]),
-        ),
-        note=_collectives_note(rows),
+    return declared.COLLECTIVES.fill(
+        {
+            "op": [_operation(one) for one in rows],
+            "kind": [one.op.kind for one in rows],
+            "process_group": known_texts([one.op.process_group for one in rows]),
+            "transfer_ps": np.array([one.transfer_ps for one in rows]),
+            "wait_ps": np.array(wait, np.float64),
+            "n_per_step": np.array([one.n_per_step for one in rows]),
+            "size_bytes": size,
+            "bytes_per_s": algorithm,
+            "bus_bytes_per_s": bus,
+            "n_groups": np.array([one.n_groups for one in rows]),
+            "group_size": np.array([one.group_size for one in rows]),
+            "groups": [_groups_text(one.groups) for one in rows],
+            "groups_from": [one.known_by.value for one in rows],
+            "channel_id": np.array([one.op.channel_id or np.nan for one in rows], np.float64),
+            "dtype": known_texts([one.op.dtype for one in rows]),
+            "remark": known_texts([one.remark for one in rows]),
+        },
+        _collectives_note(rows),
+        titles={
+            "transfer_ps": f"Transfer {per}" if pod.is_wait_known else f"Time {per}",
+            "wait_ps": f"Waiting {per}",
+            "n_per_step": f"Times {per}",
+        },
     )
 
 
@@ -285,15 +232,6 @@ def _collectives_note(rows: Sequence[Collective]) -> str:
         *(remarks if len(remarks) == 1 else ()),
     ]
     return "; ".join(text for text in told if text)
-
-
-def _optional(name: str, title: str, texts: Sequence[str]) -> Column:
-    """A column of texts of which some are not known, or have nothing to say."""
-    made = text_column(name, title, texts)
-    return replace(
-        made,
-        values=np.where(np.array([bool(text) for text in texts], np.bool_), made.values, -1).astype(np.int32),
-    )
 
 
 def _operation(one: Collective) -> str:
@@ -324,43 +262,22 @@ def channels_table(pod: Pod) -> Table:
     """Links between cores, the busiest first. `source_row` and `target_row` are rows of `cores`."""
     rows = pod.channels
     note = f"{pod.n_unplaced:,} more end on cores outside of these hosts" if pod.n_unplaced else ""
-    return Table(
-        "Links between cores",
-        (
-            text_column("source", "From", [core_name(pod, one.source) for one in rows]),
-            text_column("target", "To", [core_name(pod, one.target) for one in rows]),
-            Column(
-                "size_bytes",
-                "Data",
-                np.array([one.size_bytes or np.nan for one in rows], np.float64),
-                "bytes",
-            ),
-            Column("latency_ps", "Latency", np.array([one.latency_ps for one in rows]), "ps"),
-            Column(
-                "bytes_per_s",
-                "Bandwidth",
-                np.array([one.bytes_per_s or np.nan for one in rows], np.float64),
-                "bytes_per_s",
-            ),
-            Column(
-                "send_delay_ps",
-                "Send delay",
-                np.array([one.send_delay_ps for one in rows]),
-                "ps",
-                description=_DELAY_HELP,
-            ),
-            Column("n_per_step", f"Times {_per(pod)}", np.array([one.n_per_step for one in rows]), "count"),
-            text_column("ops", "Operations", [", ".join(one.ops) for one in rows]),
-            Column(
-                "channel_id",
-                "Channel",
-                np.array([one.channel_id or np.nan for one in rows], np.float64),
-                "id",
-            ),
-            Column("source_row", "From row", np.array([one.source for one in rows], np.float64), "id"),
-            Column("target_row", "To row", np.array([one.target for one in rows], np.float64), "id"),
-        ),
-        note=note,
+    return declared.CHANNELS.fill(
+        {
+            "source": [core_name(pod, one.source) for one in rows],
+            "target": [core_name(pod, one.target) for one in rows],
+            "size_bytes": np.array([one.size_bytes or np.nan for one in rows], np.float64),
+            "latency_ps": np.array([one.latency_ps for one in rows]),
+            "bytes_per_s": np.array([one.bytes_per_s or np.nan for one in rows], np.float64),
+            "send_delay_ps": np.array([one.send_delay_ps for one in rows]),
+            "n_per_step": np.array([one.n_per_step for one in rows]),
+            "ops": [", ".join(one.ops) for one in rows],
+            "channel_id": np.array([one.channel_id or np.nan for one in rows], np.float64),
+            "source_row": np.array([one.source for one in rows], np.float64),
+            "target_row": np.array([one.target for one in rows], np.float64),
+        },
+        note,
+        titles={"n_per_step": f"Times {_per(pod)}"},
     )
 
 

@@ -18,13 +18,13 @@ from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table
+from tb_tpuprof.tools.base import Availability, Params, Question
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
+from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
+from tb_tpuprof.tools.pod_viewer import declared
 from tb_tpuprof.tools.pod_viewer.sentences import apart_text, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
-    OWN,
-    TOTAL,
     cells_table,
     channels_table,
     collectives_table,
@@ -34,10 +34,12 @@ from tb_tpuprof.tools.pod_viewer.tables import (
     parts_table,
     steps_table,
     stragglers_table,
-)  # fmt: skip
+)
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 
+Numbers = dict[str, Number | float | None]
 _HOSTS_TO_ASK = 4
 _REASON = "the trace has no steps, and no accelerator that ran anything."
 _LONGER = "Capture for longer than one step takes."
@@ -49,6 +51,43 @@ _LOCK = Lock()
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All cores of the chosen hosts in the steps that all have."""
+    pod, found, clocks = _pod(session, hosts)
+    step = _step(pod, params)
+    tables: dict[str, Table] = {
+        "cores": cores_table(pod, step),
+        "parts": parts_table(pod),
+        **({} if pod.step_names == (WHOLE,) else {"steps": steps_table(pod)}),
+        "stragglers": stragglers_table(pod, found),
+        "collectives": collectives_table(pod),
+        "channels": channels_table(pod),
+    }
+    apart = clocks.diagnostics[
+        clocks.n_apart if pod.apart else 0 :
+    ]  # who is left out is told below, with the reason
+    diagnostics = (*apart, *_diagnostics(session, hosts, pod))
+    limits = None if pod.apart else limits_of(session, hosts)
+    answer = told(TOOL.name, verdict(pod, found, limits), limits)
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), answer, diagnostics)
+
+
+def cores_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """What depends on the step: the cores, and the numbers."""
+    pod, _, _ = _pod(session, hosts)
+    step = _step(pod, params)
+    return Payload(TOOL.name, session.run, hosts, {"cores": cores_table(pod, step)}, _scalars(pod, step))
+
+
+def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """One measure of every core in every step. Raises BadParameter for a measure that the pod lacks."""
+    pod, _, _ = _pod(session, hosts)
+    measure = str(params["measure"])
+    if measure not in measures(pod):
+        raise BadParameter("measure", measure, f"one of {', '.join(measures(pod))}")
+    return Payload(TOOL.name, session.run, hosts, {"cells": cells_table(pod, measure)})
+
+
+def _pod(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler, ...], Clocks]:
+    """The pod of the hosts, its stragglers, and their clocks. Raises ToolUnavailable where nothing ran."""
     parts = session.map(
         pod_host, hosts
     )  # before the clocks: what is asked of all hosts along with the first question is read once
@@ -61,28 +100,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             reason,
             "Capture all hosts at the same time." if pod.is_disjoint else _remedy(session, hosts),
         )
-    step, measure = _step(pod, params), str(params["measure"])
-    if measure not in measures(pod):
-        raise BadParameter("measure", measure, f"one of {', '.join(measures(pod))}")
-    tables: dict[str, Table] = {"cores": cores_table(pod, step)}
-    if params["cells"]:
-        tables["cells"] = cells_table(pod, measure)
-    if params["overview"]:
-        tables |= {
-            "parts": parts_table(pod),
-            "steps": steps_table(pod),
-            "stragglers": stragglers_table(pod, found),
-        }
-        tables |= {"collectives": collectives_table(pod), "channels": channels_table(pod)}
-    if pod.step_names == (WHOLE,):
-        tables.pop("steps", None)
-    apart = clocks.diagnostics[
-        clocks.n_apart if pod.apart else 0 :
-    ]  # who is left out is told below, with the reason
-    diagnostics = (*apart, *_diagnostics(session, hosts, pod))
-    limits = None if pod.apart else limits_of(session, hosts)
-    answer = told(TOOL.name, verdict(pod, found, limits), limits)
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), answer, diagnostics)
+    return pod, found, clocks
 
 
 def _joined(session: Session, parts: list[PodHost], clocks: Clocks) -> tuple[Pod, tuple[Straggler, ...]]:
@@ -124,76 +142,63 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
     if len(pod.cores) == 1 and not is_whole:
         job_title, note = "Step time", what
     # Of hosts that were captured at different times the run as a whole has no steps; those that are shown do.
-    name, title = ("n_shown_steps", "Steps of the hosts shown") if pod.apart else ("n_steps", "Steps")
-    n_steps = Scalar(
-        0 if is_whole else len(pod.step_names),
-        "count",
-        title,
-        "none are marked" if is_whole else "that all hosts have",
+    n_steps = Number(
+        0 if is_whole else len(pod.step_names), "none are marked" if is_whole else "that all hosts have"
     )
-    found = {"n_hosts": Scalar(len(pod.hosts), "count", "Hosts"), **_counted(pod), name: n_steps}
-    found["job_step_ps"] = Scalar(job, "ps", job_title, note)
+    numbers: Numbers = {
+        "n_hosts": len(pod.hosts),
+        **_counted(pod),
+        "n_shown_steps" if pod.apart else "n_steps": n_steps,
+        "job_step_ps": Number(job, note, job_title),
+    }
     if len(pod.cores) > 1 and not is_whole:
-        found["step_ps"] = Scalar(total, "ps", "Mean step time", f"{what} and cores")
+        numbers["step_ps"] = Number(total, f"{what} and cores")
     if pod.is_synchronous and pod.is_wait_known:
-        found["max_own_ps"] = Scalar(float(own[slowest]), "ps", "Longest own time", core_name(pod, slowest))
-        found["median_own_ps"] = Scalar(
-            float(np.median(own)), "ps", "Median own time", "without waiting for others"
-        )
-    found |= _shares(pod, rows, total or 1.0)
-    return found | {"step": Scalar(step, "id", "Place of the step shown, -1 for the mean of all")}
+        numbers["max_own_ps"] = Number(float(own[slowest]), core_name(pod, slowest))
+        numbers["median_own_ps"] = Number(float(np.median(own)), "without waiting for others")
+    numbers |= _shares(pod, rows, total or 1.0)
+    return fill_scalars(declared.SCALARS, {**numbers, "step": step})
 
 
 def _whole_note(pod: Pod) -> str:
     return "from the first operation to the last" + (" of any core" if len(pod.cores) > 1 else "")
 
 
-def _counted(pod: Pod) -> dict[str, Scalar]:
+def _counted(pod: Pod) -> Numbers:
     """Devices that are there, and those that ran something in the steps."""
-    n_chips = len({(host, core.chip) for host, core in zip(pod.host_of.tolist(), pod.cores, strict=True)})
+    n_cores = len(pod.cores)
     if pod.kind == "TPU":
-        return {
-            "n_chips": Scalar(n_chips, "count", "Chips"),
-            "n_cores": Scalar(len(pod.cores), "count", "Cores", pod.device),
-        }
+        chips = {(host, core.chip) for host, core in zip(pod.host_of.tolist(), pod.cores, strict=True)}
+        return {"n_chips": len(chips), "n_cores": Number(n_cores, pod.device)}
     if pod.kind == "GPU":
-        active = Scalar(len(pod.cores), "count", "GPUs active", "ran something in these steps")
-        return {"n_chips": Scalar(pod.n_devices, "count", "GPUs present", pod.device), "n_cores": active}
-    return {"n_cores": Scalar(len(pod.cores), "count", "Cores", f"each host counts as one: {pod.device}")}
+        return {
+            "n_chips": Number(pod.n_devices, pod.device, "GPUs present"),
+            "n_cores": Number(n_cores, "ran something in these steps", "GPUs active"),
+        }
+    return {"n_cores": Number(n_cores, f"each host counts as one: {pod.device}")}
 
 
-def _shares(pod: Pod, rows: slice, total: float) -> dict[str, Scalar]:
+def _shares(pod: Pod, rows: slice, total: float) -> Numbers:
     """Waiting and idling as shares of the step, each with its base."""
 
     def share(*parts: Part) -> float:
         return float(pod.part_ps[:, rows][:, :, list(parts)].sum(axis=2).mean()) / total
 
-    found = {}
+    numbers: Numbers = {}
     if pod.collectives and not pod.is_wait_known:
-        found["wait_fraction"] = Scalar(
-            None, "fraction", "Waiting for others", "unknown: one participant of each collective was captured"
-        )
+        numbers["wait_fraction"] = Number(None, "unknown: one participant of each collective was captured")
     elif pod.is_synchronous:
         waits = share(Part.COLLECTIVE_WAIT, Part.RECV)
-        found["wait_fraction"] = Scalar(
-            waits, "fraction", "Waiting for others", "in collectives and receiving"
-        )
+        numbers["wait_fraction"] = Number(waits, "in collectives and receiving")
     if pod.part_ps[:, :, Part.COPY_WAIT].any():
-        found["copy_wait_fraction"] = Scalar(
-            share(Part.COPY_WAIT), "fraction", "Waiting for copies", "asynchronous ones, mean per core"
-        )
-    found["idle_fraction"] = Scalar(
-        share(Part.IDLE),
-        "fraction",
-        "Idle or other",
-        "mean per core; waits that were traced are parts of their own",
+        numbers["copy_wait_fraction"] = Number(share(Part.COPY_WAIT), "asynchronous ones, mean per core")
+    numbers["idle_fraction"] = Number(
+        share(Part.IDLE), "mean per core; waits that were traced are parts of their own"
     )
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
         idle = float(pod.all_idle_ps[rows].mean()) / (float(pod.host_step_ps[rows].mean()) or 1.0)
-        found["all_idle_fraction"] = Scalar(
-            idle, "fraction", "All idle at once", "nothing runs on any core of a host"
-        )
-    return found
+        numbers["all_idle_fraction"] = Number(idle, "nothing runs on any core of a host")
+    return numbers
 
 
 def _diagnostics(session: Session, hosts: tuple[str, ...], pod: Pod) -> tuple[Diagnostic, ...]:
@@ -258,34 +263,24 @@ TOOL = Tool(
     summary="Cores compared: where step time goes, which wait, and which is the straggler",
     view=view,
     available=available,
-    params=(
-        Param(
-            "step",
-            "Step",
-            "int",
-            None,
-            "Place of a step among those that all hosts have, from 0; absent: the mean of all",
+    params=declared.PAGE_PARAMS,
+    tables=declared.PAGE_TABLES,
+    scalars=declared.SCALARS,
+    questions=(
+        Question(
+            "cores",
+            "The cores in one step, and what else depends on the step",
+            cores_view,
+            declared.CORES_PARAMS,
+            (declared.CORES,),
+            declared.SCALARS,
         ),
-        Param(
-            "measure",
-            "Measure",
-            "text",
-            OWN,
-            f"What `cells` holds: {OWN}, {TOTAL}, or the name of a part such as collective_wait",
-        ),
-        Param(
+        Question(
             "cells",
-            "Cells",
-            "bool",
-            False,
-            "Whether to answer `cells`: the measure of every core in every step",
-        ),
-        Param(
-            "overview",
-            "Overview",
-            "bool",
-            True,
-            "Whether to answer the tables that do not depend on the step",
+            "One measure of every core in every step, for the map of cores",
+            cells_view,
+            declared.CELLS_PARAMS,
+            (declared.CELLS,),
         ),
     ),
 )

@@ -1,1 +1,3 @@
-"""The TPU compatibility of a graph: `view.py` answers, `tables.py` fills its tables."""
+"""The TPU compatibility of a graph: `view.py` answers, `declared.py` declares its tables, `tables.py` and
+`drawing.py` fill them.
+"""

@@ -1,110 +1,161 @@
-"""The drawing of a TensorFlow graph's scopes as tables: its items, and the edges between them."""
+"""Tables of the TPU compatibility: graphs, scopes, incompatible operations, all operations by type, what to
+do.
+"""
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
+import numpy.typing as npt
 
-from tb_tpuprof.analysis.graphs.drawing import KINDS, OPERATION, REST, Drawing
 from tb_tpuprof.analysis.graphs.scopes import Scopes
 from tb_tpuprof.analysis.graphs.tpu_advice import advice
-from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, VALID, Compatibility
-from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Scalar, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.analysis.graphs.tpu_compatibility import (
+    INVALID,
+    NOT_CHECKED,
+    STATUSES,
+    VALID,
+    Compatibility,
+)
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.tpu_compatibility import declared
+from tb_tpuprof.tools.tpu_compatibility.declared import N_ROWS
+from tb_tpuprof.trace.graph import GraphPlace
 
-_MOST_TOLD = 1000
-_BOX = re.compile(r"([0-9]{1,9})([oc]?)")
-
-
-def told_scopes(text: str, tree: Scopes) -> tuple[list[int], dict[int, bool]]:
-    """From `3.17o.20c` the rows of scopes that are toggled (3), and those told to be open (17) or closed
-    (20). Raises BadParameter.
-    """
-    parts = [_BOX.fullmatch(part) for part in text.split(".") if part]
-    if len(parts) > _MOST_TOLD or None in parts:
-        raise BadParameter(
-            "boxes",
-            text[:80],
-            "rows of the table of scopes, separated by dots, each with `o` to open it or `c` to close it",
-        )
-    rows = [(int(part[1]), part[2]) for part in parts if part and int(part[1]) < len(tree.name)]
-    return [row for row, how in rows if not how], {row: how == "o" for row, how in rows if how}
+Int64s = npt.NDArray[np.int64]
 
 
-def drawing_tables(found: Compatibility, tree: Scopes, drawn: Drawing) -> dict[str, Table]:
-    """`items`, frames before what is in them, and `edges` between their rows."""
-    return {"items": _items_table(found, tree, drawn), "edges": _edges_table(drawn)}
-
-
-def drawing_scalars(drawn: Drawing) -> dict[str, Scalar]:
-    """What is drawn, and what is not."""
-    return {
-        "n_items": Scalar(len(drawn), "count", "Boxes and operations drawn"),
-        "n_rest": Scalar(
-            int(drawn.counts[drawn.kind == REST].sum()),
-            "count",
-            "Operations that are drawn together, as there are too many",
-        ),
-        "n_cut": Scalar(drawn.n_cut, "count", "Edges that are not drawn, as there are too many"),
-    }
-
-
-def _items_table(found: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
-    graph = found.graph
-    names, ops, reasons, fixes = [], [], [], []
-    for kind, scope, node, counts in zip(
-        drawn.kind.tolist(), drawn.scope.tolist(), drawn.node.tolist(), drawn.counts, strict=True
-    ):
-        if kind != OPERATION:
-            names.append(tree.name[scope] if kind != REST else f"{int(counts.sum()):,} more")
-            ops.append("")
-            reasons.append("")
-            fixes.append("")
-            continue
-        op, reason = graph.op.strings[graph.op.codes[node]], found.reasons[found.reason[node]]
-        names.append(graph.name(node))
-        ops.append(op)
-        reasons.append(reason)
-        fixes.append(advice(op, reason).text if found.status[node] == INVALID else "")
-    return Table(
-        "Drawing",
-        (
-            text_column("kind", "Kind", [KINDS[kind] for kind in drawn.kind.tolist()]),
-            text_column("name", "Name", names),
-            text_column("op", "Operation", ops),
-            Column(
-                "frame",
-                "Within",
-                drawn.frame,
-                "id",
-                description="Row of the open scope that it is in, -1 at the top",
-            ),
-            Column("scope", "Scope", drawn.scope, "id", description="Row of the table of scopes"),
-            Column("is_open", "Open", drawn.is_open),
-            Column("n_valid", "Valid", drawn.counts[:, VALID], "count"),
-            Column("n_invalid", "Incompatible", drawn.counts[:, INVALID], "count"),
-            Column("n_not_checked", "Not checked", drawn.counts[:, NOT_CHECKED], "count"),
-            text_column("reason", "Why", reasons),
-            text_column("fix", "What to do", fixes),
-        ),
+def graphs_table(places: tuple[GraphPlace, ...], chosen: GraphPlace) -> Table:
+    """The graphs beside the run, the largest first."""
+    ordered = sorted(places, key=lambda place: -place.size_bytes)
+    return declared.GRAPHS.fill(
+        {
+            "graph": [place.name for place in ordered],
+            "kind": [place.kind for place in ordered],
+            "size_bytes": np.array([place.size_bytes for place in ordered]),
+            "is_shown": np.array([place == chosen for place in ordered], np.bool_),
+        }
     )
 
 
-def _edges_table(drawn: Drawing) -> Table:
-    both = np.concatenate([drawn.edges, drawn.calls])
-    return Table(
-        "Edges",
-        (
-            Column("from", "From", both[:, 0], "id"),
-            Column("to", "To", both[:, 1], "id"),
-            Column("n", "Edges", both[:, 2], "count", description="Of operations, that are drawn as one"),
-            Column(
-                "is_call",
-                "Call",
-                np.arange(len(both)) >= len(drawn.edges),
-                description="To the function that is called",
-            ),
-        ),
+def scopes_table(tree: Scopes) -> Table:
+    """The tree of scopes."""
+    checked = tree.counts[:, VALID] + tree.counts[:, INVALID]
+    share = np.where(checked > 0, tree.counts[:, VALID] / np.maximum(checked, 1), np.nan)
+    return declared.SCOPES.fill(
+        {
+            "path": tree.path,
+            "function": tree.function,
+            "valid_fraction": share,
+            "n_invalid": tree.counts[:, INVALID],
+            "n_valid": tree.counts[:, VALID],
+            "n_not_checked": tree.counts[:, NOT_CHECKED],
+            "name": tree.name,
+            "parent": tree.parent,
+        },
+        f"{tree.n_merged:,} scopes are counted in the ones above them" if tree.n_merged else "",
+    )
+
+
+def incompatible_table(found: Compatibility) -> Table:
+    """The nodes that a TPU cannot run."""
+    graph = found.graph
+    rows = np.flatnonzero(found.status == INVALID)
+    shown = rows[:N_ROWS].tolist()
+    ops = [graph.op.strings[graph.op.codes[row]] for row in shown]
+    reasons = [found.reasons[found.reason[row]] for row in shown]
+    kinds = [advice(op, reason) for op, reason in zip(ops, reasons, strict=True)]
+    return declared.INCOMPATIBLE.fill(
+        {
+            "op": ops,
+            "name": [graph.name(row) for row in shown],
+            "scope": [graph.scope.strings[graph.scope.codes[row]] for row in shown],
+            "function": [
+                graph.functions[graph.function[row]] if graph.function[row] >= 0 else "" for row in shown
+            ],
+            "reason": reasons,
+            "kind": [kind.kind for kind in kinds],
+            "fix": [kind.text for kind in kinds],
+        },
+        f"the first {N_ROWS:,} of {len(rows):,}" if len(rows) > N_ROWS else "",
+    )
+
+
+def _groups(found: Compatibility, second: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """(codes of operations, of `second`, numbers of nodes) of each pair that occurs, the most
+    frequent first.
+    """
+    n = int(second.max(initial=0)) + 1
+    pairs, counts = np.unique(found.graph.op.codes.astype(np.int64) * n + second, return_counts=True)
+    order = np.lexsort((pairs, -counts))
+    return pairs[order] // n, pairs[order] % n, counts[order].astype(np.int64)
+
+
+def by_op_table(found: Compatibility) -> Table:
+    """A row per operation and reason, incompatible ones first."""
+    op, reason, counts = _groups(found, found.reason.astype(np.int64))
+    status_of = np.zeros(len(found.reasons), np.int64)
+    status_of[found.reason] = found.status
+    rank = np.array([1, 0, 2])[status_of[reason]]
+    order = np.lexsort((-counts, rank))[:N_ROWS]
+    op, reason, counts = op[order], reason[order], counts[order]
+    ops, reasons = (
+        [found.graph.op.strings[code] for code in op.tolist()],
+        [found.reasons[code] for code in reason.tolist()],
+    )
+    statuses = status_of[reason].tolist()
+    fixes = [
+        advice(name, why).text if status == INVALID else ""
+        for name, why, status in zip(ops, reasons, statuses, strict=True)
+    ]
+    return declared.BY_OP.fill(
+        {
+            "op": ops,
+            "status": [STATUSES[status] for status in statuses],
+            "n_ops": counts,
+            "fraction": counts / max(len(found.graph), 1),
+            "reason": reasons,
+            "fix": fixes,
+        }
+    )
+
+
+def fixes_table(found: Compatibility) -> Table:
+    """A row per kind of incompatible operation, the most frequent first."""
+    rows = np.flatnonzero(found.status == INVALID)
+    n = len(found.reasons)
+    pairs, counts = np.unique(
+        found.graph.op.codes[rows].astype(np.int64) * n + found.reason[rows], return_counts=True
+    )
+    kinds: dict[tuple[str, str], dict[str, int]] = {}
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        op = found.graph.op.strings[pair // n]
+        what = advice(op, found.reasons[pair % n])
+        ops = kinds.setdefault((what.kind, what.text), {})
+        ops[op] = ops.get(op, 0) + count
+    ordered = sorted(kinds.items(), key=lambda kind: (-sum(kind[1].values()), kind[0]))
+    return declared.FIXES.fill(
+        {
+            "kind": [kind for (kind, _), _ in ordered],
+            "n_ops": np.array([sum(ops.values()) for _, ops in ordered], np.int64),
+            "ops": [_some(ops) for _, ops in ordered],
+            "fix": [text for (_, text), _ in ordered],
+        }
+    )
+
+
+def _some(ops: dict[str, int]) -> str:
+    """The most frequent ones by name."""
+    names = sorted(ops, key=lambda op: (-ops[op], op))
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def reasons_table(found: Compatibility) -> Table:
+    """Why operations are not checked."""
+    codes, counts = np.unique(found.reason[found.status == NOT_CHECKED], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return declared.NOT_CHECKED.fill(
+        {
+            "reason": [found.reasons[code] for code in codes[order].tolist()],
+            "n_ops": counts[order].astype(np.int64),
+        }
     )

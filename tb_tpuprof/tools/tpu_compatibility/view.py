@@ -5,7 +5,6 @@ do about them.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_tpuprof.analysis.graphs.drawing import drawing
 from tb_tpuprof.analysis.graphs.scopes import Scopes, scopes
@@ -13,7 +12,6 @@ from tb_tpuprof.analysis.graphs.tpu_advice import advice
 from tb_tpuprof.analysis.graphs.tpu_compatibility import (
     INVALID,
     NOT_CHECKED,
-    STATUSES,
     VALID,
     Compatibility,
     compatibility,
@@ -21,24 +19,23 @@ from tb_tpuprof.analysis.graphs.tpu_compatibility import (
 from tb_tpuprof.analysis.graphs.tpu_kernels import OPS, TPU_ONLY, VERSION
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Column,
-    Diagnostic,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Table,
-    Verdict,
-)
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Availability, Params, Question
+from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Verdict
+from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.tpu_compatibility.tables import drawing_scalars, drawing_tables, told_scopes
+from tb_tpuprof.tools.tpu_compatibility import declared
+from tb_tpuprof.tools.tpu_compatibility.drawing import drawing_scalars, drawing_tables, told_scopes
+from tb_tpuprof.tools.tpu_compatibility.tables import (
+    by_op_table,
+    fixes_table,
+    graphs_table,
+    incompatible_table,
+    reasons_table,
+    scopes_table,
+)
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.units import format_fraction
 
-N_ROWS = 10_000
 _REASON = "the run's folder contains no TensorFlow graph"
 _REMEDY = (
     "Write one beside the profile: `tf.summary.graph(function.get_concrete_function(…).graph)` or "
@@ -47,28 +44,19 @@ _REMEDY = (
     "callback out; Keras 2 writes it.) JAX and PyTorch programs have no such graph: what they compile for a "
     "TPU, XLA has accepted."
 )
-Int64s = npt.NDArray[np.int64]
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The graphs beside the run, and one of them in full. Hosts make no difference."""
-    search = session.graphs()
-    if not search.places:
-        raise ToolUnavailable(TOOL.name, _missing(search), _REMEDY)
-    place = _pick(search.places, str(params.get("graph", "")))
+    search, place = _chosen(session, params)
     found, tree = session.of_graph(_of_graph, place)
-    if params["drawing"]:
-        drawn = drawing(found, tree, *told_scopes(str(params.get("boxes", "")), tree))
-        return Payload(
-            TOOL.name, session.run, hosts, drawing_tables(found, tree, drawn), drawing_scalars(drawn)
-        )
     tables = {
-        "graphs": _graphs_table(search.places, place),
-        "fixes": _fixes_table(found),
-        "scopes": _scopes_table(tree),
-        "incompatible": _incompatible_table(found),
-        "by_op": _by_op_table(found),
-        "not_checked": _reasons_table(found),
+        "graphs": graphs_table(search.places, place),
+        "fixes": fixes_table(found),
+        "scopes": scopes_table(tree),
+        "incompatible": incompatible_table(found),
+        "by_op": by_op_table(found),
+        "not_checked": reasons_table(found),
     }
     return Payload(
         TOOL.name,
@@ -79,6 +67,23 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         _verdict(found, place),
         _diagnostics(search, found, tree),
     )
+
+
+def drawing_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The graph as boxes of scopes, operations and the edges between them."""
+    _, place = _chosen(session, params)
+    found, tree = session.of_graph(_of_graph, place)
+    drawn = drawing(found, tree, *told_scopes(str(params.get("boxes", "")), tree))
+    tables, scalars = drawing_tables(found, tree, drawn), drawing_scalars(drawn)
+    return Payload(TOOL.name, session.run, hosts, tables, scalars)
+
+
+def _chosen(session: Session, params: Params) -> tuple[GraphSearch, GraphPlace]:
+    """The graphs beside the run, and the one to show. Raises ToolUnavailable, BadParameter."""
+    search = session.graphs()
+    if not search.places:
+        raise ToolUnavailable(TOOL.name, _missing(search), _REMEDY)
+    return search, _pick(search.places, str(params.get("graph", "")))
 
 
 def _of_graph(graph: Graph) -> tuple[Compatibility, Scopes]:
@@ -96,184 +101,22 @@ def _pick(places: tuple[GraphPlace, ...], wanted: str) -> GraphPlace:
     raise BadParameter("graph", wanted, "one of " + ", ".join(place.name for place in places[:50]))
 
 
-def _graphs_table(places: tuple[GraphPlace, ...], chosen: GraphPlace) -> Table:
-    ordered = sorted(places, key=lambda place: -place.size_bytes)
-    return Table(
-        "Graphs",
-        (
-            text_column(
-                "graph", "Graph", [place.name for place in ordered], "The file below the run's folder"
-            ),
-            text_column("kind", "Kind", [place.kind for place in ordered]),
-            Column("size_bytes", "Size", np.array([place.size_bytes for place in ordered]), "bytes"),
-            Column("is_shown", "Shown", np.array([place == chosen for place in ordered], np.bool_)),
-        ),
-    )
-
-
-def _scopes_table(tree: Scopes) -> Table:
-    checked = tree.counts[:, VALID] + tree.counts[:, INVALID]
-    share = np.where(checked > 0, tree.counts[:, VALID] / np.maximum(checked, 1), np.nan)
-    return Table(
-        "Scopes",
-        (
-            text_column("path", "Scope", tree.path, "Of names, from the graph's or its function's root"),
-            text_column(
-                "function", "Function", tree.function, "That the scope is in; empty in the graph itself"
-            ),
-            Column(
-                "valid_fraction",
-                "Valid",
-                share,
-                "fraction",
-                description="Among those checked; includes scopes below",
-            ),
-            Column("n_invalid", "Incompatible", tree.counts[:, INVALID], "count"),
-            Column("n_valid", "Valid operations", tree.counts[:, VALID], "count"),
-            Column("n_not_checked", "Not checked", tree.counts[:, NOT_CHECKED], "count"),
-            text_column("name", "Name", tree.name, "The last part of the scope"),
-            Column(
-                "parent",
-                "Within",
-                tree.parent,
-                "id",
-                description="Row of the scope above, -1 of the whole graph",
-            ),
-        ),
-        f"{tree.n_merged:,} scopes are counted in the ones above them" if tree.n_merged else "",
-    )
-
-
-def _incompatible_table(found: Compatibility) -> Table:
-    graph = found.graph
-    rows = np.flatnonzero(found.status == INVALID)
-    shown = rows[:N_ROWS].tolist()
-    ops = [graph.op.strings[graph.op.codes[row]] for row in shown]
-    reasons = [found.reasons[found.reason[row]] for row in shown]
-    kinds = [advice(op, reason) for op, reason in zip(ops, reasons, strict=True)]
-    return Table(
-        "Incompatible operations",
-        (
-            text_column("op", "Operation", ops),
-            text_column("name", "Node", [graph.name(row) for row in shown]),
-            text_column("scope", "Scope", [graph.scope.strings[graph.scope.codes[row]] for row in shown]),
-            text_column(
-                "function",
-                "Function",
-                [graph.functions[graph.function[row]] if graph.function[row] >= 0 else "" for row in shown],
-            ),
-            text_column("reason", "Why", reasons),
-            text_column("kind", "Kind", [kind.kind for kind in kinds]),
-            text_column("fix", "What to do", [kind.text for kind in kinds]),
-        ),
-        f"the first {N_ROWS:,} of {len(rows):,}" if len(rows) > N_ROWS else "",
-    )
-
-
-def _groups(found: Compatibility, second: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """(codes of operations, of `second`, numbers of nodes) of each pair that occurs, the most
-    frequent first.
-    """
-    n = int(second.max(initial=0)) + 1
-    pairs, counts = np.unique(found.graph.op.codes.astype(np.int64) * n + second, return_counts=True)
-    order = np.lexsort((pairs, -counts))
-    return pairs[order] // n, pairs[order] % n, counts[order].astype(np.int64)
-
-
-def _by_op_table(found: Compatibility) -> Table:
-    """A row per operation and reason, incompatible ones first."""
-    op, reason, counts = _groups(found, found.reason.astype(np.int64))
-    status_of = np.zeros(len(found.reasons), np.int64)
-    status_of[found.reason] = found.status
-    rank = np.array([1, 0, 2])[status_of[reason]]
-    order = np.lexsort((-counts, rank))[:N_ROWS]
-    op, reason, counts = op[order], reason[order], counts[order]
-    ops, reasons = (
-        [found.graph.op.strings[code] for code in op.tolist()],
-        [found.reasons[code] for code in reason.tolist()],
-    )
-    statuses = status_of[reason].tolist()
-    fixes = [
-        advice(name, why).text if status == INVALID else ""
-        for name, why, status in zip(ops, reasons, statuses, strict=True)
-    ]
-    return Table(
-        "By operation",
-        (
-            text_column("op", "Operation", ops),
-            text_column("status", "Status", [STATUSES[status] for status in statuses]),
-            Column("n_ops", "Nodes", counts, "count"),
-            Column(
-                "fraction", "Share", counts / max(len(found.graph), 1), "fraction", description="Of all nodes"
-            ),
-            text_column("reason", "Why", reasons),
-            text_column("fix", "What to do", fixes),
-        ),
-    )
-
-
-def _fixes_table(found: Compatibility) -> Table:
-    """A row per kind of incompatible operation, the most frequent first."""
-    rows = np.flatnonzero(found.status == INVALID)
-    n = len(found.reasons)
-    pairs, counts = np.unique(
-        found.graph.op.codes[rows].astype(np.int64) * n + found.reason[rows], return_counts=True
-    )
-    kinds: dict[tuple[str, str], dict[str, int]] = {}
-    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        op = found.graph.op.strings[pair // n]
-        what = advice(op, found.reasons[pair % n])
-        ops = kinds.setdefault((what.kind, what.text), {})
-        ops[op] = ops.get(op, 0) + count
-    ordered = sorted(kinds.items(), key=lambda kind: (-sum(kind[1].values()), kind[0]))
-    return Table(
-        "What to do",
-        (
-            text_column("kind", "Kind", [kind for (kind, _), _ in ordered]),
-            Column("n_ops", "Nodes", np.array([sum(ops.values()) for _, ops in ordered], np.int64), "count"),
-            text_column("ops", "Operations", [_some(ops) for _, ops in ordered]),
-            text_column("fix", "What to do", [text for (_, text), _ in ordered]),
-        ),
-    )
-
-
-def _some(ops: dict[str, int]) -> str:
-    """The most frequent ones by name."""
-    names = sorted(ops, key=lambda op: (-ops[op], op))
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-def _reasons_table(found: Compatibility) -> Table:
-    codes, counts = np.unique(found.reason[found.status == NOT_CHECKED], return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return Table(
-        "Not checked",
-        (
-            text_column("reason", "Why", [found.reasons[code] for code in codes[order].tolist()]),
-            Column("n_ops", "Nodes", counts[order].astype(np.int64), "count"),
-        ),
-    )
-
-
 def _scalars(found: Compatibility) -> dict[str, Scalar]:
     n_invalid = found.count(INVALID)
     rows = found.status == INVALID
     n_kinds = len(np.unique(found.graph.op.codes[rows]))
     n_functions = len(found.graph.functions)
     listed = f"TensorFlow {VERSION} compiles {len(OPS) + len(TPU_ONLY)} operations for TPUs"
-    return {
-        "valid_fraction": Scalar(
-            found.valid_fraction, "fraction", "Compatible", "of the operations that are checked"
-        ),
-        "n_invalid": Scalar(
-            n_invalid, "count", "Incompatible", f"of {_count(n_kinds, 'kind')}" if n_invalid else "none"
-        ),
-        "n_valid": Scalar(found.count(VALID), "count", "Valid", listed),
-        "n_not_checked": Scalar(found.count(NOT_CHECKED), "count", "Not checked", "they run on the host"),
-        "n_ops": Scalar(
-            len(found.graph), "count", "Operations", f"in the graph and {_count(n_functions, 'function')}"
-        ),
-    }
+    return fill_scalars(
+        declared.PAGE_SCALARS,
+        {
+            "valid_fraction": Number(found.valid_fraction, "of the operations that are checked"),
+            "n_invalid": Number(n_invalid, f"of {_count(n_kinds, 'kind')}" if n_invalid else "none"),
+            "n_valid": Number(found.count(VALID), listed),
+            "n_not_checked": Number(found.count(NOT_CHECKED), "they run on the host"),
+            "n_ops": Number(len(found.graph), f"in the graph and {_count(n_functions, 'function')}"),
+        },
+    )
 
 
 def _verdict(found: Compatibility, place: GraphPlace) -> Verdict:
@@ -371,28 +214,17 @@ TOOL = Tool(
     view=view,
     available=available,
     needs_trace=False,
-    params=(
-        Param(
-            "graph",
-            "Graph",
-            "text",
-            None,
-            "Which graph to show, by its name in the table of graphs; absent: the largest",
-        ),
-        Param(
+    params=declared.PAGE_PARAMS,
+    tables=declared.PAGE_TABLES,
+    scalars=declared.PAGE_SCALARS,
+    questions=(
+        Question(
             "drawing",
-            "Drawing",
-            "bool",
-            False,
-            "Answer the drawing of the graph alone: boxes of scopes, operations, edges",
-        ),
-        Param(
-            "boxes",
-            "Boxes",
-            "text",
-            None,
-            "With `drawing`: rows of scopes to open (`o`) or close (`c`), such as 3o.17c; without a letter: "
-            "other than it would be",
+            "The graph drawn: boxes of scopes, operations, and the edges between them",
+            drawing_view,
+            declared.DRAWING_PARAMS,
+            declared.DRAWING_TABLES,
+            declared.DRAWING_SCALARS,
         ),
     ),
 )

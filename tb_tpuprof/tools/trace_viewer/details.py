@@ -4,6 +4,8 @@ its namesakes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tb_tpuprof.analysis.ops import labels as op_labels
@@ -12,12 +14,13 @@ from tb_tpuprof.analysis.timeline.flows import flows
 from tb_tpuprof.analysis.timeline.lines import facts_of
 from tb_tpuprof.analysis.timeline.modules import module_around
 from tb_tpuprof.analysis.timeline.totals import ancestors, neighbour, same_name, self_time
-from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Params, Scalar, Table
-from tb_tpuprof.tools.columns import pairs_table, text_column
+from tb_tpuprof.tools.base import Params
+from tb_tpuprof.tools.payload import Scalar, Table
+from tb_tpuprof.tools.spec import TableSpec, fill_scalars
 from tb_tpuprof.tools.trace_hosts import HostView, View
+from tb_tpuprof.tools.trace_viewer import tables
 from tb_tpuprof.tools.trace_viewer.links import links_table
-from tb_tpuprof.tools.trace_viewer.questions import events_columns, names_of
+from tb_tpuprof.tools.trace_viewer.questions import event_values, names_of
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 _MAX_ANCESTORS = 64
@@ -40,48 +43,41 @@ def event_answer(view: View, event_id: int) -> Answer:
     local = event - layer.first_event
     alike = same_name(host.trace, host.drawn, event)
     scalars = {
-        "event": Scalar(event_id, "id", "Event"),
-        "track": Scalar(int(host.track_ids(line)), "id", "Track"),
-        "depth": Scalar(int(layer.row_depth[row]), "count", "Depth"),
-        "start_ps": Scalar(int(layer.start_ps[local]) + host.offset_ps, "ps", "Start"),
-        "duration_ps": Scalar(int(layer.duration_ps[local]), "ps", "Duration"),
-        "self_time_ps": Scalar(
-            self_time(host.drawn, event), "ps", "Self time", "without the events directly inside of it"
-        ),
-        "n_same_name": Scalar(alike.n, "count", "Events of this name"),
-        "same_total_ps": Scalar(alike.total_ps, "ps", "Their total"),
-        "same_avg_ps": Scalar(alike.total_ps / max(alike.n, 1), "ps", "Their average"),
-        "same_min_ps": Scalar(alike.min_ps, "ps", "The shortest"),
-        "same_max_ps": Scalar(alike.max_ps, "ps", "The longest"),
+        "event": event_id,
+        "track": int(host.track_ids(line)),
+        "depth": int(layer.row_depth[row]),
+        "start_ps": int(layer.start_ps[local]) + host.offset_ps,
+        "duration_ps": int(layer.duration_ps[local]),
+        "self_time_ps": self_time(host.drawn, event),
+        "n_same_name": alike.n,
+        "same_total_ps": alike.total_ps,
+        "same_avg_ps": alike.total_ps / max(alike.n, 1),
+        "same_min_ps": alike.min_ps,
+        "same_max_ps": alike.max_ps,
     }
     arguments = _arguments(host, event)
     about = _about(host, event, line, dict(arguments))
-    tables = {
-        "about": pairs_table("About", [(key, value) for key, value in about.items() if value]),
-        "arguments": pairs_table("Arguments", arguments),
-        "ancestors": Table("Ancestors", _without_track(host, ancestors(host.drawn, event, _MAX_ANCESTORS))),
+    found = {
+        "about": _pairs(tables.ABOUT, [(key, value) for key, value in about.items() if value]),
+        "arguments": _pairs(tables.ARGUMENTS, arguments),
+        "ancestors": _ancestors(host, ancestors(host.drawn, event, _MAX_ANCESTORS)),
         "flows": _flows_table(host, event),
         "histogram": _histogram(alike.edges, alike.counts),
         "links": links_table(host.trace, about, host.track_of(line).kind),
     }
-    return tables, scalars
+    return found, fill_scalars(tables.EVENT_SCALARS, scalars)
 
 
 def neighbour_answer(view: View, params: Params) -> Answer:
-    """The event before or after another. Raises BadParameter, EventNotFound."""
-    if "event" not in params:
-        raise BadParameter("event", "", "the id of the event whose neighbour is asked for")
+    """The event before or after another. Raises EventNotFound."""
     host, event = view.host_of_event(int(params["event"]))
-    found = neighbour(host.drawn, event, params["neighbour"] == "next")
+    found = neighbour(host.drawn, event, params["direction"] == "next")
     events = np.array([found] if found >= 0 else [], np.int64)
     depth = [
         int(host.drawn.layer_of(e).depth[e - host.drawn.layer_of(e).first_event]) for e in events.tolist()
     ]
-    columns = (
-        *events_columns([(host, events)]),
-        Column("depth", "Depth", np.array(depth, np.int64), "count"),
-    )
-    return {"neighbour": Table("Neighbour", columns)}, {}
+    columns = {**event_values([(host, events)]), "depth": np.array(depth, np.int64)}
+    return {"neighbour": tables.NEIGHBOUR.fill(columns)}, {}
 
 
 def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
@@ -151,9 +147,14 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
     return about
 
 
-def _without_track(host: HostView, events: list[int]) -> tuple[Column, ...]:
-    columns = events_columns([(host, np.array(events, np.int64))])
-    return tuple(column for column in columns if column.name != "track")
+def _pairs(spec: TableSpec, pairs: Sequence[tuple[str, str]]) -> Table:
+    return spec.fill({"name": [name for name, _ in pairs], "value": [value for _, value in pairs]})
+
+
+def _ancestors(host: HostView, events: list[int]) -> Table:
+    columns = event_values([(host, np.array(events, np.int64))])
+    del columns["track"]
+    return tables.ANCESTORS.fill(columns)
 
 
 def _flows_table(host: HostView, event: int) -> Table:
@@ -164,23 +165,11 @@ def _flows_table(host: HostView, event: int) -> Table:
     events = np.concatenate((found.source[into], found.target[out]))
     kinds = [found.kinds[code] for code in found.kind[np.concatenate((into, out))].tolist()]
     note = f"The first {_MAX_FLOWS} each way." if max(len(into), len(out)) == _MAX_FLOWS else ""
-    return Table(
-        "Flows",
-        (
-            *events_columns([(host, events)]),
-            text_column("direction", "Direction", ["in"] * len(into) + ["out"] * len(out)),
-            text_column("kind", "Kind", kinds),
-        ),
-        note,
+    directions = ["in"] * len(into) + ["out"] * len(out)
+    return tables.EVENT_FLOWS.fill(
+        {**event_values([(host, events)]), "direction": directions, "kind": kinds}, note
     )
 
 
 def _histogram(edges: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64]) -> Table:
-    return Table(
-        "Durations of all events of this name",
-        (
-            Column("from_ps", "From", edges[:-1], "ps"),
-            Column("to_ps", "To", edges[1:], "ps"),
-            Column("n", "Events", counts, "count"),
-        ),
-    )
+    return tables.HISTOGRAM.fill({"from_ps": edges[:-1], "to_ps": edges[1:], "n": counts})

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
-from tb_tpuprof.tools.base import Column, Table
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import Filled, Texts
 from tb_tpuprof.tools.trace_hosts import HostView
+from tb_tpuprof.tools.trace_viewer.tables import FLOWS
 from tb_tpuprof.tools.trace_viewer.window import Chosen, Window
 
 MAX_FLOWS = 2000
@@ -30,14 +32,12 @@ def flows_table(chosen: Chosen, window: Window) -> tuple[Table, int]:
     if n_flows > MAX_FLOWS:
         found = found[:, np.linspace(0, n_flows - 1, MAX_FLOWS).astype(np.int64)]
     fields = ("flow", "from_event", "from_track", "from_ps", "to_event", "to_track", "to_ps")
-    titles = ("Flow", "From event", "From track", "From", "To event", "To track", "To")
-    kind = Column("kind", "Kind", found[7].astype(np.int32), strings=list(kinds))
-    numbers = [
-        Column(name, title, values, "ps" if name.endswith("_ps") else "id")
-        for name, title, values in zip(fields, titles, found[:7], strict=True)
-    ]
+    filled: Filled = {
+        **dict(zip(fields, found[:7], strict=True)),
+        "kind": Texts(found[7].astype(np.int32), list(kinds)),
+    }
     note = f"{MAX_FLOWS} of {n_flows}, evenly chosen." if n_flows > MAX_FLOWS else ""
-    return Table("Flows", (numbers[0], kind, *numbers[1:]), note), n_flows
+    return FLOWS.fill(filled, note), n_flows
 
 
 def _flows(host: HostView, lines: list[int], window: Window) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:

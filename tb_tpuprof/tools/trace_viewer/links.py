@@ -9,8 +9,8 @@ import re
 
 from tb_tpuprof.analysis.ops.labels import MAX_HLO_BYTES, hlo_parts
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.tools.base import Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.trace_viewer.tables import LINKS
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 
@@ -32,13 +32,12 @@ def links_table(trace: Trace, about: dict[str, str], kind: str) -> Table:
         links.append(("The input pipeline it is part of", "tf_data_bottleneck_analysis", hosts))
     if about["step"]:
         links.append((f"Step {about['step']} among the others", "overview_page", hosts))
-    return Table(
-        "Links",
-        (
-            text_column("text", "Text", [text for text, _, _ in links]),
-            text_column("tool", "Tool", [tool for _, tool, _ in links]),
-            text_column("params", "Parameters", [json.dumps(params) for _, _, params in links]),
-        ),
+    return LINKS.fill(
+        {
+            "text": [text for text, _, _ in links],
+            "tool": [tool for _, tool, _ in links],
+            "params": [json.dumps(params) for _, _, params in links],
+        }
     )
 
 

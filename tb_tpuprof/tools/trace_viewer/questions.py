@@ -11,10 +11,12 @@ from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.timeline import event_names
 from tb_tpuprof.analysis.timeline.totals import Stretch, busy_fractions, totals
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools.base import Column, Params, Scalar, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Params
+from tb_tpuprof.tools.payload import Scalar, Table
+from tb_tpuprof.tools.spec import Filled, Values, fill_scalars
 from tb_tpuprof.tools.trace_hosts import HostView, View
-from tb_tpuprof.tools.trace_viewer.window import Window, layers_of
+from tb_tpuprof.tools.trace_viewer import tables
+from tb_tpuprof.tools.trace_viewer.window import layers_of, window_of
 
 Int64s = np.typing.NDArray[np.int64]
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
@@ -25,9 +27,9 @@ _BUSY_KINDS = frozenset(("hlo_ops", "stream", "thread", "python", "tf_data", "ot
 
 def search_answer(view: View, params: Params) -> Answer:
     """Matching events in time order, and their names. Raises BadParameter, EventNotFound."""
-    text = str(params["search"])
+    text = str(params["text"])
     if len(text) > MAX_TEXT:
-        raise BadParameter("search", text, f"a text of at most {MAX_TEXT} characters")
+        raise BadParameter("text", text, f"a text of at most {MAX_TEXT} characters")
     if "after_event" in params and "before_event" in params:
         raise BadParameter("before_event", params["before_event"], "only one of after_event and before_event")
     limit, is_backward = int(params["limit"]), "before_event" in params
@@ -35,17 +37,13 @@ def search_answer(view: View, params: Params) -> Answer:
     by_name: dict[str, list[int]] = {}
     parts: list[tuple[HostView, Int64s]] = []
     for host in view.hosts:
-        found = searching.find(host.trace, host.drawn, text, bool(params.get("search_args")))
+        found = searching.find(host.trace, host.drawn, text, bool(params["in_args"]))
         _add_counts(by_name, host, searching.counts(host.trace, host.drawn, found))
         here = (place[0] - host.offset_ps, place[1] - int(host.event_ids(0)))
         parts.append((host, searching.next_matches(host.trace, host.drawn, found, here, limit, is_backward)))
-    scalars = {
-        "n_matches": Scalar(
-            sum(row[0] for row in by_name.values()), "count", "Matches", "derived events included"
-        ),
-        "n_names": Scalar(len(by_name), "count", "Names"),
-    }
-    return {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}, scalars
+    answer = {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}
+    values = {"n_matches": sum(row[0] for row in by_name.values()), "n_names": len(by_name)}
+    return answer, fill_scalars(tables.SEARCH_SCALARS, values)
 
 
 def _place(view: View, params: Params) -> tuple[int, int]:
@@ -67,14 +65,8 @@ def _add_counts(by_name: dict[str, list[int]], host: HostView, counted: searchin
 def _names_table(by_name: dict[str, list[int]]) -> Table:
     ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
     n, total_ps, max_ps = (np.array([row[i] for _, row in ordered], np.int64) for i in range(3))
-    return Table(
-        "Names that match",
-        (
-            text_column("name", "Name", [name for name, _ in ordered]),
-            Column("n", "Events", n, "count"),
-            Column("total_ps", "Total", total_ps, "ps"),
-            Column("max_ps", "Longest", max_ps, "ps"),
-        ),
+    return tables.NAMES.fill(
+        {"name": [name for name, _ in ordered], "n": n, "total_ps": total_ps, "max_ps": max_ps}
     )
 
 
@@ -86,11 +78,11 @@ def _matches_table(parts: list[tuple[HostView, Int64s]], limit: int, is_backward
     event = np.concatenate([host.event_ids(events) for host, events in parts])
     order = np.lexsort((event, start))
     chosen = order[-limit:] if is_backward else order[:limit]
-    return Table("Matches", events_columns(parts, chosen))
+    return tables.MATCHES.fill(event_values(parts, chosen))
 
 
-def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = None) -> tuple[Column, ...]:
-    """Columns that tell of events: of all in `parts`, or of the `chosen` places among them."""
+def event_values(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = None) -> dict[str, Values]:
+    """Values of the columns that describe events: of all in `parts`, or of the `chosen` places among them."""
     event = np.concatenate([np.empty(0, np.int64), *(host.event_ids(events) for host, events in parts)])
     track = np.concatenate(
         [np.empty(0, np.int64), *(host.track_ids(lines_of(host, events)) for host, events in parts)]
@@ -107,13 +99,13 @@ def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None =
     picked = np.arange(len(event)) if chosen is None else chosen
     texts = [text for host, events in parts for text in names_of(host, events)]
     names = [texts[i] for i in picked.tolist()]
-    return (
-        Column("event", "Event", event[picked], "id"),
-        Column("track", "Track", track[picked], "id"),
-        text_column("name", "Name", names),
-        Column("start_ps", "Start", start[picked], "ps"),
-        Column("duration_ps", "Duration", duration[picked], "ps"),
-    )
+    return {
+        "event": event[picked],
+        "track": track[picked],
+        "name": names,
+        "start_ps": start[picked],
+        "duration_ps": duration[picked],
+    }
 
 
 def names_of(host: HostView, events: Int64s) -> list[str]:
@@ -138,10 +130,11 @@ def lines_of(host: HostView, events: Int64s) -> Int64s:
     return lines
 
 
-def totals_answer(view: View, window: Window, params: Params) -> Answer:
+def totals_answer(view: View, params: Params) -> Answer:
     """Time by name in a window, over the chosen tracks and depths; absent tracks: all but the
     derived ones.
     """
+    window = window_of(view, params)
     low, high = int(params["depth_from"]), int(params["depth_to"])
     if high < low:
         raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
@@ -169,27 +162,22 @@ def totals_answer(view: View, window: Window, params: Params) -> Answer:
                 )
     ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
     n, total, own, shortest, longest = (np.array([row[i] for _, row in ordered], np.int64) for i in range(5))
-    table = Table(
-        "Totals",
-        (
-            text_column("name", "Name", [name for name, _ in ordered]),
-            Column("n", "Events", n, "count"),
-            Column("total_ps", "Total", total, "ps", description="the parts within the range"),
-            Column("self_ps", "Self time", own, "ps", description="without the events directly inside"),
-            Column("avg_ps", "Average", total / np.maximum(n, 1), "ps"),
-            Column("min_ps", "Shortest", shortest, "ps"),
-            Column("max_ps", "Longest", longest, "ps"),
-        ),
-    )
-    scalars = {
-        "n_events": Scalar(int(n.sum()), "count", "Events"),
-        "range_ps": Scalar(window.end_ps - window.start_ps, "ps", "Range"),
+    filled: Filled = {
+        "name": [name for name, _ in ordered],
+        "n": n,
+        "total_ps": total,
+        "self_ps": own,
+        "avg_ps": total / np.maximum(n, 1),
+        "min_ps": shortest,
+        "max_ps": longest,
     }
-    return {"totals": table}, scalars
+    values = {"n_events": int(n.sum()), "range_ps": window.end_ps - window.start_ps}
+    return {"totals": tables.TOTALS.fill(filled)}, fill_scalars(tables.TOTALS_SCALARS, values)
 
 
-def minimap_answer(view: View, width_px: int) -> Answer:
+def minimap_answer(view: View, params: Params) -> Answer:
     """How busy each section was in each of so many parts of the whole trace."""
+    width_px = int(params["width_px"])
     pixel_ps = max(1, -(-view.duration_ps // width_px))
     rows: list[tuple[str, str, Int64s, np.typing.NDArray[np.float64]]] = []
     for host in view.hosts:
@@ -201,24 +189,11 @@ def minimap_answer(view: View, width_px: int) -> Answer:
             shares = busy_fractions(host.drawn, np.array(lines), pixel_ps, width_px, -host.offset_ps)
             pixels = np.flatnonzero(shares)
             rows.append((host.host, section, pixels.astype(np.int64), shares[pixels]))
-    table = Table(
-        "Density",
-        (
-            text_column("host", "Host", [host for host, _, pixels, _ in rows for _ in range(len(pixels))]),
-            text_column(
-                "section", "Section", [section for _, section, pixels, _ in rows for _ in range(len(pixels))]
-            ),
-            Column(
-                "pixel", "Pixel", np.concatenate([np.empty(0, np.int64), *(row[2] for row in rows)]), "id"
-            ),
-            Column(
-                "busy_fraction", "Busy", np.concatenate([np.empty(0), *(row[3] for row in rows)]), "fraction"
-            ),
-        ),
-    )
-    scalars = {
-        "trace_duration_ps": Scalar(view.duration_ps, "ps", "Trace"),
-        "pixel_ps": Scalar(pixel_ps, "ps", "Pixel"),
-        "n_pixels": Scalar(width_px, "count", "Pixels"),
+    columns: Filled = {
+        "host": [host for host, _, pixels, _ in rows for _ in range(len(pixels))],
+        "section": [section for _, section, pixels, _ in rows for _ in range(len(pixels))],
+        "pixel": np.concatenate([np.empty(0, np.int64), *(row[2] for row in rows)]),
+        "busy_fraction": np.concatenate([np.empty(0), *(row[3] for row in rows)]),
     }
-    return {"density": table}, scalars
+    values = {"trace_duration_ps": view.duration_ps, "pixel_ps": pixel_ps, "n_pixels": width_px}
+    return {"density": tables.DENSITY.fill(columns)}, fill_scalars(tables.MINIMAP_SCALARS, values)

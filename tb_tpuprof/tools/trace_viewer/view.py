@@ -1,80 +1,61 @@
-"""trace_viewer: a window of the timeline as boxes that a screen can show, or the answer to a question about
-its events.
-"""
+"""trace_viewer: a window of the timeline as boxes that a screen can show, and questions about its events."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Param, Params, Payload, Scalar, Table
+from tb_tpuprof.tools.base import File, Param, Params, Question
+from tb_tpuprof.tools.payload import Payload, Scalar, Table
+from tb_tpuprof.tools.spec import fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.trace_hosts import View, hosts_table, open_view
+from tb_tpuprof.tools.trace_hosts import View, open_view
+from tb_tpuprof.tools.trace_viewer import tables
 from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer
+from tb_tpuprof.tools.trace_viewer.export import trace_file
 from tb_tpuprof.tools.trace_viewer.flows import flows_table
 from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
 from tb_tpuprof.tools.trace_viewer.window import (
-    Window,
     boxes_tables,
     counters_table,
+    hosts_table,
     steps_table,
     tracks_table,
+    window_of,
 )
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 
 
-def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """The window's boxes, or what `event`, `neighbour`, `search`, `totals` or `minimap` asks for."""
-    opened = open_view(session, hosts)
-    tables, scalars = _answer(opened, params)
-    shown = tuple(host.host for host in opened.hosts)
-    return Payload(TOOL.name, session.run, shown, tables, scalars, diagnostics=opened.diagnostics())
+def _answering(
+    make: Callable[[View, Params], Answer],
+) -> Callable[[Session, tuple[str, ...], Params], Payload]:
+    """A question's view, from what answers it once the hosts are opened."""
+
+    def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+        opened = open_view(session, hosts)
+        found, scalars = make(opened, params)
+        shown = tuple(host.host for host in opened.hosts)
+        return Payload(TOOL.name, session.run, shown, found, scalars, diagnostics=opened.diagnostics())
+
+    return view
 
 
-def _answer(opened: View, params: Params) -> Answer:
-    if "search" in params:
-        return search_answer(opened, params)
-    if "neighbour" in params:
-        return neighbour_answer(opened, params)
-    if "event" in params:
-        return event_answer(opened, int(params["event"]))
+def _window_answer(opened: View, params: Params) -> Answer:
     window = window_of(opened, params)
-    if params.get("minimap"):
-        return minimap_answer(opened, window.width_px)
-    if params.get("totals"):
-        return totals_answer(opened, window, params)
-    return _window_answer(opened, window, params)
-
-
-def window_of(opened: View, params: Params) -> Window:
-    """The stretch that is asked for. Raises BadParameter where it is empty."""
-    end = opened.duration_ps
-    start_ps = int(params.get("start_ps", 0))
-    end_ps = int(params.get("end_ps", end))
-    if end_ps <= start_ps and end > 0:
-        raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
-    return Window(start_ps, end_ps, int(params["width_px"]))
-
-
-def _window_answer(opened: View, window: Window, params: Params) -> Answer:
     chosen = opened.chosen_tracks(str(params.get("tracks", "")))
     drawn = boxes_tables(chosen, window)
     n_merged = next(column for column in drawn["boxes"].columns if column.name == "n_merged").values
-    scalars = {
-        "trace_duration_ps": Scalar(opened.duration_ps, "ps", "Trace"),
-        "start_ps": Scalar(window.start_ps, "ps", "Window's start"),
-        "end_ps": Scalar(window.end_ps, "ps", "Window's end"),
-        "n_events": Scalar(
-            sum(host.trace.n_events for host in opened.hosts),
-            "count",
-            "Events in the trace",
-            "derived ones not counted",
-        ),
-        "n_events_in_window": Scalar(int(n_merged.sum(dtype=np.int64)), "count", "Events in the window"),
+    values = {
+        "trace_duration_ps": opened.duration_ps,
+        "start_ps": window.start_ps,
+        "end_ps": window.end_ps,
+        "n_events": sum(host.trace.n_events for host in opened.hosts),
+        "n_events_in_window": int(n_merged.sum(dtype=np.int64)),
     }
-    tables = {
+    found = {
         "tracks": tracks_table(opened),
         **drawn,
         "counters": counters_table(chosen, window),
@@ -82,73 +63,90 @@ def _window_answer(opened: View, window: Window, params: Params) -> Answer:
         "hosts": hosts_table(opened),
     }
     if params.get("flows"):
-        tables["flows"], n_flows = flows_table(chosen, window)
-        scalars["n_flows"] = Scalar(n_flows, "count", "Arrows in the window")
-    return tables, scalars
+        found["flows"], values["n_flows"] = flows_table(chosen, window)
+    return found, fill_scalars(tables.WINDOW_SCALARS, values)
 
+
+_START = Param("start_ps", "Start", "float", None, "Start of the window; absent: the trace's start")
+_END = Param("end_ps", "End", "float", None, "End of the window; absent: the trace's end")
+_WIDTH = Param("width_px", "Width", "int", 2000, "Width of the window in pixels", minimum=1, maximum=20_000)
+_TRACKS = Param("tracks", "Tracks", "text", None, "Track ids separated by commas; absent: all")
+_EVENT = Param("event", "Event", "int", None, "Id of the event", is_required=True)
+_RANGE = (_START, _END, _TRACKS)
 
 TOOL = Tool(
     name="trace_viewer",
     title="Trace viewer",
     group="Time",
     summary="Every event of every host on its thread or device line",
-    view=view,
-    params=(
-        Param("start_ps", "Start", "float", None, "Start of the window; absent: the trace's start"),
-        Param("end_ps", "End", "float", None, "End of the window; absent: the trace's end"),
-        Param(
-            "width_px", "Width", "int", 2000, "Pixels that the window is drawn on", minimum=1, maximum=20_000
+    view=_answering(_window_answer),
+    params=(*_RANGE, _WIDTH, Param("flows", "Flows", "bool", False, "Include the arrows between events")),
+    tables=tables.WINDOW_TABLES,
+    scalars=tables.WINDOW_SCALARS,
+    questions=(
+        Question(
+            "event",
+            "Details of one event",
+            _answering(lambda opened, params: event_answer(opened, int(params["event"]))),
+            (_EVENT,),
+            tables.EVENT_TABLES,
+            tables.EVENT_SCALARS,
         ),
-        Param("tracks", "Tracks", "text", None, "Track ids separated by commas; absent: all"),
-        Param("event", "Event", "int", None, "Return details of this event instead of the window"),
-        Param(
+        Question(
             "neighbour",
-            "Neighbour",
-            "choice",
-            None,
-            "With `event`: the event before or after it",
-            choices=("next", "previous"),
+            "The event before or after another on its track",
+            _answering(neighbour_answer),
+            (
+                _EVENT,
+                Param("direction", "Direction", "choice", "next", "Which side", choices=("next", "previous")),
+            ),
+            (tables.NEIGHBOUR,),
         ),
-        Param(
-            "search", "Search", "text", None, "Return events whose name contains this text (case-insensitive)"
+        Question(
+            "search",
+            "Events whose name contains a text",
+            _answering(search_answer),
+            (
+                Param(
+                    "text", "Text", "text", None, "What names contain (case-insensitive)", is_required=True
+                ),
+                Param("in_args", "In arguments", "bool", False, "Also search the texts among the arguments"),
+                Param("after_event", "After", "int", None, "Only matches after this event"),
+                Param("before_event", "Before", "int", None, "Only matches before this event, the last ones"),
+                Param("limit", "Limit", "int", 1000, "Most matches to return", minimum=1, maximum=100_000),
+            ),
+            (tables.MATCHES, tables.NAMES),
+            tables.SEARCH_SCALARS,
         ),
-        Param("search_args", "Search arguments", "bool", False, "Search the texts among the arguments too"),
-        Param("after_event", "After", "int", None, "With `search`: only matches after this event"),
-        Param(
-            "before_event",
-            "Before",
-            "int",
-            None,
-            "With `search`: only matches before this event, the last ones",
+        Question(
+            "totals",
+            "Time by name in a window",
+            _answering(totals_answer),
+            (
+                *_RANGE,
+                Param("depth_from", "From depth", "int", 0, "The outermost depth to count", maximum=65_535),
+                Param("depth_to", "To depth", "int", 65_535, "The innermost depth to count", maximum=65_535),
+            ),
+            (tables.TOTALS,),
+            tables.TOTALS_SCALARS,
         ),
-        Param("limit", "Limit", "int", 1000, "With `search`: matches to answer", minimum=1, maximum=100_000),
-        Param("totals", "Totals", "bool", False, "Answer the time by name in the window and tracks"),
-        Param(
-            "depth_from",
-            "From depth",
-            "int",
-            0,
-            "With `totals`: the outermost depth that counts",
-            maximum=65_535,
+        Question(
+            "minimap",
+            "Utilization over the whole trace",
+            _answering(minimap_answer),
+            (_WIDTH,),
+            (tables.DENSITY,),
+            tables.MINIMAP_SCALARS,
         ),
-        Param(
-            "depth_to",
-            "To depth",
-            "int",
-            65_535,
-            "With `totals`: the innermost depth that counts",
-            maximum=65_535,
-        ),
-        Param(
-            "minimap", "Minimap", "bool", False, "Return utilization over the whole trace, for the minimap"
-        ),
-        Param("flows", "Flows", "bool", False, "With a window: also the arrows between its events"),
-        Param(
-            "args",
-            "Arguments",
-            "bool",
-            True,
-            "In a file of Chrome trace JSON (format trace): the arguments of the events too",
+    ),
+    files=(
+        File(
+            "trace",
+            "trace.json.gz",
+            "application/gzip",
+            trace_file,
+            (*_RANGE, Param("args", "Arguments", "bool", True, "Include the arguments of events")),
+            "The window as Chrome trace JSON, which Perfetto and chrome://tracing open",
         ),
     ),
 )

@@ -13,9 +13,12 @@ from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.names import color_key
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.tracks import Track
-from tb_tpuprof.tools.base import Column, Table
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.tools.base import Params
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import Texts
 from tb_tpuprof.tools.trace_hosts import HostView, View
+from tb_tpuprof.tools.trace_viewer.tables import BOXES, COLORS, COUNTERS, HOSTS, STEPS, TRACKS
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
@@ -37,6 +40,14 @@ class Window:
     def pixel_ps(self) -> int:
         """Picoseconds of a pixel, rounded up."""
         return max(1, -(-(self.end_ps - self.start_ps) // self.width_px))
+
+
+def window_of(view: View, params: Params) -> Window:
+    """The requested stretch. Raises BadParameter where it is empty."""
+    start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", view.duration_ps))
+    if end_ps <= start_ps and view.duration_ps > 0:
+        raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
+    return Window(start_ps, end_ps, int(params.get("width_px", 1)))
 
 
 class TextCodes:
@@ -67,42 +78,21 @@ def tracks_table(view: View) -> Table:
     """All tracks of the hosts."""
     pairs = [(host, track) for host in view.hosts for track in host.tracks]
     sizes = [_size(host, track) for host, track in pairs]
-    return Table(
-        "Tracks",
-        (
-            Column(
-                "track",
-                "Track",
-                np.array([host.track_ids(track.line) for host, track in pairs], np.int64),
-                "id",
-            ),
-            text_column("host", "Host", [host.host for host, _ in pairs]),
-            text_column("section", "Section", [track.section for _, track in pairs]),
-            text_column("name", "Name", [track.name for _, track in pairs]),
-            text_column("kind", "Kind", [track.kind for _, track in pairs]),
-            Column("n_events", "Events", np.array([size[0] for size in sizes], np.int64), "count"),
-            Column("n_depths", "Rows", np.array([size[1] for size in sizes], np.int64), "count"),
-            Column("is_derived", "Derived", np.array([track.is_derived for _, track in pairs], np.bool_)),
-            Column("order", "Order", np.arange(len(pairs)), "id"),
-            Column(
-                "min_value",
-                "Lowest",
-                np.array([size[2] for size in sizes], np.float64),
-                description="of a counter",
-            ),
-            Column(
-                "max_value",
-                "Highest",
-                np.array([size[3] for size in sizes], np.float64),
-                description="of a counter",
-            ),
-            text_column(
-                "unit",
-                "Unit",
-                [_unit(host, track) for host, track in pairs],
-                "of a counter, as its name tells",
-            ),
-        ),
+    return TRACKS.fill(
+        {
+            "track": np.array([host.track_ids(track.line) for host, track in pairs], np.int64),
+            "host": [host.host for host, _ in pairs],
+            "section": [track.section for _, track in pairs],
+            "name": [track.name for _, track in pairs],
+            "kind": [track.kind for _, track in pairs],
+            "n_events": np.array([size[0] for size in sizes], np.int64),
+            "n_depths": np.array([size[1] for size in sizes], np.int64),
+            "is_derived": np.array([track.is_derived for _, track in pairs], np.bool_),
+            "order": np.arange(len(pairs)),
+            "min_value": np.array([size[2] for size in sizes], np.float64),
+            "max_value": np.array([size[3] for size in sizes], np.float64),
+            "unit": [_unit(host, track) for host, track in pairs],
+        }
     )
 
 
@@ -165,14 +155,7 @@ def counters_table(chosen: Chosen, window: Window) -> Table:
                 )
     track_ids, times = (np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
     values = np.concatenate([np.empty(0), *(part[2] for part in parts)])
-    return Table(
-        "Counters",
-        (
-            Column("track", "Track", track_ids, "id"),
-            Column("time_ps", "Time", times, "ps", delta=True),
-            Column("value", "Value", values),
-        ),
-    )
+    return COUNTERS.fill({"track": track_ids, "time_ps": times, "value": values})
 
 
 def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
@@ -190,32 +173,18 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
     track, depth, start, duration, longest, name, family, event, n_merged = columns
     strings = codes.strings
     keys = np.array([color_key(text) for text in strings], np.uint8)
-    boxes = Table(
-        "Boxes",
-        (
-            Column("track", "Track", track, "id"),
-            Column("depth", "Depth", depth, "count"),
-            Column("start_ps", "Start", start, "ps", delta=True),
-            Column("duration_ps", "Duration", duration, "ps"),
-            Column(
-                "longest_ps",
-                "Longest",
-                longest,
-                "ps",
-                description="of several events the longest, to ten binary digits; else 0",
-            ),
-            Column("name", "Name", name, strings=strings),
-            Column("family", "Family", family, "id"),
-            Column("event", "Event", event, "id", delta=True),
-            Column("n_merged", "Events", n_merged, "count"),
-        ),
-    )
-    return {
-        "boxes": boxes,
-        "colors": Table(
-            "Colours", (Column("color_key", "Colour", keys, "id"),), "A row for each text of `boxes.name`."
-        ),
+    boxes = {
+        "track": track,
+        "depth": depth,
+        "start_ps": start,
+        "duration_ps": duration,
+        "longest_ps": longest,
+        "name": Texts(name, strings),
+        "family": family,
+        "event": event,
+        "n_merged": n_merged,
     }
+    return {"boxes": BOXES.fill(boxes), "colors": COLORS.fill({"color_key": keys})}
 
 
 def _boxes(
@@ -257,13 +226,19 @@ def steps_table(view: View, window: Window) -> Table:
     number, start, duration = (
         np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3)
     )
-    return Table(
-        "Steps",
-        (
-            Column("step", "Step", number, "id", description="-1 where the step has no number"),
-            text_column("host", "Host", host_of),
-            Column("start_ps", "Start", start, "ps"),
-            Column("duration_ps", "Duration", duration, "ps"),
-            text_column("name", "Name", names),
-        ),
+    return STEPS.fill(
+        {"step": number, "host": host_of, "start_ps": start, "duration_ps": duration, "name": names}
+    )
+
+
+def hosts_table(view: View) -> Table:
+    """The hosts, and how their times are laid onto one axis."""
+    return HOSTS.fill(
+        {
+            "host": [host.host for host in view.hosts],
+            "host_index": np.array([host.index for host in view.hosts], np.int64),
+            "offset_ps": np.array([host.offset_ps for host in view.hosts], np.int64),
+            "start_ns": [str(host.trace.info.start_ns) for host in view.hosts],
+            "is_aligned": np.array([host.is_aligned for host in view.hosts], np.bool_),
+        }
     )

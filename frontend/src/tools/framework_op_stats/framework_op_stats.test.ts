@@ -1,50 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import type { Payload, Table } from '../../api/types';
+import type { Payload } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
 import { isPath, shownShares } from '../donuts';
-import { countsIdle, donutsOf, initialView } from './model';
+import { payloadOf, tableFor } from '../testing';
+import { countsIdle, donutsOf, initialView, TABLES } from './model';
 
-function shares(rows: [string, number][]): Table {
-  return {
-    title: 'On host: by type',
-    note: '',
-    n_rows: rows.length,
-    columns: [
-      {
-        name: 'name',
-        title: 'Name',
-        unit: '',
-        kind: 'text',
-        strings: rows.map(([name]) => name),
-        codes: rows.map((_, i) => i),
-      },
-      {
-        name: 'self_time_ps',
-        title: 'Self time',
-        unit: 'ps',
-        kind: 'number',
-        values: rows.map(([, share]) => share * 1e9),
-      },
-      {
-        name: 'fraction',
-        title: 'Share',
-        unit: 'fraction',
-        kind: 'number',
-        values: rows.map(([, share]) => share),
-      },
-    ],
-  };
+type Name = Exclude<keyof typeof TABLES, 'ops'>;
+
+/** An answer with the shares of some sides; those of the others are empty. */
+function sharesOf(rows: Partial<Record<Name, [string, number][]>>): Payload {
+  const names: Name[] = ['device_by_type', 'device_by_op', 'host_by_type', 'host_by_op'];
+  const tables = names.map((name) => {
+    const shares = rows[name] ?? [];
+    const columns = {
+      name: shares.map(([title]) => title),
+      self_time_ps: shares.map(([, share]) => share * 1e9),
+      fraction: shares.map(([, share]) => share),
+    };
+    return [name, tableFor(TABLES[name], columns)] as const;
+  });
+  return payloadOf({ tables: Object.fromEntries(tables) });
 }
-
-const payload = (tables: Payload['tables']): Payload => ({
-  tool: 'framework_op_stats',
-  run: 'r',
-  hosts: [],
-  verdict: null,
-  scalars: {},
-  tables,
-  diagnostics: [],
-});
 
 describe('donuts', () => {
   it('tell paths, whose ends count, from types of kernels', () => {
@@ -63,15 +39,14 @@ describe('donuts', () => {
 
   it('are there for what has time, device first, idle and other grey', () => {
     const donuts = donutsOf(
-      payload({
-        host_by_type: shares([
+      sharesOf({
+        host_by_type: [
           ['MatMul', 0.5],
           ['IDLE', 0.3],
           ['Other', 0.2],
           ['None', 0],
-        ]),
-        device_by_op: shares([['fusion', 1]]),
-        device_by_type: shares([]),
+        ],
+        device_by_op: [['fusion', 1]],
       }),
     );
     expect(donuts.map(({ name }) => name)).toEqual(['device_by_op', 'host_by_type']);
@@ -85,12 +60,12 @@ describe('donuts', () => {
   it('share out anew when a slice is hidden', () => {
     const slices =
       donutsOf(
-        payload({
-          host_by_op: shares([
+        sharesOf({
+          host_by_op: [
             ['a', 0.6],
             ['b', 0.3],
             ['c', 0.1],
-          ]),
+          ],
         }),
       )[0]?.slices ?? [];
     expect([...shownShares(slices, new Set(['0'])).values()].map((share) => share.toFixed(2))).toEqual([

@@ -2,13 +2,19 @@
  * Framework operations: the four tables of shares become donuts; the table of operations begins with a
  * sensible view. Pure.
  */
+import { readTable, type ColumnOf } from '../../api/declared';
+import { FRAMEWORK_OP_STATS } from '../../api/tables/framework_op_stats';
 import type { Payload } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
 import { donutOf, type Donut } from '../donuts';
 
-const DONUTS = ['device_by_type', 'device_by_op', 'host_by_type', 'host_by_op'];
+export const TABLES = FRAMEWORK_OP_STATS.page.tables;
+type OpColumn = ColumnOf<typeof TABLES.ops>;
+
+const DONUTS = [TABLES.device_by_type, TABLES.device_by_op, TABLES.host_by_type, TABLES.host_by_op];
+export const SIDE_COLUMN: OpColumn = 'host_or_device';
 /** Columns that few need at first sight. */
-const HIDDEN_AT_FIRST = [
+const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'host_cumulative_fraction',
   'device_cumulative_fraction',
   'avg_time_ps',
@@ -21,7 +27,7 @@ const HIDDEN_AT_FIRST = [
 
 /** The donuts that have something to show, in the order device before host, types before operations. */
 export function donutsOf(payload: Payload): Donut[] {
-  return DONUTS.flatMap((name) => donutOf(name, payload.tables[name], 'self_time_ps'));
+  return DONUTS.flatMap((spec) => donutOf(spec.name, readTable(payload, spec), 'self_time_ps'));
 }
 
 /** The view of the operations to begin with: the server's order; no column that tells nothing. */
@@ -32,7 +38,12 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
 }
 
 /** Columns whose sum means something. */
-export const TOTALS = ['n_occurrences', 'total_self_time_ps', 'device_self_fraction', 'host_self_fraction'];
+export const TOTALS: readonly OpColumn[] = [
+  'n_occurrences',
+  'total_self_time_ps',
+  'device_self_fraction',
+  'host_self_fraction',
+];
 
 /** Whether idle time counts, from the URL's text and the server's default. */
 export function countsIdle(text: string | undefined, initial: boolean): boolean {

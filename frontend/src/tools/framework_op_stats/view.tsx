@@ -1,13 +1,14 @@
 /** Shares of time as donuts, idle time in or out, then the table of all operations. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { readTable } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { Donut } from '../donut';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
-import { countsIdle, donutsOf, initialView, TOTALS } from './model';
+import { countsIdle, donutsOf, initialView, SIDE_COLUMN, TABLES, TOTALS } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams' | 'info'>;
@@ -42,14 +43,14 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & Omit
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         totals={TOTALS}
         mono={['operation']}
-        barToken={sideToken(data, 'host_or_device')}
+        barToken={sideToken(data, SIDE_COLUMN)}
       />
     </Section>
   );
 }
 
 export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewProps): VNode {
-  const { ops } = payload.tables;
+  const { table: ops } = readTable(payload, TABLES.ops);
   const donuts = useMemo(() => donutsOf(payload), [payload]);
   const pick = (donut: string, name: string): void =>
     props.setParams({ [donut.endsWith('type') ? 'f.type' : 'f.operation']: `=${name}` }, 'push');
@@ -65,7 +66,7 @@ export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewPr
           </div>
         </Section>
       )}
-      {ops && <Operations table={ops} params={props.params} setParams={props.setParams} />}
+      <Operations table={ops} params={props.params} setParams={props.setParams} />
     </>
   );
 }

@@ -2,7 +2,8 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
-import { rowsOf } from '../../api/table';
+import { readTable } from '../../api/declared';
+import { GRAPH_VIEWER } from '../../api/tables/graph_viewer';
 import { format } from '../../base/units';
 import { useLoaded } from '../../state/payload';
 import { classToken } from './model';
@@ -30,17 +31,23 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
   const [typed, setTyped] = useState('');
   const [isOpen, setOpen] = useState(false);
   const wanted = useSettled(typed);
-  const query = { tool: 'graph_viewer', run, hosts, params: { program, search: wanted } };
+  const query = {
+    tool: 'graph_viewer',
+    question: 'search',
+    run,
+    hosts,
+    params: { program, text: wanted },
+  };
   const { data, error } = useLoaded(wanted && `${run}|${program}|${wanted}`, `${run}|${program}`, (abort) =>
     fetchPayload(query, 'json', abort),
   );
-  const table = wanted ? data?.tables['matches'] : undefined;
-  const rows = rowsOf(table).slice(0, SHOWN);
+  const matches = wanted && data ? readTable(data, GRAPH_VIEWER.search.tables.matches) : null;
+  const rows = matches?.all().slice(0, SHOWN) ?? [];
   const walk = (name: string): void => {
     setOpen(false);
     onWalk(name);
   };
-  const first = String(rows[0]?.['name'] ?? '');
+  const first = rows[0]?.name ?? '';
   return (
     <div
       class="gv-finder"
@@ -69,25 +76,23 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
       {isOpen && wanted && (
         <div class="popup left" role="listbox" aria-label="Matches">
           {error && <p class="muted">{error.message}</p>}
-          {table && !rows.length && <p class="muted">No instruction matches.</p>}
-          {rows.map((row) => (
+          {matches && !rows.length && <p class="muted">No instruction matches.</p>}
+          {rows.map(({ name, opcode, op_class, time_ps = null }) => (
             <button
-              key={String(row['name'])}
+              key={name}
               type="button"
               class="item"
               role="option"
               aria-selected="false"
-              onClick={() => walk(String(row['name']))}
+              onClick={() => walk(name)}
             >
-              <span class="dot" style={{ background: `var(${classToken(String(row['op_class']))})` }} />
-              <span class="gv-match">{String(row['name'])}</span>
-              <small>
-                {row['time_ps'] === null ? String(row['opcode']) : format(Number(row['time_ps']), 'ps')}
-              </small>
+              <span class="dot" style={{ background: `var(${classToken(op_class)})` }} />
+              <span class="gv-match">{name}</span>
+              <small>{time_ps === null ? opcode : format(time_ps, 'ps')}</small>
             </button>
           ))}
-          {table && table.n_rows > SHOWN && (
-            <p class="muted">and {(table.n_rows - SHOWN).toLocaleString('en-US')} more: type on</p>
+          {matches && matches.length > SHOWN && (
+            <p class="muted">and {(matches.length - SHOWN).toLocaleString('en-US')} more: type on</p>
           )}
         </div>
       )}

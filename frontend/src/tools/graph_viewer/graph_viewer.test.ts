@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { payloadOf, tableOf } from '../testing';
+import { payloadOf, scalarsOf, tableFor } from '../testing';
 import { layoutOf } from './layout';
 import { widthOf } from './placed';
 import {
@@ -11,18 +11,16 @@ import {
   programsOf,
   shapeOf,
   shortened,
+  TABLES,
   timeOf,
   toggled,
   type Graph,
 } from './model';
 
 const payload = payloadOf({
-  scalars: {
-    center: { value: 2, unit: 'id', title: '', note: '' },
-    n_cut: { value: 3, unit: 'count', title: '', note: '' },
-  },
+  scalars: scalarsOf({ center: 2, n_cut: 3 }),
   tables: {
-    nodes: tableOf({
+    nodes: tableFor(TABLES.nodes, {
       node: [1, 2, 3, 4, 5],
       name: ['p', 'fusion.1', 'exp', 'add', 'dot'],
       opcode: ['parameter', 'fusion', 'exponential', 'add', 'dot'],
@@ -34,7 +32,7 @@ const payload = payloadOf({
       time_fraction: [null, null, null, null, 0.25],
       calls: ['', 'body', '', '', ''],
     }),
-    edges: tableOf({
+    edges: tableFor(TABLES.edges, {
       from: [1, 3, 4, 9],
       to: [3, 4, 5, 1],
       operand: [0, 0, 1, 0],
@@ -156,10 +154,11 @@ it('fusions are opened and closed one by one', () => {
 });
 
 it('programs are listed by time, classes in a fixed order', () => {
-  expect(
-    programsOf(tableOf({ program: ['a', 'b', 'c'], time_ps: [1, null, 5_000_000] })).map(
-      ({ label }) => label,
-    ),
-  ).toEqual(['c · 5.00\u00a0µs', 'a · 1\u00a0ps', 'b']);
+  const programs = tableFor(TABLES.programs, { program: ['a', 'b', 'c'], time_ps: [1, null, 5_000_000] });
+  expect(programsOf(payloadOf({ tables: { programs } })).map(({ label }) => label)).toEqual([
+    'c · 5.00\u00a0µs',
+    'a · 1\u00a0ps',
+    'b',
+  ]);
   expect(classesOf(opened.nodes)).toEqual(['matrix', 'fusion', 'elementwise', 'input']);
 });

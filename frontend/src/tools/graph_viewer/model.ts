@@ -1,7 +1,10 @@
 /** The graph viewer's payload as nodes, edges and lists. Pure. */
-import { numberOf, rowsOf, type Cell } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readTable } from '../../api/declared';
+import { GRAPH_VIEWER } from '../../api/tables/graph_viewer';
+import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
+
+export const { tables: TABLES, scalars: SCALARS } = GRAPH_VIEWER.page;
 
 export interface Node {
   id: number;
@@ -51,63 +54,61 @@ export interface Chosen {
   entry: string;
 }
 
-function text(cell: Cell | undefined): string {
-  return typeof cell === 'string' ? cell : '';
+function words(text: string): string[] {
+  return text.split(' ').filter(Boolean);
 }
 
-function words(cell: Cell | undefined): string[] {
-  return text(cell).split(' ').filter(Boolean);
-}
-
-export function nodesOf(table: Table | undefined): Node[] {
-  return rowsOf(table).map((row) => ({
-    id: numberOf(row['node']) ?? -1,
-    name: text(row['name']),
-    opcode: text(row['opcode']),
-    opClass: text(row['op_class']),
-    kind: text(row['kind']),
-    shape: text(row['shape']),
-    frame: numberOf(row['frame']) ?? -1,
-    isFrame: row['is_frame'] === true,
-    depth: numberOf(row['depth']) ?? 0,
-    timePs: numberOf(row['time_ps']),
-    awaitsTime: row['time_ps'] === undefined,
-    timeFraction: numberOf(row['time_fraction']),
-    nOccurrences: numberOf(row['n_occurrences']) ?? 0,
-    nHiddenOperands: numberOf(row['n_hidden_operands']) ?? 0,
-    nHiddenUsers: numberOf(row['n_hidden_users']) ?? 0,
-    calls: words(row['calls']),
-    expression: text(row['expression']),
-    opName: text(row['op_name']),
-    opType: text(row['op_type']),
-    source: text(row['source']),
-    stack: text(row['stack']),
+export function nodesOf(payload: Payload): Node[] {
+  const rows = readTable(payload, TABLES.nodes);
+  const awaitsTime = !rows.has('time_ps');
+  return rows.all().map((row) => ({
+    id: row.node ?? -1,
+    name: row.name,
+    opcode: row.opcode,
+    opClass: row.op_class,
+    kind: row.kind,
+    shape: row.shape,
+    frame: row.frame ?? -1,
+    isFrame: row.is_frame,
+    depth: row.depth ?? 0,
+    timePs: row.time_ps ?? null,
+    awaitsTime,
+    timeFraction: row.time_fraction ?? null,
+    nOccurrences: row.n_occurrences ?? 0,
+    nHiddenOperands: row.n_hidden_operands ?? 0,
+    nHiddenUsers: row.n_hidden_users ?? 0,
+    calls: words(row.calls),
+    expression: row.expression,
+    opName: row.op_name ?? '',
+    opType: row.op_type ?? '',
+    source: row.source ?? '',
+    stack: row.stack ?? '',
   }));
 }
 
 export function graphOf(payload: Payload): Graph {
-  const nodes = nodesOf(payload.tables['nodes']);
+  const nodes = nodesOf(payload);
   const known = new Set(nodes.filter(({ isFrame }) => !isFrame).map(({ id }) => id));
-  const edges = rowsOf(payload.tables['edges'])
-    .map((row) => ({
-      from: numberOf(row['from']) ?? -1,
-      to: numberOf(row['to']) ?? -1,
-      operand: numberOf(row['operand']) ?? 0,
-      shape: text(row['shape']),
-    }))
+  const edges = readTable(payload, TABLES.edges)
+    .all()
+    .map(({ from, to, operand, shape }) => ({ from: from ?? -1, to: to ?? -1, operand: operand ?? 0, shape }))
     .filter(({ from, to }) => known.has(from) && known.has(to));
-  const scalar = (name: string): number => numberOf(payload.scalars[name]?.value as Cell) ?? 0;
-  return { nodes, edges, center: scalar('center'), nCut: scalar('n_cut') };
+  return {
+    nodes,
+    edges,
+    center: readNumber(payload, SCALARS.center) ?? -1,
+    nCut: readNumber(payload, SCALARS.n_cut) ?? 0,
+  };
 }
 
 export function chosenOf(payload: Payload): Chosen {
-  const row = rowsOf(payload.tables['chosen'])[0] ?? {};
+  const rows = readTable(payload, TABLES.chosen);
   return {
-    program: text(row['program']),
-    op: text(row['op']),
-    computation: text(row['computation']),
-    callers: words(row['callers']),
-    entry: text(row['entry']),
+    program: rows.text('program')(0),
+    op: rows.text('op')(0),
+    computation: rows.text('computation')(0),
+    callers: words(rows.text('callers')(0)),
+    entry: rows.text('entry')(0),
   };
 }
 
@@ -117,15 +118,12 @@ export interface Program {
 }
 
 /** The programs that took most time first. */
-export function programsOf(table: Table | undefined): Program[] {
-  const rows = rowsOf(table).map((row) => ({
-    title: text(row['program']),
-    timePs: numberOf(row['time_ps']),
-  }));
-  rows.sort((a, b) => (b.timePs ?? -1) - (a.timePs ?? -1));
-  return rows.map(({ title, timePs }) => ({
-    title,
-    label: timePs === null ? title : `${title} · ${format(timePs, 'ps')}`,
+export function programsOf(payload: Payload): Program[] {
+  const rows = readTable(payload, TABLES.programs).all();
+  rows.sort((a, b) => (b.time_ps ?? -1) - (a.time_ps ?? -1));
+  return rows.map(({ program, time_ps }) => ({
+    title: program,
+    label: time_ps === null ? program : `${program} · ${format(time_ps, 'ps')}`,
   }));
 }
 

@@ -2,12 +2,14 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
-import { rowsOf, scalarNumber } from '../../api/table';
+import { readNumber, readTable } from '../../api/declared';
+import { GRAPH_VIEWER } from '../../api/tables/graph_viewer';
 import type { Payload } from '../../api/types';
 import { plural } from '../../base/units';
 import { useLoaded } from '../../state/payload';
 import { Failed, Loading } from '../../widgets/states';
 
+const { tables: TABLES, scalars: SCALARS } = GRAPH_VIEWER.text;
 const LINE_PX = 18;
 const PAGE = 160;
 /** Browsers cut heights beyond some 16 million pixels: longer texts scroll by a factor. */
@@ -18,21 +20,22 @@ interface TextProps {
   hosts: readonly string[];
   program: string;
   op: string;
-  form: 'short' | 'long';
+  style: 'short' | 'long';
 }
 
 function useLines(
-  { run, hosts, program, op, form }: TextProps,
+  { run, hosts, program, op, style }: TextProps,
   page: number,
 ): { data: Payload | null; failed: VNode | null } {
   const query = {
     tool: 'graph_viewer',
+    question: 'text',
     run,
     hosts,
-    params: { program, text: form, op, first_line: String(page * PAGE), n_lines: String(2 * PAGE) },
+    params: { program, style, op, first_line: String(page * PAGE), n_lines: String(2 * PAGE) },
   };
   const key = JSON.stringify(query);
-  const { data, error, retry } = useLoaded(key, `${run}|${program}|${form}`, (abort) =>
+  const { data, error, retry } = useLoaded(key, `${run}|${program}|${style}`, (abort) =>
     fetchPayload(query, 'json', abort),
   );
   return {
@@ -52,16 +55,17 @@ function useLines(
 function Lines({ data, op }: { data: Payload; op: string }): VNode {
   return (
     <>
-      {rowsOf(data.tables['lines']).map((row) => {
-        const text = String(row['text'] ?? '');
-        const name = /^\s*(?:ROOT )?%?([\w.\-:]+) = /.exec(text)?.[1];
-        return (
-          <div key={String(row['line'])} class={name !== undefined && name === op ? 'marked' : undefined}>
-            <i>{(Number(row['line']) + 1).toLocaleString('en-US')}</i>
-            {text}
-          </div>
-        );
-      })}
+      {readTable(data, TABLES.lines)
+        .all()
+        .map(({ line, text }) => {
+          const name = /^\s*(?:ROOT )?%?([\w.\-:]+) = /.exec(text)?.[1];
+          return (
+            <div key={line} class={name !== undefined && name === op ? 'marked' : undefined}>
+              <i>{((line ?? 0) + 1).toLocaleString('en-US')}</i>
+              {text}
+            </div>
+          );
+        })}
     </>
   );
 }
@@ -70,14 +74,14 @@ export function ProgramText(props: TextProps): VNode {
   const [page, setPage] = useState(0);
   const scroll = useRef<HTMLDivElement>(null);
   const { data, failed } = useLines(props, page);
-  const nLines = data ? (scalarNumber(data, 'n_lines') ?? 0) : 0;
-  const opLine = data ? scalarNumber(data, 'op_line') : null;
+  const nLines = data ? (readNumber(data, SCALARS.n_lines) ?? 0) : 0;
+  const opLine = data ? readNumber(data, SCALARS.op_line) : null;
   const height = Math.min(MOST_PX, nLines * LINE_PX);
   const perLine = nLines ? height / nLines : LINE_PX;
   useEffect(() => {
     if (opLine === null || !scroll.current) return;
     scroll.current.scrollTop = Math.max(0, opLine * perLine - 160);
-  }, [opLine, props.form, props.program, nLines > 0]);
+  }, [opLine, props.style, props.program, nLines > 0]);
   if (failed) return failed;
   if (!data) return <Loading what="Writing the program's text" bones={[400]} />;
   const onScroll = (): void => {
@@ -85,7 +89,7 @@ export function ProgramText(props: TextProps): VNode {
     const next = Math.max(0, Math.floor((top - PAGE / 4) / PAGE));
     if (next !== page) setPage(next);
   };
-  const first = Number(rowsOf(data.tables['lines'])[0]?.['line'] ?? 0);
+  const first = readTable(data, TABLES.lines).number('line')(0) ?? 0;
   return (
     <>
       <p class="muted gv-text-note">{plural(nLines, 'line')}; very long ones are cut, the file is whole</p>

@@ -5,6 +5,7 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { dataUrl } from '../../api/client';
+import { readIfAny, readTable, type ColumnOf } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { saveUrl } from '../../base/clipboard';
 import { plural } from '../../base/units';
@@ -23,6 +24,7 @@ import {
   classToken,
   graphOf,
   programsOf,
+  TABLES,
   toggled,
   type Chosen,
   type Graph,
@@ -38,25 +40,27 @@ const TABS = [
   { name: 'short', title: 'Text' },
   { name: 'long', title: 'Text with metadata' },
 ];
-const PARTS = ['program', 'op', 'radius', 'fusions', 'open', 'most_nodes'];
+/** What the files of the drawn graph take. */
+const DRAWN = ['radius', 'fusions', 'open', 'most_nodes'];
+const MONO: readonly (ColumnOf<typeof TABLES.hot> | ColumnOf<typeof TABLES.computations>)[] = [
+  'name',
+  'shape',
+  'op_name',
+  'computation',
+  'callers',
+];
 
 function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkProps, 'setParams'>): VNode {
-  const known = Object.fromEntries(Object.entries(params).filter(([name]) => PARTS.includes(name)));
-  const save = (format: string, extra: Record<string, string> = {}): void => {
-    const query = {
-      tool: 'graph_viewer',
-      run,
-      hosts,
-      params: { ...known, program: chosen.program, op: chosen.op, ...extra, format },
-    };
-    saveUrl(dataUrl(query), '');
-  };
+  const { program, op } = chosen;
+  const drawn = Object.fromEntries(Object.entries(params).filter(([name]) => DRAWN.includes(name)));
+  const save = (format: string, own: Record<string, string>): void =>
+    saveUrl(dataUrl({ tool: 'graph_viewer', run, hosts, params: { program, ...own, format } }), '');
   const items = [
-    { label: 'The program as text', note: 'with metadata', act: () => save('hlo', { text: 'long' }) },
-    { label: 'The program as short text', note: 'XLA reads it', act: () => save('hlo', { text: 'short' }) },
-    { label: 'The program as proto', note: 'HloProto', act: () => save('proto') },
-    { label: 'This graph as DOT', note: 'Graphviz', act: () => save('dot') },
-    { label: 'This graph as JSON', act: () => save('graph') },
+    { label: 'The program as text', note: 'with metadata', act: () => save('hlo', { style: 'long' }) },
+    { label: 'The program as short text', note: 'XLA reads it', act: () => save('hlo', { style: 'short' }) },
+    { label: 'The program as proto', note: 'HloProto', act: () => save('proto', {}) },
+    { label: 'This graph as DOT', note: 'Graphviz', act: () => save('dot', { ...drawn, op }) },
+    { label: 'This graph as JSON', act: () => save('graph', { ...drawn, op }) },
   ];
   return <Menu label="Save" title="Save the program or the graph" items={items} />;
 }
@@ -68,7 +72,7 @@ function Toolbar({
   ...props
 }: { payload: Payload; chosen: Chosen; tab: string } & LinkProps): VNode {
   const { run, hosts, params, setParams } = props;
-  const programs = useMemo(() => programsOf(payload.tables['programs']), [payload]);
+  const programs = useMemo(() => programsOf(payload), [payload]);
   const walk = (op: string): void =>
     setParams({ program: chosen.program, op, node: undefined, view: undefined }, 'push');
   const radius = params['radius'] ?? '2';
@@ -204,20 +208,17 @@ function List({
   title,
   note,
 }: {
-  table: PayloadTable | undefined;
+  table: PayloadTable;
   onWalk: (name: string) => void;
   title: string;
   note: string;
 }): VNode | null {
-  const data = useMemo(() => (table ? tableData(table) : null), [table]);
+  const data = useMemo(() => tableData(table), [table]);
   const view = useMemo(
-    () =>
-      data
-        ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) }
-        : PLAIN_VIEW,
+    () => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) }),
     [data],
   );
-  if (!table?.n_rows || !data) return null;
+  if (!table.n_rows) return null;
   const nameAt = (row: number): string =>
     String(data.columns.find(({ name }) => name === 'name')?.cell(row) ?? '');
   return (
@@ -229,7 +230,7 @@ function List({
         onRow={(row) => onWalk(nameAt(row))}
         rowsInFull={12}
         maxHeight="380px"
-        mono={['name', 'shape', 'op_name', 'computation', 'callers']}
+        mono={MONO}
         barToken="--q-0"
       />
     </Section>
@@ -240,6 +241,7 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
   const { run, hosts, params, setParams } = props;
   const graph = useMemo(() => graphOf(payload), [payload]);
   const chosen = useMemo(() => chosenOf(payload), [payload]);
+  const hot = readIfAny(payload, TABLES.hot);
   const tab = TABS.some(({ name }) => name === params['shown']) ? (params['shown'] as string) : 'graph';
   const walk = (op: string): void =>
     setParams({ program: chosen.program, op, node: undefined, view: undefined, shown: undefined }, 'push');
@@ -287,22 +289,18 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
           hosts={hosts}
           program={chosen.program}
           op={chosen.op}
-          form={tab === 'long' ? 'long' : 'short'}
+          style={tab === 'long' ? 'long' : 'short'}
         />
       )}
-      {!payload.tables['hot'] && (
+      {hot ? (
+        <List table={hot.table} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
+      ) : (
         <Section title="Hottest instructions">
           <p class="muted">Reading the events for their times …</p>
         </Section>
       )}
       <List
-        table={payload.tables['hot']}
-        onWalk={walk}
-        title="Hottest instructions"
-        note="click one to walk there"
-      />
-      <List
-        table={payload.tables['computations']}
+        table={readTable(payload, TABLES.computations).table}
         onWalk={walk}
         title="Computations"
         note="click one to walk to its result"

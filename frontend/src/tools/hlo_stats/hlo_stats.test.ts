@@ -1,17 +1,22 @@
 import { describe, expect, it } from 'vitest';
+import type { Payload, Table } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
-import { payloadOf, tableOf } from '../testing';
-import { donutsOf, filterOf, initialView } from './model';
+import { payloadOf, tableFor } from '../testing';
+import { donutsOf, filterOf, initialView, TABLES } from './model';
 
 describe('pies of compiled operations', () => {
   it('leave out those of one slice, but not the first', () => {
-    const one = tableOf({ name: ['dot'], self_time_ps: [4], fraction: [1] });
-    const two = tableOf({ name: ['HBM', 'Compute'], self_time_ps: [3, 1], fraction: [0.75, 0.25] });
-    expect(
-      donutsOf(payloadOf({ tables: { by_category: one, by_bound: two, by_program: one } })).map(
-        (donut) => donut.name,
-      ),
-    ).toEqual(['by_category', 'by_bound']);
+    const of = (name: string[], self_time_ps: number[], fraction: number[]): Table =>
+      tableFor(TABLES.by_category, { name, self_time_ps, fraction });
+    const [none, one, two] = [of([], [], []), of(['dot'], [4], [1]), of(['a', 'b'], [3, 1], [0.75, 0.25])];
+    const tables = { by_category: one, by_op: none, by_bound: two, by_source: none, by_program: one };
+    const names = (payload: Payload): string[] => donutsOf(payload).map(({ name }) => name);
+    expect(names(payloadOf({ tables }))).toEqual(['by_category', 'by_bound']);
+    expect(names(payloadOf({ tables: { ...tables, by_outside: two } }))).toEqual([
+      'by_category',
+      'by_bound',
+      'by_outside',
+    ]);
   });
 
   it('filter the table by what a slice is called', () => {

@@ -2,26 +2,47 @@
  * Operations of compiled programs: which pies are shown, what the table begins with, what a slice filters.
  * Pure.
  */
+import { readIfAny, readTable, type ColumnOf } from '../../api/declared';
+import { HLO_STATS } from '../../api/tables/hlo_stats';
 import type { Payload } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
 import { donutOf, type Donut } from '../donuts';
 
-/**
- * Tables of shares, and the column of operations that a slice filters (with its text, where that is not the
- * slice's name).
- */
-const DONUTS: Readonly<Record<string, { column: string; value?: Readonly<Record<string, string>> }>> = {
-  by_category: { column: 'category' },
-  by_op: { column: 'op' },
-  by_bound: { column: 'bound_by' },
-  by_source: { column: 'source' },
-  by_program: { column: 'program' },
-  by_rematerialized: { column: 'is_rematerialized', value: { No: 'no', Rematerialized: 'yes' } },
-  by_outside: { column: 'is_outside_compiled', value: { No: 'no', 'Outside compilation': 'yes' } },
-};
+export const TABLES = HLO_STATS.page.tables;
+type OpColumn = ColumnOf<typeof TABLES.ops>;
+
+interface Pie {
+  shares: typeof TABLES.by_category;
+  /** The column of operations that a slice filters. */
+  column: OpColumn;
+  /** The filter's text by the slice's name, where they differ. */
+  value?: Readonly<Record<string, string>>;
+}
+
+/** Pies of every answer. */
+const PIES: readonly Pie[] = [
+  { shares: TABLES.by_category, column: 'category' },
+  { shares: TABLES.by_op, column: 'op' },
+  { shares: TABLES.by_bound, column: 'bound_by' },
+  { shares: TABLES.by_source, column: 'source' },
+  { shares: TABLES.by_program, column: 'program' },
+];
+/** Pies of what only some programs have. */
+const RARE_PIES: readonly Pie[] = [
+  {
+    shares: TABLES.by_rematerialized,
+    column: 'is_rematerialized',
+    value: { No: 'no', Rematerialized: 'yes' },
+  },
+  {
+    shares: TABLES.by_outside,
+    column: 'is_outside_compiled',
+    value: { No: 'no', 'Outside compilation': 'yes' },
+  },
+];
 
 /** Columns that few need at first sight. */
-const HIDDEN_AT_FIRST = [
+const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'rank',
   'program',
   'total_time_ps',
@@ -43,9 +64,14 @@ const HIDDEN_AT_FIRST = [
 
 /** Pies that tell something: not those of a single slice, but always the first. */
 export function donutsOf(payload: Payload): Donut[] {
-  return Object.keys(DONUTS).flatMap((name, i) =>
-    donutOf(name, payload.tables[name], 'self_time_ps').filter((donut) => i === 0 || donut.slices.length > 1),
-  );
+  const donuts = [
+    ...PIES.map(({ shares }) => donutOf(shares.name, readTable(payload, shares), 'self_time_ps')),
+    ...RARE_PIES.map(({ shares }) => {
+      const found = readIfAny(payload, shares);
+      return found ? donutOf(shares.name, found, 'self_time_ps') : [];
+    }),
+  ];
+  return donuts.flatMap((found, i) => found.filter(({ slices }) => i === 0 || slices.length > 1));
 }
 
 export function initialView(data: TableData, idle: readonly string[]): TableView {
@@ -64,13 +90,13 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
 
 /** The filter of the table that a slice stands for; null: it stands for none. */
 export function filterOf(donut: string, slice: string): Record<string, string> | null {
-  const found = DONUTS[donut];
+  const found = [...PIES, ...RARE_PIES].find(({ shares }) => shares.name === donut);
   if (!found || slice === 'Other' || slice.startsWith('(no ')) return null;
   // An operation whose name several programs share is called by both.
-  const shared = donut === 'by_op' ? /^(\S+) of (.+)$/.exec(slice) : null;
+  const shared = donut === TABLES.by_op.name ? /^(\S+) of (.+)$/.exec(slice) : null;
   if (shared) return { 'f.op': `=${shared[1] ?? ''}`, 'f.program': `=${shared[2] ?? ''}` };
   // Source lines are shortened in the pie.
   return { [`f.${found.column}`]: found.value?.[slice] ?? (found.column === 'source' ? slice : `=${slice}`) };
 }
 
-export const TOTALS = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];
+export const TOTALS: readonly OpColumn[] = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];

@@ -1,34 +1,29 @@
 /** Shares of time as donuts, then the table of all operations; a row leads to the operation's details. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { rowOf } from '../../api/table';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import { readTable, type RowsOf } from '../../api/declared';
+import type { Payload } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { Tail } from '../../widgets/tail';
 import { Donut } from '../donut';
 import { OpCard } from '../op_card';
-import { idleColumns, rowOfOp, tableData, type ToolProps } from '../tool';
-import { donutsOf, filterOf, initialView, TOTALS } from './model';
+import { idleColumns, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
+import { donutsOf, filterOf, initialView, TABLES, TOTALS } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
-function Operations({ table, params, setParams }: { table: PayloadTable } & ViewProps): VNode {
+type Ops = RowsOf<typeof TABLES.ops>;
+
+function Operations({ ops, params, setParams }: { ops: Ops } & ViewProps): VNode {
+  const { table } = ops;
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const { program = '', op } = params;
-  const chosenRow = useMemo(() => (op ? rowOfOp(data, program, op) : -1), [data, op, program]);
-  const choose = (row: number): void => {
-    const cells = rowOf(table, row);
-    setParams(
-      row === chosenRow
-        ? { program: undefined, op: undefined }
-        : { program: String(cells['program']), op: String(cells['op']) },
-      'push',
-    );
-  };
+  const chosenRow = useMemo(() => (op ? rowOfOp(ops, program, op) : -1), [ops, op, program]);
+  const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
   const render = (column: TableColumn, _row: number, text: string): VNode | undefined => {
     if (column.name === 'provenance' || column.name === 'source') return <Tail text={text} />;
     if (column.name !== 'op') return undefined;
@@ -63,7 +58,7 @@ export function HloStatsView({
   params,
   setParams,
 }: { payload: Payload } & ToolProps): VNode {
-  const { ops } = payload.tables;
+  const ops = useMemo(() => readTable(payload, TABLES.ops), [payload]);
   const { op } = params;
   const donuts = useMemo(() => donutsOf(payload), [payload]);
   const pick = (donut: string, name: string): void => {
@@ -84,7 +79,7 @@ export function HloStatsView({
               </div>
             </Section>
           )}
-          {ops && <Operations table={ops} params={params} setParams={setParams} />}
+          <Operations ops={ops} params={params} setParams={setParams} />
         </div>
         {op && (
           <OpCard

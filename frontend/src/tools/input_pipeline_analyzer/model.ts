@@ -2,69 +2,74 @@
  * Input pipeline: the payload's scalars and tables become tiles, the share of waiting of each step, and
  * advice per category. Pure.
  */
-import { numberAt, numberColumn, numberOf, rowsOf, scalarNumber } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readScalar, readTable, type ScalarSpec } from '../../api/declared';
+import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
+import type { Payload } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
 import type { TileProps } from '../../widgets/summary';
 import type { StepShare } from '../../widgets/step_chart';
-import { spreadText, valuesOf } from '../steps';
+import { spreadText } from '../steps';
+
+const { tables: TABLES, scalars: SCALARS } = INPUT_PIPELINE_ANALYZER.page;
 
 /** In the order of the tiles; what is spread over steps stands in the note of its average. */
 const TILES = [
-  'input_fraction',
-  'waiting_avg_ps',
-  'step_time_avg_ps',
-  'host_input_ps',
-  'host_enqueue_fraction',
-  'output_fraction',
-  'n_steps',
+  SCALARS.input_fraction,
+  SCALARS.waiting_avg_ps,
+  SCALARS.step_time_avg_ps,
+  SCALARS.host_input_ps,
+  SCALARS.host_enqueue_fraction,
+  SCALARS.output_fraction,
+  SCALARS.n_steps,
 ];
 /** Left out where unknown: most runs have no such thing. */
-const ONLY_WHERE_KNOWN = new Set(['host_enqueue_fraction']);
+const ONLY_WHERE_KNOWN = new Set<ScalarSpec>([SCALARS.host_enqueue_fraction]);
 const MAX_TILES = 6;
 
-function spreadOf(payload: Payload, names: [string, string, string], unit: string): string {
-  const [sd, min, max] = names.map((name) => scalarNumber(payload, name)) as [
-    number | null,
-    number | null,
-    number | null,
-  ];
-  return spreadText(sd, min, max, unit);
+function spreadOf(
+  payload: Payload,
+  specs: readonly [ScalarSpec, ScalarSpec, ScalarSpec],
+  unit: string,
+): string {
+  const [sd, min, max] = specs;
+  return spreadText(readNumber(payload, sd), readNumber(payload, min), readNumber(payload, max), unit);
 }
 
 /** How much the share of waiting varies over the steps. */
 export function waitingSpread(payload: Payload): string {
-  return spreadOf(payload, ['input_fraction_sd', 'input_fraction_min', 'input_fraction_max'], 'fraction');
+  const { input_fraction_sd, input_fraction_min, input_fraction_max } = SCALARS;
+  return spreadOf(payload, [input_fraction_sd, input_fraction_min, input_fraction_max], 'fraction');
 }
 
-function noteOf(payload: Payload, name: string): string {
-  if (name === 'input_fraction') return waitingSpread(payload);
-  if (name === 'step_time_avg_ps')
-    return spreadOf(payload, ['step_time_sd_ps', 'step_time_min_ps', 'step_time_max_ps'], 'ps');
+function noteOf(payload: Payload, spec: ScalarSpec): string {
+  if (spec === SCALARS.input_fraction) return waitingSpread(payload);
+  const { step_time_sd_ps, step_time_min_ps, step_time_max_ps } = SCALARS;
+  if (spec === SCALARS.step_time_avg_ps)
+    return spreadOf(payload, [step_time_sd_ps, step_time_min_ps, step_time_max_ps], 'ps');
   return '';
 }
 
 /** None where nothing but the number of steps is known: the verdict says why. */
 export function tilesOf(payload: Payload): TileProps[] {
-  const tiles = TILES.flatMap((name) => {
-    const scalar = payload.scalars[name];
-    if (!scalar || (scalar.value === null && ONLY_WHERE_KNOWN.has(name))) return [];
-    const note = [scalar.note, noteOf(payload, name)].filter(Boolean).join(' · ');
+  const tiles = TILES.flatMap((spec) => {
+    const scalar = readScalar(payload, spec);
+    if (!scalar || (scalar.value === null && ONLY_WHERE_KNOWN.has(spec))) return [];
+    const note = [scalar.note, noteOf(payload, spec)].filter(Boolean).join(' · ');
     return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
   }).slice(0, MAX_TILES);
   return tiles.some(({ value, unit }) => value !== null && unit !== 'count') ? tiles : [];
 }
 
 /** The share of waiting of each step; on several cores the band across them, and who waits longest. */
-export function shareOf(steps: Table): StepShare | undefined {
-  const values = valuesOf(steps, 'input_fraction');
+export function shareOf(payload: Payload): StepShare | undefined {
+  const steps = readTable(payload, TABLES.steps);
+  const values = steps.column('input_fraction');
   if (!values.some((value) => value !== null)) return undefined;
-  const [low, high] = [valuesOf(steps, 'input_fraction_min'), valuesOf(steps, 'input_fraction_max')];
+  const [low, high] = [steps.column('input_fraction_min'), steps.column('input_fraction_max')];
   const isSpread = low.some((end, i) => end !== null && end !== high[i]);
-  const slowest = rowsOf(steps).map((row) =>
-    typeof row['input_core'] === 'string' ? row['input_core'] : null,
-  );
+  const core = steps.text('input_core');
+  const slowest = Array.from({ length: steps.length }, (_, row) => core(row) || null);
   return {
     title: 'Waiting for input',
     token: categoryToken('input'),
@@ -86,14 +91,16 @@ export interface SparseCorePart {
 }
 
 /** Averages of what the SparseCores did beside the steps; none where the trace has no SparseCore. */
-export function sparseCoreOf(steps: Table | undefined): SparseCorePart[] {
-  return ['sc_compute_ps', 'sc_infeed_ps', 'sc_outfeed_ps', 'sc_idle_ps'].flatMap((name) => {
-    const column = numberColumn(steps, name);
-    if (!column || !steps) return [];
-    const known = valuesOf(steps, name).filter((value) => value !== null);
-    const average = known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
-    return [{ name: column.title, value: `${format(average, 'ps')} per step` }];
-  });
+export function sparseCoreOf(payload: Payload): SparseCorePart[] {
+  const steps = readTable(payload, TABLES.steps);
+  const names = ['sc_compute_ps', 'sc_infeed_ps', 'sc_outfeed_ps', 'sc_idle_ps'] as const;
+  return names
+    .filter((name) => steps.has(name))
+    .map((name) => {
+      const known = steps.column(name).filter((value) => value !== null);
+      const average = known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+      return { name: steps.title(name), value: `${format(average, 'ps')} per step` };
+    });
 }
 
 export interface Advice {
@@ -102,31 +109,23 @@ export interface Advice {
   tool: string;
 }
 
-export function adviceOf(table: Table | undefined): Advice[] {
-  return rowsOf(table).map((row) => ({
-    category: String(row['category'] ?? ''),
-    text: String(row['text'] ?? ''),
-    tool: String(row['tool'] ?? ''),
-  }));
+export function adviceOf(payload: Payload): Advice[] {
+  return readTable(payload, TABLES.advice)
+    .all()
+    .map(({ category, text, tool }) => ({ category, text, tool }));
 }
 
 /** The colour of each category's title, of the host's five and of the step's. */
 export function categoryTokens(payload: Payload): Map<string, string> {
-  const tokens = new Map<string, string>();
-  for (const row of [...rowsOf(payload.tables['breakdown']), ...rowsOf(payload.tables['host_categories'])]) {
-    tokens.set(String(row['category'] ?? ''), categoryToken(String(row['color'] ?? '')));
-  }
-  return tokens;
+  const rows = [
+    ...readTable(payload, TABLES.breakdown).all(),
+    ...readTable(payload, TABLES.host_categories).all(),
+  ];
+  return new Map(rows.map(({ category, color }) => [category, categoryToken(color)]));
 }
 
 /** Whether the host did anything that counts as input. */
 export function hasInputOps(payload: Payload): boolean {
-  const times = numberColumn(payload.tables['host_categories'], 'time_ps');
-  const total = times
-    ? Array.from(
-        { length: payload.tables['host_categories']?.n_rows ?? 0 },
-        (_, row) => numberAt(times, row) ?? 0,
-      )
-    : [];
-  return (payload.tables['input_ops']?.n_rows ?? 0) > 0 || total.some((time) => numberOf(time) !== 0);
+  const times = readTable(payload, TABLES.host_categories).column('time_ps');
+  return readTable(payload, TABLES.input_ops).length > 0 || times.some((time) => time);
 }

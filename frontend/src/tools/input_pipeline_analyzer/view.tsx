@@ -4,6 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { readScalar, readTable } from '../../api/declared';
+import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
@@ -35,6 +37,8 @@ import {
   type Advice,
 } from './model';
 import './style.css';
+
+const { tables: TABLES, scalars: SCALARS } = INPUT_PIPELINE_ANALYZER.page;
 
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
@@ -128,43 +132,45 @@ function InputOps({
 }
 
 function HostSide({ payload }: { payload: Payload }): VNode {
-  const table = payload.tables['host_categories'];
+  const { table } = readTable(payload, TABLES.host_categories);
   const breakdown = useMemo(() => breakdownOf(table), [table]);
+  const note = readScalar(payload, SCALARS.host_input_ps)?.note ?? '';
   return (
     <BreakdownSection
-      title={table?.title || 'Input pipeline on the host'}
-      note={table?.note || 'by what it does'}
+      title={table.title}
+      note={table.note || 'by what it does'}
       breakdown={breakdown}
       timeOf="Self time of the operations of that kind"
       shareOf="Share of the time of the input pipeline"
-      empty={payload.scalars.host_input_ps?.note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
+      empty={note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
     />
   );
 }
 
 export function InputPipelineView({ payload, params, setParams }: ViewProps): VNode {
-  const { steps, breakdown, input_ops: ops, hosts, advice } = payload.tables;
-  const share = useMemo(() => steps && shareOf(steps), [steps]);
+  const steps = readTable(payload, TABLES.steps).table;
+  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const ops = readTable(payload, TABLES.input_ops).table;
+  const hosts = readTable(payload, TABLES.hosts).table;
+  const share = useMemo(() => shareOf(payload), [payload]);
   const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
   const tokens = useMemo(() => categoryTokens(payload), [payload]);
-  const sparseCore = sparseCoreOf(steps);
+  const sparseCore = sparseCoreOf(payload);
   const link = { params, setParams };
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      {steps && (
-        <StepSection
-          steps={steps}
-          breakdown={breakdown}
-          note={chartNote(steps.n_rows, share)}
-          {...(share ? { share } : {})}
-          {...link}
-        />
-      )}
+      <StepSection
+        steps={steps}
+        breakdown={breakdown}
+        note={chartNote(steps.n_rows, share)}
+        {...(share ? { share } : {})}
+        {...link}
+      />
       <div class="two-columns">
         <BreakdownSection
           title="Where a step goes"
-          note={breakdown?.note ?? ''}
+          note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
           shareOf="Share of the step"
@@ -176,15 +182,15 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
           <Facts facts={sparseCore} />
         </Section>
       )}
-      <AdviceList items={adviceOf(advice)} tokens={tokens} />
-      {hosts && hosts.n_rows > 1 && (
+      <AdviceList items={adviceOf(payload)} tokens={tokens} />
+      {hosts.n_rows > 1 && (
         <HostsSection
           table={hosts}
           note="the one that waits most first; click one to see it alone"
           barToken="--c-input"
         />
       )}
-      {ops && hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
+      {hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace">
           <DiagnosticsList items={payload.diagnostics} />

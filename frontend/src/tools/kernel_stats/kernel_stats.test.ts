@@ -1,13 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import type { TableColumn } from '../../widgets/table/model';
-import { tableOf } from '../testing';
-import { groupingOf, initialView, longestLaunch, withoutTable } from './model';
+import { readTable } from '../../api/declared';
+import { payloadOf, tableFor } from '../testing';
+import { groupingOf, initialView, isComputed, longestLaunch, TABLES, withoutTable } from './model';
 
 describe('kernels', () => {
   it('are grouped as the link says, else not at all', () => {
-    expect(groupingOf('library').table).toBe('by_library');
+    const payload = payloadOf({
+      tables: {
+        kernels: tableFor(TABLES.kernels, { kernel: ['k', 'l', 'm'] }),
+        by_library: tableFor(TABLES.by_library, { library: ['cuBLAS', 'cuDNN'] }),
+      },
+    });
     expect(groupingOf('nonsense').name).toBe('launch');
-    expect(groupingOf(undefined).table).toBe('kernels');
+    expect(groupingOf(undefined).read(payload).table.n_rows).toBe(3);
+    const { table, nameOf } = groupingOf('library').read(payload);
+    expect([table.n_rows, nameOf(1)]).toEqual([2, 'cuDNN']);
+    expect(() => groupingOf('op').read(payload)).toThrow('has no table by_op');
   });
 
   it('begin without columns that tell nothing, but keep whether tensor cores were used', () => {
@@ -37,13 +46,16 @@ describe('kernels', () => {
   });
 
   it('lead to the longest launch with as much time around it', () => {
-    const table = tableOf({
+    const table = tableFor(TABLES.kernels, {
       kernel: ['k', 'l'],
       longest_host: ['h', null],
       longest_start_ps: [10, 20],
       max_ps: [40, 5],
+      is_occupancy_computed: [true, false],
     });
-    expect(longestLaunch(table, 0)).toEqual({ host: 'h', params: { start_ps: '0', end_ps: '90' } });
-    expect(longestLaunch(table, 1)).toBeNull();
+    const kernels = readTable(payloadOf({ tables: { kernels: table } }), TABLES.kernels);
+    expect(longestLaunch(kernels, 0)).toEqual({ host: 'h', params: { start_ps: '0', end_ps: '90' } });
+    expect(longestLaunch(kernels, 1)).toBeNull();
+    expect([0, 1].map((row) => isComputed(kernels, row))).toEqual([true, false]);
   });
 });

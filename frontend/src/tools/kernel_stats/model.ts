@@ -1,34 +1,73 @@
 /** Kernels: how they are grouped, what the table begins with, where a kernel's longest launch is. Pure. */
-import { numberOf, rowOf } from '../../api/table';
-import type { Table } from '../../api/types';
+import { readTable, type ColumnOf, type RowsOf } from '../../api/declared';
+import { KERNEL_STATS } from '../../api/tables/kernel_stats';
+import type { Payload, Table } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
+
+export const TABLES = KERNEL_STATS.page.tables;
+export type Kernels = RowsOf<typeof TABLES.kernels>;
+type KernelColumn = ColumnOf<typeof TABLES.kernels>;
+type GroupColumn = 'kernel' | 'op' | 'library';
+
+/** The rows of a grouping; `nameOf`: what a row is the group of. */
+export interface Grouped {
+  table: Table;
+  nameOf: (row: number) => string;
+}
 
 export interface Grouping {
   name: string;
   title: string;
-  table: string;
   /** The column of the table of kernels that a group is of. */
-  column: string;
+  column: GroupColumn | '';
+  read: (payload: Payload) => Grouped;
 }
 
 /** The first is what the page begins with. */
 export const GROUPINGS: readonly Grouping[] = [
-  { name: 'launch', title: 'Kernel and operation', table: 'kernels', column: '' },
-  { name: 'kernel', title: 'Kernel', table: 'by_kernel', column: 'kernel' },
-  { name: 'op', title: 'Operation', table: 'by_op', column: 'op' },
-  { name: 'library', title: 'Library', table: 'by_library', column: 'library' },
+  {
+    name: 'launch',
+    title: 'Kernel and operation',
+    column: '',
+    read: (payload) => ({ table: readTable(payload, TABLES.kernels).table, nameOf: () => '' }),
+  },
+  {
+    name: 'kernel',
+    title: 'Kernel',
+    column: 'kernel',
+    read: (payload) => groupedBy(readTable(payload, TABLES.by_kernel), 'kernel'),
+  },
+  {
+    name: 'op',
+    title: 'Operation',
+    column: 'op',
+    read: (payload) => groupedBy(readTable(payload, TABLES.by_op), 'op'),
+  },
+  {
+    name: 'library',
+    title: 'Library',
+    column: 'library',
+    read: (payload) => groupedBy(readTable(payload, TABLES.by_library), 'library'),
+  },
 ];
+
+function groupedBy<C extends GroupColumn>(
+  rows: { readonly table: Table; text(name: C): (row: number) => string },
+  column: C,
+): Grouped {
+  return { table: rows.table, nameOf: rows.text(column) };
+}
 
 export function groupingOf(name: string | undefined): Grouping {
   return GROUPINGS.find((grouping) => grouping.name === name) ?? (GROUPINGS[0] as Grouping);
 }
 
 /** Whether a row's occupancy is not the tracer's. */
-export function isComputed(table: Table, row: number): boolean {
-  return rowOf(table, row)['is_occupancy_computed'] === true;
+export function isComputed(kernels: Kernels, row: number): boolean {
+  return kernels.flag('is_occupancy_computed')(row);
 }
 
-const HIDDEN_AT_FIRST = [
+const HIDDEN_AT_FIRST: readonly KernelColumn[] = [
   'is_occupancy_computed',
   'static_shared_bytes',
   'dynamic_shared_bytes',
@@ -46,7 +85,7 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
   return { sort: null, query: '', filters: {}, hidden: new Set(hidden) };
 }
 
-export const TOTALS = ['n_occurrences', 'total_ps', 'fraction'];
+export const TOTALS: readonly KernelColumn[] = ['n_occurrences', 'total_ps', 'fraction'];
 
 /** The parameters of the URL that belong to the table, to be dropped with its grouping. */
 export function withoutTable(params: Readonly<Record<string, string>>): Record<string, undefined> {
@@ -60,12 +99,12 @@ export function withoutTable(params: Readonly<Record<string, string>>): Record<s
  * The choice that shows a row's longest launch on the timeline, with as much time around it; null: not known.
  */
 export function longestLaunch(
-  table: Table,
+  kernels: Kernels,
   row: number,
 ): { host: string; params: Record<string, string> } | null {
-  const { longest_host: host, longest_start_ps: start, max_ps: length } = rowOf(table, row);
-  const [startPs, lengthPs] = [numberOf(start), numberOf(length)];
-  if (typeof host !== 'string' || startPs === null || lengthPs === null) return null;
+  const host = kernels.text('longest_host')(row);
+  const [startPs, lengthPs] = [kernels.number('longest_start_ps')(row), kernels.number('max_ps')(row)];
+  if (!host || startPs === null || lengthPs === null) return null;
   return {
     host,
     params: { start_ps: String(Math.max(0, startPs - lengthPs)), end_ps: String(startPs + 2 * lengthPs) },

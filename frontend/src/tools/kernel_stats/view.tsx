@@ -3,7 +3,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import { readTable } from '../../api/declared';
+import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Segments } from '../../widgets/segments';
@@ -21,34 +22,40 @@ import {
   initialView,
   isComputed,
   longestLaunch,
+  TABLES,
   TOTALS,
   withoutTable,
+  type Grouped,
   type Grouping,
+  type Kernels,
 } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
 function KernelTable({
-  table,
+  grouped,
+  kernels,
   grouping,
   params,
   setParams,
-}: { table: PayloadTable; grouping: Grouping } & ViewProps): VNode {
+}: { grouped: Grouped; kernels: Kernels; grouping: Grouping } & ViewProps): VNode {
+  const { table, nameOf } = grouped;
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
-  const nameOf = (row: number): string =>
-    String(data.columns.find((column) => column.name === grouping.column)?.cell(row) ?? '');
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
     if (column.name === 'kernel') return <>{shortKernel(text)}</>;
-    if (column.name === 'occupancy_fraction' && isComputed(table, row))
+    if (column.name === 'occupancy_fraction' && isComputed(kernels, row))
       return (
         <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability: the trace does not tell it">
           ≈ {text}
         </span>
       );
-    const launch = column.name === 'max_ps' && canOpen('trace_viewer') ? longestLaunch(table, row) : null;
+    const launch =
+      column.name === 'max_ps' && table === kernels.table && canOpen('trace_viewer')
+        ? longestLaunch(kernels, row)
+        : null;
     if (!launch) return undefined;
     return (
       <button
@@ -84,11 +91,13 @@ function KernelTable({
 
 export function KernelStatsView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
   const grouping = groupingOf(params['by']);
-  const table = payload.tables[grouping.table];
+  const kernels = useMemo(() => readTable(payload, TABLES.kernels), [payload]);
+  const grouped = useMemo(() => grouping.read(payload), [payload, grouping]);
+  const { table } = grouped;
   const donuts = useMemo(
     () => [
-      ...donutOf('kernel', payload.tables['top_kernels'], 'total_ps', shortKernel),
-      ...donutOf('library', payload.tables['top_libraries'], 'total_ps'),
+      ...donutOf('kernel', readTable(payload, TABLES.top_kernels), 'total_ps', shortKernel),
+      ...donutOf('library', readTable(payload, TABLES.top_libraries), 'total_ps'),
     ],
     [payload],
   );
@@ -96,7 +105,7 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
     setParams({ ...withoutTable(params), by: undefined, [`f.${column}`]: `=${name}` }, 'push');
   const choose = (name: string): void =>
     setParams({ ...withoutTable(params), by: name === GROUPINGS[0]?.name ? undefined : name }, 'push');
-  if (!table?.n_rows && !payload.tables['kernels']?.n_rows) return <></>;
+  if (!table.n_rows && !kernels.length) return <></>;
   return (
     <>
       <Tiles tiles={Object.values(payload.scalars)} />
@@ -109,15 +118,13 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
           </div>
         </Section>
       )}
-      {table && (
-        <Section
-          title="Kernels"
-          note={table.note || 'on all chosen hosts'}
-          end={<Segments label="Group by" choices={GROUPINGS} chosen={grouping.name} onChoose={choose} />}
-        >
-          <KernelTable table={table} grouping={grouping} params={params} setParams={setParams} />
-        </Section>
-      )}
+      <Section
+        title="Kernels"
+        note={table.note || 'on all chosen hosts'}
+        end={<Segments label="Group by" choices={GROUPINGS} chosen={grouping.name} onChoose={choose} />}
+      >
+        <KernelTable {...{ grouped, kernels, grouping, params, setParams }} />
+      </Section>
     </>
   );
 }

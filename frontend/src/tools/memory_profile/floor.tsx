@@ -2,12 +2,12 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { numberOf, rowsOf } from '../../api/table';
-import type { Table } from '../../api/types';
+import type { RowsOf } from '../../api/declared';
 import { exactText, format, scaleFor } from '../../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from '../../widgets/chart';
 import { stepAxis } from '../../widgets/step_axis';
 import { Section } from '../../widgets/summary';
+import type { TABLES } from './model';
 
 const HEIGHT_PX = 150;
 
@@ -62,13 +62,20 @@ function floorOption(steps: readonly FloorStep[], color: Colors): EChartsCoreOpt
   };
 }
 
-export function FloorSection({ table, riseBytes }: { table: Table; riseBytes: number }): VNode | null {
+export function FloorSection({
+  rows,
+  riseBytes,
+}: {
+  rows: RowsOf<typeof TABLES.floor>;
+  riseBytes: number;
+}): VNode | null {
+  const { table } = rows;
   const steps = useMemo(
     () =>
-      rowsOf(table).map((row) => ({
-        step: String(row['step'] ?? ''),
-        floor: numberOf(row['floor_bytes']) ?? 0,
-        isWarmUp: row['is_warm_up'] === true,
+      rows.all().map(({ step, floor_bytes, is_warm_up }) => ({
+        step,
+        floor: floor_bytes ?? 0,
+        isWarmUp: is_warm_up,
       })),
     [table],
   );

@@ -4,8 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { scalarNumber } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readTable } from '../../api/declared';
+import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
 import { Chart } from '../../widgets/chart';
 import { Legend, Section } from '../../widgets/summary';
@@ -17,16 +17,15 @@ import {
   hiddenAtFirst,
   moved,
   pointsOf,
+  SCALARS,
+  TABLES,
   windowOf,
   windowParams,
   type MemoryRow,
   type Window,
 } from './model';
 
-type HistoryProps = { payload: Payload; timeline: Table; memory: MemoryRow | undefined } & Pick<
-  ToolProps,
-  'setParams'
->;
+type HistoryProps = { payload: Payload; memory: MemoryRow | undefined } & Pick<ToolProps, 'setParams'>;
 
 interface Drag {
   from: number;
@@ -116,11 +115,12 @@ function ZoomButtons({
   );
 }
 
-export function HistorySection({ payload, timeline, memory, setParams }: HistoryProps): VNode {
+export function HistorySection({ payload, memory, setParams }: HistoryProps): VNode {
   const window = windowOf(payload);
-  const tracePs = scalarNumber(payload, 'trace_duration_ps') ?? window.endPs;
-  const atPs = scalarNumber(payload, 'at_ps') ?? 0;
+  const tracePs = readNumber(payload, SCALARS.trace_duration_ps) ?? window.endPs;
+  const atPs = readNumber(payload, SCALARS.at_ps) ?? 0;
   const [hidden, setHidden] = useState<ReadonlySet<string>>(() => hiddenAtFirst(memory));
+  const timeline = useMemo(() => readTable(payload, TABLES.timeline), [payload]);
   const points = useMemo(() => clamped(pointsOf(timeline), window), [payload]);
   const show = (next: Window | null): void => setParams(windowParams(next, tracePs), 'push');
   const { drag, handlers } = useDrag(({ from, to }) => {

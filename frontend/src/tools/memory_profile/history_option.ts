@@ -3,11 +3,9 @@
  * an axis of its own.
  */
 import type { EChartsCoreOption } from 'echarts/core';
-import { rowOf } from '../../api/table';
-import type { Table } from '../../api/types';
-import { format, scaleFor, UNKNOWN } from '../../base/units';
+import { format, scaleFor } from '../../base/units';
 import { axisStyle, baseOption, tipElement, type Colors, type TipLine } from '../../widgets/chart';
-import type { Point, Window } from './model';
+import type { Point, Timeline, Window } from './model';
 
 export const LEFT_PX = 64;
 export const RIGHT_PX = 52;
@@ -39,23 +37,13 @@ export function seriesOf(points: readonly Point[]): readonly (typeof SERIES)[num
 }
 
 export interface History {
-  timeline: Table;
+  timeline: Timeline;
   points: readonly Point[];
   window: Window;
   hidden: ReadonlySet<string>;
   /** The moment that the table below is of. */
   atPs: number;
 }
-
-const FACTS = [
-  ['op', 'Operation', ''],
-  ['allocation_bytes', 'Size', 'bytes'],
-  ['requested_bytes', 'Requested', 'bytes'],
-  ['step', 'Step', ''],
-  ['region', 'Region', ''],
-  ['dtype', 'Data type', ''],
-  ['shape', 'Shape', ''],
-] as const;
 
 const LONGEST = 64;
 
@@ -64,25 +52,38 @@ function tailOf(text: string): string {
   return text.length > LONGEST ? `…${text.slice(1 - LONGEST)}` : text;
 }
 
+/** What the event at a point was: a title and a text of each thing that is known. */
+function factsOf(timeline: Timeline, row: number): [string, string][] {
+  const bytes = (size: number | null): string => (size === null ? '' : format(size, 'bytes'));
+  const facts: [string, string][] = [
+    ['Operation', timeline.text('op')(row)],
+    ['Size', bytes(timeline.number('allocation_bytes')(row))],
+    ['Requested', bytes(timeline.number('requested_bytes')(row))],
+    ['Step', timeline.text('step')(row)],
+    ['Region', timeline.text('region')(row)],
+    ['Data type', timeline.text('dtype')(row)],
+    ['Shape', timeline.text('shape')(row)],
+  ];
+  return facts.filter(([, text]) => text !== '');
+}
+
 /** What the event at a point was, and the level after it. */
 function tip({ timeline, points }: History, color: Colors): (params: { dataIndex: number }[]) => HTMLElement {
   return (params) => {
-    const at = Math.min(params[0]?.dataIndex ?? 0, timeline.n_rows - 1);
-    const [row, point] = [rowOf(timeline, at), points[at]];
-    const text = (value: unknown, unit: string): string =>
-      typeof value === 'number' ? format(value, unit) : typeof value === 'string' ? value : UNKNOWN;
-    const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(
-      ([name, title, unit]) => ({ color: 'transparent', name: title, value: tailOf(text(row[name], unit)) }),
-    );
+    const row = Math.min(params[0]?.dataIndex ?? 0, timeline.length - 1);
+    const point = points[row];
+    const facts: TipLine[] = factsOf(timeline, row).map(([name, text]) => ({
+      color: 'transparent',
+      name,
+      value: tailOf(text),
+    }));
     const levels = seriesOf(points).map(({ name, title, token }) => ({
       color: color(token),
       name: title,
       value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes'),
     }));
-    return tipElement(`${String(row['activity'] ?? '')} · ${text(row['start_ps'], 'ps')}`, [
-      ...facts,
-      ...levels,
-    ]);
+    const when = format(timeline.number('start_ps')(row), 'ps');
+    return tipElement(`${timeline.text('activity')(row)} · ${when}`, [...facts, ...levels]);
   };
 }
 

@@ -1,15 +1,22 @@
 /** All memories of the chosen hosts beside one another: a small history of each, and a table. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import type { ColumnOf } from '../../api/declared';
 import type { Table as PayloadTable } from '../../api/types';
 import { format } from '../../base/units';
 import { Section } from '../../widgets/summary';
 import { PLAIN_VIEW } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData } from '../tool';
-import { sparkPath, type MemoryRow } from './model';
+import { sparkPath, type MemoryRow, type TABLES } from './model';
 
-const HIDDEN_AT_FIRST = ['stack_bytes', 'free_bytes', 'heap_bytes', 'n_allocations', 'n_deallocations'];
+const HIDDEN_AT_FIRST: readonly ColumnOf<typeof TABLES.memories>[] = [
+  'stack_bytes',
+  'free_bytes',
+  'heap_bytes',
+  'n_allocations',
+  'n_deallocations',
+];
 
 interface MemoriesProps {
   memories: readonly MemoryRow[];
@@ -51,7 +58,9 @@ function SmallHistory({
       <span>
         {format(memory.peakBytes, 'bytes')} <small>{share}</small>
       </span>
-      {memory.floorRise > 0 && <small class="mp-rise">+{format(memory.floorRise, 'bytes')} per step</small>}
+      {memory.floorRise !== null && memory.floorRise > 0 && (
+        <small class="mp-rise">+{format(memory.floorRise, 'bytes')} per step</small>
+      )}
     </button>
   );
 }

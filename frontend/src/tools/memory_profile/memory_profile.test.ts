@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { payloadOf, tableOf } from '../testing';
+import { readTable } from '../../api/declared';
+import { payloadOf, tableFor } from '../testing';
 import { seriesOf } from './history_option';
 import {
   clamped,
@@ -9,6 +10,7 @@ import {
   moved,
   pointsOf,
   sparkPath,
+  TABLES,
   widthFor,
   windowParams,
   type MemoryRow,
@@ -43,14 +45,14 @@ describe('the window', () => {
 
 describe('the history', () => {
   it('fills the window: the level before it on the left, the last one on the right', () => {
-    const timeline = tableOf({
+    const timeline = tableFor(TABLES.timeline, {
       start_ps: [500_000, 2_000_000],
       stack_bytes: [0, 0],
       heap_bytes: [5, 9],
       free_bytes: [5, 1],
       fragmentation_fraction: [0, 0.5],
     });
-    const points = clamped(pointsOf(timeline), window);
+    const points = clamped(pointsOf(readTable(payloadOf({ tables: { timeline } }), TABLES.timeline)), window);
     expect(points.map(({ ps, heap }) => [ps, heap])).toEqual([
       [1_000_000, 5],
       [2_000_000, 9],
@@ -78,7 +80,7 @@ describe('the history', () => {
 
 describe('memories', () => {
   it('have their small histories', () => {
-    const memories = tableOf({
+    const memories = tableFor(TABLES.memories, {
       host: ['a', 'a'],
       memory: ['GPU_0_bfc', 'GPU_1_bfc'],
       peak_bytes: [9, 5],
@@ -86,11 +88,11 @@ describe('memories', () => {
       capacity_bytes: [10, 10],
       floor_rise_bytes: [0, null],
     });
-    const history = tableOf({ row: [0, 0, 1], start_ps: [0, 5, 0], used_bytes: [3, 9, 5] });
+    const history = tableFor(TABLES.history, { row: [0, 0, 1], start_ps: [0, 5, 0], used_bytes: [3, 9, 5] });
     const found = memoriesOf(payloadOf({ tables: { memories, history } }));
     expect(found.map(({ fullName, floorRise, points }) => [fullName, floorRise, points.length])).toEqual([
       ['a/GPU_0_bfc', 0, 2],
-      ['a/GPU_1_bfc', 0, 1],
+      ['a/GPU_1_bfc', null, 1],
     ]);
   });
 

@@ -2,8 +2,13 @@
  * The memory profile's payload as what the page draws: points of the history, small histories, windows to
  * zoom to. Pure.
  */
-import { numberOf, rowOf, rowsOf, scalarNumber } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readTable, type RowsOf } from '../../api/declared';
+import { MEMORY_PROFILE } from '../../api/tables/memory_profile';
+import type { Payload } from '../../api/types';
+
+export const { tables: TABLES, scalars: SCALARS } = MEMORY_PROFILE.page;
+
+export type Timeline = RowsOf<typeof TABLES.timeline>;
 
 export interface Point {
   ps: number;
@@ -28,9 +33,11 @@ export interface MemoryRow {
   name: string;
   host: string;
   peakBytes: number;
-  capacityBytes: number;
-  usedFraction: number;
-  floorRise: number;
+  /** null: the trace does not report it. */
+  capacityBytes: number | null;
+  usedFraction: number | null;
+  /** Per step; null: there are no steps. */
+  floorRise: number | null;
   points: { ps: number; used: number }[];
 }
 
@@ -39,23 +46,33 @@ export function widthFor(innerWidth: number): string {
   return String(Math.min(4000, Math.max(800, Math.ceil(innerWidth / 400) * 400)));
 }
 
-export function pointsOf(timeline: Table | undefined): Point[] {
-  const told = (row: Record<string, unknown>, name: string): number | null =>
-    numberOf(row[name] as number) ?? null;
-  const of = (row: Record<string, unknown>, name: string): number => told(row, name) ?? 0;
-  return rowsOf(timeline).map((row) => ({
-    ps: of(row, 'start_ps'),
-    stack: of(row, 'stack_bytes'),
-    heap: of(row, 'heap_bytes'),
-    free: told(row, 'free_bytes'),
-    held: told(row, 'held_bytes'),
-    fragmentation: told(row, 'fragmentation_fraction'),
+export function pointsOf(timeline: Timeline): Point[] {
+  const [ps, stack, heap] = [
+    timeline.number('start_ps'),
+    timeline.number('stack_bytes'),
+    timeline.number('heap_bytes'),
+  ];
+  const [free, held, fragmentation] = [
+    timeline.number('free_bytes'),
+    timeline.number('held_bytes'),
+    timeline.number('fragmentation_fraction'),
+  ];
+  return Array.from({ length: timeline.length }, (_, row) => ({
+    ps: ps(row) ?? 0,
+    stack: stack(row) ?? 0,
+    heap: heap(row) ?? 0,
+    free: free(row),
+    held: held(row),
+    fragmentation: fragmentation(row),
   }));
 }
 
 /** The window that the payload is of. */
 export function windowOf(payload: Payload): Window {
-  return { startPs: scalarNumber(payload, 'start_ps') ?? 0, endPs: scalarNumber(payload, 'end_ps') ?? 1 };
+  return {
+    startPs: readNumber(payload, SCALARS.start_ps) ?? 0,
+    endPs: readNumber(payload, SCALARS.end_ps) ?? 1,
+  };
 }
 
 /**
@@ -104,27 +121,24 @@ export function windowParams(window: Window | null, tracePs: number): Record<str
 /** Memories in the server's order, with their small histories. */
 export function memoriesOf(payload: Payload): MemoryRow[] {
   const points = new Map<number, { ps: number; used: number }[]>();
-  for (const { row, start_ps: start, used_bytes: used } of rowsOf(payload.tables['history'])) {
-    const list = points.get(Number(row)) ?? [];
-    list.push({ ps: Number(start), used: Number(used) });
-    points.set(Number(row), list);
+  for (const { row, start_ps, used_bytes } of readTable(payload, TABLES.history).all()) {
+    const list = points.get(row ?? -1) ?? [];
+    list.push({ ps: start_ps ?? 0, used: used_bytes ?? 0 });
+    points.set(row ?? -1, list);
   }
-  const table = payload.tables['memories'];
-  return Array.from({ length: table?.n_rows ?? 0 }, (_, row) => {
-    const cells = rowOf(table as Table, row);
-    const number = (name: string): number => numberOf(cells[name]) ?? 0;
-    const [host, name] = [String(cells['host'] ?? ''), String(cells['memory'] ?? '')];
-    return {
-      ...{ row, host, name, fullName: `${host}/${name}` },
-      ...{
-        peakBytes: number('peak_bytes'),
-        capacityBytes: number('capacity_bytes'),
-        usedFraction: number('used_fraction'),
-        floorRise: number('floor_rise_bytes'),
-      },
+  return readTable(payload, TABLES.memories)
+    .all()
+    .map((memory, row) => ({
+      row,
+      host: memory.host,
+      name: memory.memory,
+      fullName: `${memory.host}/${memory.memory}`,
+      peakBytes: memory.peak_bytes ?? 0,
+      capacityBytes: memory.capacity_bytes,
+      usedFraction: memory.used_fraction,
+      floorRise: memory.floor_rise_bytes,
       points: points.get(row) ?? [],
-    };
-  });
+    }));
 }
 
 /**
@@ -145,5 +159,5 @@ export function sparkPath(points: readonly { ps: number; used: number }[], endPs
 
 /** Series that are not drawn at first: free memory, where it would press all else flat. */
 export function hiddenAtFirst(row: MemoryRow | undefined): Set<string> {
-  return new Set(row && row.usedFraction < 0.25 ? ['free'] : []);
+  return new Set(row && (row.usedFraction ?? 0) < 0.25 ? ['free'] : []);
 }

@@ -4,8 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { scalarNumber } from '../../api/table';
-import type { Payload, Scalar, Table as PayloadTable } from '../../api/types';
+import { readNumber, readScalars, readTable, type ColumnOf, type RowsOf } from '../../api/declared';
+import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Section, Tiles } from '../../widgets/summary';
@@ -22,14 +22,31 @@ import { idleColumns, tableData, type ToolProps } from '../tool';
 import { FloorSection } from './floor';
 import { HistorySection } from './history';
 import { MemoriesSection } from './memories';
-import { memoriesOf } from './model';
+import { memoriesOf, SCALARS, TABLES } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
-const TILES = ['peak_bytes', 'lifetime_peak_bytes', 'capacity_bytes', 'n_allocations', 'n_deallocations'];
-const PEAK_TILES = ['peak_ps', 'stack_bytes', 'heap_bytes', 'free_bytes', 'fragmentation_fraction'];
-const HIDDEN_AT_FIRST = ['event', 'requested_bytes'];
+type Active = RowsOf<typeof TABLES.active>;
+type ActiveColumn = ColumnOf<typeof TABLES.active>;
+
+const TILES = [
+  SCALARS.peak_bytes,
+  SCALARS.lifetime_peak_bytes,
+  SCALARS.capacity_bytes,
+  SCALARS.n_allocations,
+  SCALARS.n_deallocations,
+];
+const PEAK_TILES = [
+  SCALARS.peak_ps,
+  SCALARS.stack_bytes,
+  SCALARS.heap_bytes,
+  SCALARS.free_bytes,
+  SCALARS.fragmentation_fraction,
+];
+const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes'];
+const TOTALS: readonly ActiveColumn[] = ['total_bytes', 'fraction', 'n_occurrences'];
+const MONO: readonly ActiveColumn[] = ['op', 'shape'];
 
 /** Totals are set in bold: they need more room than the cells above. */
 function roomForTotals(data: TableData): TableData {
@@ -41,16 +58,8 @@ function roomForTotals(data: TableData): TableData {
   };
 }
 
-function tilesOf(payload: Payload, names: readonly string[]): Scalar[] {
-  return names.flatMap((name) => payload.scalars[name] ?? []);
-}
-
-function ActiveTable({
-  table,
-  host,
-  params,
-  setParams,
-}: { table: PayloadTable; host: string } & ViewProps): VNode {
+function ActiveTable({ rows, host, params, setParams }: { rows: Active; host: string } & ViewProps): VNode {
+  const { table } = rows;
   const data = useMemo(() => roomForTotals(tableData(table)), [table]);
   const initial = useMemo(
     () => ({
@@ -60,13 +69,10 @@ function ActiveTable({
     [data],
   );
   const view = useMemo(() => parseView(params, initial), [params, initial]);
-  const cell = (name: string, row: number): number | null => {
-    const value = data.columns.find((column) => column.name === name)?.cell(row);
-    return typeof value === 'number' ? value : null;
-  };
+  const [startPs, eventId] = [rows.number('start_ps'), rows.number('event')];
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
-    const [start, event] = [cell('start_ps', row), cell('event', row)];
+    const [start, event] = [startPs(row), eventId(row)];
     if (column.name !== 'start_ps' || start === null || event === null || !canOpen('trace_viewer'))
       return undefined;
     const around = {
@@ -91,8 +97,8 @@ function ActiveTable({
       label={table.title}
       view={view}
       onView={(next, how) => setParams(viewChange(view, next, initial), how)}
-      totals={['total_bytes', 'fraction', 'n_occurrences']}
-      mono={['op', 'shape']}
+      totals={TOTALS}
+      mono={MONO}
       barToken="--q-0"
       render={render}
     />
@@ -100,11 +106,11 @@ function ActiveTable({
 }
 
 export function MemoryProfileView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
-  const { timeline, active, floor, memories: table } = payload.tables;
+  const active = useMemo(() => readTable(payload, TABLES.active), [payload]);
   const memories = useMemo(() => memoriesOf(payload), [payload]);
-  const chosen = scalarNumber(payload, 'row') ?? 0;
+  const chosen = readNumber(payload, SCALARS.row) ?? 0;
   const memory = memories[chosen];
-  const tracePs = scalarNumber(payload, 'trace_duration_ps') ?? 1;
+  const tracePs = readNumber(payload, SCALARS.trace_duration_ps) ?? 1;
   const choose = (name: string): void =>
     setParams({ memory: name, start_ps: undefined, end_ps: undefined, at_ps: undefined }, 'push');
   const back =
@@ -132,28 +138,18 @@ export function MemoryProfileView({ payload, params, setParams }: { payload: Pay
         </label>
       )}
       <div>
-        <Tiles tiles={tilesOf(payload, TILES)} />
-        <Tiles tiles={tilesOf(payload, PEAK_TILES)} />
+        <Tiles tiles={readScalars(payload, TILES)} />
+        <Tiles tiles={readScalars(payload, PEAK_TILES)} />
       </div>
-      {timeline && (
-        <HistorySection
-          key={memory?.fullName}
-          payload={payload}
-          timeline={timeline}
-          memory={memory}
-          setParams={setParams}
-        />
-      )}
-      {active && (
-        <Section title={active.title} note="identical allocations are grouped" end={back}>
-          <ActiveTable table={active} host={memory?.host ?? ''} params={params} setParams={setParams} />
-        </Section>
-      )}
-      {floor && <FloorSection table={floor} riseBytes={memory?.floorRise ?? 0} />}
-      {table && memories.length > 1 && (
+      <HistorySection key={memory?.fullName} payload={payload} memory={memory} setParams={setParams} />
+      <Section title={active.table.title} note="identical allocations are grouped" end={back}>
+        <ActiveTable rows={active} host={memory?.host ?? ''} params={params} setParams={setParams} />
+      </Section>
+      <FloorSection rows={readTable(payload, TABLES.floor)} riseBytes={memory?.floorRise ?? 0} />
+      {memories.length > 1 && (
         <MemoriesSection
           memories={memories}
-          table={table}
+          table={readTable(payload, TABLES.memories).table}
           chosen={chosen}
           tracePs={tracePs}
           onChoose={choose}

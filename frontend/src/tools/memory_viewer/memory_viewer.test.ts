@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { tableOf } from '../testing';
+import { readTable } from '../../api/declared';
+import { payloadOf, tableFor } from '../testing';
 import {
   blockAt,
   boxAt,
@@ -12,10 +13,11 @@ import {
   programsOf,
   spacesOf,
   stepParams,
+  TABLES,
   zoomed,
 } from './model';
 
-const table = tableOf({
+const live = tableFor(TABLES.live, {
   buffer_id: [1, 2, 3],
   instruction: ['p', 'dot.1', 'add.2'],
   opcode: ['parameter', 'dot', 'add'],
@@ -25,7 +27,7 @@ const table = tableOf({
   first_step: [0, 2, 4],
   last_step: [9, 5, 8],
 });
-const buffers = buffersOf(table);
+const buffers = buffersOf(readTable(payloadOf({ tables: { live } }), TABLES.live));
 
 describe('buffers', () => {
   it('stand side by side in proportion, and are found under the pointer', () => {
@@ -91,14 +93,17 @@ describe('steps', () => {
 
 describe('choices', () => {
   it('list programs by peak and spaces with theirs', () => {
-    expect(
-      programsOf(tableOf({ program: ['a', 'b', 'c'], peak_bytes: [1, null, 5] })).map(({ title }) => title),
-    ).toEqual(['c', 'a', 'b']);
-    expect(spacesOf(tableOf({ space: [0, 5], name: ['HBM', 'Host memory'], peak_bytes: [2048, 0] }))).toEqual(
-      [
-        { value: '0', title: 'HBM 2.00\u00a0KiB' },
-        { value: '5', title: 'Host memory 0\u00a0B' },
-      ],
-    );
+    const programs = tableFor(TABLES.programs, { program: ['a', 'b', 'c'], peak_bytes: [1, null, 5] });
+    const spaces = tableFor(TABLES.spaces, {
+      space: [0, 5],
+      name: ['HBM', 'Host memory'],
+      peak_bytes: [2048, 0],
+    });
+    const payload = payloadOf({ tables: { programs, spaces } });
+    expect(programsOf(payload).map(({ title }) => title)).toEqual(['c', 'a', 'b']);
+    expect(spacesOf(payload)).toEqual([
+      { value: '0', title: 'HBM 2.00\u00a0KiB' },
+      { value: '5', title: 'Host memory 0\u00a0B' },
+    ]);
   });
 });

@@ -1,8 +1,11 @@
 /** The memory viewer's payload as buffers, points and programs; the geometry of its charts. Pure. */
-import { numberOf, readerOf, rowsOf, scalarNumber, type Cell } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readTable, type RowsOf } from '../../api/declared';
+import { MEMORY_VIEWER } from '../../api/tables/memory_viewer';
+import type { Payload } from '../../api/types';
 import { categoryToken, paletteToken } from '../../base/color';
 import { format } from '../../base/units';
+
+export const { tables: TABLES, scalars: SCALARS } = MEMORY_VIEWER.page;
 
 export interface Buffer {
   /** Number in the HLO file. */
@@ -37,74 +40,63 @@ export interface Steps {
   last: number;
 }
 
-function text(cell: Cell | undefined): string {
-  return typeof cell === 'string' ? cell : '';
-}
-
-export function buffersOf(table: Table | undefined): Buffer[] {
-  if (!table) return [];
-  const { number, text: words, flag } = readerOf(table);
+/** Buffers at the peak, or on the map: thousands, so they are read column by column. */
+export function buffersOf(rows: RowsOf<typeof TABLES.live>): Buffer[] {
   const [id, sizeBytes, unpaddedBytes, expansion] = [
-    number('buffer_id'),
-    number('size_bytes'),
-    number('unpadded_bytes'),
-    number('expansion'),
+    rows.number('buffer_id'),
+    rows.number('size_bytes'),
+    rows.number('unpadded_bytes'),
+    rows.number('expansion'),
   ];
   const [first, last, offsetBytes, allocation] = [
-    number('first_step'),
-    number('last_step'),
-    number('offset_bytes'),
-    number('allocation'),
+    rows.number('first_step'),
+    rows.number('last_step'),
+    rows.number('offset_bytes'),
+    rows.number('allocation'),
   ];
   const [instruction, opcode, category, shape] = [
-    words('instruction'),
-    words('opcode'),
-    words('category'),
-    words('shape'),
+    rows.text('instruction'),
+    rows.text('opcode'),
+    rows.text('category'),
+    rows.text('shape'),
   ];
   const [padded, opName, source, stack, isAtPeak] = [
-    words('padded_dimensions'),
-    words('op_name'),
-    words('source'),
-    words('stack'),
-    flag('is_at_peak'),
+    rows.text('padded_dimensions'),
+    rows.text('op_name'),
+    rows.text('source'),
+    rows.text('stack'),
+    rows.flag('is_at_peak'),
   ];
-  return Array.from({ length: table.n_rows }, (_, row) => ({
-    ...{
-      id: id(row) ?? -1,
-      instruction: instruction(row),
-      opcode: opcode(row),
-      category: category(row),
-      sizeBytes: sizeBytes(row) ?? 0,
-    },
-    ...{
-      unpaddedBytes: unpaddedBytes(row) ?? 0,
-      expansion: expansion(row) ?? 1,
-      shape: shape(row),
-      padded: padded(row),
-      opName: opName(row),
-    },
-    ...{
-      first: first(row) ?? 0,
-      last: last(row) ?? 0,
-      offsetBytes: offsetBytes(row),
-      allocation: allocation(row),
-      isAtPeak: isAtPeak(row),
-    },
-    ...{ source: source(row), stack: stack(row) },
+  return Array.from({ length: rows.length }, (_, row) => ({
+    id: id(row) ?? -1,
+    instruction: instruction(row),
+    opcode: opcode(row),
+    category: category(row),
+    sizeBytes: sizeBytes(row) ?? 0,
+    unpaddedBytes: unpaddedBytes(row) ?? 0,
+    expansion: expansion(row) ?? 1,
+    shape: shape(row),
+    padded: padded(row),
+    opName: opName(row),
+    first: first(row) ?? 0,
+    last: last(row) ?? 0,
+    offsetBytes: offsetBytes(row),
+    allocation: allocation(row),
+    isAtPeak: isAtPeak(row),
+    source: source(row),
+    stack: stack(row),
   }));
 }
 
-export function pointsOf(table: Table | undefined): Point[] {
-  if (!table) return [];
-  const { number, text: words } = readerOf(table);
+export function pointsOf(payload: Payload): Point[] {
+  const rows = readTable(payload, TABLES.timeline);
   const [step, heldBytes, unpaddedBytes, instruction] = [
-    number('step'),
-    number('held_bytes'),
-    number('unpadded_bytes'),
-    words('instruction'),
+    rows.number('step'),
+    rows.number('held_bytes'),
+    rows.number('unpadded_bytes'),
+    rows.text('instruction'),
   ];
-  return Array.from({ length: table.n_rows }, (_, row) => ({
+  return Array.from({ length: rows.length }, (_, row) => ({
     step: step(row) ?? 0,
     heldBytes: heldBytes(row) ?? 0,
     unpaddedBytes: unpaddedBytes(row) ?? 0,
@@ -113,7 +105,10 @@ export function pointsOf(table: Table | undefined): Point[] {
 }
 
 export function stepsOf(payload: Payload): Steps {
-  return { first: scalarNumber(payload, 'first_step') ?? 0, last: scalarNumber(payload, 'last_step') ?? 0 };
+  return {
+    first: readNumber(payload, SCALARS.first_step) ?? 0,
+    last: readNumber(payload, SCALARS.last_step) ?? 0,
+  };
 }
 
 export interface Program {
@@ -121,11 +116,15 @@ export interface Program {
   peakBytes: number | null;
 }
 
-export function programsOf(table: Table | undefined): Program[] {
-  const programs = rowsOf(table).map((row) => ({
-    title: text(row['program']),
-    peakBytes: numberOf(row['peak_bytes']),
-  }));
+/** The title of the program that the answer is of. */
+export function programOf(payload: Payload): string {
+  return readTable(payload, TABLES.chosen).text('program')(0);
+}
+
+export function programsOf(payload: Payload): Program[] {
+  const programs = readTable(payload, TABLES.programs)
+    .all()
+    .map(({ program, peak_bytes }) => ({ title: program, peakBytes: peak_bytes }));
   return programs.sort((a, b) => (b.peakBytes ?? -1) - (a.peakBytes ?? -1));
 }
 
@@ -134,21 +133,23 @@ export interface Space {
   title: string;
 }
 
-export function spacesOf(table: Table | undefined): Space[] {
-  return rowsOf(table).map((row) => ({
-    value: String(row['space']),
-    title: `${text(row['name'])} ${format(numberOf(row['peak_bytes']), 'bytes')}`,
-  }));
+export function spacesOf(payload: Payload): Space[] {
+  return readTable(payload, TABLES.spaces)
+    .all()
+    .map(({ space, name, peak_bytes }) => ({
+      value: String(space),
+      title: `${name} ${format(peak_bytes, 'bytes')}`,
+    }));
 }
 
 /** The tiles: what the peak is, and what it is made of. */
 export const TILES = [
-  'peak_bytes',
-  'padding_bytes',
-  'temporary_bytes',
-  'parameter_bytes',
-  'output_bytes',
-  'allocated_bytes',
+  SCALARS.peak_bytes,
+  SCALARS.padding_bytes,
+  SCALARS.temporary_bytes,
+  SCALARS.parameter_bytes,
+  SCALARS.output_bytes,
+  SCALARS.allocated_bytes,
 ];
 
 const FIXED: Readonly<Record<string, string>> = {

@@ -4,7 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { isSameTable, rowsOf, scalarNumber } from '../../api/table';
+import { readNumber, readScalars, readTable, type ColumnOf, type RowsOf } from '../../api/declared';
+import { isSameTable } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
@@ -19,9 +20,12 @@ import {
   coloursOf,
   keptOf,
   pointsOf,
+  programOf,
   programsOf,
+  SCALARS,
   spacesOf,
   stepsOf,
+  TABLES,
   TILES,
   type Buffer,
   type Colours,
@@ -32,7 +36,10 @@ import './style.css';
 
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
-const HIDDEN_AT_FIRST = [
+type BufferRows = RowsOf<typeof TABLES.live>;
+type BufferColumn = ColumnOf<typeof TABLES.live>;
+
+const HIDDEN_AT_FIRST: readonly BufferColumn[] = [
   'buffer_id',
   'opcode',
   'padding_bytes',
@@ -42,20 +49,25 @@ const HIDDEN_AT_FIRST = [
   'is_at_peak',
   'stack',
 ];
+const LARGEST_FIRST: { column: BufferColumn; descending: boolean } = {
+  column: 'size_bytes',
+  descending: true,
+};
+const TOTALS: readonly BufferColumn[] = ['size_bytes', 'unpadded_bytes', 'padding_bytes'];
+const MONO: readonly BufferColumn[] = ['instruction', 'shape', 'op_name'];
 /** What belongs to one program and space only. */
 const OF_SPACE = { buffer: undefined, op: undefined, first_step: undefined, last_step: undefined };
 
 function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 'setParams'>): VNode {
-  const programs = useMemo(() => programsOf(payload.tables['programs']), [payload]);
-  const spaces = useMemo(() => spacesOf(payload.tables['spaces']), [payload]);
-  const chosen = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
+  const programs = useMemo(() => programsOf(payload), [payload]);
+  const spaces = useMemo(() => spacesOf(payload), [payload]);
   return (
     <div class="mv-chooser">
       <label>
         Program{' '}
         <select
           class="field"
-          value={chosen}
+          value={programOf(payload)}
           onChange={(event) =>
             setParams({ program: event.currentTarget.value, space: undefined, ...OF_SPACE }, 'push')
           }
@@ -71,7 +83,7 @@ function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 
         <Segments
           label="Memory space"
           choices={spaces.map(({ value, title }) => ({ name: value, title }))}
-          chosen={String(scalarNumber(payload, 'space') ?? 0)}
+          chosen={String(readNumber(payload, SCALARS.space) ?? 0)}
           onChoose={(space) => setParams({ space: space === '0' ? undefined : space, ...OF_SPACE }, 'push')}
         />
       )}
@@ -92,17 +104,17 @@ function Key({ colours }: { colours: Colours }): VNode {
   );
 }
 
-function Advice({ table }: { table: PayloadTable | undefined }): VNode | null {
-  const items = rowsOf(table);
-  if (!items.length) return null;
+function Advice({ payload }: { payload: Payload }): VNode | null {
+  const rows = readTable(payload, TABLES.advice);
+  if (!rows.length) return null;
   return (
-    <Section title={table?.title ?? ''} note="most first; each alone, an upper bound">
+    <Section title={rows.table.title} note="most first; each alone, an upper bound">
       <ol class="mv-advice">
-        {items.map((item, i) => (
+        {rows.all().map(({ text, saves_bytes }, i) => (
           <li key={i}>
-            <b>{format(Number(item['saves_bytes']), 'bytes')}</b>
+            <b>{format(saves_bytes, 'bytes')}</b>
             <span>
-              <RichText text={String(item['text'])} />
+              <RichText text={text} />
             </span>
           </li>
         ))}
@@ -122,7 +134,7 @@ function LiveTable({
   const initial = useMemo(
     () => ({
       ...PLAIN_VIEW,
-      sort: { column: 'size_bytes', descending: true },
+      sort: LARGEST_FIRST,
       hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data)].filter((name) => name !== 'instruction')),
     }),
     [data],
@@ -134,8 +146,8 @@ function LiveTable({
       label={table.title}
       view={view}
       onView={(next, how) => setParams(viewChange(view, next, initial), how)}
-      totals={['size_bytes', 'unpadded_bytes', 'padding_bytes']}
-      mono={['instruction', 'shape', 'op_name']}
+      totals={TOTALS}
+      mono={MONO}
       onRow={onPick}
       chosenRow={chosen}
       rowsInFull={15}
@@ -178,10 +190,10 @@ function Course({
   LinkProps,
   'setParams'
 >): VNode {
-  const points = useMemo(() => pointsOf(payload.tables['timeline']), [payload]);
+  const points = useMemo(() => pointsOf(payload), [payload]);
   const steps = useMemo(() => stepsOf(payload), [payload]);
-  const nSteps = scalarNumber(payload, 'n_steps') ?? 0;
-  const leftOut = scalarNumber(payload, 'n_blocks_left_out') ?? 0;
+  const nSteps = readNumber(payload, SCALARS.n_steps) ?? 0;
+  const leftOut = readNumber(payload, SCALARS.n_blocks_left_out) ?? 0;
   if (!nSteps) {
     return (
       <Section title="Memory over program order">
@@ -202,10 +214,10 @@ function Course({
         blocks={blocks}
         steps={steps}
         nSteps={nSteps}
-        peakStep={scalarNumber(payload, 'peak_step')}
-        peakBytes={scalarNumber(payload, 'peak_bytes') ?? 0}
-        permanentBytes={scalarNumber(payload, 'permanent_bytes') ?? 0}
-        temporaryBytes={scalarNumber(payload, 'temporary_allocated_bytes') ?? 0}
+        peakStep={readNumber(payload, SCALARS.peak_step)}
+        peakBytes={readNumber(payload, SCALARS.peak_bytes) ?? 0}
+        permanentBytes={readNumber(payload, SCALARS.permanent_bytes) ?? 0}
+        temporaryBytes={readNumber(payload, SCALARS.temporary_allocated_bytes) ?? 0}
         marked={chosen.marked}
         colours={colours}
         onHover={chosen.hover}
@@ -223,12 +235,20 @@ function useKept<T>(given: T, isSame: (one: T, other: T) => boolean): T {
   return kept.current;
 }
 
+function isSameRows({ table: one }: BufferRows, { table: other }: BufferRows): boolean {
+  return isSameTable(one, other);
+}
+
 export function MemoryViewerView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
   // Zooming into steps asks for other blocks; what fills the peak stays, and is not drawn again.
-  const liveTable = useKept(payload.tables['live'], isSameTable);
-  const allocations = useKept(payload.tables['allocations'], isSameTable);
-  const live = useMemo(() => buffersOf(liveTable), [liveTable]);
-  const blocks = useMemo(() => buffersOf(payload.tables['blocks']), [payload]);
+  const liveRows = useKept(
+    useMemo(() => readTable(payload, TABLES.live), [payload]),
+    isSameRows,
+  );
+  const { table: liveTable } = liveRows;
+  const allocations = useKept(readTable(payload, TABLES.allocations).table, isSameTable);
+  const live = useMemo(() => buffersOf(liveRows), [liveRows]);
+  const blocks = useMemo(() => buffersOf(readTable(payload, TABLES.blocks)), [payload]);
   const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
   const [hovered, setHovered] = useState<Buffer | null>(null);
   const kept = useMemo(
@@ -249,15 +269,13 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
       'push',
     );
   const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
-  const program = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
   const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
-  const { advice } = payload.tables;
   // What the pointer is on changes none of these.
   const chooser = useMemo(() => <Chooser payload={payload} setParams={setParams} />, [payload]);
   const tables = useMemo(
     () => (
       <>
-        {liveTable && liveTable.n_rows > 0 && (
+        {liveTable.n_rows > 0 && (
           <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
             <LiveTable
               table={liveTable}
@@ -268,7 +286,7 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
             />
           </Section>
         )}
-        {allocations && allocations.n_rows > 0 && <Allocations table={allocations} />}
+        {allocations.n_rows > 0 && <Allocations table={allocations} />}
       </>
     ),
     [liveTable, allocations, live, kept, params],
@@ -282,7 +300,7 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
           in another memory space, or shares another's memory.
         </p>
       )}
-      <Tiles tiles={TILES.flatMap((name) => payload.scalars[name] ?? [])} />
+      <Tiles tiles={readScalars(payload, TILES)} />
       {live.length > 0 && (
         <div class="mv-body">
           <div class="tool-page">
@@ -295,11 +313,11 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
               <Strip title="By size" order="size" {...strip} />
             </Section>
             <Course {...{ payload, blocks, colours, chosen, setParams }} />
-            <Advice table={advice} />
+            <Advice payload={payload} />
           </div>
           <Card
             buffer={chosen.marked ?? largest}
-            program={program}
+            program={programOf(payload)}
             isKept={kept !== null && !hovered}
             onClear={() => pick(kept)}
           />

@@ -23,11 +23,11 @@ export function useInside(
       missing.map(async ({ row, program, name }): Promise<[number, Inside[]]> => {
         try {
           const payload = await fetchPayload(
-            { tool: 'op_profile', run, hosts, params: { program, op: name } },
+            { tool: 'op_profile', question: 'op', run, hosts, params: { program, op: name } },
             'json',
             abort.signal,
           );
-          return [row, insideOf(payload.tables['contents'])];
+          return [row, insideOf(payload)];
         } catch {
           // The card of the operation says what is wrong; the tree goes on without its contents.
           return [row, []];

@@ -2,10 +2,14 @@
  * The op profile's nodes as a tree: what is open, found and sorted becomes rows; the same tree becomes the
  * boxes of a flame. Pure.
  */
-import { numberOf, rowsOf } from '../../api/table';
-import type { Table } from '../../api/types';
+import { readIfAny, readTable } from '../../api/declared';
+import { OP_PROFILE } from '../../api/tables/op_profile';
+import type { Payload } from '../../api/types';
 import { paletteToken } from '../../base/color';
 import { matches, orderKey, wordsOf } from '../../base/search';
+
+export const { tables: TABLES, scalars: SCALARS } = OP_PROFILE.page;
+const OP_TABLES = OP_PROFILE.op.tables;
 
 export interface OpNode {
   row: number;
@@ -35,45 +39,60 @@ export interface OpNode {
 }
 
 /** All nodes by row; the first is the root. */
-export function nodesOf(table: Table | undefined): OpNode[] {
+export function nodesOf(payload: Payload): OpNode[] {
+  const rows = readTable(payload, TABLES.nodes);
+  const [name, kind, program, provenance] = [
+    rows.text('name'),
+    rows.text('kind'),
+    rows.text('program'),
+    rows.text('provenance'),
+  ];
+  const [parentAt, nChildren, timePs, share, occurrences, avgPs] = [
+    rows.number('parent'),
+    rows.number('n_children'),
+    rows.number('self_time_ps'),
+    rows.number('time_fraction'),
+    rows.number('n_occurrences'),
+    rows.number('avg_time_ps'),
+  ];
+  const [flops, flopRate, flopsUsed, hbmRate, hbmUsed] = [
+    rows.number('flops'),
+    rows.number('flop_rate_flops_per_s'),
+    rows.number('flops_fraction'),
+    rows.number('hbm_bytes_per_s'),
+    rows.number('hbm_fraction'),
+  ];
+  const [onChipRead, onChipWrite, isFusion] = [
+    rows.number('on_chip_read_fraction'),
+    rows.number('on_chip_write_fraction'),
+    rows.flag('is_fusion'),
+  ];
   const nodes: OpNode[] = [];
-  for (const [row, cells] of rowsOf(table).entries()) {
-    const number = (name: string): number | null => numberOf(cells[name]);
-    const text = (name: string): string => String(cells[name] ?? '');
-    const parent = nodes[number('parent') ?? -1];
+  for (let row = 0; row < rows.length; row++) {
+    const parent = nodes[parentAt(row) ?? -1];
     const node: OpNode = {
-      ...{
-        row,
-        name: text('name'),
-        kind: text('kind'),
-        parent: parent?.row ?? -1,
-        depth: parent ? parent.depth + 1 : 0,
-        children: [],
-        nChildren: number('n_children') ?? 0,
-      },
-      ...{
-        timePs: number('self_time_ps') ?? 0,
-        share: number('time_fraction') ?? 0,
-        occurrences: number('n_occurrences') ?? 0,
-        avgPs: number('avg_time_ps'),
-      },
-      ...{
-        flops: number('flops'),
-        flopRate: number('flop_rate_flops_per_s'),
-        flopsUsed: number('flops_fraction'),
-        hbmRate: number('hbm_bytes_per_s'),
-      },
-      ...{
-        hbmUsed: number('hbm_fraction'),
-        onChipRead: number('on_chip_read_fraction'),
-        onChipWrite: number('on_chip_write_fraction'),
-      },
-      ...{
-        program: text('program'),
-        provenance: text('provenance'),
-        isFusion: cells['is_fusion'] === true,
-        isEstimate: false,
-      },
+      row,
+      name: name(row),
+      kind: kind(row),
+      parent: parent?.row ?? -1,
+      depth: parent ? parent.depth + 1 : 0,
+      children: [],
+      nChildren: nChildren(row) ?? 0,
+      timePs: timePs(row) ?? 0,
+      share: share(row) ?? 0,
+      occurrences: occurrences(row) ?? 0,
+      avgPs: avgPs(row),
+      flops: flops(row),
+      flopRate: flopRate(row),
+      flopsUsed: flopsUsed(row),
+      hbmRate: hbmRate(row),
+      hbmUsed: hbmUsed(row),
+      onChipRead: onChipRead(row),
+      onChipWrite: onChipWrite(row),
+      program: program(row),
+      provenance: provenance(row),
+      isFusion: isFusion(row),
+      isEstimate: false,
     };
     parent?.children.push(node);
     nodes.push(node);
@@ -90,12 +109,13 @@ export interface Inside {
   provenance: string;
 }
 
-export function insideOf(table: Table | undefined): Inside[] {
-  return rowsOf(table).map((cells) => ({
-    name: String(cells['name'] ?? ''),
-    flops: numberOf(cells['flops']),
-    share: numberOf(cells['estimated_fraction']),
-    provenance: String(cells['provenance'] ?? ''),
+export function insideOf(details: Payload): Inside[] {
+  const rows = readIfAny(details, OP_TABLES.contents)?.all() ?? [];
+  return rows.map(({ name, flops, estimated_fraction: share, provenance }) => ({
+    name,
+    flops,
+    share,
+    provenance,
   }));
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { tableOf } from '../testing';
+import { OP_PROFILE } from '../../api/tables/op_profile';
+import { payloadOf, tableFor } from '../testing';
 import {
   bandToken,
   boxesOf,
@@ -11,13 +12,21 @@ import {
   parseOpen,
   rowsOfTree,
   squarified,
+  TABLES,
   tilesOf,
   withInside,
   type OpNode,
   type TreeView,
 } from './model';
 
-const TABLE = tableOf({
+/** The tree of a table of nodes. */
+function nodesFrom(
+  columns: Parameters<typeof tableFor<typeof TABLES.nodes.required, typeof TABLES.nodes.optional>>[1],
+): OpNode[] {
+  return nodesOf(payloadOf({ tables: { nodes: tableFor(TABLES.nodes, columns) } }));
+}
+
+const NODES = nodesFrom({
   name: ['all', 'p1', 'IDLE', 'p2', 'dot', 'add', 'dot.1', 'dot.2'],
   kind: ['all', 'program', 'idle', 'program', 'category', 'category', 'op', 'op'],
   parent: [-1, 0, 0, 0, 1, 1, 4, 4],
@@ -25,7 +34,6 @@ const TABLE = tableOf({
   self_time_ps: [100, 60, 30, 10, 50, 10, 30, 15],
   provenance: ['', '', '', '', '', '', 'jit(f)/x', ''],
 });
-const NODES = nodesOf(TABLE);
 const VIEW: TreeView = { open: new Set([1, 4]), query: '', sort: 'time', ascending: false, top: 10 };
 const names = (view: Partial<TreeView>): string[] =>
   rowsOfTree(NODES, { ...VIEW, ...view }).map(({ node, rest }) =>
@@ -75,14 +83,14 @@ describe('the flame', () => {
     expect(boxes).toContainEqual(['dot.2', 3, 30, 15]);
   });
   it('leaves out what is too narrow to see', () => {
-    const table = tableOf({
+    const nodes = nodesFrom({
       name: ['all', 'long', 'short'],
       kind: ['all', 'op', 'op'],
       parent: [-1, 0, 0],
       n_children: [2, 0, 0],
       self_time_ps: [1e6, 999_999, 1],
     });
-    expect(boxesOf(nodesOf(table), 0).map(({ node }) => node.name)).toEqual(['all', 'long']);
+    expect(boxesOf(nodes, 0).map(({ node }) => node.name)).toEqual(['all', 'long']);
   });
 });
 
@@ -121,24 +129,23 @@ describe('the treemap', () => {
 });
 
 describe('inside of a fusion', () => {
-  const nodes = nodesOf(
-    tableOf({
-      name: ['all', 'fusion.1', 'dot'],
-      kind: ['all', 'op', 'op'],
-      parent: [-1, 0, 0],
-      n_children: [2, 0, 0],
-      self_time_ps: [100, 80, 20],
-      time_fraction: [1, 0.8, 0.2],
-    }),
-  ).map((node) => ({ ...node, isFusion: node.name.startsWith('fusion') }));
-  const contents = insideOf(
-    tableOf({
-      name: ['add.1', 'dot.2', 'copy.3'],
-      flops: [25, 75, 0],
-      estimated_fraction: [0.25, 0.75, 0],
-      provenance: ['', 'f/dot', ''],
-    }),
-  );
+  const nodes = nodesFrom({
+    name: ['all', 'fusion.1', 'dot'],
+    kind: ['all', 'op', 'op'],
+    parent: [-1, 0, 0],
+    n_children: [2, 0, 0],
+    self_time_ps: [100, 80, 20],
+    time_fraction: [1, 0.8, 0.2],
+    is_fusion: [false, true, false],
+  });
+  const table = tableFor(OP_PROFILE.op.tables.contents, {
+    name: ['add.1', 'dot.2', 'copy.3'],
+    flops: [25, 75, 0],
+    estimated_fraction: [0.25, 0.75, 0],
+    provenance: ['', 'f/dot', ''],
+  });
+  const contents = insideOf(payloadOf({ tables: { contents: table } }));
+  it('is nothing where the program is not known', () => expect(insideOf(payloadOf())).toEqual([]));
   const all = withInside(nodes, new Map([[1, contents]]));
   it('shares are estimates of its time', () => {
     expect(
@@ -169,15 +176,13 @@ describe('inside of a fusion', () => {
 });
 
 it('colours boxes by category where no peak is known', () => {
-  const nodes = nodesOf(
-    tableOf({
-      name: ['all', 'dot', 'add', 'dot.1'],
-      kind: ['all', 'category', 'category', 'op'],
-      parent: [-1, 0, 0, 1],
-      n_children: [2, 1, 0, 0],
-      self_time_ps: [3, 2, 1, 2],
-    }),
-  );
+  const nodes = nodesFrom({
+    name: ['all', 'dot', 'add', 'dot.1'],
+    kind: ['all', 'category', 'category', 'op'],
+    parent: [-1, 0, 0, 1],
+    n_children: [2, 1, 0, 0],
+    self_time_ps: [3, 2, 1, 2],
+  });
   const { token, legend } = colouringOf(nodes, 'flops');
   expect(legend.map(({ title }) => title)).toEqual(['dot', 'add']);
   expect(token(nodes[3] as OpNode)).toBe(legend[0]?.token);

@@ -4,6 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { readNumber, readTable } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { Segments } from '../../widgets/segments';
 import { Section, Tiles } from '../../widgets/summary';
@@ -17,7 +18,9 @@ import {
   openAtFirst,
   parseOpen,
   rowsOfTree,
+  SCALARS,
   SORTS,
+  TABLES,
   type Colouring,
   type OpNode,
   type SortName,
@@ -157,7 +160,7 @@ export function OpProfileView({
   params,
   setParams,
 }: { payload: Payload } & ToolProps): VNode {
-  const own = useMemo(() => nodesOf(payload.tables['nodes']), [payload]);
+  const own = useMemo(() => nodesOf(payload), [payload]);
   const initial = useMemo(() => openAtFirst(own), [own]);
   const view = viewOf(params, initial);
   const shape = params['view'] === 'flame' || params['view'] === 'treemap' ? params['view'] : 'tree';
@@ -198,7 +201,7 @@ export function OpProfileView({
     ...{ nodes, chosen: isChosen, onChoose: choose, zoomed: Number(params['zoom'] ?? 0) || 0 },
     ...{ colouring, onZoom: (row: number) => setParams({ zoom: row ? String(row) : undefined }, 'push') },
   };
-  const note = payload.tables['nodes']?.note;
+  const { note } = readTable(payload, TABLES.nodes);
   return (
     <>
       <Tiles tiles={Object.values(payload.scalars)} />
@@ -212,7 +215,7 @@ export function OpProfileView({
               shape={shape}
               hasPeaks={hasPeaks}
               legend={hasPeaks || shape !== 'tree' ? colouring.legend : []}
-              canIdle={payload.scalars['idle_fraction']?.value !== null}
+              canIdle={readNumber(payload, SCALARS.idle_fraction) !== null}
             />
             {shape === 'flame' ? (
               <Flame {...boxes} />

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { parseView, rowFinder, toCsv } from '../../widgets/table/model';
-import { tableOf } from '../testing';
+import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
+import type { Table } from '../../api/types';
+import { answerOf, payloadOf } from '../testing';
 import {
   calmText,
   captureText,
@@ -16,31 +18,34 @@ import { stepChoices } from './model';
 
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
 
-const TABLE = tableOf({
-  cause: ['Input', 'Not recorded'],
-  color: ['input', 'other'],
-  finding: ['Each step waits 3.00 ms for data in `make_batch`.', '3.34 ms was not recorded.'],
-  reason: ['Late.', ''],
-  culprit: ['make_batch', ''],
-  host: ['', 'worker-1'],
-  time_ps: [3e9, 3.34e9],
-  share: [0.37, 0.4],
-  gain_low_ps: [2.4e9, null],
-  gain_high_ps: [3e9, null],
-  fix: ['Make batches ahead.', 'Capture with `python_tracer_level=1`.'],
-  snippet: ['batch = ready.get()', ''],
-  confidence: ['high', 'low'],
-  capture_option: ['with_stack=True', 'python_tracer_level=1'],
-  docs: ['causes/input', 'causes/not_recorded'],
-  meaning: ['Steps wait for their next batch.', 'The trace does not show it.'],
-  evidence: ['The longest wait', 'The longest'],
-  evidence_host: ['worker-0', ''],
-  evidence_start_ps: [7e9, null],
-  evidence_end_ps: [9e9, null],
+const PAYLOAD = answerOf(OVERVIEW_PAGE.page, {
+  findings: {
+    cause: ['Input', 'Not recorded'],
+    color: ['input', 'other'],
+    finding: ['Each step waits 3.00 ms for data in `make_batch`.', '3.34 ms was not recorded.'],
+    reason: ['Late.', ''],
+    culprit: ['make_batch', ''],
+    host: ['', 'worker-1'],
+    time_ps: [3e9, 3.34e9],
+    share: [0.37, 0.4],
+    gain_low_ps: [2.4e9, null],
+    gain_high_ps: [3e9, null],
+    fix: ['Make batches ahead.', 'Capture with `python_tracer_level=1`.'],
+    snippet: ['batch = ready.get()', ''],
+    confidence: ['high', 'low'],
+    capture_option: ['with_stack=True', 'python_tracer_level=1'],
+    docs: ['causes/input', 'causes/not_recorded'],
+    meaning: ['Steps wait for their next batch.', 'The trace does not show it.'],
+    evidence: ['The longest wait', 'The longest'],
+    evidence_host: ['worker-0', ''],
+    evidence_start_ps: [7e9, null],
+    evidence_end_ps: [9e9, null],
+  },
 });
+const TABLE = PAYLOAD.tables['findings'] as Table;
 
 describe('findings', () => {
-  const findings = findingsOf(TABLE);
+  const findings = findingsOf(PAYLOAD);
   const data = findingsData(TABLE, findings);
   const column = (name: string) => data.columns.find((one) => one.name === name);
 
@@ -89,7 +94,11 @@ describe('findings', () => {
 
   it('says where nothing is found what is true', () => {
     const causes = (share: number) =>
-      causesOf(tableOf({ cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] }));
+      causesOf(
+        answerOf(OVERVIEW_PAGE.page, {
+          causes: { cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] },
+        }),
+      );
     expect(plain(calmText(causes(0.029)))).toBe('Nothing but computing costs 3 % or more of the step.');
     expect(plain(calmText(causes(0.05)))).toBe(
       'No function, operation or stage stands out. Beside computing, most time goes into dispatch: 5.00 % of the step.',
@@ -105,12 +114,14 @@ describe('findings', () => {
 
   it('tells each cause with its time, share and meaning', () => {
     const causes = causesOf(
-      tableOf({
-        cause: ['Compute', 'Callbacks'],
-        color: ['compute', 'callback'],
-        meaning: ['', 'Calls back.'],
-        time_ps: [4.86e9, 1e9],
-        share: [0.6, 0.1],
+      answerOf(OVERVIEW_PAGE.page, {
+        causes: {
+          cause: ['Compute', 'Callbacks'],
+          color: ['compute', 'callback'],
+          meaning: ['', 'Calls back.'],
+          time_ps: [4.86e9, 1e9],
+          share: [0.6, 0.1],
+        },
       }),
     );
     expect(causes.map(({ title, token, fraction }) => [title, token, fraction])).toEqual([
@@ -121,14 +132,16 @@ describe('findings', () => {
       'Compute: 4.86 ms per step, 60.0 %',
       'Callbacks: 1.00 ms per step, 10.0 %\nCalls back.',
     ]);
-    expect(causesOf(undefined)).toEqual([]);
+    expect(causesOf(payloadOf())).toEqual([]);
   });
 });
 
 describe('the list of steps to explain', () => {
-  const steps = tableOf({
-    step: Array.from({ length: 20 }, (_, i) => `train ${i}`),
-    step_time_ps: Array.from({ length: 20 }, (_, i) => (i === 7 ? 99e9 : (20 + i) * 1e9)),
+  const steps = answerOf(OVERVIEW_PAGE.page, {
+    steps: {
+      step: Array.from({ length: 20 }, (_, i) => `train ${i}`),
+      step_time_ps: Array.from({ length: 20 }, (_, i) => (i === 7 ? 99e9 : (20 + i) * 1e9)),
+    },
   });
 
   it('begins with the slowest', () => {

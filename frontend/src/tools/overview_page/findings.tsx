@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Table as PayloadTable } from '../../api/types';
+import type { Payload, Table as PayloadTable } from '../../api/types';
 import { format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
@@ -124,15 +124,15 @@ function cellOf(
   );
 }
 
-type FindingsProps = { table: PayloadTable; causes: PayloadTable | undefined } & Pick<
+type FindingsProps = { payload: Payload; table: PayloadTable; causes: PayloadTable | undefined } & Pick<
   ToolProps,
   'params' | 'setParams'
 >;
 
-export function FindingsSection({ table, causes, params, setParams }: FindingsProps): VNode {
-  const findings = useMemo(() => findingsOf(table), [table]);
+export function FindingsSection({ payload, table, causes, params, setParams }: FindingsProps): VNode {
+  const findings = useMemo(() => findingsOf(payload), [payload]);
   const data = useMemo(() => findingsData(table, findings), [table]);
-  const parts = useMemo(() => causesOf(causes), [causes]);
+  const parts = useMemo(() => causesOf(payload), [payload]);
   const view = useMemo(() => parseView(params, INITIAL), [params]);
   const open = openRow(params['finding'], findings.length);
   const toggle = (row: number): void =>

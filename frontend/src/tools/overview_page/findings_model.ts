@@ -1,6 +1,7 @@
 /** The tables `findings` and `causes` become rows, columns and sentences. Pure. */
-import { numberOf, rowsOf, type Cell } from '../../api/table';
-import type { Table } from '../../api/types';
+import { readIfAny, type RowOf } from '../../api/declared';
+import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
+import type { Payload, Table } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, scaleFor, SPACE, threeDigits, UNKNOWN } from '../../base/units';
 import type { TableColumn, TableData } from '../../widgets/table/model';
@@ -60,35 +61,34 @@ const CONFIDENCE: Record<string, string> = {
   low: 'Only the gap is known: nothing in the trace names what fills it.',
 };
 
-function textOf(cell: Cell | undefined): string {
-  return typeof cell === 'string' ? cell : '';
-}
+const { tables: TABLES } = OVERVIEW_PAGE.page;
 
-function placeOf(row: Record<string, Cell>): Finding['place'] {
-  const [start, end] = [numberOf(row['evidence_start_ps']), numberOf(row['evidence_end_ps'])];
-  const host = textOf(row['evidence_host']);
+function placeOf(row: RowOf<typeof TABLES.findings>): Finding['place'] {
+  const { evidence_start_ps: start, evidence_end_ps: end, evidence_host: host } = row;
   return start === null || end === null || !host
     ? null
     : { hosts: host, start_ps: String(start), end_ps: String(end) };
 }
 
-export function findingsOf(table: Table): Finding[] {
-  return rowsOf(table).map((row) => ({
-    cause: textOf(row['cause']),
-    token: categoryToken(textOf(row['color'])),
-    sentence: textOf(row['finding']),
-    reason: textOf(row['reason']),
-    share: numberOf(row['share']),
-    gainLowPs: numberOf(row['gain_low_ps']),
-    gainHighPs: numberOf(row['gain_high_ps']),
-    fix: textOf(row['fix']),
-    snippet: textOf(row['snippet']),
-    confidence: textOf(row['confidence']),
-    captureOption: textOf(row['capture_option']),
-    evidence: textOf(row['evidence']),
+/** None where the run has no steps. */
+export function findingsOf(payload: Payload): Finding[] {
+  const rows = readIfAny(payload, TABLES.findings)?.all() ?? [];
+  return rows.map((row) => ({
+    cause: row.cause,
+    token: categoryToken(row.color),
+    sentence: row.finding,
+    reason: row.reason,
+    share: row.share,
+    gainLowPs: row.gain_low_ps,
+    gainHighPs: row.gain_high_ps,
+    fix: row.fix,
+    snippet: row.snippet,
+    confidence: row.confidence,
+    captureOption: row.capture_option,
+    evidence: row.evidence,
     place: placeOf(row),
-    docs: textOf(row['docs']),
-    meaning: textOf(row['meaning']),
+    docs: row.docs,
+    meaning: row.meaning,
   }));
 }
 
@@ -139,22 +139,15 @@ export function findingsData(table: Table, findings: readonly Finding[]): TableD
   return { columns: ordered, nRows };
 }
 
-export function causesOf(table: Table | undefined): CauseShare[] {
-  return rowsOf(table).map((row) => {
-    const [title, timePs, fraction] = [
-      textOf(row['cause']),
-      numberOf(row['time_ps']),
-      numberOf(row['share']) ?? 0,
-    ];
-    const meaning = textOf(row['meaning']);
-    return {
-      title,
-      token: categoryToken(textOf(row['color'])),
-      timePs,
-      fraction,
-      tip: `${title}: ${format(timePs, 'ps')} per step, ${format(fraction, 'fraction')}${meaning ? `\n${meaning}` : ''}`,
-    };
-  });
+export function causesOf(payload: Payload): CauseShare[] {
+  const rows = readIfAny(payload, TABLES.causes)?.all() ?? [];
+  return rows.map(({ cause, color, time_ps, share, meaning }) => ({
+    title: cause,
+    token: categoryToken(color),
+    timePs: time_ps,
+    fraction: share ?? 0,
+    tip: `${cause}: ${format(time_ps, 'ps')} per step, ${format(share, 'fraction')}${meaning ? `\n${meaning}` : ''}`,
+  }));
 }
 
 const COMPUTE = 'Compute';

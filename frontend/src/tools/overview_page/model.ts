@@ -1,11 +1,16 @@
 /** Overview: the payload's scalars and tables become tiles, the parts of a step, and lists of facts. Pure. */
-import { rowOf, scalarNumber } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
-import { spreadText, stepNames, valuesOf } from '../steps';
+import { readNumber, readTable } from '../../api/declared';
+import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
+import type { Payload } from '../../api/types';
+import { spreadText } from '../steps';
+
+const { tables: TABLES, scalars: SCALARS } = OVERVIEW_PAGE.page;
 
 const MAX_TILES = 6;
 /** Scalars told within another tile. */
-const NOT_TILES = new Set(['step_time_sd_ps', 'step_time_min_ps', 'step_time_max_ps']);
+const SPREAD = [SCALARS.step_time_sd_ps, SCALARS.step_time_min_ps, SCALARS.step_time_max_ps] as const;
+const NOT_TILES = new Set<string>(SPREAD.map(({ name }) => name));
+const { name: STEP_TIME } = SCALARS.step_time_avg_ps;
 
 export interface TileModel {
   title: string;
@@ -16,10 +21,8 @@ export interface TileModel {
 
 /** "± 0.6 ms · 11.2 ms to 15.8 ms": how far steps are from the average. */
 function spread(payload: Payload): string {
-  const [sd, min, max] = ['sd', 'min', 'max'].map((name) =>
-    scalarNumber(payload, `step_time_${name}_ps`),
-  ) as [number | null, number | null, number | null];
-  return spreadText(sd, min, max, 'ps');
+  const [sd, min, max] = SPREAD;
+  return spreadText(readNumber(payload, sd), readNumber(payload, min), readNumber(payload, max), 'ps');
 }
 
 /**
@@ -27,15 +30,13 @@ function spread(payload: Payload): string {
  */
 export function tilesOf(payload: Payload): TileModel[] {
   const names = Object.keys(payload.scalars).filter((name) => !NOT_TILES.has(name));
-  const ordered = ['step_time_avg_ps', ...names.filter((name) => name !== 'step_time_avg_ps')];
+  const ordered = [STEP_TIME, ...names.filter((name) => name !== STEP_TIME)];
   return ordered
     .flatMap((name) => {
       const scalar = payload.scalars[name];
       if (!scalar) return [];
       const note =
-        name === 'step_time_avg_ps'
-          ? [scalar.note, spread(payload)].filter(Boolean).join(' · ')
-          : scalar.note;
+        name === STEP_TIME ? [scalar.note, spread(payload)].filter(Boolean).join(' · ') : scalar.note;
       return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
     })
     .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
@@ -47,15 +48,10 @@ export interface Fact {
   value: string | null;
 }
 
-export function factsOf(environment: Table | undefined): Fact[] {
-  if (!environment) return [];
-  return Array.from({ length: environment.n_rows }, (_, row) => {
-    const { name, value } = rowOf(environment, row);
-    return {
-      name: String(name ?? ''),
-      value: value === null || value === undefined || value === '' ? null : String(value),
-    };
-  });
+export function factsOf(payload: Payload): Fact[] {
+  return readTable(payload, TABLES.environment)
+    .all()
+    .map(({ name, value }) => ({ name, value: value || null }));
 }
 
 export interface StepChoice {
@@ -66,9 +62,10 @@ export interface StepChoice {
 const LISTED_STEPS = 12;
 
 /** The slowest steps, slowest first; and the chosen one, if it is none of them. */
-export function stepChoices(steps: Table, chosen: number): StepChoice[] {
-  const times = valuesOf(steps, 'step_time_ps');
-  const all = stepNames(steps).map((name, row) => ({ name, row, timePs: times[row] ?? null }));
+export function stepChoices(payload: Payload, chosen: number): StepChoice[] {
+  const all = readTable(payload, TABLES.steps)
+    .all()
+    .map(({ step, step_time_ps }, row) => ({ name: step || String(row), row, timePs: step_time_ps }));
   const slowest = [...all].sort((a, b) => (b.timePs ?? 0) - (a.timePs ?? 0)).slice(0, LISTED_STEPS);
   const more = all.filter(({ row }) => row === chosen && !slowest.some((one) => one.row === row));
   return [...slowest, ...more].map(({ name, timePs }) => ({ name, timePs }));
@@ -80,10 +77,8 @@ export interface Recommendation {
   tool: string;
 }
 
-export function recommendationsOf(table: Table | undefined): Recommendation[] {
-  if (!table) return [];
-  return Array.from({ length: table.n_rows }, (_, row) => {
-    const { kind, text, tool } = rowOf(table, row);
-    return { kind: String(kind ?? ''), text: String(text ?? ''), tool: String(tool ?? '') };
-  });
+export function recommendationsOf(payload: Payload): Recommendation[] {
+  return readTable(payload, TABLES.recommendations)
+    .all()
+    .map(({ kind, text, tool }) => ({ kind, text, tool }));
 }

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Payload } from '../../api/types';
-import { payloadOf, tableOf as table } from '../testing';
+import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
+import { answerOf } from '../testing';
 import { factsOf, recommendationsOf, tilesOf } from './model';
 
-const payload = (scalars: Payload['scalars']): Payload => payloadOf({ scalars });
+const payload = (scalars: Payload['scalars']): Payload => answerOf(OVERVIEW_PAGE.page, {}, scalars);
 const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][string] => ({
   value,
   unit: 'ps',
@@ -46,13 +47,21 @@ describe('overview', () => {
   });
 
   it('lists facts and recommendations, unknown ones too', () => {
-    expect(factsOf(table({ name: ['Device', 'Task'], value: ['CPU', null] }))).toEqual([
+    expect(
+      factsOf(
+        answerOf(OVERVIEW_PAGE.page, { environment: { name: ['Device', 'Task'], value: ['CPU', null] } }),
+      ),
+    ).toEqual([
       { name: 'Device', value: 'CPU' },
       { name: 'Task', value: null },
     ]);
-    expect(recommendationsOf(table({ kind: ['input'], text: ['Do `x`'], tool: ['trace_viewer'] }))).toEqual([
-      { kind: 'input', text: 'Do `x`', tool: 'trace_viewer' },
-    ]);
-    expect(recommendationsOf(undefined)).toEqual([]);
+    expect(
+      recommendationsOf(
+        answerOf(OVERVIEW_PAGE.page, {
+          recommendations: { kind: ['input'], text: ['Do `x`'], tool: ['trace_viewer'] },
+        }),
+      ),
+    ).toEqual([{ kind: 'input', text: 'Do `x`', tool: 'trace_viewer' }]);
+    expect(recommendationsOf(answerOf(OVERVIEW_PAGE.page))).toEqual([]);
   });
 });

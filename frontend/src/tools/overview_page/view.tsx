@@ -4,6 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { readIfAny, readTable } from '../../api/declared';
+import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
@@ -21,6 +23,8 @@ import { FindingsSection } from './findings';
 import { factsOf, recommendationsOf, stepChoices, tilesOf, type Recommendation } from './model';
 import { StepPicker } from './one_step';
 import './style.css';
+
+const { tables: TABLES } = OVERVIEW_PAGE.page;
 
 const OPS_TOOL = 'framework_op_stats';
 const TOP_OPS_COLUMNS = [
@@ -92,19 +96,20 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
 }
 
 /** The step that the verdict and the findings are of; empty: all of them. */
-export function shownStep({ tables: { findings, steps } }: Payload, params: ToolProps['params']): string {
+export function shownStep(payload: Payload, params: ToolProps['params']): string {
   const step = params['step'] ?? '';
-  if (!step || !findings) return '';
-  const names = steps ? stepNames(steps) : [];
+  if (!step || !readIfAny(payload, TABLES.findings)) return '';
+  const names = stepNames(readTable(payload, TABLES.steps).table);
   return names[stepRow(names, step)] ?? step;
 }
 
 /** The chart of steps; where steps are explained, a click or the list asks why one took as long as it did. */
 function Steps({ payload, params, setParams }: ViewProps): VNode | null {
-  const { steps, breakdown, findings } = payload.tables;
+  const steps = readTable(payload, TABLES.steps).table;
+  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const findings = readIfAny(payload, TABLES.findings);
   const step = shownStep(payload, params);
-  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
-  if (!steps) return null;
+  const names = useMemo(() => stepNames(steps), [steps]);
   if (!findings)
     return <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />;
   const row = stepRow(names, step);
@@ -112,7 +117,7 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
   };
   const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took that long' };
-  const picker = <StepPicker choices={stepChoices(steps, row)} step={names[row] ?? ''} onStep={show} />;
+  const picker = <StepPicker choices={stepChoices(payload, row)} step={names[row] ?? ''} onStep={show} />;
   return (
     <StepSection
       steps={steps}
@@ -128,26 +133,30 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
-  const {
-    findings,
-    causes,
-    breakdown,
-    top_ops: topOps,
-    hosts,
-    environment,
-    recommendations,
-  } = payload.tables;
-  const facts = factsOf(environment);
+  const findings = readIfAny(payload, TABLES.findings)?.table;
+  const causes = readIfAny(payload, TABLES.causes)?.table;
+  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const topOps = readTable(payload, TABLES.top_ops).table;
+  const hosts = readIfAny(payload, TABLES.hosts)?.table;
+  const facts = factsOf(payload);
   const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      {findings && <FindingsSection table={findings} causes={causes} params={params} setParams={setParams} />}
+      {findings && (
+        <FindingsSection
+          payload={payload}
+          table={findings}
+          causes={causes}
+          params={params}
+          setParams={setParams}
+        />
+      )}
       <Steps payload={payload} params={params} setParams={setParams} />
       <div class="overview-columns">
         <BreakdownSection
           title="Where a step goes"
-          note={breakdown?.note ?? ''}
+          note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
           shareOf="Share of the step"
@@ -157,7 +166,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
       {hosts && hosts.n_rows > 1 && (
         <HostsSection table={hosts} note="slowest first; click one to see it alone" barToken="--c-input" />
       )}
-      <Recommendations items={recommendationsOf(recommendations)} />
+      <Recommendations items={recommendationsOf(payload)} />
       {facts.length > 0 && (
         <Section title="Run environment">
           <Facts facts={facts} />

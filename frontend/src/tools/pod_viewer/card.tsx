@@ -1,21 +1,21 @@
 /** What is known of one core: its place, its step, what that went into, its links and its group. */
 import type { VNode } from 'preact';
-import { numberColumn, rowOf, rowsOf } from '../../api/table';
-import type { Table } from '../../api/types';
+import { numberAt, numberColumn } from '../../api/table';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Facts, StackBar } from '../../widgets/summary';
-import type { Core, Link } from './model';
+import type { ChannelRows, Core, CoreRows, Link, PartRows } from './model';
 
 const MOST_LINKS = 6;
 
 interface CardProps {
   cores: readonly Core[];
-  table: Table;
-  parts: Table | undefined;
-  channels: Table | undefined;
+  rows: CoreRows;
+  parts: PartRows;
+  /** null: a single core has none. */
+  channels: ChannelRows | null;
   links: readonly Link[];
   core: number;
   step: string;
@@ -26,7 +26,7 @@ function LinkList({
   links,
   core,
 }: {
-  channels: Table;
+  channels: ChannelRows;
   links: readonly Link[];
   core: number;
 }): VNode | null {
@@ -37,16 +37,16 @@ function LinkList({
       <h4>{plural(mine.length, 'link')}</h4>
       <ul>
         {mine.slice(0, MOST_LINKS).map(({ row, source }) => {
-          const link = rowOf(channels, row);
           const numbers = [
-            format(link['size_bytes'] as number | null, 'bytes'),
-            format(link['latency_ps'] as number | null, 'ps'),
-            format(link['bytes_per_s'] as number | null, 'bytes_per_s'),
+            format(channels.number('size_bytes')(row), 'bytes'),
+            format(channels.number('latency_ps')(row), 'ps'),
+            format(channels.number('bytes_per_s')(row), 'bytes_per_s'),
           ];
+          const other = source === core ? channels.text('target') : channels.text('source');
           return (
             <li key={row}>
-              <b>{source === core ? `to ${String(link['target'])}` : `from ${String(link['source'])}`}</b>{' '}
-              {numbers.join(' · ')} <code>{String(link['ops'] ?? '')}</code>
+              <b>{`${source === core ? 'to' : 'from'} ${other(row)}`}</b> {numbers.join(' · ')}{' '}
+              <code>{channels.text('ops')(row)}</code>
             </li>
           );
         })}
@@ -58,19 +58,24 @@ function LinkList({
   );
 }
 
-export function CoreCard({ cores, table, parts, channels, links, core, step }: CardProps): VNode {
+/** Time of a part, which names its column in the table of cores. */
+function partPs(rows: CoreRows, column: string, core: number): number | null {
+  const found = numberColumn(rows.table, column);
+  return found ? numberAt(found, core) : null;
+}
+
+export function CoreCard({ cores, rows, parts, channels, links, core, step }: CardProps): VNode {
   const found = cores[core];
-  if (!found || core >= table.n_rows)
+  if (!found || core >= rows.length)
     return <p class="pod-hint">Hover over a core for its step, links and group; click to pin it.</p>;
-  const row = rowOf(table, core);
-  const total = (row['total_ps'] as number | null) || 1;
-  const stack = rowsOf(parts).map((part) => {
-    const spent = (row[String(part['column'])] as number | null) ?? 0;
+  const total = rows.number('total_ps')(core) || 1;
+  const stack = parts.all().map(({ column, category, color }) => {
+    const spent = partPs(rows, column, core);
     return {
-      title: String(part['category']),
-      fraction: spent / total,
-      token: categoryToken(String(part['color'])),
-      tip: `${String(part['category'])}: ${format(spent, 'ps')}`,
+      title: category,
+      fraction: (spent ?? 0) / total,
+      token: categoryToken(color),
+      tip: `${category}: ${format(spent, 'ps')}`,
       spent,
     };
   });
@@ -81,8 +86,8 @@ export function CoreCard({ cores, table, parts, channels, links, core, step }: C
       value:
         found.chipId === null ? String(found.chip) : `${found.chip} of the host, ${found.chipId} of the pod`,
     },
-    { name: numberColumn(table, 'total_ps')?.title ?? 'Step time', value: format(total, 'ps') },
-    { name: 'Own time', value: format(row['own_ps'] as number | null, 'ps') },
+    { name: rows.title('total_ps'), value: format(total, 'ps') },
+    { name: 'Own time', value: format(rows.number('own_ps')(core), 'ps') },
     // All parts of the run, also where this core has none: rows that come and go would be laid out anew under
     // the pointer.
     ...stack.map(({ title, spent, fraction }) => ({

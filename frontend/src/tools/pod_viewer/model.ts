@@ -1,6 +1,37 @@
 /** Where cores lie on the map, what colour a value has, and what belongs to a core. Pure. */
-import { numberAt, numberColumn, numberOf, rowsOf, textAt, textColumn } from '../../api/table';
-import type { Table } from '../../api/types';
+import { readIfAny, readTable, type RowsOf } from '../../api/declared';
+import { POD_VIEWER } from '../../api/tables/pod_viewer';
+import type { Payload } from '../../api/types';
+
+export const { tables: TABLES, scalars: SCALARS } = POD_VIEWER.page;
+export const CELLS = POD_VIEWER.cells.tables.cells;
+
+export type CoreRows = RowsOf<typeof TABLES.cores>;
+export type PartRows = RowsOf<typeof TABLES.parts>;
+export type ChannelRows = RowsOf<typeof TABLES.channels>;
+
+/** The tables of the page. */
+export interface Pod {
+  /** The mean of all steps. */
+  cores: CoreRows;
+  parts: PartRows;
+  /** null: no steps are marked, the whole capture is shown. */
+  steps: RowsOf<typeof TABLES.steps> | null;
+  stragglers: RowsOf<typeof TABLES.stragglers>;
+  collectives: RowsOf<typeof TABLES.collectives>;
+  channels: ChannelRows;
+}
+
+export function podOf(payload: Payload): Pod {
+  return {
+    cores: readTable(payload, TABLES.cores),
+    parts: readTable(payload, TABLES.parts),
+    steps: readIfAny(payload, TABLES.steps),
+    stragglers: readTable(payload, TABLES.stragglers),
+    collectives: readTable(payload, TABLES.collectives),
+    channels: readTable(payload, TABLES.channels),
+  };
+}
 
 export interface Core {
   name: string;
@@ -10,15 +41,15 @@ export interface Core {
   device: number;
 }
 
-export function coresOf(table: Table): Core[] {
-  const [names, hosts] = [textColumn(table, 'core'), textColumn(table, 'host')];
-  const [chips, chipIds, devices] = ['chip', 'chip_id', 'device'].map((name) => numberColumn(table, name));
-  return Array.from({ length: table.n_rows }, (_, row) => ({
-    name: (names && textAt(names, row)) ?? '',
-    host: (hosts && textAt(hosts, row)) ?? '',
-    chip: (chips && numberAt(chips, row)) ?? row,
-    chipId: chipIds ? numberAt(chipIds, row) : null,
-    device: (devices && numberAt(devices, row)) ?? row,
+export function coresOf(rows: CoreRows): Core[] {
+  const [name, host] = [rows.text('core'), rows.text('host')];
+  const [chip, chipId, device] = [rows.number('chip'), rows.number('chip_id'), rows.number('device')];
+  return Array.from({ length: rows.length }, (_, row) => ({
+    name: name(row),
+    host: host(row),
+    chip: chip(row) ?? row,
+    chipId: chipId(row),
+    device: device(row) ?? row,
   }));
 }
 
@@ -161,11 +192,12 @@ export interface Link {
   row: number;
 }
 
-export function linksOf(table: Table | undefined): Link[] {
-  return rowsOf(table).map((row, i) => ({
-    source: numberOf(row['source_row']) ?? -1,
-    target: numberOf(row['target_row']) ?? -1,
-    row: i,
+export function linksOf(channels: ChannelRows): Link[] {
+  const [source, target] = [channels.number('source_row'), channels.number('target_row')];
+  return Array.from({ length: channels.length }, (_, row) => ({
+    source: source(row) ?? -1,
+    target: target(row) ?? -1,
+    row,
   }));
 }
 
@@ -182,11 +214,9 @@ export function peersOf(groups: string, cores: readonly Core[], core: number): n
   return cores.flatMap((one, row) => (wanted.has(one.device) ? row : []));
 }
 
-/** Rows of a table of cores by own time, longest first. */
-export function slowestFirst(table: Table, most: number): number[] {
-  const own = numberColumn(table, 'own_ps');
-  const rows = Array.from({ length: table.n_rows }, (_, row) => row);
-  return table.n_rows <= most
-    ? rows
-    : rows.sort((a, b) => ((own && numberAt(own, b)) ?? 0) - ((own && numberAt(own, a)) ?? 0)).slice(0, most);
+/** Rows of the cores by own time, longest first. */
+export function slowestFirst(cores: CoreRows, most: number): number[] {
+  const own = cores.number('own_ps');
+  const rows = Array.from({ length: cores.length }, (_, row) => row);
+  return rows.length <= most ? rows : rows.sort((a, b) => (own(b) ?? 0) - (own(a) ?? 0)).slice(0, most);
 }

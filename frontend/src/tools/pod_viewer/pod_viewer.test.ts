@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { tableOf } from '../testing';
+import { readTable } from '../../api/declared';
+import { payloadOf, tableFor } from '../testing';
 import { cellRects, paintCells, ramp } from './pixels';
 import {
   coreAt,
@@ -12,6 +13,7 @@ import {
   shownValues,
   slowestFirst,
   stepOf,
+  TABLES,
   type Core,
 } from './model';
 
@@ -95,10 +97,16 @@ describe('groups', () => {
 });
 
 it('keeps the slowest of very many cores', () => {
-  const table = tableOf({ core: ['a', 'b', 'c'], host: ['h', 'h', 'h'], chip: [0, 1, 2], own_ps: [5, 9, 7] });
-  expect(slowestFirst(table, 2)).toEqual([1, 2]);
-  expect(slowestFirst(table, 3)).toEqual([0, 1, 2]);
-  expect(coresOf(table)[1]).toEqual({ name: 'b', host: 'h', chip: 1, chipId: null, device: 1 });
+  const cores = tableFor(TABLES.cores, {
+    core: ['a', 'b', 'c'],
+    host: ['h', 'h', 'h'],
+    chip: [0, 1, 2],
+    own_ps: [5, 9, 7],
+  });
+  const rows = readTable(payloadOf({ tables: { cores } }), TABLES.cores);
+  expect(slowestFirst(rows, 2)).toEqual([1, 2]);
+  expect(slowestFirst(rows, 3)).toEqual([0, 1, 2]);
+  expect(coresOf(rows)[1]).toEqual({ name: 'b', host: 'h', chip: 1, chipId: null, device: 1 });
 });
 
 describe('the picture of the map', () => {

@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload, payloadUrl } from '../../api/client';
-import { numberColumn, rowsOf, textColumn, textAt } from '../../api/table';
+import { readScalars, readTable } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
@@ -17,26 +17,43 @@ import { StepSection } from '../step_section';
 import { seriesOf, stepNames } from '../steps';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { CoreCard } from './card';
-import { coresOf, linksOf, peersOf, rangeOf, sharedBy, shownValues, slowestFirst, stepOf } from './model';
+import {
+  CELLS,
+  coresOf,
+  linksOf,
+  peersOf,
+  podOf,
+  rangeOf,
+  SCALARS,
+  sharedBy,
+  shownValues,
+  slowestFirst,
+  stepOf,
+  TABLES,
+  type CoreRows,
+  type PartRows,
+  type Pod,
+} from './model';
 import { Topology } from './topology';
 import './style.css';
 
 type ViewProps = ToolProps & { payload: Payload };
+type PartProps = ToolProps & { pod: Pod };
 
 const TILES = [
-  'n_hosts',
-  'n_chips',
-  'n_cores',
-  'n_steps',
-  'n_shown_steps',
-  'job_step_ps',
-  'step_ps',
-  'max_own_ps',
-  'median_own_ps',
-  'wait_fraction',
-  'copy_wait_fraction',
-  'idle_fraction',
-  'all_idle_fraction',
+  SCALARS.n_hosts,
+  SCALARS.n_chips,
+  SCALARS.n_cores,
+  SCALARS.n_steps,
+  SCALARS.n_shown_steps,
+  SCALARS.job_step_ps,
+  SCALARS.step_ps,
+  SCALARS.max_own_ps,
+  SCALARS.median_own_ps,
+  SCALARS.wait_fraction,
+  SCALARS.copy_wait_fraction,
+  SCALARS.idle_fraction,
+  SCALARS.all_idle_fraction,
 ];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
@@ -49,18 +66,19 @@ const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
  * comes; null: nothing is.
  */
 function useDetail(
-  { info, run, hosts }: ViewProps,
+  { info, run, hosts }: ToolProps,
+  question: 'cores' | 'cells',
   params: Record<string, string> | null,
   format: 'json' | 'columns',
   kept: string,
 ): Loaded<Payload> {
-  const query = { tool: info.name, run, hosts, params: { overview: 'false', ...params } };
+  const query = { tool: info.name, question, run, hosts, params: params ?? {} };
   const url = params ? payloadUrl(query, format) : '';
   return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort));
 }
 
 /** The step under the slider at once, and in the link a moment later. */
-function useStep({ params, setParams }: ViewProps, nSteps: number): [number, (step: number) => void] {
+function useStep({ params, setParams }: ToolProps, nSteps: number): [number, (step: number) => void] {
   const linked = stepOf(params['step'], nSteps);
   const [step, setStep] = useState(linked);
   const timer = useRef(0);
@@ -83,17 +101,17 @@ interface MeasureChoice {
   token: string;
 }
 
-function measuresOf(parts: PayloadTable | undefined, total: string): MeasureChoice[] {
+function measuresOf(parts: PartRows, total: string): MeasureChoice[] {
   const own = [
     { name: 'own', title: 'Own time (without waiting for others)', token: '--c-input' },
     { name: 'total', title: total, token: '--accent' },
   ];
   return [
     ...own,
-    ...rowsOf(parts).map((row) => ({
-      name: String(row['column']).replace(/_ps$/, ''),
-      title: String(row['category']),
-      token: categoryToken(String(row['color'])),
+    ...parts.all().map(({ column, category, color }) => ({
+      name: column.replace(/_ps$/, ''),
+      title: category,
+      token: categoryToken(color),
     })),
   ];
 }
@@ -150,30 +168,28 @@ function Controls({
 
 /** What moves with the slider and the pointer; everything else on the page follows the link. */
 function PodMap(
-  props: ViewProps & { cores: PayloadTable; steps: readonly string[]; groups: string; onDrawn: () => void },
+  props: PartProps & { cores: CoreRows; steps: readonly string[]; groups: string; onDrawn: () => void },
 ): VNode {
-  const { payload, params, setParams, steps } = props;
+  const { pod, params, setParams, steps } = props;
   const [step, setStep] = useStep(props, steps.length);
-  const { parts, channels, cores: table } = payload.tables;
-  const measures = useMemo(
-    () => measuresOf(parts, numberColumn(table, 'total_ps')?.title ?? 'Step time'),
-    [parts, table],
-  );
+  const { parts, channels } = pod;
+  const measures = useMemo(() => measuresOf(parts, pod.cores.title('total_ps')), [pod]);
   const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
-  const detail = useDetail(
+  const { data, isLoading } = useDetail(
     props,
-    { measure: measure.name, cells: 'true' },
+    'cells',
+    { measure: measure.name },
     'columns',
     `cells ${measure.name}`,
   );
-  const cores = useMemo(() => (table ? coresOf(table) : []), [table]);
-  const cells = numberColumn(detail.data?.tables['cells'], 'value_ps')?.values;
+  const cores = useMemo(() => coresOf(pod.cores), [pod]);
+  const cells = useMemo(() => (data ? readTable(data, CELLS).numbers('value_ps') : []), [data]);
   useEffect(() => {
-    if (!detail.isLoading) props.onDrawn();
-  }, [detail.isLoading]);
-  const values = useMemo(() => shownValues(cells ?? [], cores.length, step), [cells, cores, step]);
-  const range = useMemo(() => rangeOf(cells ?? []), [cells]);
-  const shared = useMemo(() => sharedBy(cells ?? []), [cells]);
+    if (!isLoading) props.onDrawn();
+  }, [isLoading]);
+  const values = useMemo(() => shownValues(cells, cores.length, step), [cells, cores, step]);
+  const range = useMemo(() => rangeOf(cells), [cells]);
+  const shared = useMemo(() => sharedBy(cells), [cells]);
   const links = useMemo(() => linksOf(channels), [channels]);
   const [pointed, setPointed] = useState(-1);
   const point = useFramed(setPointed);
@@ -192,7 +208,7 @@ function PodMap(
     () => (
       <CoreCard
         cores={cores}
-        table={props.cores}
+        rows={props.cores}
         parts={parts}
         channels={channels}
         links={links}
@@ -247,27 +263,15 @@ function PodMap(
 }
 
 /** A single core has nothing to be compared with: its parts alone. */
-function OnlyCore({
-  payload,
-  cores,
-  step,
-}: {
-  payload: Payload;
-  cores: PayloadTable;
-  step: string | undefined;
-}): VNode {
-  const what = !payload.tables['steps']
-    ? 'whole capture'
-    : step === undefined
-      ? 'mean of all steps'
-      : `step ${step}`;
+function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
+  const what = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
   return (
     <Section title="Where its time goes" note={what}>
       <CoreCard
         cores={coresOf(cores)}
-        table={cores}
-        parts={payload.tables['parts']}
-        channels={undefined}
+        rows={cores}
+        parts={pod.parts}
+        channels={null}
         links={[]}
         core={0}
         step=""
@@ -279,27 +283,35 @@ function OnlyCore({
 /** Parts of the step, core beside core; of very many the slowest. */
 function ByCore({
   title,
-  table,
+  cores,
   parts,
   params,
   setParams,
-}: { title: string; table: PayloadTable; parts: PayloadTable | undefined } & Pick<
+}: { title: string; cores: CoreRows; parts: PartRows } & Pick<
   ToolProps,
   'params' | 'setParams'
 >): VNode | null {
-  const rows = useMemo(() => slowestFirst(table, MOST_BARS), [table]);
-  const names = useMemo(() => {
-    const column = textColumn(table, 'core');
-    return rows.map((row) => ((column && textAt(column, row)) ?? '').replace(/^(?=\d)/, 'host '));
-  }, [table, rows]);
+  const rows = useMemo(() => slowestFirst(cores, MOST_BARS), [cores]);
+  const names = useMemo(
+    () =>
+      rows.map((row) =>
+        cores
+          .text('core')(row)
+          .replace(/^(?=\d)/, 'host '),
+      ),
+    [cores, rows],
+  );
   const series = useMemo(
     () =>
-      seriesOf(table, parts).map((one) => ({ ...one, values: rows.map((row) => one.values[row] ?? null) })),
-    [table, parts, rows],
+      seriesOf(cores.table, parts.table).map((one) => ({
+        ...one,
+        values: rows.map((row) => one.values[row] ?? null),
+      })),
+    [cores, parts, rows],
   );
   const note =
-    rows.length < table.n_rows
-      ? `the ${rows.length} of ${table.n_rows.toLocaleString('en-US')} with the longest own time`
+    rows.length < cores.length
+      ? `the ${rows.length} of ${cores.length.toLocaleString('en-US')} with the longest own time`
       : plural(rows.length, 'core');
   return (
     <StepChart
@@ -321,15 +333,14 @@ function Plain({
   chosenRow,
   hidden = [],
 }: {
-  table: PayloadTable | undefined;
+  table: PayloadTable;
   empty: string;
   onRow?: (row: number) => void;
   chosenRow?: number;
   hidden?: string[];
-}): VNode | null {
-  const data = useMemo(() => (table ? tableData(table) : null), [table]);
+}): VNode {
+  const data = useMemo(() => tableData(table), [table]);
   const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
-  if (!table || !data) return null;
   const shown = view ?? { ...PLAIN_VIEW, hidden: new Set([...ROWS_HIDDEN, ...hidden, ...idleColumns(data)]) };
   return (
     <Section title={table.title} note={table.note}>
@@ -355,21 +366,21 @@ function Plain({
 
 /** What is below the map: it waits until that is drawn. */
 function Rest({
-  payload,
+  pod,
   params,
   setParams,
   cores,
   chosen,
-}: ViewProps & { cores: PayloadTable | undefined; chosen: number }): VNode {
-  const { parts, steps, collectives, channels } = payload.tables;
-  const isOne = cores?.n_rows === 1;
+}: PartProps & { cores: CoreRows; chosen: number }): VNode {
+  const { parts, steps, collectives, channels } = pod;
+  const isOne = cores.length === 1;
   return (
     <>
       <div class="pod-rest">
-        {cores && cores.n_rows > 1 && (
+        {cores.length > 1 && (
           <ByCore
             title={steps ? 'Step by core' : 'Capture by core'}
-            table={cores}
+            cores={cores}
             parts={parts}
             params={params}
             setParams={setParams}
@@ -377,14 +388,14 @@ function Rest({
         )}
       </div>
       <div class="pod-rest">
-        {steps && steps.n_rows > 1 && (
-          <StepSection steps={steps} breakdown={parts} params={params} setParams={setParams} />
+        {steps && steps.length > 1 && (
+          <StepSection steps={steps.table} breakdown={parts.table} params={params} setParams={setParams} />
         )}
       </div>
-      {(!isOne || (collectives?.n_rows ?? 0) > 0) && (
+      {(!isOne || collectives.length > 0) && (
         <div class="pod-rest">
           <Plain
-            table={collectives}
+            table={collectives.table}
             empty="No collective was traced on these cores."
             chosenRow={chosen}
             onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')}
@@ -395,12 +406,12 @@ function Rest({
         <>
           <div class="pod-rest">
             <Plain
-              table={channels}
+              table={channels.table}
               empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace."
             />
           </div>
           <div class="pod-rest">
-            <Plain table={cores} empty="" />
+            <Plain table={cores.table} empty="" />
           </div>
         </>
       )}
@@ -410,26 +421,33 @@ function Rest({
 
 export function PodViewerView(props: ViewProps): VNode {
   const { payload, params } = props;
-  const { steps, stragglers, collectives, cores: mean } = payload.tables;
-  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
+  const pod = useMemo(() => podOf(payload), [payload]);
+  const { steps, stragglers, collectives } = pod;
+  const names = useMemo(() => (steps ? stepNames(steps.table) : []), [steps]);
   const linked = stepOf(params['step'], names.length);
-  const detail = useDetail(props, linked < 0 ? null : { step: String(linked) }, 'json', 'cores').data;
+  const { data } = useDetail(props, 'cores', linked < 0 ? null : { step: String(linked) }, 'json', 'cores');
+  const detail = linked < 0 ? null : data;
   const [isDrawn, setDrawn] = useState(false);
-  const cores = (linked < 0 ? mean : detail?.tables['cores']) ?? mean;
-  const chosen = stepOf(params['collective'], collectives?.n_rows ?? 0);
-  const groups = collectives && chosen >= 0 ? String(rowsOf(collectives)[chosen]?.['groups'] ?? '') : '';
-  const openHost = (row: number): void =>
-    openTool('trace_viewer', { hosts: String(rowsOf(stragglers)[row]?.['host'] ?? '') });
-  const tiles = TILES.flatMap((name) => (linked < 0 ? payload : (detail ?? payload)).scalars[name] ?? []);
+  const cores = useMemo(() => (detail ? readTable(detail, TABLES.cores) : pod.cores), [detail, pod]);
+  const chosen = stepOf(params['collective'], collectives.length);
+  const groups = chosen >= 0 ? collectives.text('groups')(chosen) : '';
+  const openHost = (row: number): void => openTool('trace_viewer', { hosts: stragglers.text('host')(row) });
   return (
     <>
-      <Tiles tiles={tiles} />
-      {(stragglers?.n_rows ?? 0) > 0 && <Plain table={stragglers} empty="" onRow={openHost} />}
-      {cores && cores.n_rows > 1 && (
-        <PodMap {...props} cores={cores} steps={names} groups={groups} onDrawn={() => setDrawn(true)} />
+      <Tiles tiles={readScalars(detail ?? payload, TILES)} />
+      {stragglers.length > 0 && <Plain table={stragglers.table} empty="" onRow={openHost} />}
+      {cores.length > 1 && (
+        <PodMap
+          {...props}
+          pod={pod}
+          cores={cores}
+          steps={names}
+          groups={groups}
+          onDrawn={() => setDrawn(true)}
+        />
       )}
-      {cores?.n_rows === 1 && <OnlyCore payload={payload} cores={cores} step={names[linked]} />}
-      {(isDrawn || !cores || cores.n_rows === 1) && <Rest {...props} cores={cores} chosen={chosen} />}
+      {cores.length === 1 && <OnlyCore pod={pod} cores={cores} step={names[linked]} />}
+      {(isDrawn || cores.length <= 1) && <Rest {...props} pod={pod} cores={cores} chosen={chosen} />}
     </>
   );
 }

@@ -1,7 +1,11 @@
 /** A roofline's points and roofs from the payload's tables; which of them pass the choices made. Pure. */
-import { numberOf, readerOf, rowsOf, scalarNumber } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readTable, type ColumnOf } from '../../api/declared';
+import { ROOFLINE_MODEL } from '../../api/tables/roofline_model';
+import type { Payload } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
+
+export const { tables: TABLES, scalars: SCALARS } = ROOFLINE_MODEL.page;
+type OpColumn = ColumnOf<typeof TABLES.ops>;
 
 export interface Point {
   kind: 'op' | 'program' | 'step';
@@ -37,68 +41,91 @@ export interface Box {
 export const BOUND = 'bound';
 export const HBM = 'hbm';
 
+/** Rows of the table of program and steps that are no step. */
+const TOTAL = 'Total';
+const AVERAGE = 'Average';
+
 export function roofsOf(payload: Payload): Roof[] {
-  return rowsOf(payload.tables['roofs']).map((row) => ({
-    name: String(row['name']),
-    title: String(row['title']),
-    bytesPerS: numberOf(row['bytes_per_s']) ?? 0,
+  return readTable(payload, TABLES.roofs)
+    .all()
+    .map(({ name, title, bytes_per_s }) => ({ name, title, bytesPerS: bytes_per_s ?? 0 }));
+}
+
+/** The column of intensities by what x is. */
+const INTENSITIES = {
+  bound: 'bound_flops_per_byte',
+  hbm: 'hbm_flops_per_byte',
+  cmem_read: 'cmem_read_flops_per_byte',
+  cmem_write: 'cmem_write_flops_per_byte',
+  vmem_read: 'vmem_read_flops_per_byte',
+  vmem_write: 'vmem_write_flops_per_byte',
+} as const satisfies Record<string, OpColumn>;
+type Intensity = (typeof INTENSITIES)[keyof typeof INTENSITIES];
+
+/** What both tables of points have. */
+interface Measures {
+  number(name: Intensity | 'flop_rate_flops_per_s' | 'efficiency_fraction'): (row: number) => number | null;
+  text(name: 'bound_by'): (row: number) => string;
+}
+
+/** Where a row's point is on the chart. */
+function placeReader(
+  rows: Measures,
+  memory: string,
+): (row: number) => Pick<Point, 'boundBy' | 'intensity' | 'flopRate' | 'efficiency'> {
+  const positive = (value: number | null): number | null => (value !== null && value > 0 ? value : null);
+  // A link may name a memory that no device has.
+  const intensity = Object.hasOwn(INTENSITIES, memory)
+    ? rows.number(INTENSITIES[memory as keyof typeof INTENSITIES])
+    : null;
+  const [rate, efficiency, boundBy] = [
+    rows.number('flop_rate_flops_per_s'),
+    rows.number('efficiency_fraction'),
+    rows.text('bound_by'),
+  ];
+  return (row) => ({
+    boundBy: boundBy(row),
+    intensity: positive(intensity?.(row) ?? null),
+    flopRate: positive(rate(row)),
+    efficiency: efficiency(row),
+  });
+}
+
+function opPoints(payload: Payload, memory: string): Point[] {
+  const rows = readTable(payload, TABLES.ops);
+  const [name, program, category] = [rows.text('op'), rows.text('program'), rows.text('category')];
+  const [selfPs, share] = [rows.number('total_self_time_ps'), rows.number('self_fraction')];
+  const place = placeReader(rows, memory);
+  return Array.from({ length: rows.length }, (_, row) => ({
+    kind: 'op',
+    row,
+    name: name(row),
+    program: program(row),
+    category: category(row),
+    timePs: selfPs(row) ?? 0,
+    share: share(row),
+    ...place(row),
   }));
 }
 
-function pointReader(
-  table: Table,
-  intensity: string,
-  kind: (step: string, row: number) => Point['kind'],
-): (row: number) => Point {
-  const { number, text } = readerOf(table);
-  const positive = (value: number | null): number | null => (value !== null && value > 0 ? value : null);
-  const [op, step, program, category, boundBy] = [
-    text('op'),
-    text('step'),
-    text('program'),
-    text('category'),
-    text('bound_by'),
-  ];
-  const [flops, rate] = [number(intensity), number('flop_rate_flops_per_s')];
-  const [selfPs, totalPs, share, efficiency] = [
-    number('total_self_time_ps'),
-    number('total_time_ps'),
-    number('self_fraction'),
-    number('efficiency_fraction'),
-  ];
-  return (row) => ({
-    ...{
-      kind: kind(step(row), row),
-      row,
-      name: op(row) || step(row),
-      program: program(row),
-      category: category(row),
-      boundBy: boundBy(row),
-    },
-    ...{
-      intensity: positive(flops(row)),
-      flopRate: positive(rate(row)),
-      timePs: selfPs(row) ?? totalPs(row) ?? 0,
-      share: share(row),
-      efficiency: efficiency(row),
-    },
-  });
+function stepPoints(payload: Payload, memory: string): Point[] {
+  const rows = readTable(payload, TABLES.programs);
+  const [step, totalPs, place] = [rows.text('step'), rows.number('total_time_ps'), placeReader(rows, memory)];
+  return Array.from({ length: rows.length }, (_, row) => ({
+    kind: row < 1 || step(row) === AVERAGE ? 'program' : 'step',
+    row,
+    name: step(row),
+    program: '',
+    category: '',
+    timePs: totalPs(row) ?? 0,
+    share: null,
+    ...place(row),
+  }));
 }
 
 /** All points; the intensity is of the memory asked for. */
 export function pointsOf(payload: Payload, memory: string): Point[] {
-  const column = memory === BOUND ? 'bound_flops_per_byte' : `${memory}_flops_per_byte`;
-  const points = (table: Table | undefined, kind: (step: string, row: number) => Point['kind']): Point[] => {
-    if (!table) return [];
-    const read = pointReader(table, column, kind);
-    return Array.from({ length: table.n_rows }, (_, row) => read(row));
-  };
-  return [
-    ...points(payload.tables['ops'], () => 'op'),
-    ...points(payload.tables['programs'], (step, row) =>
-      row < 1 || step === 'Average' ? 'program' : 'step',
-    ),
-  ];
+  return [...opPoints(payload, memory), ...stepPoints(payload, memory)];
 }
 
 /**
@@ -106,10 +133,12 @@ export function pointsOf(payload: Payload, memory: string): Point[] {
  * what they are called.
  */
 export function stepChoices(payload: Payload): { name: string; title: string }[] {
-  const titles: Record<string, string> = { Total: 'the whole capture', Average: 'average' };
-  return rowsOf(payload.tables['programs']).map(({ step }) => ({
-    name: String(step),
-    title: titles[String(step)] ?? String(step),
+  const titles: Record<string, string> = { [TOTAL]: 'the whole capture', [AVERAGE]: 'average' };
+  const rows = readTable(payload, TABLES.programs);
+  const step = rows.text('step');
+  return Array.from({ length: rows.length }, (_, row) => ({
+    name: step(row),
+    title: titles[step(row)] ?? step(row),
   }));
 }
 
@@ -224,7 +253,7 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
   });
 }
 
-const HIDDEN_AT_FIRST = [
+const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'rank',
   'program',
   'avg_time_ps',
@@ -269,8 +298,8 @@ export function initialView(
   };
 }
 
-export const TOTALS = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];
+export const TOTALS: readonly OpColumn[] = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];
 
 export function peakOf(payload: Payload): number | null {
-  return scalarNumber(payload, 'peak_flops_per_s');
+  return readNumber(payload, SCALARS.peak_flops_per_s);
 }

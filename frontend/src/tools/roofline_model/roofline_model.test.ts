@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { payloadOf, tableOf } from '../testing';
+import { payloadOf, scalarsOf, tableFor } from '../testing';
 import {
   BOUND,
   distinctPoints,
   extentOf,
   isPlaced,
   mainPoints,
+  peakOf,
   pointsOf,
   pointsShown,
   powersOfTen,
@@ -13,12 +14,14 @@ import {
   roofsOf,
   sizeOf,
   stepChoices,
+  TABLES,
   type Roof,
 } from './model';
 
 const PAYLOAD = payloadOf({
+  scalars: scalarsOf({ peak_flops_per_s: 1e14 }),
   tables: {
-    ops: tableOf({
+    ops: tableFor(TABLES.ops, {
       op: ['dot', 'copy'],
       category: ['dot', 'copy'],
       program: ['p', 'p'],
@@ -29,13 +32,13 @@ const PAYLOAD = payloadOf({
       bound_flops_per_byte: [4, 0],
       vmem_read_flops_per_byte: [9, null],
     }),
-    programs: tableOf({
+    programs: tableFor(TABLES.programs, {
       step: ['Total', 'Average', '7'],
       total_time_ps: [10, 5, 5],
       flop_rate_flops_per_s: [1e12, 1e12, 1e12],
       bound_flops_per_byte: [3, 3, 3],
     }),
-    roofs: tableOf({ name: ['hbm'], title: ['HBM'], bytes_per_s: [1e12] }),
+    roofs: tableFor(TABLES.roofs, { name: ['hbm'], title: ['HBM'], bytes_per_s: [1e12] }),
   },
 });
 const HBM: Roof = { name: 'hbm', title: 'HBM', bytesPerS: 1e12 };
@@ -57,6 +60,8 @@ describe('points', () => {
         .filter(isPlaced)
         .map(({ name, intensity }) => [name, intensity]),
     ).toEqual([['dot', 9]]);
+    expect(pointsOf(PAYLOAD, 'cmem_read').filter(isPlaced)).toEqual([]); // no column of it
+    expect(pointsOf(PAYLOAD, 'toString').filter(isPlaced)).toEqual([]); // no memory
   });
   it('are all shown, or of program and steps only the chosen one', () => {
     const names = (show: string, step: string, passes: (row: number) => boolean = () => true): string[] =>
@@ -97,6 +102,7 @@ describe('points', () => {
 describe('roofs', () => {
   it('are read from their table', () => {
     expect(roofsOf(PAYLOAD)).toEqual([HBM]);
+    expect(peakOf(PAYLOAD)).toBe(1e14);
   });
   it('rise to the ridge and are flat beyond', () => {
     expect(roofLine(HBM, 1e14, { x: [1, 1000], y: [1e12, 1e15] })).toEqual([

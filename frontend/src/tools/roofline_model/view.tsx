@@ -4,7 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import { readTable } from '../../api/declared';
+import type { Payload } from '../../api/types';
 import { paletteToken } from '../../base/color';
 import { plural } from '../../base/units';
 import { Chart } from '../../widgets/chart';
@@ -20,7 +21,7 @@ import {
 } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
-import { idleColumns, rowOfOp, tableData, type ToolProps } from '../tool';
+import { idleColumns, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
 import {
   BOUND,
@@ -34,6 +35,7 @@ import {
   pointsShown,
   roofsOf,
   stepChoices,
+  TABLES,
   TOTALS,
   type Point,
 } from './model';
@@ -250,14 +252,15 @@ function Key({ title, token }: { title: string; token: string }): VNode {
   );
 }
 
-function Programs({ table, params, setParams }: { table: PayloadTable } & ViewProps): VNode {
+function Programs({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
+  const programs = useMemo(() => readTable(payload, TABLES.programs), [payload]);
+  const { table } = programs;
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(
     () => initialView(data, idleColumns(data), ['total_time_ps', 'time_per_device_ps']),
     [data],
   );
-  const steps = useMemo(() => data.columns.find(({ name }) => name === 'step'), [data]);
-  const step = (row: number): string => String(steps?.cell(row) ?? '');
+  const step = programs.text('step');
   const chosenRow = params['step']
     ? Array.from({ length: data.nRows }, (_, row) => row).find((row) => step(row) === params['step'])
     : undefined;
@@ -282,11 +285,8 @@ function Programs({ table, params, setParams }: { table: PayloadTable } & ViewPr
 }
 
 /** The different words of a column, the first ones first. */
-function wordsOfColumn(data: TableData, name: string): string[] {
-  const column = data.columns.find((candidate) => candidate.name === name);
-  return [...new Set(Array.from({ length: data.nRows }, (_, row) => String(column?.cell(row) ?? '')))].filter(
-    Boolean,
-  );
+function wordsOf(text: (row: number) => string, nRows: number): string[] {
+  return [...new Set(Array.from({ length: nRows }, (_, row) => text(row)))].filter(Boolean);
 }
 
 export function RooflineView({
@@ -296,25 +296,19 @@ export function RooflineView({
   params,
   setParams,
 }: { payload: Payload } & ToolProps): VNode {
-  const { ops, programs } = payload.tables;
-  const data = useMemo(() => (ops ? tableData(ops) : { columns: [], nRows: 0 }), [ops]);
+  const ops = useMemo(() => readTable(payload, TABLES.ops), [payload]);
+  const { table } = ops;
+  const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
-  const categories = useMemo(() => wordsOfColumn(data, 'category'), [data]);
-  const bounds = useMemo(() => wordsOfColumn(data, 'bound_by'), [data]);
+  const categories = useMemo(() => wordsOf(ops.text('category'), ops.length), [ops]);
+  const bounds = useMemo(() => wordsOf(ops.text('bound_by'), ops.length), [ops]);
   const { program = '', op } = params;
-  const chosenRow = useMemo(() => (op ? rowOfOp(data, program, op) : -1), [data, program, op]);
-  const cell = (row: number, name: string): string =>
-    String(data.columns.find((column) => column.name === name)?.cell(row) ?? '');
-  const choose = (row: number): void =>
-    setParams(
-      row === chosenRow
-        ? { program: undefined, op: undefined }
-        : { program: cell(row, 'program'), op: cell(row, 'op') },
-      'push',
-    );
+  const chosenRow = useMemo(() => (op ? rowOfOp(ops, program, op) : -1), [ops, program, op]);
+  const programOf = ops.text('program');
+  const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
   const render = (column: TableColumn, row: number, text: string): VNode | undefined =>
-    column.name === 'op' ? <span data-tip={`${text}\n${cell(row, 'program')}`}>{text}</span> : undefined;
+    column.name === 'op' ? <span data-tip={`${text}\n${programOf(row)}`}>{text}</span> : undefined;
   return (
     <>
       <Tiles tiles={Object.values(payload.scalars)} />
@@ -322,7 +316,7 @@ export function RooflineView({
         <div>
           <Section
             title="Roofline"
-            note={payload.tables['roofs']?.note || 'of one device; larger points take more time'}
+            note={readTable(payload, TABLES.roofs).note || 'of one device; larger points take more time'}
           >
             <Filters {...{ payload, params, setParams, categories }} bounds={bounds} />
             <Roofline
@@ -331,28 +325,26 @@ export function RooflineView({
               choose={(point) => choose(point.row)}
             />
           </Section>
-          {ops && (
-            <Section
-              title={ops.title}
-              note={
-                ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'
-              }
-            >
-              <Table
-                data={data}
-                label={ops.title}
-                view={view}
-                onView={(next, how) => setParams(viewChange(view, next, initial), how)}
-                totals={TOTALS}
-                mono={['op', 'source']}
-                barToken="--c-compute"
-                render={render}
-                onRow={choose}
-                chosenRow={chosenRow < 0 ? undefined : chosenRow}
-              />
-            </Section>
-          )}
-          {programs && <Programs table={programs} {...{ params, setParams }} />}
+          <Section
+            title={table.title}
+            note={
+              ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'
+            }
+          >
+            <Table
+              data={data}
+              label={table.title}
+              view={view}
+              onView={(next, how) => setParams(viewChange(view, next, initial), how)}
+              totals={TOTALS}
+              mono={['op', 'source']}
+              barToken="--c-compute"
+              render={render}
+              onRow={choose}
+              chosenRow={chosenRow < 0 ? undefined : chosenRow}
+            />
+          </Section>
+          <Programs {...{ payload, params, setParams }} />
         </div>
         {op && (
           <OpCard

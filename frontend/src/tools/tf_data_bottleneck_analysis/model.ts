@@ -2,27 +2,25 @@
  * tf.data: the payload's tables become pipelines to choose from, the stages of one call, and what changes
  * would gain. Pure.
  */
-import { numberOf, rowsOf, type Cell } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import { readNumber, readScalar, readTable, type RowOf } from '../../api/declared';
+import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck_analysis';
+import type { Payload } from '../../api/types';
 import { format, formatRange } from '../../base/units';
 import type { TileProps } from '../../widgets/summary';
 
-type Row = Record<string, Cell>;
+const { tables: TABLES, scalars: SCALARS } = TF_DATA_BOTTLENECK_ANALYSIS.page;
 
 const TILES = [
-  'max_latency_ps',
-  'avg_latency_ps',
-  'bottleneck_self_ps',
-  'wait_fraction',
-  'host_step_time_avg_ps',
-  'host_input_fraction',
+  SCALARS.max_latency_ps,
+  SCALARS.avg_latency_ps,
+  SCALARS.bottleneck_self_ps,
+  SCALARS.wait_fraction,
+  SCALARS.host_step_time_avg_ps,
+  SCALARS.host_input_fraction,
 ];
 
 export function tilesOf(payload: Payload): TileProps[] {
-  return TILES.flatMap((name) => {
-    const scalar = payload.scalars[name];
-    return scalar ? [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note: scalar.note }] : [];
-  });
+  return TILES.map((spec) => readScalar(payload, spec)).filter((scalar) => scalar !== undefined);
 }
 
 export interface PipelineName {
@@ -30,8 +28,10 @@ export interface PipelineName {
   pipeline: string;
 }
 
-export function pipelinesOf(table: Table | undefined): PipelineName[] {
-  return rowsOf(table).map((row) => ({ host: text(row, 'host'), pipeline: text(row, 'pipeline') }));
+export function pipelinesOf(payload: Payload): PipelineName[] {
+  return readTable(payload, TABLES.pipelines)
+    .all()
+    .map(({ host, pipeline }) => ({ host, pipeline }));
 }
 
 /**
@@ -52,14 +52,14 @@ export interface Chosen extends PipelineName {
 }
 
 export function chosenOf(payload: Payload): Chosen | null {
-  const row = rowsOf(payload.tables['chosen'])[0];
+  const row = readTable(payload, TABLES.chosen).all()[0];
   if (!row) return null;
   return {
-    host: text(row, 'host'),
-    pipeline: text(row, 'pipeline'),
-    rank: numberOf(row['rank']) ?? 1,
-    startPs: numberOf(row['start_ps']),
-    durationPs: numberOf(row['duration_ps']),
+    host: row.host,
+    pipeline: row.pipeline,
+    rank: row.rank ?? 1,
+    startPs: row.start_ps,
+    durationPs: row.duration_ps,
   };
 }
 
@@ -70,12 +70,14 @@ export interface Execution {
   isComplete: boolean;
 }
 
-export function executionsOf(table: Table | undefined): Execution[] {
-  return rowsOf(table).map((row, i) => ({
-    rank: numberOf(row['rank']) ?? i + 1,
-    durationPs: numberOf(row['duration_ps']),
-    isComplete: row['is_complete'] !== false,
-  }));
+export function executionsOf(payload: Payload): Execution[] {
+  return readTable(payload, TABLES.executions)
+    .all()
+    .map((row, i) => ({
+      rank: row.rank ?? i + 1,
+      durationPs: row.duration_ps,
+      isComplete: row.is_complete,
+    }));
 }
 
 /** How a call is called in the list: its rank, its length, and what is special about it. */
@@ -131,11 +133,6 @@ export interface Graph {
   links: Link[];
 }
 
-function text(row: Row, name: string): string {
-  const cell = row[name];
-  return cell === null || cell === undefined ? '' : String(cell);
-}
-
 /** "parallelism=1, autotune=true" as pairs; a part without "=" is a name that is on. */
 export function parametersOf(joined: string): [string, string][] {
   return joined
@@ -147,33 +144,31 @@ export function parametersOf(joined: string): [string, string][] {
     });
 }
 
-function stageOf(row: Row, i: number): Stage {
+function stageOf(row: RowOf<typeof TABLES.nodes>, i: number): Stage {
   return {
-    id: numberOf(row['node']) ?? i,
-    name: text(row, 'name') || 'unnamed',
-    longName: text(row, 'long_name'),
-    startPs: numberOf(row['start_ps']),
-    totalPs: numberOf(row['duration_ps']),
-    selfPs: numberOf(row['self_time_ps']),
-    nCalls: numberOf(row['n_calls']),
-    nIterators: numberOf(row['n_iterators']) ?? 1,
-    isCritical: row['is_blocking'] === true,
-    isBottleneck: row['is_bottleneck'] === true,
-    isAsync: row['is_async'] === true,
-    parent: numberOf(row['parent']) ?? -1,
-    parameters: parametersOf(text(row, 'parameters')),
+    id: row.node ?? i,
+    name: row.name || 'unnamed',
+    longName: row.long_name,
+    startPs: row.start_ps,
+    totalPs: row.duration_ps,
+    selfPs: row.self_time_ps,
+    nCalls: row.n_calls,
+    nIterators: row.n_iterators ?? 1,
+    isCritical: row.is_blocking,
+    isBottleneck: row.is_bottleneck,
+    isAsync: row.is_async,
+    parent: row.parent ?? -1,
+    parameters: parametersOf(row.parameters),
   };
 }
 
 /** Stages and the links between them that exist: what names a stage that is not there is left out. */
 export function graphOf(payload: Payload): Graph {
-  const stages = rowsOf(payload.tables['nodes']).map(stageOf);
+  const stages = readTable(payload, TABLES.nodes).all().map(stageOf);
   const known = new Set(stages.map(({ id }) => id));
-  const links = rowsOf(payload.tables['edges']).map((row) => ({
-    from: numberOf(row['from']) ?? -1,
-    to: numberOf(row['to']) ?? -1,
-    isCritical: row['is_critical'] === true,
-  }));
+  const links = readTable(payload, TABLES.edges)
+    .all()
+    .map((row) => ({ from: row.from ?? -1, to: row.to ?? -1, isCritical: row.is_critical }));
   return { stages, links: links.filter(({ from, to }) => known.has(from) && known.has(to)) };
 }
 
@@ -231,21 +226,21 @@ export interface WhatIf {
   longestPs: number;
 }
 
-function estimateOf(row: Row, low: string, high: string): Estimate | null {
-  const [lowPs, highPs] = [numberOf(row[low]), numberOf(row[high])];
+function estimateOf(lowPs: number | null, highPs: number | null): Estimate | null {
   return lowPs === null || highPs === null ? null : { lowPs, highPs, text: formatRange(lowPs, highPs, 'ps') };
 }
 
 /** Changes with their intervals; without any number, only the reason. */
-export function whatIfOf(table: Table | undefined): WhatIf | null {
-  if (!table?.n_rows) return null;
-  const changes = rowsOf(table).map((row, i) => ({
-    change: text(row, 'change'),
+export function whatIfOf(payload: Payload): WhatIf | null {
+  const rows = readTable(payload, TABLES.what_if).all();
+  if (!rows.length) return null;
+  const changes = rows.map((row, i) => ({
+    change: row.change,
     isNow: i === 0,
-    latency: estimateOf(row, 'latency_low_ps', 'latency_high_ps'),
-    step: estimateOf(row, 'step_low_ps', 'step_high_ps'),
-    limitedBy: text(row, 'limited_by'),
-    note: text(row, 'note'),
+    latency: estimateOf(row.latency_low_ps, row.latency_high_ps),
+    step: estimateOf(row.step_low_ps, row.step_high_ps),
+    limitedBy: row.limited_by,
+    note: row.note,
   }));
   const estimates = changes
     .flatMap(({ latency, step }) => [latency, step])
@@ -261,8 +256,14 @@ export function whatIfOf(table: Table | undefined): WhatIf | null {
   };
 }
 
-export function adviceOf(table: Table | undefined): string[] {
-  return rowsOf(table)
-    .map((row) => text(row, 'text'))
+export function adviceOf(payload: Payload): string[] {
+  return readTable(payload, TABLES.advice)
+    .all()
+    .map(({ text }) => text)
     .filter(Boolean);
+}
+
+/** The rank of the call of median length; null: there is no complete call. */
+export function typicalRankOf(payload: Payload): number | null {
+  return readNumber(payload, SCALARS.typical_rank);
 }

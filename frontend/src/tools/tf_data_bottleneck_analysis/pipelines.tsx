@@ -1,7 +1,7 @@
 /** All pipelines of all hosts, the slowest first: a click on one shows its calls. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Table as PayloadTable } from '../../api/types';
+import type { Payload, Table as PayloadTable } from '../../api/types';
 import { Section } from '../../widgets/summary';
 import { Tail } from '../../widgets/tail';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
@@ -18,13 +18,17 @@ const HIDDEN_AT_FIRST = ['kind', 'bottleneck'];
 const ALWAYS = new Set(['host', 'pipeline', 'bottleneck_long_name']);
 
 export function Pipelines({
+  payload,
   table,
   chosen,
   params,
   setParams,
-}: { table: PayloadTable; chosen: Chosen | null } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
+}: { payload: Payload; table: PayloadTable; chosen: Chosen | null } & Pick<
+  ToolProps,
+  'params' | 'setParams'
+>): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const names = useMemo(() => pipelinesOf(table), [table]);
+  const names = useMemo(() => pipelinesOf(payload), [payload]);
   const initial = useMemo(
     () => ({
       sort: null,

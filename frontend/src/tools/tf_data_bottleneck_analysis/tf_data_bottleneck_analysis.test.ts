@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Table } from '../../api/types';
-import { payloadOf, tableOf } from '../testing';
+import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck_analysis';
+import type { Payload } from '../../api/types';
+import { answerOf } from '../testing';
 import {
   adviceOf,
   aheadText,
@@ -22,39 +23,27 @@ import {
 
 const plain = (text: string | undefined): string | undefined => text?.replaceAll('\u00a0', ' ');
 
-function withFlags(table: Table, flags: Record<string, boolean[]>): Table {
-  return {
-    ...table,
-    columns: [
-      ...table.columns,
-      ...Object.entries(flags).map(([name, values]) => ({
-        name,
-        title: name,
-        unit: '' as const,
-        kind: 'bool' as const,
-        values,
-      })),
-    ],
-  };
-}
+type Cells = (number | string | boolean | null)[];
+const answer = (tables: Record<string, Record<string, Cells>> = {}): Payload =>
+  answerOf(TF_DATA_BOTTLENECK_ANALYSIS.page, tables);
 
-const nodes = withFlags(
-  tableOf({
-    node: [0, 1, 2],
-    name: ['Prefetch', 'Map', 'TFRecord'],
-    long_name: ['Iterator::Prefetch', 'Iterator::Prefetch::Map', null],
-    start_ps: [100, 90, null],
-    duration_ps: [7.7e9, 7.6e9, 2e6],
-    self_time_ps: [1e8, 6.9e9, 2e6],
-    n_calls: [1, 32, 4],
-    n_iterators: [1, 1, 4],
-    parent: [-1, 0, 1],
-    parameters: [null, 'parallelism=1, autotune=true, deterministic', null],
-  }),
-  { is_blocking: [true, true, false], is_bottleneck: [false, true, false], is_async: [true, false, false] },
-);
-const edges = withFlags(tableOf({ from: [0, 1, 1], to: [1, 2, 9] }), { is_critical: [true, false, false] });
-const graph = graphOf(payloadOf({ tables: { nodes, edges } }));
+const nodes = {
+  node: [0, 1, 2],
+  name: ['Prefetch', 'Map', 'TFRecord'],
+  long_name: ['Iterator::Prefetch', 'Iterator::Prefetch::Map', null],
+  start_ps: [100, 90, null],
+  duration_ps: [7.7e9, 7.6e9, 2e6],
+  self_time_ps: [1e8, 6.9e9, 2e6],
+  n_calls: [1, 32, 4],
+  n_iterators: [1, 1, 4],
+  parent: [-1, 0, 1],
+  parameters: [null, 'parallelism=1, autotune=true, deterministic', null],
+  is_blocking: [true, true, false],
+  is_bottleneck: [false, true, false],
+  is_async: [true, false, false],
+};
+const edges = { from: [0, 1, 1], to: [1, 2, 9], is_critical: [true, false, false] };
+const graph = graphOf(answer({ nodes, edges }));
 
 describe('the graph of a call', () => {
   it('has stages and the links between those that exist', () => {
@@ -74,7 +63,7 @@ describe('the graph of a call', () => {
       { from: 0, to: 1, isCritical: true },
       { from: 1, to: 2, isCritical: false },
     ]);
-    expect(graphOf(payloadOf())).toEqual({ stages: [], links: [] });
+    expect(graphOf(answer())).toEqual({ stages: [], links: [] });
   });
   it('begins with the bottleneck, else with the root', () => {
     expect(mainStage(graph)?.name).toBe('Map');
@@ -126,7 +115,9 @@ describe('the graph of a call', () => {
 });
 
 describe('pipelines and calls', () => {
-  const all = pipelinesOf(tableOf({ host: ['w0', 'w1', 'w0'], pipeline: ['Host:0', 'Host:0', 'Device:0'] }));
+  const all = pipelinesOf(
+    answer({ pipelines: { host: ['w0', 'w1', 'w0'], pipeline: ['Host:0', 'Host:0', 'Device:0'] } }),
+  );
   it('are named with their host where several have one of that name', () =>
     expect([0, 1, 2, 3].map((row) => pipelineParam(all, row))).toEqual([
       'w0/Host:0',
@@ -137,29 +128,25 @@ describe('pipelines and calls', () => {
   it('say which is shown', () => {
     expect(
       chosenOf(
-        payloadOf({
-          tables: {
-            chosen: tableOf({
-              host: ['w1'],
-              pipeline: ['Host:0'],
-              rank: [3],
-              start_ps: [5],
-              duration_ps: [7],
-            }),
-          },
+        answer({
+          chosen: { host: ['w1'], pipeline: ['Host:0'], rank: [3], start_ps: [5], duration_ps: [7] },
         }),
       ),
     ).toEqual({ host: 'w1', pipeline: 'Host:0', rank: 3, startPs: 5, durationPs: 7 });
-    expect(chosenOf(payloadOf())).toBeNull();
-    expect(executionsOf(tableOf({ rank: [1, 2], duration_ps: [9, null] }))).toEqual([
+    expect(chosenOf(answer())).toBeNull();
+    expect(
+      executionsOf(
+        answer({ executions: { rank: [1, 2], duration_ps: [9, null], is_complete: [true, true] } }),
+      ),
+    ).toEqual([
       { rank: 1, durationPs: 9, isComplete: true },
       { rank: 2, durationPs: null, isComplete: true },
     ]);
   });
   it('are listed with what is special about them', () => {
     const calls = executionsOf(
-      withFlags(tableOf({ rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9] }), {
-        is_complete: [true, true, false],
+      answer({
+        executions: { rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9], is_complete: [true, true, false] },
       }),
     );
     expect(calls.map((call) => plain(executionLabel(call, 3, 2)))).toEqual([
@@ -171,14 +158,13 @@ describe('pipelines and calls', () => {
   it('have tiles for what the payload knows', () => {
     expect(
       tilesOf(
-        payloadOf({
-          scalars: {
-            n_executions: { value: 3, unit: 'count', title: 'n', note: '' },
-            max_latency_ps: { value: 1, unit: 'ps', title: 'Slowest', note: '' },
-          },
-        }),
-      ).map(({ title }) => title),
-    ).toEqual(['Slowest']);
+        answerOf(
+          TF_DATA_BOTTLENECK_ANALYSIS.page,
+          {},
+          { max_latency_ps: { value: 1, unit: 'ps', title: 'Slowest', note: '' } },
+        ),
+      )[0],
+    ).toMatchObject({ title: 'Slowest', value: 1 });
   });
 });
 
@@ -193,7 +179,7 @@ describe('what a change would gain', () => {
     note: [null, null, 'the host was saturated'],
   };
   it('is an interval of the call and of the step', () => {
-    const data = whatIfOf(tableOf(columns));
+    const data = whatIfOf(answer({ what_if: columns }));
     expect(data).toMatchObject({ reason: '', hasSteps: true, longestPs: 12.4e9 });
     expect(
       data?.changes.map(({ latency, step, isNow }) => [plain(latency?.text), plain(step?.text), isNow]),
@@ -206,24 +192,31 @@ describe('what a change would gain', () => {
   });
   it('has no step where there are none', () =>
     expect(
-      whatIfOf(tableOf({ ...columns, step_low_ps: [null, null, null], step_high_ps: [null, null, null] }))
-        ?.hasSteps,
+      whatIfOf(
+        answer({
+          what_if: { ...columns, step_low_ps: [null, null, null], step_high_ps: [null, null, null] },
+        }),
+      )?.hasSteps,
     ).toBe(false));
   it('is a reason where nothing can be estimated', () => {
     expect(
       whatIfOf(
-        tableOf({
-          change: ['now'],
-          latency_low_ps: [null],
-          latency_high_ps: [null],
-          note: ['the trace is cut'],
+        answer({
+          what_if: {
+            change: ['now'],
+            latency_low_ps: [null],
+            latency_high_ps: [null],
+            note: ['the trace is cut'],
+          },
         }),
       )?.reason,
     ).toBe('the trace is cut');
     expect(
-      whatIfOf(tableOf({ change: ['now'], latency_low_ps: [null], latency_high_ps: [null] }))?.reason,
+      whatIfOf(answer({ what_if: { change: ['now'], latency_low_ps: [null], latency_high_ps: [null] } }))
+        ?.reason,
     ).toBe('the trace lacks what is needed');
-    expect(whatIfOf(undefined)).toBeNull();
+    expect(whatIfOf(answer())).toBeNull();
   });
-  it('comes with advice', () => expect(adviceOf(tableOf({ text: ['Do `x`', null] }))).toEqual(['Do `x`']));
+  it('comes with advice', () =>
+    expect(adviceOf(answer({ advice: { text: ['Do `x`', null] } }))).toEqual(['Do `x`']));
 });

@@ -4,6 +4,8 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { readTable } from '../../api/declared';
+import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck_analysis';
 import type { Payload } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
@@ -21,6 +23,7 @@ import {
   executionsOf,
   graphOf,
   tilesOf,
+  typicalRankOf,
   whatIfOf,
   type Chosen,
   type Execution,
@@ -108,7 +111,7 @@ function GraphSection({
   params,
   setParams,
 }: { payload: Payload; graph: GraphData; chosen: Chosen } & LinkProps): VNode {
-  const calls = useMemo(() => executionsOf(payload.tables['executions']), [payload]);
+  const calls = useMemo(() => executionsOf(payload), [payload]);
   const stage = params['stage'] === undefined ? null : Number(params['stage']);
   const where = [
     payload.hosts.length > 1 || chosen.host ? chosen.host : '',
@@ -118,12 +121,11 @@ function GraphSection({
     .filter(Boolean)
     .join(' · ');
   const badge = badgeOf(payload.verdict?.level);
-  const typical = payload.scalars['typical_rank']?.value;
   const end = (
     <RankChooser
       calls={calls}
       rank={chosen.rank}
-      typicalRank={typeof typical === 'number' ? typical : null}
+      typicalRank={typicalRankOf(payload)}
       setParams={setParams}
     />
   );
@@ -186,28 +188,24 @@ function Nothing(): VNode {
 }
 
 export function TfDataView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
-  const { pipelines, what_if: whatIfTable, advice } = payload.tables;
+  const { tables: TABLES } = TF_DATA_BOTTLENECK_ANALYSIS.page;
+  const pipelines = readTable(payload, TABLES.pipelines).table;
+  const estimates = readTable(payload, TABLES.what_if).table;
   const chosen = useMemo(() => chosenOf(payload), [payload]);
   const graph = useMemo(() => graphOf(payload), [payload]);
-  const whatIf = useMemo(() => whatIfOf(whatIfTable), [whatIfTable]);
+  const whatIf = useMemo(() => whatIfOf(payload), [payload]);
   const stage = graph.stages.find(({ id }) => String(id) === params['stage']);
   const close = (): void => setParams({ stage: undefined }, 'push');
-  if (!pipelines?.n_rows) return <Nothing />;
+  if (!pipelines.n_rows) return <Nothing />;
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      <Pipelines table={pipelines} chosen={chosen} params={params} setParams={setParams} />
+      <Pipelines payload={payload} table={pipelines} chosen={chosen} params={params} setParams={setParams} />
       <div class={stage ? 'tf-data has-drawer' : 'tf-data'}>
         <div class="tool-page">
           {chosen && <GraphSection {...{ payload, graph, chosen, params, setParams }} />}
-          {whatIf && (
-            <WhatIf
-              data={whatIf}
-              title={whatIfTable?.title || 'What would it gain'}
-              note={whatIfTable?.note ?? ''}
-            />
-          )}
-          <Advice items={adviceOf(advice)} />
+          {whatIf && <WhatIf data={whatIf} title={estimates.title} note={estimates.note} />}
+          <Advice items={adviceOf(payload)} />
         </div>
         {stage && chosen && (
           <Drawer

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { dataUrl, fetchPayload, type DataQuery } from '../../api/client';
-import { rowsOf, scalarNumber } from '../../api/table';
+import { readNumber, readTable } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { useLoaded } from '../../state/payload';
@@ -14,8 +14,8 @@ import { Failed, Loading } from '../../widgets/states';
 import { Facts, Section } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { Drawing } from './drawing';
-import { drawnOf, type Drawn, type Item } from './drawn';
-import { boxesWith, keyOf, validFraction, type Scope } from './model';
+import { drawnOf, SCALARS, type Drawn, type Item } from './drawn';
+import { boxesWith, keyOf, TABLES, validFraction, type Scope } from './model';
 
 type SectionProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'> & {
   graph: string;
@@ -65,7 +65,7 @@ function Operation({ item }: { item: Item }): VNode {
 function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payload }): VNode {
   const whole = !scope || scope.row === 0;
   const share = scope ? validFraction(scope) : null;
-  const fixes = whole ? rowsOf(summary.tables['fixes']) : [];
+  const fixes = whole ? readTable(summary, TABLES.fixes).all() : [];
   return (
     <>
       <h3 class={whole ? '' : 'mono'}>{whole ? 'The whole graph' : scope.path}</h3>
@@ -76,10 +76,9 @@ function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payloa
       {scope && <Facts facts={countFacts(scope)} />}
       {fixes.length > 0 && (
         <ul class="td-kinds" aria-label="What stands in the way">
-          {fixes.map((row) => (
-            <li key={String(row['kind'])}>
-              <b>{Number(row['n_ops']).toLocaleString('en-US')}</b> {String(row['kind'])}{' '}
-              <code>{String(row['ops'])}</code>
+          {fixes.map(({ kind, n_ops, ops }) => (
+            <li key={kind}>
+              <b>{(n_ops ?? 0).toLocaleString('en-US')}</b> {kind} <code>{ops}</code>
             </li>
           ))}
         </ul>
@@ -99,8 +98,8 @@ function Content({
 }: Omit<SectionProps, 'run' | 'hosts' | 'graph'> & { payload: Payload }): VNode {
   const drawn: Drawn = useMemo(() => drawnOf(payload), [payload]);
   const item = drawn.items.find(({ kind, name }) => kind === 'operation' && name === params['node']);
-  const rest = scalarNumber(payload, 'n_rest') ?? 0;
-  const cut = scalarNumber(payload, 'n_cut') ?? 0;
+  const rest = readNumber(payload, SCALARS.n_rest) ?? 0;
+  const cut = readNumber(payload, SCALARS.n_cut) ?? 0;
   const toggle = ({ scope, isOpen }: Item): void => {
     const now = scopes[isOpen ? (scopes[scope]?.parent ?? 0) : scope];
     setParams(
@@ -142,9 +141,9 @@ function Content({
 }
 
 export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): VNode {
-  const asked: Record<string, string> = { drawing: 'true', graph };
-  if (props.params['boxes']) asked['boxes'] = props.params['boxes'];
-  const query: DataQuery = { tool: 'tpu_compatibility', run, hosts, params: asked };
+  const { boxes } = props.params;
+  const params = boxes ? { graph, boxes } : { graph };
+  const query: DataQuery = { tool: 'tpu_compatibility', question: 'drawing', run, hosts, params };
   const { data, error, retry } = useLoaded(dataUrl(query), `${run}\n${graph}`, (abort) =>
     fetchPayload(query, 'json', abort),
   );

@@ -1,8 +1,11 @@
 /**
  * The drawing's tables as boxes, operations and edges; what a click on one of them changes in the link. Pure.
  */
-import { numberOf, rowsOf } from '../../api/table';
+import { readTable } from '../../api/declared';
+import { TPU_COMPATIBILITY } from '../../api/tables/tpu_compatibility';
 import type { Payload } from '../../api/types';
+
+export const { tables: TABLES, scalars: SCALARS } = TPU_COMPATIBILITY.drawing;
 
 export interface Item {
   id: number;
@@ -34,34 +37,25 @@ export interface Drawn {
 }
 
 export function drawnOf(payload: Payload): Drawn {
-  const items = rowsOf(payload.tables['items']).map((row, id): Item => {
-    const count = (name: string): number => numberOf(row[name]) ?? 0;
-    const text = (name: string): string => String(row[name] ?? '');
-    return {
-      ...{
-        id,
-        kind: text('kind') as Item['kind'],
-        name: text('name'),
-        op: text('op'),
-        frame: numberOf(row['frame']) ?? -1,
-        scope: count('scope'),
-        isOpen: row['is_open'] === true,
-      },
-      ...{
-        nValid: count('n_valid'),
-        nInvalid: count('n_invalid'),
-        nNotChecked: count('n_not_checked'),
-        reason: text('reason'),
-        fix: text('fix'),
-      },
-    };
-  });
-  const edges = rowsOf(payload.tables['edges']).map((row) => ({
-    from: numberOf(row['from']) ?? 0,
-    to: numberOf(row['to']) ?? 0,
-    n: numberOf(row['n']) ?? 1,
-    isCall: row['is_call'] === true,
-  }));
+  const items = readTable(payload, TABLES.items)
+    .all()
+    .map((row, id): Item => ({
+      id,
+      kind: row.kind as Item['kind'],
+      name: row.name,
+      op: row.op,
+      frame: row.frame ?? -1,
+      scope: row.scope ?? 0,
+      isOpen: row.is_open,
+      nValid: row.n_valid ?? 0,
+      nInvalid: row.n_invalid ?? 0,
+      nNotChecked: row.n_not_checked ?? 0,
+      reason: row.reason,
+      fix: row.fix,
+    }));
+  const edges = readTable(payload, TABLES.edges)
+    .all()
+    .map(({ from, to, n, is_call }) => ({ from: from ?? 0, to: to ?? 0, n: n ?? 1, isCall: is_call }));
   return { items, edges };
 }
 

@@ -7,15 +7,7 @@ import type { ToolProps } from '../tool';
 import { TpuCompatibilityView } from './view';
 
 export function TpuCompatibility(props: ToolProps): VNode {
-  // The drawing is asked for on its own: all else stays while boxes open and close.
-  const params = Object.fromEntries(
-    Object.entries(props.params).filter(([name]) => name !== 'boxes' && name !== 'drawing'),
-  );
   return (
-    <PayloadPage
-      {...props}
-      params={params}
-      content={(payload) => <TpuCompatibilityView {...props} payload={payload} />}
-    />
+    <PayloadPage {...props} content={(payload) => <TpuCompatibilityView {...props} payload={payload} />} />
   );
 }

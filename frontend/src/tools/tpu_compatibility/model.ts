@@ -2,9 +2,12 @@
  * The tree of scopes: which rows are open and shown, what a scope's link is, which operations lie in it.
  * Pure.
  */
-import { numberColumn, textColumn, numberAt, textAt } from '../../api/table';
-import type { Table } from '../../api/types';
+import { readTable, type RowsOf } from '../../api/declared';
+import { TPU_COMPATIBILITY } from '../../api/tables/tpu_compatibility';
+import type { Payload } from '../../api/types';
 import type { TableData } from '../../widgets/table/model';
+
+export const { tables: TABLES } = TPU_COMPATIBILITY.page;
 
 export interface Scope {
   row: number;
@@ -22,31 +25,31 @@ export interface Scope {
 /** Open at first: what leads to incompatible operations, but no more rows than a screen holds. */
 const ROWS_AT_FIRST = 24;
 
-export function scopesOf(table: Table | undefined): Scope[] {
-  if (!table) return [];
-  const number = (name: string, row: number): number => {
-    const column = numberColumn(table, name);
-    return column ? (numberAt(column, row) ?? 0) : 0;
-  };
-  const text = (name: string, row: number): string => {
-    const column = textColumn(table, name);
-    return column ? (textAt(column, row) ?? '') : '';
-  };
+/** Up to 20,000 rows, so they are read column by column. */
+export function scopesOf(payload: Payload): Scope[] {
+  const rows = readTable(payload, TABLES.scopes);
+  const [name, path, fn] = [rows.text('name'), rows.text('path'), rows.text('function')];
+  const [parentOf, nValid, nInvalid, nNotChecked] = [
+    rows.number('parent'),
+    rows.number('n_valid'),
+    rows.number('n_invalid'),
+    rows.number('n_not_checked'),
+  ];
   const scopes: Scope[] = [];
-  for (let row = 0; row < table.n_rows; row++) {
-    const parent = number('parent', row);
+  for (let row = 0; row < rows.length; row++) {
+    const parent = parentOf(row) ?? -1;
     const above = scopes[parent];
     above?.children.push(row);
     scopes.push({
       row,
       parent,
       depth: above ? above.depth + 1 : 0,
-      name: text('name', row),
-      path: text('path', row),
-      fn: text('function', row),
-      nValid: number('n_valid', row),
-      nInvalid: number('n_invalid', row),
-      nNotChecked: number('n_not_checked', row),
+      name: name(row),
+      path: path(row),
+      fn: fn(row),
+      nValid: nValid(row) ?? 0,
+      nInvalid: nInvalid(row) ?? 0,
+      nNotChecked: nNotChecked(row) ?? 0,
       children: [],
     });
   }
@@ -150,17 +153,20 @@ export function validFraction(scope: Scope): number | null {
   return checked ? scope.nValid / checked : null;
 }
 
-/** The rows of a table of operations that lie in a scope or below it. */
-export function within(table: Table, data: TableData, scope: Scope | undefined): TableData {
-  const [scopes, functions] = [textColumn(table, 'scope'), textColumn(table, 'function')];
-  if (!scope || scope.row === 0 || !scopes || !functions) return data;
+/** The rows of the table of operations that lie in a scope or below it. */
+export function within(
+  operations: RowsOf<typeof TABLES.incompatible>,
+  data: TableData,
+  scope: Scope | undefined,
+): TableData {
+  if (!scope || scope.row === 0) return data;
+  const [pathOf, functionOf] = [operations.text('scope'), operations.text('function')];
   const isAnyFunction =
     scope.parent === 0 && scope.children.length > 0 && !scope.fn && scope.name === '(functions)';
   const prefix = scope.path === scope.fn || isAnyFunction ? '' : scope.path;
   const rows: number[] = [];
   for (let row = 0; row < data.nRows; row++) {
-    const fn = textAt(functions, row) ?? '';
-    const path = textAt(scopes, row) ?? '';
+    const [fn, path] = [functionOf(row), pathOf(row)];
     const isInside = isAnyFunction
       ? fn !== ''
       : fn === scope.fn && (!prefix || path === prefix || path.startsWith(`${prefix}/`));

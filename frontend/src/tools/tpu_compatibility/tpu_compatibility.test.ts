@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { payloadOf, tableOf } from '../testing';
+import { readTable } from '../../api/declared';
+import { payloadOf, tableFor } from '../testing';
 import { tableData } from '../tool';
-import { drawnOf, isWithin, levelOf, levelsOf, nextItem, noteOf, shortName } from './drawn';
+import {
+  drawnOf,
+  isWithin,
+  levelOf,
+  levelsOf,
+  nextItem,
+  noteOf,
+  shortName,
+  TABLES as DRAWN_TABLES,
+} from './drawn';
 import {
   boxesWith,
   keyOf,
@@ -9,6 +19,7 @@ import {
   openRows,
   scopeOfKey,
   scopesOf,
+  TABLES,
   toggled,
   validFraction,
   visible,
@@ -21,7 +32,7 @@ import type { Box } from './placed';
 const bools = (values: number[]): boolean[] => values.map(Boolean);
 
 // (graph) { a { b (1 bad), c }, d }, (functions) { f { g (1 bad) } }
-const TABLE = tableOf({
+const TABLE = tableFor(TABLES.scopes, {
   name: ['(graph)', 'a', 'b', 'c', '(functions)', 'f', 'g', 'd'],
   path: ['', 'a', 'a/b', 'a/c', '(functions)', 'f', 'g', 'd'],
   function: ['', '', '', '', '', 'f', 'f', ''],
@@ -30,7 +41,7 @@ const TABLE = tableOf({
   n_invalid: [2, 1, 1, 0, 1, 1, 1, 0],
   n_not_checked: [0, 0, 0, 0, 0, 0, 0, 0],
 });
-const SCOPES = scopesOf(TABLE);
+const SCOPES = scopesOf(payloadOf({ tables: { scopes: TABLE } }));
 
 describe('the tree of scopes', () => {
   it('has depths and children', () => {
@@ -53,14 +64,18 @@ describe('the tree of scopes', () => {
 
   it('does not open more than a screen by itself', () => {
     const many = scopesOf(
-      tableOf({
-        name: ['(graph)', 'a', ...Array.from({ length: 40 }, (_, i) => `s${i}`)],
-        path: ['', 'a', ...Array.from({ length: 40 }, (_, i) => `a/s${i}`)],
-        function: Array.from({ length: 42 }, () => ''),
-        parent: [-1, 0, ...Array.from({ length: 40 }, () => 1)],
-        n_valid: Array.from({ length: 42 }, () => 1),
-        n_invalid: Array.from({ length: 42 }, () => 1),
-        n_not_checked: Array.from({ length: 42 }, () => 0),
+      payloadOf({
+        tables: {
+          scopes: tableFor(TABLES.scopes, {
+            name: ['(graph)', 'a', ...Array.from({ length: 40 }, (_, i) => `s${i}`)],
+            path: ['', 'a', ...Array.from({ length: 40 }, (_, i) => `a/s${i}`)],
+            function: Array.from({ length: 42 }, () => ''),
+            parent: [-1, 0, ...Array.from({ length: 40 }, () => 1)],
+            n_valid: Array.from({ length: 42 }, () => 1),
+            n_invalid: Array.from({ length: 42 }, () => 1),
+            n_not_checked: Array.from({ length: 42 }, () => 0),
+          }),
+        },
       }),
     );
     expect([...openAtFirst(many)]).toEqual([0]);
@@ -86,13 +101,14 @@ describe('the tree of scopes', () => {
     expect(SCOPES.map(keyOf)).toEqual(['', 'a', 'a/b', 'a/c', '(functions)', 'f:', 'f:g', 'd']);
     expect(scopeOfKey(SCOPES, 'f:g')?.row).toBe(6);
     expect(scopeOfKey(SCOPES, 'gone')).toBeUndefined();
-    const ops = tableOf({
+    const incompatible = tableFor(TABLES.incompatible, {
       op: ['X', 'Y', 'Z', 'W'],
       scope: ['a/b', 'ab', 'g', ''],
       function: ['', '', 'f', 'f'],
     });
+    const ops = readTable(payloadOf({ tables: { incompatible } }), TABLES.incompatible);
     const found = (key: string): unknown[] => {
-      const data = within(ops, tableData(ops), scopeOfKey(SCOPES, key));
+      const data = within(ops, tableData(ops.table), scopeOfKey(SCOPES, key));
       return Array.from({ length: data.nRows }, (_, row) => data.columns[0]?.cell(row));
     };
     expect(found('a')).toEqual(['X']);
@@ -104,7 +120,7 @@ describe('the tree of scopes', () => {
 });
 
 describe('the drawing', () => {
-  const items = tableOf({
+  const items = tableFor(DRAWN_TABLES.items, {
     kind: ['scope', 'operation', 'scope', 'operation', 'rest'],
     name: ['a', 'x', 'b', 'a/b/op', '7 more'],
     op: ['', 'Relu', '', 'PyFunc', ''],
@@ -115,7 +131,7 @@ describe('the drawing', () => {
     n_invalid: [1, 0, 1, 1, 0],
     n_not_checked: [0, 1, 0, 0, 0],
   });
-  const edges = tableOf({ from: [1, 1], to: [3, 4], n: [2, 1], is_call: bools([0, 1]) });
+  const edges = tableFor(DRAWN_TABLES.edges, { from: [1, 1], to: [3, 4], n: [2, 1], is_call: bools([0, 1]) });
   const drawn = drawnOf(payloadOf({ tables: { items, edges } }));
 
   it('says in words what the colours say', () => {
@@ -163,7 +179,7 @@ describe('the layout', () => {
     const drawn = drawnOf(
       payloadOf({
         tables: {
-          items: tableOf({
+          items: tableFor(DRAWN_TABLES.items, {
             kind: ['scope', 'operation', 'operation'],
             name: ['a', 'x', 'a/y'],
             op: ['', 'Relu', 'Relu'],
@@ -174,7 +190,7 @@ describe('the layout', () => {
             n_invalid: [0, 0, 0],
             n_not_checked: [0, 0, 0],
           }),
-          edges: tableOf({ from: [1], to: [2], n: [1], is_call: bools([0]) }),
+          edges: tableFor(DRAWN_TABLES.edges, { from: [1], to: [2], n: [1], is_call: bools([0]) }),
         },
       }),
     );

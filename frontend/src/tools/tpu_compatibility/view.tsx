@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { rowsOf } from '../../api/table';
+import { readTable, type ColumnOf, type RowOf, type RowsOf } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { RichText } from '../../widgets/rich_text';
 import { Segments } from '../../widgets/segments';
@@ -20,29 +20,36 @@ import {
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { DrawingSection } from './drawing_section';
-import { boxesWith, keyOf, scopeOfKey, scopesOf, wayTo, within, type Scope } from './model';
+import { boxesWith, keyOf, scopeOfKey, scopesOf, TABLES, wayTo, within, type Scope } from './model';
 import { Tree } from './tree';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
+type IncompatibleColumn = ColumnOf<typeof TABLES.incompatible>;
+type ByOpColumn = ColumnOf<typeof TABLES.by_op>;
 
 const TREES = [
   { name: 'all', title: 'All scopes' },
   { name: 'invalid', title: 'Incompatible only' },
 ];
 
+const HIDDEN: readonly IncompatibleColumn[] = ['scope', 'fix'];
+const MONO: readonly IncompatibleColumn[] = ['op', 'name', 'function'];
+const TOTALS: readonly ByOpColumn[] = ['n_ops', 'fraction'];
+
 function Incompatible({
-  table,
+  rows,
   scope,
   params,
   setParams,
-}: { table: PayloadTable; scope: Scope | undefined } & ViewProps): VNode {
+}: { rows: RowsOf<typeof TABLES.incompatible>; scope: Scope | undefined } & ViewProps): VNode {
+  const { table } = rows;
   const all = useMemo(() => tableData(table), [table]);
-  const data = useMemo(() => within(table, all, scope), [table, all, scope]);
+  const data = useMemo(() => within(rows, all, scope), [table, all, scope]);
   const initial = useMemo(
     () => ({
       ...PLAIN_VIEW,
-      hidden: new Set(['scope', 'fix', ...idleColumns(all).filter((name) => name === 'function')]),
+      hidden: new Set<string>([...HIDDEN, ...idleColumns(all).filter((name) => name === 'function')]),
     }),
     [all],
   );
@@ -55,7 +62,7 @@ function Incompatible({
       label={table.title}
       view={view}
       onView={(next, how) => setParams(viewChange(view, next, initial), how)}
-      mono={['op', 'name', 'function']}
+      mono={MONO}
       render={render}
     />
   );
@@ -80,7 +87,7 @@ function ByOperation({ table }: { table: PayloadTable }): VNode {
       view={view}
       onView={setView}
       mono={['op']}
-      totals={['n_ops', 'fraction']}
+      totals={TOTALS}
       barToken="--q-0"
       render={render}
     />
@@ -88,16 +95,15 @@ function ByOperation({ table }: { table: PayloadTable }): VNode {
 }
 
 /** Every kind of trouble once, with its remedy in full. */
-function Fixes({ table }: { table: PayloadTable }): VNode {
+function Fixes({ rows }: { rows: RowsOf<typeof TABLES.fixes> }): VNode {
   return (
     <ul class="tc-fixes">
-      {rowsOf(table).map((row) => (
-        <li key={`${String(row['kind'])} ${String(row['fix'])}`}>
-          <b>{String(row['kind'])}</b>{' '}
-          <span class="tc-status bad">{Number(row['n_ops']).toLocaleString('en')}</span>{' '}
-          <code>{String(row['ops'])}</code>
+      {rows.all().map(({ kind, fix, n_ops, ops }) => (
+        <li key={`${kind} ${fix}`}>
+          <b>{kind}</b> <span class="tc-status bad">{(n_ops ?? 0).toLocaleString('en')}</span>{' '}
+          <code>{ops}</code>
           <p>
-            <RichText text={String(row['fix'])} />
+            <RichText text={fix} />
           </p>
         </li>
       ))}
@@ -105,25 +111,25 @@ function Fixes({ table }: { table: PayloadTable }): VNode {
   );
 }
 
+/** The graph that the page shows. */
+function shownOf(graphs: readonly RowOf<typeof TABLES.graphs>[]): string {
+  return graphs.find(({ is_shown }) => is_shown)?.graph ?? '';
+}
+
 function Choice({
   graphs,
   onChoose,
 }: {
-  graphs: Record<string, unknown>[];
+  graphs: RowOf<typeof TABLES.graphs>[];
   onChoose: (name: string) => void;
 }): VNode {
-  const shown = graphs.find((graph) => graph['is_shown'] === true);
   return (
     <label class="tc-choice">
       Graph
-      <select
-        class="field"
-        value={String(shown?.['graph'] ?? '')}
-        onChange={(event) => onChoose(event.currentTarget.value)}
-      >
-        {graphs.map((graph) => (
-          <option key={String(graph['graph'])} value={String(graph['graph'])}>
-            {`${String(graph['graph'])} — ${String(graph['kind'])}`}
+      <select class="field" value={shownOf(graphs)} onChange={(event) => onChoose(event.currentTarget.value)}>
+        {graphs.map(({ graph, kind }) => (
+          <option key={graph} value={graph}>
+            {`${graph} — ${kind}`}
           </option>
         ))}
       </select>
@@ -146,26 +152,18 @@ export function TpuCompatibilityView({
   params,
   setParams,
 }: { payload: Payload } & Pick<ToolProps, 'run' | 'hosts'> & ViewProps): VNode {
-  const {
-    graphs: listed,
-    scopes: scopeTable,
-    incompatible,
-    by_op: byOp,
-    not_checked: unchecked,
-    fixes,
-  } = payload.tables;
-  const scopes = useMemo(() => scopesOf(scopeTable), [scopeTable]);
-  const graphs = useMemo(() => rowsOf(listed), [listed]);
-  const shown = graphs.find((graph) => graph['is_shown'] === true);
+  const [incompatible, fixes] = [readTable(payload, TABLES.incompatible), readTable(payload, TABLES.fixes)];
+  const byOp = readTable(payload, TABLES.by_op).table;
+  const scopes = useMemo(() => scopesOf(payload), [payload]);
+  const graphs = useMemo(() => readTable(payload, TABLES.graphs).all(), [payload]);
   const chosen = scopeOfKey(scopes, params['scope']);
   const isInvalidOnly = params['tree'] === 'invalid';
   const scopeTitle = chosen
     ? `in ${chosen.fn && chosen.fn !== chosen.path ? `${chosen.fn}: ` : ''}${chosen.path}`
     : 'in the whole graph';
-  const reasons = rowsOf(unchecked).map((row) => ({
-    name: String(row['reason']),
-    value: Number(row['n_ops']).toLocaleString('en'),
-  }));
+  const reasons = readTable(payload, TABLES.not_checked)
+    .all()
+    .map(({ reason, n_ops }) => ({ name: reason, value: (n_ops ?? 0).toLocaleString('en') }));
   return (
     <>
       {graphs.length > 1 && (
@@ -179,7 +177,7 @@ export function TpuCompatibilityView({
       <Tiles tiles={Object.values(payload.scalars)} />
       <DrawingSection
         {...{ run, hosts, params, setParams, scopes, chosen }}
-        graph={String(shown?.['graph'] ?? '')}
+        graph={shownOf(graphs)}
         summary={payload}
       />
       <Section
@@ -217,25 +215,23 @@ export function TpuCompatibilityView({
           }
         />
       </Section>
-      {incompatible && incompatible.n_rows > 0 && (
+      {incompatible.length > 0 && (
         <Section
-          title={incompatible.title}
+          title={incompatible.table.title}
           note={incompatible.note || scopeTitle}
           end={chosen ? <WholeGraph onChoose={() => setParams({ scope: undefined }, 'push')} /> : undefined}
         >
-          <Incompatible table={incompatible} scope={chosen} params={params} setParams={setParams} />
+          <Incompatible rows={incompatible} scope={chosen} params={params} setParams={setParams} />
         </Section>
       )}
-      {fixes && fixes.n_rows > 0 && (
-        <Section title={fixes.title} note="by kind of operation, in the whole graph">
-          <Fixes table={fixes} />
+      {fixes.length > 0 && (
+        <Section title={fixes.table.title} note="by kind of operation, in the whole graph">
+          <Fixes rows={fixes} />
         </Section>
       )}
-      {byOp && (
-        <Section title={byOp.title} note="of the whole graph">
-          <ByOperation table={byOp} />
-        </Section>
-      )}
+      <Section title={byOp.title} note="of the whole graph">
+        <ByOperation table={byOp} />
+      </Section>
       {reasons.length > 0 && (
         <Section title="Why not checked" note="nodes">
           <Facts facts={reasons} />

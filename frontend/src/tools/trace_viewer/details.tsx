@@ -279,7 +279,7 @@ export function Details({
   scope: string;
 }): VNode {
   const loaded = useLoaded(`${scope}\n${String(picked.event)}`, '', async (signal) =>
-    decodeDetails(await timeline.ask({ event: String(picked.event) }, signal)),
+    decodeDetails(await timeline.ask('event', { event: String(picked.event) }, signal)),
   );
   const details = loaded.data && loaded.data.event === picked.event ? loaded.data : null;
   useEffect(() => {

@@ -1,8 +1,8 @@
 /** The server's answers about one event, a search and a stretch of time, as the page shows them. */
 
-import { cellAt, findColumn, scalarNumber } from '../../api/table';
+import { readNumber, readTable } from '../../api/declared';
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload, Table } from '../../api/types';
-import { reader } from './model';
 
 /** An event by its times, wherever it was told of; depth null: not known. */
 export interface EventRef {
@@ -48,38 +48,51 @@ export interface EventDetails extends EventRef {
   readonly links: readonly DetailLink[];
 }
 
-function pairs(table: Table | undefined): [string, string][] {
-  const name = findColumn(table, 'name');
-  const value = findColumn(table, 'value');
-  if (!table || !name || !value) return [];
-  return Array.from({ length: table.n_rows }, (_, row) => [
-    String(cellAt(name, row) ?? ''),
-    String(cellAt(value, row) ?? '—'),
-  ]);
+const EVENT = TRACE_VIEWER.event;
+
+interface EventRow {
+  readonly event: number | null;
+  readonly track?: number | null;
+  readonly name: string;
+  readonly start_ps: number | null;
+  readonly duration_ps: number | null;
 }
 
-export function decodeEvents(table: Table | undefined, track = -1): EventRef[] {
-  const { n, number, text } = reader(table);
-  return Array.from({ length: n }, (_, row) => ({
-    event: number('event', row, -1),
-    track: number('track', row, track),
-    name: text('name', row) || '(no name)',
-    startPs: number('start_ps', row),
-    durationPs: number('duration_ps', row),
-  }));
+/** `track`: where the table says none. */
+export function eventOf(row: EventRow, track = -1): EventRef {
+  return {
+    event: row.event ?? -1,
+    track: row.track ?? track,
+    name: row.name || '(no name)',
+    startPs: row.start_ps ?? 0,
+    durationPs: row.duration_ps ?? 0,
+  };
+}
+
+function pairs(
+  payload: Payload,
+  spec: typeof EVENT.tables.about | typeof EVENT.tables.arguments,
+): [string, string][] {
+  return readTable(payload, spec)
+    .all()
+    .map(({ name, value }) => [name, value]);
 }
 
 function decodeSameName(payload: Payload): SameName | null {
-  const n = scalarNumber(payload, 'n_same_name');
+  const { n_same_name, same_total_ps, same_avg_ps, same_min_ps, same_max_ps } = EVENT.scalars;
+  const n = readNumber(payload, n_same_name);
   if (n === null) return null;
-  const ps = (name: string): number => scalarNumber(payload, `same_${name}_ps`) ?? 0;
-  const bins = reader(payload.tables.histogram);
-  const histogram = Array.from({ length: bins.n }, (_, row) => ({
-    fromPs: bins.number('from_ps', row),
-    toPs: bins.number('to_ps', row),
-    n: bins.number('n', row),
-  }));
-  return { n, totalPs: ps('total'), averagePs: ps('avg'), minPs: ps('min'), maxPs: ps('max'), histogram };
+  const histogram = readTable(payload, EVENT.tables.histogram)
+    .all()
+    .map((bin) => ({ fromPs: bin.from_ps ?? 0, toPs: bin.to_ps ?? 0, n: bin.n ?? 0 }));
+  return {
+    n,
+    totalPs: readNumber(payload, same_total_ps) ?? 0,
+    averagePs: readNumber(payload, same_avg_ps) ?? 0,
+    minPs: readNumber(payload, same_min_ps) ?? 0,
+    maxPs: readNumber(payload, same_max_ps) ?? 0,
+    histogram,
+  };
 }
 
 function textRecord(json: string): Record<string, string> {
@@ -92,49 +105,43 @@ function textRecord(json: string): Record<string, string> {
   }
 }
 
-function decodeLinks(table: Table | undefined): DetailLink[] {
-  const { n, text } = reader(table);
-  return Array.from({ length: n }, (_, row) => ({
-    text: text('text', row),
-    tool: text('tool', row),
-    params: textRecord(text('params', row)),
-  }));
+function decodeLinks(payload: Payload): DetailLink[] {
+  return readTable(payload, EVENT.tables.links)
+    .all()
+    .map(({ text, tool, params }) => ({ text, tool, params: textRecord(params) }));
 }
 
-function decodeFlowNeighbours(table: Table | undefined): FlowNeighbour[] {
-  const { text } = reader(table);
-  return decodeEvents(table).map((event, row) => ({
-    ...event,
-    direction: text('direction', row) === 'in' ? 'in' : 'out',
-    kind: text('kind', row),
-  }));
+function decodeFlowNeighbours(payload: Payload): FlowNeighbour[] {
+  return readTable(payload, EVENT.tables.flows)
+    .all()
+    .map((row) => ({ ...eventOf(row), direction: row.direction === 'in' ? 'in' : 'out', kind: row.kind }));
 }
 
 /** Rows that the panel shows elsewhere. */
-const ELSEWHERE = new Set(['name', 'step', 'step_name', 'track', 'section', 'host']);
+const ELSEWHERE = new Set(['name', 'step', 'track', 'section', 'host']);
 
 export function decodeDetails(payload: Payload): EventDetails {
-  const { about: aboutTable, arguments: argumentTable, ancestors, flows, links } = payload.tables;
-  const scalar = (name: string): number | null => scalarNumber(payload, name);
-  const about = pairs(aboutTable);
+  const { event, track, depth, start_ps, duration_ps, self_time_ps } = EVENT.scalars;
+  const about = pairs(payload, EVENT.tables.about);
   const word = (name: string): string | undefined => about.find(([key]) => key === name)?.[1];
-  const step = word('step') ?? word('step_name') ?? scalar('step');
-  const track = scalar('track') ?? -1;
+  const trackId = readNumber(payload, track) ?? -1;
   return {
-    event: scalar('event') ?? -1,
-    track,
-    depth: scalar('depth') ?? 0,
-    startPs: scalar('start_ps') ?? 0,
-    durationPs: scalar('duration_ps') ?? 0,
-    selfTimePs: scalar('self_time_ps'),
-    step: step === null || step === undefined ? null : String(step),
+    event: readNumber(payload, event) ?? -1,
+    track: trackId,
+    depth: readNumber(payload, depth) ?? 0,
+    startPs: readNumber(payload, start_ps) ?? 0,
+    durationPs: readNumber(payload, duration_ps) ?? 0,
+    selfTimePs: readNumber(payload, self_time_ps),
+    step: word('step') ?? null,
     name: word('name') ?? '(no name)',
     about: about.filter(([key, value]) => !ELSEWHERE.has(key) && value !== word('name')),
-    arguments: pairs(argumentTable),
-    ancestors: decodeEvents(ancestors, track),
-    flows: decodeFlowNeighbours(flows),
+    arguments: pairs(payload, EVENT.tables.arguments),
+    ancestors: readTable(payload, EVENT.tables.ancestors)
+      .all()
+      .map((row) => eventOf(row, trackId)),
+    flows: decodeFlowNeighbours(payload),
     sameName: decodeSameName(payload),
-    links: decodeLinks(links),
+    links: decodeLinks(payload),
   };
 }
 
@@ -143,30 +150,33 @@ export interface Found {
   readonly nNames: number;
   /** In time order; the first of many. */
   readonly matches: readonly EventRef[];
-  readonly names: Table | null;
+  readonly names: Table;
 }
 
 export function decodeFound(payload: Payload): Found {
-  const matches = decodeEvents(payload.tables.matches);
+  const { tables, scalars } = TRACE_VIEWER.search;
   return {
-    nMatches: scalarNumber(payload, 'n_matches') ?? matches.length,
-    nNames: scalarNumber(payload, 'n_names') ?? payload.tables.names?.n_rows ?? 0,
-    matches,
-    names: payload.tables.names ?? null,
+    nMatches: readNumber(payload, scalars.n_matches) ?? 0,
+    nNames: readNumber(payload, scalars.n_names) ?? 0,
+    matches: readTable(payload, tables.matches)
+      .all()
+      .map((row) => eventOf(row)),
+    names: readTable(payload, tables.names).table,
   };
 }
 
 export interface Totals {
   readonly nEvents: number;
   readonly rangePs: number;
-  readonly table: Table | null;
+  readonly table: Table;
 }
 
 export function decodeTotals(payload: Payload): Totals {
+  const { tables, scalars } = TRACE_VIEWER.totals;
   return {
-    nEvents: scalarNumber(payload, 'n_events') ?? 0,
-    rangePs: scalarNumber(payload, 'range_ps') ?? 0,
-    table: payload.tables.totals ?? null,
+    nEvents: readNumber(payload, scalars.n_events) ?? 0,
+    rangePs: readNumber(payload, scalars.range_ps) ?? 0,
+    table: readTable(payload, tables.totals).table,
   };
 }
 
@@ -177,14 +187,22 @@ export interface Density {
 }
 
 export function decodeDensity(payload: Payload, nPixels: number): Density {
-  const { n, number, text } = reader(payload.tables.density);
+  const rows = readTable(payload, TRACE_VIEWER.minimap.tables.density);
+  const host = rows.text('host');
+  const section = rows.text('section');
+  const pixels = rows.numbers('pixel');
+  const busy = rows.numbers('busy_fraction');
   const parts = new Map<string, { host: string; section: string; busy: Float32Array }>();
-  for (let row = 0; row < n; row++) {
-    const [host, section, pixel] = [text('host', row), text('section', row), number('pixel', row)];
-    const key = `${host}\n${section}`;
-    const part = parts.get(key) ?? { host, section, busy: new Float32Array(nPixels) };
+  for (let row = 0; row < rows.length; row++) {
+    const key = `${host(row)}\n${section(row)}`;
+    const part = parts.get(key) ?? {
+      host: host(row),
+      section: section(row),
+      busy: new Float32Array(nPixels),
+    };
     parts.set(key, part);
-    if (pixel >= 0 && pixel < nPixels) part.busy[pixel] = number('busy_fraction', row);
+    const pixel = pixels[row] ?? -1;
+    if (pixel >= 0 && pixel < nPixels) part.busy[pixel] = busy[row] ?? 0;
   }
   return { nPixels, parts: [...parts.values()] };
 }

@@ -22,7 +22,9 @@ function find(timeline: Timeline): Elsewhere | null {
 /** Brings it into view: a merged box's longest event, which is where the server says it is. */
 async function goThere(timeline: Timeline, { side, picked }: Elsewhere): Promise<void> {
   const isMerged = picked.nMerged > 1 && (side === 'left' || side === 'right');
-  const details = isMerged ? decodeDetails(await timeline.ask({ event: String(picked.event) })) : null;
+  const details = isMerged
+    ? decodeDetails(await timeline.ask('event', { event: String(picked.event) }))
+    : null;
   const to = details ? pickedEvent(details, details.depth) : picked;
   timeline.leapTo(to);
 }

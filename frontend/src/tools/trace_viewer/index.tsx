@@ -58,10 +58,10 @@ function useSource({ run, hosts: chosen, info }: ToolProps): Source {
       hosts,
       scope,
       note,
-      fetch: async (params, signal) => {
-        const query = { tool: TOOL, run, hosts, params };
+      fetch: async (question, params, signal) => {
+        const query = { tool: TOOL, question, run, hosts, params };
         const payload = await fetchPayload(query, 'columns', signal);
-        if (payload.tables.boxes && !signal.aborted) shown.value = { query, payload };
+        if (!question && !signal.aborted) shown.value = { query, payload };
         return payload;
       },
     }),

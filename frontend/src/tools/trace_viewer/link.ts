@@ -87,7 +87,7 @@ export async function selectEvent(timeline: Timeline, event: number | null, isAl
   }
   if (timeline.selected.value?.event === event) return;
   try {
-    const details = decodeDetails(await timeline.ask({ event: String(event) }));
+    const details = decodeDetails(await timeline.ask('event', { event: String(event) }));
     timeline.revealEvent(details, details.depth, !isAlone);
     if (isAlone) timeline.zoomToSelected();
   } catch (error) {

@@ -10,7 +10,13 @@ import type { Payload } from '../../api/types';
 import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
 import { isComfortable, neighboursOf, planRequest, willServe, Windows, type Wanted } from './windows';
 
-export type Fetch = (params: Record<string, string>, signal: AbortSignal) => Promise<Payload>;
+/** Empty: the window itself. */
+export type Question = '' | 'event' | 'neighbour' | 'search' | 'totals' | 'minimap';
+export type Fetch = (
+  question: Question,
+  params: Record<string, string>,
+  signal: AbortSignal,
+) => Promise<Payload>;
 
 const REQUEST_DELAY_MS = 40;
 
@@ -54,7 +60,7 @@ export class Loader {
     const request: WindowRequest = { startPs: null, endPs: null, widthPx, trackIds: null, hasFlows: false };
     const abort = new AbortController();
     this.inFlight = { abort, request };
-    const payload = await this.fetch(requestParams(request), abort.signal);
+    const payload = await this.fetch('', requestParams(request), abort.signal);
     this.windows.add(decodeWindow(payload, request), true);
     this.inFlight = null;
     return payload;
@@ -111,7 +117,7 @@ export class Loader {
   }
 
   private async ask({ request, abort }: UnderWay): Promise<void> {
-    const payload = await this.fetch(requestParams(request), abort.signal);
+    const payload = await this.fetch('', requestParams(request), abort.signal);
     if (!abort.signal.aborted) this.windows.add(decodeWindow(payload, request), false);
   }
 

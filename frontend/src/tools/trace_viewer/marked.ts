@@ -68,7 +68,6 @@ export function totalsParams(
 ): Record<string, string> {
   const ids = trackIds ?? shownIds;
   return {
-    totals: '1',
     start_ps: String(Math.floor(startPs)),
     end_ps: String(Math.ceil(endPs)),
     ...(ids ? { tracks: ids.join(',') } : {}),

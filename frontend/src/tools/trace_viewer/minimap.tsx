@@ -59,7 +59,7 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
       if (wanted !== nColumns && timeline.overview) {
         nColumns = wanted;
         shown = layers(null, ownDensity(timeline, nColumns));
-        timeline.ask({ minimap: '1', width_px: String(nColumns) }, abort.signal).then(
+        timeline.ask('minimap', { width_px: String(nColumns) }, abort.signal).then(
           (payload) => {
             shown = layers(decodeDensity(payload, wanted), ownDensity(timeline, wanted));
             paint();

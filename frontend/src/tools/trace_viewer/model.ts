@@ -2,19 +2,14 @@
  * The server's window of the trace as the timeline uses it: tracks, boxes in rows, counters, steps, flows.
  */
 
-import {
-  findColumn,
-  cellAt,
-  numberAt,
-  numberColumn,
-  scalarNumber,
-  textAt,
-  textColumn,
-} from '../../api/table';
-import type { Diagnostic, NumberColumn, Payload, Table, TextColumn } from '../../api/types';
+import { readIfAny, readNumber, readTable, type Rows as TableRows } from '../../api/declared';
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
+import type { Diagnostic, Payload } from '../../api/types';
 import type { Series } from '../../canvas/areas';
 import type { Boxes } from '../../canvas/boxes';
-import { styleOf, stylesOfNames } from './names';
+import { styleOf } from './names';
+
+const { tables: TABLES, scalars: SCALARS } = TRACE_VIEWER.page;
 
 export interface Track {
   readonly id: number;
@@ -95,70 +90,44 @@ export function requestParams(request: WindowRequest): Record<string, string> {
   return params;
 }
 
-function numbersOf(column: NumberColumn | undefined, n: number, missing: number): Float64Array {
-  const values = column?.values;
-  if (values instanceof Float64Array && values.length === n) return values;
+/** All numbers of a column; `unknown` in place of those that are not known. */
+function numbersOf(values: ArrayLike<number | null>, unknown: number): Float64Array {
+  if (values instanceof Float64Array) return values;
   // The browser's own copy: a loop that meets arrays of several kinds takes ten times as long.
-  if (values instanceof Uint8Array && values.length === n) return new Float64Array(values);
-  const numbers = new Float64Array(n).fill(missing);
-  if (!values) return numbers;
-  for (let i = 0; i < n; i++) {
+  if (values instanceof Uint8Array) return new Float64Array(values);
+  const numbers = new Float64Array(values.length).fill(unknown);
+  for (let i = 0; i < values.length; i++) {
     const value = values[i];
     if (value !== null && value !== undefined && value === value) numbers[i] = value;
   }
   return numbers;
 }
 
-/** A reader of a table's rows by column name, with something in place of what is missing. */
-export function reader(table: Table | undefined): {
-  n: number;
-  number(name: string, row: number, missing?: number): number;
-  text(name: string, row: number): string;
-} {
-  const numbers = new Map<string, NumberColumn | undefined>();
-  const texts = new Map<string, TextColumn | undefined>();
-  return {
-    n: table?.n_rows ?? 0,
-    number(name, row, missing = 0) {
-      if (!numbers.has(name)) numbers.set(name, numberColumn(table, name));
-      const column = numbers.get(name);
-      return (column && numberAt(column, row)) ?? missing;
-    },
-    text(name, row) {
-      if (!texts.has(name)) texts.set(name, textColumn(table, name));
-      const column = texts.get(name);
-      return (column && textAt(column, row)) ?? '';
-    },
-  };
-}
-
-export function decodeTracks(table: Table | undefined): Track[] {
-  const { n, number, text } = reader(table);
-  const derived = findColumn(table, 'is_derived');
-  return Array.from({ length: n }, (_, row) => ({
-    id: number('track', row, row),
-    host: text('host', row),
-    section: text('section', row),
-    name: text('name', row),
-    kind: text('kind', row),
-    nEvents: number('n_events', row),
-    nDepths: Math.max(1, number('n_depths', row, 1)),
-    isDerived: derived ? cellAt(derived, row) === true : false,
-    minValue: number('min_value', row),
-    maxValue: number('max_value', row),
-    unit: text('unit', row),
-  }));
+export function decodeTracks(payload: Payload): Track[] {
+  return readTable(payload, TABLES.tracks)
+    .all()
+    .map((row, at) => ({
+      id: row.track ?? at,
+      host: row.host,
+      section: row.section,
+      name: row.name,
+      kind: row.kind,
+      nEvents: row.n_events ?? 0,
+      nDepths: Math.max(1, row.n_depths ?? 1),
+      isDerived: row.is_derived,
+      minValue: row.min_value ?? 0,
+      maxValue: row.max_value ?? 0,
+      unit: row.unit,
+    }));
 }
 
 export function decodeFacts(payload: Payload): TraceFacts {
-  const hosts = reader(payload.tables.hosts);
+  const hosts = readTable(payload, TABLES.hosts).all();
   return {
-    durationPs: scalarNumber(payload, 'trace_duration_ps') ?? 0,
-    nEvents: scalarNumber(payload, 'n_events') ?? 0,
-    tracks: decodeTracks(payload.tables.tracks),
-    offsetPs: new Map(
-      Array.from({ length: hosts.n }, (_, row) => [hosts.text('host', row), hosts.number('offset_ps', row)]),
-    ),
+    durationPs: readNumber(payload, SCALARS.trace_duration_ps) ?? 0,
+    nEvents: readNumber(payload, SCALARS.n_events) ?? 0,
+    tracks: decodeTracks(payload),
+    offsetPs: new Map(hosts.map(({ host, offset_ps }) => [host, offset_ps ?? 0])),
     diagnostics: payload.diagnostics,
   };
 }
@@ -182,10 +151,12 @@ function rowsOf(track: Float64Array, depth: Float64Array): Rows {
   };
 }
 
-function decodeCounters(table: Table | undefined): Map<number, Series> {
-  const n = table?.n_rows ?? 0;
-  const column = (name: string): Float64Array => numbersOf(numberColumn(table, name), n, 0);
-  const [track, timePs, value] = [column('track'), column('time_ps'), column('value')];
+function decodeCounters(payload: Payload): Map<number, Series> {
+  const rows = readTable(payload, TABLES.counters);
+  const track = numbersOf(rows.numbers('track'), 0);
+  const timePs = numbersOf(rows.numbers('time_ps'), 0);
+  const value = numbersOf(rows.numbers('value'), 0);
+  const n = rows.length;
   const counters = new Map<number, Series>();
   for (let from = 0, i = 1; i <= n; i++) {
     if (i < n && track[i] === track[from]) continue;
@@ -195,85 +166,71 @@ function decodeCounters(table: Table | undefined): Map<number, Series> {
   return counters;
 }
 
-function decodeSteps(table: Table | undefined): StepMark[] {
-  const { n, number, text } = reader(table);
-  return Array.from({ length: n }, (_, row) => ({
-    host: text('host', row),
-    name: text('name', row),
-    startPs: number('start_ps', row),
-    durationPs: number('duration_ps', row),
+function decodeSteps(payload: Payload): StepMark[] {
+  return readTable(payload, TABLES.steps)
+    .all()
+    .map(({ host, name, start_ps, duration_ps }) => ({
+      host,
+      name,
+      startPs: start_ps ?? 0,
+      durationPs: duration_ps ?? 0,
+    }));
+}
+
+function decodeFlows(payload: Payload): Flow[] {
+  const rows = readIfAny(payload, TABLES.flows)?.all() ?? [];
+  return rows.map((row) => ({
+    fromEvent: row.from_event ?? -1,
+    fromTrack: row.from_track ?? -1,
+    fromPs: row.from_ps ?? 0,
+    toEvent: row.to_event ?? -1,
+    toTrack: row.to_track ?? -1,
+    toPs: row.to_ps ?? 0,
   }));
 }
 
-function decodeFlows(table: Table | undefined): Flow[] {
-  const { n, number } = reader(table);
-  return Array.from({ length: n }, (_, row) => ({
-    fromEvent: number('from_event', row, -1),
-    fromTrack: number('from_track', row, -1),
-    fromPs: number('from_ps', row),
-    toEvent: number('to_event', row, -1),
-    toTrack: number('to_track', row, -1),
-    toPs: number('to_ps', row),
-  }));
-}
+type BoxRows = TableRows<typeof TABLES.boxes.required, typeof TABLES.boxes.optional>;
 
-/** By the server's families and keys; by the names where it sends none. */
-function stylesOf(
-  table: Table | undefined,
-  colors: Table | undefined,
-  names: readonly string[],
-  nameId: Int32Array,
-): Uint8Array {
-  const n = nameId.length;
-  const [family, key] = [numberColumn(table, 'family'), numberColumn(colors, 'color_key')];
-  const style = new Uint8Array(n);
-  if (family && key) {
-    for (let i = 0; i < n; i++)
-      style[i] = styleOf(family.values[i] ?? 0, key.values[nameId[i] as number] ?? 0);
-    return style;
-  }
-  const styles = stylesOfNames(names);
-  for (let i = 0; i < n; i++) style[i] = styles[nameId[i] as number] as number;
+function stylesOf(rows: BoxRows, payload: Payload, nameId: Int32Array): Uint8Array {
+  const family = rows.numbers('family');
+  const key = readTable(payload, TABLES.colors).numbers('color_key');
+  const style = new Uint8Array(nameId.length);
+  for (let i = 0; i < nameId.length; i++) style[i] = styleOf(family[i] ?? 0, key[nameId[i] as number] ?? 0);
   return style;
 }
 
-function decodeBoxes(table: Table | undefined, colors: Table | undefined, rowFirst: Int32Array): Boxes {
-  const n = table?.n_rows ?? 0;
-  const column = (name: string, missing: number): Float64Array =>
-    numbersOf(numberColumn(table, name), n, missing);
-  const name = textColumn(table, 'name');
-  const names = [...(name?.strings ?? []), '(no name)'];
+function decodeBoxes(rows: BoxRows, payload: Payload, rowFirst: Int32Array): Boxes {
+  const n = rows.length;
+  const name = rows.texts('name');
+  const names = [...name.strings, '(no name)'];
   // Loops, not from(…): this runs with every answer, some 50,000 boxes between two frames.
   const nameId = new Int32Array(n);
-  for (let i = 0; i < n; i++) nameId[i] = codeOf(name?.codes[i], names.length);
-  const durationPs = column('duration_ps', 0);
-  const longestPs = column('longest_ps', 0);
+  for (let i = 0; i < n; i++) nameId[i] = codeOf(name.codes[i], names.length);
+  const durationPs = numbersOf(rows.numbers('duration_ps'), 0);
+  const longestPs = numbersOf(rows.numbers('longest_ps'), 0);
   for (let i = 0; i < n; i++) longestPs[i] ||= durationPs[i] as number;
   return {
     n,
-    startPs: column('start_ps', 0),
+    startPs: numbersOf(rows.numbers('start_ps'), 0),
     durationPs,
     nameId,
-    eventId: column('event', -1),
-    nMerged: column('n_merged', 1),
+    eventId: numbersOf(rows.numbers('event'), -1),
+    nMerged: numbersOf(rows.numbers('n_merged'), 1),
     names,
-    style: stylesOf(table, colors, names, nameId),
+    style: stylesOf(rows, payload, nameId),
     longestPs,
     rowFirst,
   };
 }
 
 export function decodeWindow(payload: Payload, request: WindowRequest): TraceWindow {
-  const { boxes: table, colors, counters, steps, flows } = payload.tables;
-  const n = table?.n_rows ?? 0;
-  const rows = rowsOf(
-    numbersOf(numberColumn(table, 'track'), n, 0),
-    numbersOf(numberColumn(table, 'depth'), n, 0),
-  );
-  const boxes = decodeBoxes(table, colors, rows.first);
-  const startPs = scalarNumber(payload, 'start_ps') ?? request.startPs ?? 0;
-  const endPs =
-    scalarNumber(payload, 'end_ps') ?? request.endPs ?? scalarNumber(payload, 'trace_duration_ps') ?? 0;
+  const table = readTable(payload, TABLES.boxes);
+  const rows = rowsOf(numbersOf(table.numbers('track'), 0), numbersOf(table.numbers('depth'), 0));
+  const boxes = decodeBoxes(table, payload, rows.first);
+  const startPs = readNumber(payload, SCALARS.start_ps) ?? 0;
+  const endPs = readNumber(payload, SCALARS.end_ps) ?? 0;
+  const counters = decodeCounters(payload);
+  const steps = decodeSteps(payload);
   return {
     startPs,
     endPs,
@@ -282,14 +239,13 @@ export function decodeWindow(payload: Payload, request: WindowRequest): TraceWin
     boxes,
     rowTrack: rows.track,
     rowDepth: rows.depth,
-    counters: decodeCounters(counters),
-    steps: decodeSteps(steps),
-    flows: request.hasFlows ? decodeFlows(flows) : null,
-    nFlows: scalarNumber(payload, 'n_flows') ?? flows?.n_rows ?? 0,
-    nEvents: scalarNumber(payload, 'n_events_in_window') ?? 0,
+    counters,
+    steps,
+    flows: request.hasFlows ? decodeFlows(payload) : null,
+    nFlows: readNumber(payload, SCALARS.n_flows) ?? 0,
+    nEvents: readNumber(payload, SCALARS.n_events_in_window) ?? 0,
     // Counters are thinned to pixels too, and steps left out where they are dense.
-    isExact:
-      boxes.nMerged.every((count) => count <= 1) && !counters?.n_rows && Boolean(!steps || steps.n_rows),
+    isExact: boxes.nMerged.every((count) => count <= 1) && !counters.size && steps.length > 0,
   };
 }
 

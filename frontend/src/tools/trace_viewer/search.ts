@@ -84,12 +84,12 @@ export class Search {
     this.isBusy.value = true;
     try {
       const params = {
-        search: query.text,
+        text: query.text,
         limit: String(PAGE),
-        ...(query.hasArguments ? { search_args: '1' } : {}),
+        ...(query.hasArguments ? { in_args: '1' } : {}),
         ...more,
       };
-      const found = decodeFound(await this.fetch(params, abort.signal));
+      const found = decodeFound(await this.fetch('search', params, abort.signal));
       if (abort.signal.aborted) return;
       this.page.value = { ...found, query, first: firstOf(found) };
       this.error.value = null;

@@ -15,7 +15,7 @@ import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { Frames } from './frames';
 import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
-import { Loader, type Fetch } from './loader';
+import { Loader, type Fetch, type Question } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
@@ -81,7 +81,7 @@ export class Timeline {
     this.frames = new Frames(this, scroller, host, renderer);
     this.loader = this.newLoader(fetch);
     this.search = new Search(
-      (params, abort) => this.fetch(params, abort),
+      (question, params, abort) => this.fetch(question, params, abort),
       () => {
         this.refresh();
       },
@@ -111,8 +111,12 @@ export class Timeline {
   }
 
   /** For questions beside the window: details, totals, neighbours. */
-  ask(params: Record<string, string>, abort: AbortSignal = new AbortController().signal): ReturnType<Fetch> {
-    return this.fetch(params, abort);
+  ask(
+    question: Question,
+    params: Record<string, string>,
+    abort: AbortSignal = new AbortController().signal,
+  ): ReturnType<Fetch> {
+    return this.fetch(question, params, abort);
   }
 
   /**

@@ -32,7 +32,7 @@ export function TotalsPanel({
       : null;
   const params = totalsParams(marked, shownIds);
   const loaded = useLoaded(`${scope}\n${JSON.stringify(params)}`, scope, async (signal) =>
-    decodeTotals(await timeline.ask(params, signal)),
+    decodeTotals(await timeline.ask('totals', params, signal)),
   );
   const totals = loaded.data;
   const data = useMemo(() => totals?.table && tableData(totals.table), [totals]);

@@ -4,8 +4,10 @@
  * it; where boxes are merged the server is asked, so that the walk misses no event.
  */
 
-import { decodeDetails, decodeEvents } from './details_model';
-import { decodeWindow, reader, requestParams, type TraceWindow, type WindowRequest } from './model';
+import { readTable } from '../../api/declared';
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
+import { decodeDetails, eventOf } from './details_model';
+import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
 import { firstIn, neighbour, pickedEvent, rowOf, pickedAt, type Direction, type Picked } from './picking';
 import type { Timeline } from './timeline';
 
@@ -28,7 +30,7 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
       trackIds: [picked.track],
       hasFlows: false,
     };
-    const window = decodeWindow(await timeline.ask(requestParams(request)), request);
+    const window = decodeWindow(await timeline.ask('', requestParams(request)), request);
     const row = rowOf(window, picked.track, picked.depth);
     if (row < 0) break;
     let index = window.boxes.rowFirst[row] as number;
@@ -48,14 +50,12 @@ async function besideOnServer(
   from: Picked,
   direction: Direction,
 ): Promise<Picked | null> {
-  const payload = await timeline.ask({
-    neighbour: direction === 'left' ? 'previous' : 'next',
+  const payload = await timeline.ask('neighbour', {
     event: String(from.event),
+    direction: direction === 'left' ? 'previous' : 'next',
   });
-  const { neighbour: table } = payload.tables;
-  if (!table) throw new Error('the server does not know neighbours');
-  const event = decodeEvents(table, from.track)[0];
-  return event ? pickedEvent(event, reader(table).number('depth', 0, from.depth)) : null;
+  const found = readTable(payload, TRACE_VIEWER.neighbour.tables.neighbour).all()[0];
+  return found ? pickedEvent(eventOf(found, from.track), found.depth ?? from.depth) : null;
 }
 
 /** Exact in this window: the box itself and the one that was found beside it. */
@@ -97,7 +97,7 @@ async function around(timeline: Timeline, from: Picked): Promise<void> {
     timeline.reveal(near);
     return;
   }
-  const { ancestors } = decodeDetails(await timeline.ask({ event: String(from.event) }));
+  const { ancestors } = decodeDetails(await timeline.ask('event', { event: String(from.event) }));
   const parent = ancestors[0];
   if (parent) timeline.reveal(pickedEvent({ ...parent, track: from.track }, Math.max(0, from.depth - 1)));
 }

@@ -10,47 +10,36 @@ the file and are left out: whoever opens the file derives them again.
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.encode.chrome_arguments import arguments_of
-from tb_tpuprof.encode.chrome_rows import Places, Rows, Texts, places_of, rows_of
-from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import TooLarge
 from tb_tpuprof.native import EventWriter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.arguments import validate_hosts, validate_params
+from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
-from tb_tpuprof.tools.trace_viewer.view import TOOL, window_of
-from tb_tpuprof.tools.trace_viewer.window import Chosen, Window
-from tb_tpuprof.tools.unreadable import of_readable
+from tb_tpuprof.tools.trace_viewer.export_arguments import arguments_of
+from tb_tpuprof.tools.trace_viewer.export_rows import Places, Rows, Texts, places_of, rows_of
+from tb_tpuprof.tools.trace_viewer.window import Chosen, Window, window_of
 
 MAX_EVENTS = 2_000_000
 _CHUNK_ROWS = 1 << 15
 _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 
-def encode_trace(session: Session, hosts: Sequence[str], params: Mapping[str, object]) -> bytes:
-    """The file. Takes the trace viewer's parameters start_ps, end_ps, tracks and args; raises what the tool
-    raises, and TooLarge.
-    """
-    return b"".join(trace_parts(session, hosts, params))
+def trace_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterator[bytes]]:
+    """The run's name, and the file in parts, of which only one is in memory at a time.
 
-
-def trace_parts(session: Session, hosts: Sequence[str], params: Mapping[str, object]) -> Iterator[bytes]:
-    """The file in parts, of which only one is in memory at a time. What is wrong with the request is raised
-    at once.
+    Takes start_ps, end_ps, tracks and args. Raises what `open_view` raises, BadParameter and TooLarge.
     """
-    opened, _ = of_readable(
-        session, validate_hosts(TOOL, session, hosts), lambda readable: open_view(session, readable)
-    )
-    values = validate_params(TOOL.params, params)
-    window = window_of(opened, values)
-    chosen = opened.chosen_tracks(str(values.get("tracks", "")))
+    opened = open_view(session, hosts)
+    window = window_of(opened, params)
+    chosen = opened.chosen_tracks(str(params.get("tracks", "")))
     n = sum(n_rows(host, [track.line for track in tracks], window) for host, tracks in chosen)
     if n > MAX_EVENTS:
         raise TooLarge(
@@ -58,7 +47,11 @@ def trace_parts(session: Session, hosts: Sequence[str], params: Mapping[str, obj
             f"{MAX_EVENTS:,}.",
             "Narrow the window (start_ps, end_ps), or choose fewer tracks or hosts.",
         )
-    return _zipped(_texts(session.run, opened, chosen, window, bool(values["args"])))
+    return session.run, _zipped(_texts(session.run, opened, chosen, window, bool(params["args"])))
+
+
+def _dumps(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def n_rows(host: HostView, lines: list[int], window: Window) -> int:
@@ -103,9 +96,9 @@ def _texts(run: str, opened: View, chosen: Chosen, window: Window, with_args: bo
     }
     head = {"displayTimeUnit": "ns", "baseTimeNanoseconds": zero, "otherData": notes}
     yield (
-        dumps(head)[:-1]
+        _dumps(head)[:-1]
         + b',"traceEvents":[\n'
-        + b",\n".join(dumps(name) for place in places for name in place.names())
+        + b",\n".join(_dumps(name) for place in places for name in place.names())
     )
     left_out: dict[str, int] = {}
     for place in places:
@@ -118,7 +111,7 @@ def _texts(run: str, opened: View, chosen: Chosen, window: Window, with_args: bo
         left_out["arrows"] = left_out.get("arrows", 0) + rows.n_arrows_left_out
         yield from _written(place, rows, texts, with_args, left_out)
     told = {name: n for name, n in left_out.items() if n}
-    yield b"\n]" + (b',"leftOut":' + dumps(told) if told else b"") + b"}\n"
+    yield b"\n]" + (b',"leftOut":' + _dumps(told) if told else b"") + b"}\n"
 
 
 def _written(

@@ -5,7 +5,6 @@ library.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +17,24 @@ from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Column,
-    Diagnostic,
-    NextStep,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Verdict,
+from tb_tpuprof.tools.base import Availability, Params
+from tb_tpuprof.tools.kernel_stats.tables import (
+    BY_KERNEL,
+    BY_LIBRARY,
+    BY_OP,
+    KERNELS,
+    N_SLICES,
+    SCALARS,
+    TABLES,
+    TOP_KERNELS,
+    TOP_LIBRARIES,
 )
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.spec import Filled, Number, TableSpec, Texts, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
-N_SLICES = 10
 N_ROWS = 10_000
 SHORT_PS = 5 * PS_PER_US  # about what launching a kernel takes the host
 _STANDS_OUT = 0.1
@@ -60,14 +59,12 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         diagnostics.append(Diagnostic("warning", "The GPUs' streams hold no kernel.", _CAPTURE))
     tables = {
         "kernels": kernels_table(found),
-        "by_kernel": group_table("By kernel", "kernel", "Kernel", found.name, found),
-        "by_op": group_table(
-            "By operation", "op", "Operation", [op or NO_OPERATION for op in found.op], found
-        ),
-        "by_library": group_table("By library", "library", "Library", found.library, found),
+        "by_kernel": group_table(BY_KERNEL, found.name, found),
+        "by_op": group_table(BY_OP, [op or NO_OPERATION for op in found.op], found),
+        "by_library": group_table(BY_LIBRARY, found.library, found),
     }
-    tables["top_kernels"] = pie(tables["by_kernel"])
-    tables["top_libraries"] = pie(tables["by_library"])
+    tables["top_kernels"] = pie(TOP_KERNELS, tables["by_kernel"])
+    tables["top_libraries"] = pie(TOP_LIBRARIES, tables["by_library"])
     verdict = told(TOOL.name, _verdict(found), limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(found), verdict, tuple(diagnostics))
 
@@ -78,88 +75,40 @@ def kernels_table(found: Kernels) -> Table:
     whole = int(found.total_ps.sum()) or 1
     ops = [op or NO_OPERATION for op in shown.op]
     note = "" if len(found) <= N_ROWS else f"the first {N_ROWS:,} of {len(found):,}"
-    columns = (
-        Column("rank", "Rank", np.arange(1, len(shown) + 1), "count", description="By total time"),
-        text_column("kernel", "Kernel", shown.name),
-        text_column("op", "Operation", ops, "What launched it, by the framework's name, else the compiler's"),
-        text_column("library", "Library", shown.library, "By the kernel's name"),
-        Column("n_occurrences", "Launches", shown.n_occurrences, "count"),
-        Column(
-            "total_ps",
-            "Total time",
-            shown.total_ps,
-            "ps",
-            description="Of all launches on all devices and hosts",
-        ),
-        Column(
-            "fraction", "Share", shown.total_ps / whole, "fraction", description="Of the time of all kernels"
-        ),
-        Column("avg_ps", "Average", shown.total_ps / shown.n_occurrences, "ps"),
-        Column("is_tensor_core_eligible", "Tensor cores possible", _could_use(shown), description=_ELIGIBLE),
-        Column("uses_tensor_cores", "Tensor cores used", shown.uses_tensor_cores, description=_USES),
-        Column("min_ps", "Minimum", shown.min_ps, "ps"),
-        Column("max_ps", "Maximum", shown.max_ps, "ps"),
-        *_launch_columns(shown.launch),
-        text_column("longest_host", "Host of the longest", shown.host),
-        Column(
-            "longest_start_ps",
-            "Start of the longest",
-            shown.longest_start_ps,
-            "ps",
-            description="Since the trace's start",
-        ),
-    )
-    return Table("Kernels", columns, note)
+    columns = {
+        "rank": np.arange(1, len(shown) + 1),
+        "kernel": shown.name,
+        "op": ops,
+        "library": shown.library,
+        "n_occurrences": shown.n_occurrences,
+        "total_ps": shown.total_ps,
+        "fraction": shown.total_ps / whole,
+        "avg_ps": shown.total_ps / shown.n_occurrences,
+        "is_tensor_core_eligible": _could_use(shown),
+        "uses_tensor_cores": shown.uses_tensor_cores,
+        "min_ps": shown.min_ps,
+        "max_ps": shown.max_ps,
+        **_launch_columns(shown.launch),
+        "longest_host": shown.host,
+        "longest_start_ps": shown.longest_start_ps,
+    }
+    return KERNELS.fill(columns, note)
 
 
-_ELIGIBLE = "The operation multiplies matrices or convolves, or the kernel uses them"
-_USES = "By the kernel's name (AMD: matrix cores)"
-_OCCUPANCY = (
-    "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer "
-    "computed it, else computed from the launch (≈)"
-)
-
-
-def _launch_columns(launches: Sequence[Launch]) -> tuple[Column, ...]:
-    """Columns of the launches, of which many are one object: each is looked at once."""
+def _launch_columns(launches: Sequence[Launch]) -> dict[str, Values]:
+    """Columns of the launches, of which many are one object: each is read once."""
     distinct = {id(launch): launch for launch in launches}
     place = {key: i for i, key in enumerate(distinct)}
-    at = np.array([place[id(launch)] for launch in launches], np.intp)
+    code = np.array([place[id(launch)] for launch in launches], np.intp)
     every = list(distinct.values())
-    registers, shared, static, dynamic = (
-        _known([getattr(launch, key) for launch in every])
-        for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
-    )
-    columns = (
-        Column("n_registers", "Registers", registers, "count", description="Of a thread"),
-        Column(
-            "shared_bytes", "Shared memory", shared, "bytes", description="Static and dynamic, of a block"
-        ),
-        Column("static_shared_bytes", "Static shared", static, "bytes"),
-        Column("dynamic_shared_bytes", "Dynamic shared", dynamic, "bytes"),
-        _sizes("block", "Block", [launch.block for launch in every], "Threads of a block: x,y,z"),
-        _sizes(
-            "grid",
-            "Grid",
-            [launch.grid for launch in every],
-            "Blocks of the launch: x,y,z (AMD: as its tracer counts)",
-        ),
-        Column(
-            "occupancy_fraction",
-            "Occupancy",
-            np.array([launch.occupancy for launch in every]),
-            "fraction",
-            description=_OCCUPANCY,
-        ),
-        Column(
-            "is_occupancy_computed",
-            "Occupancy computed",
-            np.array([launch.is_computed for launch in every], np.bool_),
-            description="The trace does not tell it: it follows from registers, shared memory, block and "
-            "the GPU's compute capability",
-        ),
-    )
-    return tuple(replace(column, values=column.values[at]) for column in columns)
+    sizes = ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
+    return {
+        **{key: _known([getattr(launch, key) for launch in every])[code] for key in sizes},
+        "block": _sizes([launch.block for launch in every], code),
+        "grid": _sizes([launch.grid for launch in every], code),
+        "occupancy_fraction": np.array([launch.occupancy for launch in every], np.float64)[code],
+        "is_occupancy_computed": np.array([launch.is_computed for launch in every], np.bool_)[code],
+    }
 
 
 def _known(values: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -168,17 +117,10 @@ def _known(values: Sequence[int]) -> npt.NDArray[np.float64]:
     return result
 
 
-def _sizes(name: str, title: str, texts: Sequence[str], description: str) -> Column:
-    column = text_column(name, title, texts, description)
-    assert column.strings is not None
-    unknown = [i for i, text in enumerate(column.strings) if not text]
-    return Column(
-        name,
-        title,
-        np.where(np.isin(column.values, unknown), -1, column.values),
-        strings=column.strings,
-        description=description,
-    )
+def _sizes(texts: Sequence[str], code: npt.NDArray[np.intp]) -> Texts:
+    """Texts by their place; empty ones are unknown."""
+    known = {text: i for i, text in enumerate(dict.fromkeys(text for text in texts if text))}
+    return Texts(np.array([known.get(text, -1) for text in texts], np.int32)[code], list(known))
 
 
 def _could_use(found: Kernels) -> npt.NDArray[np.bool_]:
@@ -188,7 +130,7 @@ def _could_use(found: Kernels) -> npt.NDArray[np.bool_]:
     return found.is_eligible | found.uses_tensor_cores
 
 
-def group_table(title: str, name: str, heading: str, keys: Sequence[str], found: Kernels) -> Table:
+def group_table(spec: TableSpec, keys: Sequence[str], found: Kernels) -> Table:
     """Kernels summed by a text, the largest total time first."""
     code: dict[str, int] = {}
     group = np.array([code.setdefault(key, len(code)) for key in keys], np.intp)
@@ -209,49 +151,24 @@ def group_table(title: str, name: str, heading: str, keys: Sequence[str], found:
     names = list(code)
     whole = int(total.sum()) or 1
     on_tensor = tensor / np.maximum(total, 1)
-    return Table(
-        title,
-        (
-            text_column(name, heading, [names[i] for i in order.tolist()]),
-            Column("n_occurrences", "Launches", count[order], "count"),
-            Column("total_ps", "Total time", total[order], "ps"),
-            Column(
-                "fraction",
-                "Share",
-                total[order] / whole,
-                "fraction",
-                description="Of the time of all kernels",
-            ),
-            Column("avg_ps", "Average", total[order] / np.maximum(count[order], 1), "ps"),
-            Column("min_ps", "Minimum", least[order], "ps"),
-            Column("max_ps", "Maximum", most[order], "ps"),
-            Column(
-                "tensor_core_fraction",
-                "On tensor cores",
-                on_tensor[order],
-                "fraction",
-                description="Of its own time",
-            ),
-            Column(
-                "eligible_fraction",
-                "Could be",
-                eligible[order] / np.maximum(total[order], 1),
-                "fraction",
-                description="Of its own time: in operations that tensor cores can do",
-            ),
-            Column(
-                "n_variants",
-                "Rows",
-                variants[order],
-                "count",
-                description="Different kernels, operations and launches in it",
-            ),
-        ),
+    return spec.fill(
+        {
+            spec.columns[0].name: [names[i] for i in order.tolist()],
+            "n_occurrences": count[order],
+            "total_ps": total[order],
+            "fraction": total[order] / whole,
+            "avg_ps": total[order] / np.maximum(count[order], 1),
+            "min_ps": least[order],
+            "max_ps": most[order],
+            "tensor_core_fraction": on_tensor[order],
+            "eligible_fraction": eligible[order] / np.maximum(total[order], 1),
+            "n_variants": variants[order],
+        },
         "" if n <= N_ROWS else f"the first {N_ROWS:,} of {n:,}",
     )
 
 
-def pie(table: Table) -> Table:
+def pie(spec: TableSpec, table: Table) -> Table:
     """The first rows of a group table and the rest together."""
     name, total = table.columns[0], table.columns[2].values.astype(np.int64)
     assert name.strings is not None
@@ -261,12 +178,12 @@ def pie(table: Table) -> Table:
     if n_others:
         names, times = [*names, "Other"], [*times, int(total[N_SLICES:].sum())]
     values = np.array(times, np.int64)
-    columns = (
-        text_column("name", "Name", names),
-        Column("total_ps", "Total time", values, "ps"),
-        Column("fraction", "Share", values / (int(values.sum()) or 1), "fraction"),
-    )
-    return Table(table.title, columns, f"{n_others:,} more in Other" if n_others else "")
+    columns: Filled = {
+        "name": names,
+        "total_ps": values,
+        "fraction": values / (int(values.sum()) or 1),
+    }
+    return spec.fill(columns, f"{n_others:,} more in Other" if n_others else "")
 
 
 def _scalars(found: Kernels) -> dict[str, Scalar]:
@@ -281,14 +198,15 @@ def _scalars(found: Kernels) -> dict[str, Scalar]:
         if eligible
         else "no operation that could was found"
     )
-    return {
-        "kernel_time_ps": Scalar(whole, "ps", "Kernel time", "of all launches, on all devices and hosts"),
-        "n_launches": Scalar(n, "count", "Launches", f"of {len(set(found.name)):,} different kernels"),
-        "avg_kernel_ps": Scalar(
-            mean, "ps", "Average kernel", "short ones are bound by launching" if mean < SHORT_PS else ""
-        ),
-        "tensor_core_fraction": Scalar(tensor / whole, "fraction", "Time on tensor cores", eligible_note),
-    }
+    return fill_scalars(
+        SCALARS,
+        {
+            "kernel_time_ps": Number(whole, "of all launches, on all devices and hosts"),
+            "n_launches": Number(n, f"of {len(set(found.name)):,} different kernels"),
+            "avg_kernel_ps": Number(mean, "short ones are bound by launching" if mean < SHORT_PS else ""),
+            "tensor_core_fraction": Number(tensor / whole, eligible_note),
+        },
+    )
 
 
 def _verdict(found: Kernels) -> Verdict | None:
@@ -380,4 +298,6 @@ TOOL = Tool(
     summary="GPU kernels by time, launch, library and use of tensor cores",
     view=view,
     available=available,
+    tables=TABLES,
+    scalars=SCALARS,
 )

@@ -10,8 +10,8 @@ import pytest
 from tb_tpuprof.ingest.storage.files import FileState
 from tb_tpuprof.ingest.storage.source import BytesSource
 from tb_tpuprof.native import fields
-from tb_tpuprof.trace import far_fields
-from tb_tpuprof.trace.far_fields import messages_within
+from tb_tpuprof.trace import windowed_fields
+from tb_tpuprof.trace.windowed_fields import messages_within
 from tests.ingest.hlo_protos import message
 
 
@@ -36,7 +36,7 @@ def expected(data: bytes, start: int, number: int) -> list[tuple[int, int]]:
 
 
 def test_what_is_large_and_not_asked_for_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(far_fields, "WINDOW_BYTES", 64)
+    monkeypatch.setattr(windowed_fields, "WINDOW_BYTES", 64)
     data = b"???" + message(
         {1: "a" * 5, 3: ["b" * 100_000, "c" * 3, "d" * 70_000], 5: 7, 15: {1: 2, 2: 4}, 16: "e" * 1000}
     )
@@ -50,7 +50,7 @@ def test_damage_ends_it_where_it_ends_the_reader_of_whole_messages(monkeypatch: 
     chance = random.Random(3)
     whole = message({k: ["x" * chance.randrange(200) for _ in range(5)] for k in (1, 3, 15)})
     for k in range(300):
-        monkeypatch.setattr(far_fields, "WINDOW_BYTES", chance.choice((32, 100, 10_000)))
+        monkeypatch.setattr(windowed_fields, "WINDOW_BYTES", chance.choice((32, 100, 10_000)))
         data = bytearray(whole[: chance.randrange(len(whole))] if k % 2 else whole)
         for _ in range(k % 3):
             if data:

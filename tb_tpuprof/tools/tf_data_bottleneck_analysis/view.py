@@ -18,21 +18,21 @@ from tb_tpuprof.analysis.tf_data.pipeline import Call, Pipeline, call
 from tb_tpuprof.analysis.tf_data.what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Availability,
-    Column,
-    Diagnostic,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Verdict,
-)
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Availability, Param, Params
 from tb_tpuprof.tools.input_verdict import input_share
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.spec import Number, fill_scalars
+from tb_tpuprof.tools.tf_data_bottleneck_analysis.tables import (
+    ADVICE,
+    CHOSEN,
+    EDGES,
+    EXECUTIONS,
+    NODES,
+    PIPELINES,
+    SCALARS,
+    TABLES,
+    WHAT_IF,
+)
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.trace.trace import Trace
@@ -88,7 +88,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "nodes": _nodes_table(chosen.call),
             "edges": _edges_table(chosen.call),
             "what_if": _what_if_table(chosen.found.estimates),
-            "advice": Table("What to change", (text_column("text", "Advice", chosen.found.advice),)),
+            "advice": ADVICE.fill(
+                {
+                    "text": chosen.found.advice,
+                }
+            ),
         },
         _scalars(chosen, listed),
         _in_light_of(_verdict(chosen, limits is not None), limits),
@@ -122,136 +126,73 @@ def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
     rows = [pipeline for _, pipeline in listed]
     stages = [pipeline.bottleneck_stage for pipeline in rows]
     n_slow = sum(pipeline.n_slow > 0 for pipeline in rows)
-    return Table(
-        "Pipelines",
-        (
-            text_column("host", "Host", [host for host, _ in listed]),
-            text_column("pipeline", "Pipeline", [pipeline.name for pipeline in rows]),
-            text_column(
-                "kind",
-                "Kind",
-                [pipeline.kind for pipeline in rows],
-                "Host: makes elements; Device: copies them to a device",
-            ),
-            text_column(
-                "bottleneck",
-                "Bottleneck",
-                [stage.name if stage else "" for stage in stages],
-                "What callers waited for most",
-            ),
-            text_column(
-                "bottleneck_long_name", "Stage", [stage.long_name if stage else "" for stage in stages]
-            ),
-            Column("n_calls", "Calls", np.array([len(pipeline.calls) for pipeline in rows]), "count"),
-            Column(
-                "n_slow_calls",
-                "Slow",
-                np.array([pipeline.n_slow for pipeline in rows]),
-                "count",
-                description="Calls over 50 µs",
-            ),
-            Column(
-                "min_latency_ps",
-                "Min",
-                np.array([int(pipeline.duration_ps.min()) for pipeline in rows]),
-                "ps",
-            ),
-            Column(
-                "avg_latency_ps",
-                "Average",
-                np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]),
-                "ps",
-            ),
-            Column("max_latency_ps", "Max", np.array([pipeline.max_ps for pipeline in rows]), "ps"),
-            Column(
-                "wait_fraction",
-                "Waiting",
-                np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]),
-                "fraction",
-                description="Share of the time from the first call to the last that passed inside of calls; "
-                "one call makes no rate",
-            ),
-        ),
+    return PIPELINES.fill(
+        {
+            "host": [host for host, _ in listed],
+            "pipeline": [pipeline.name for pipeline in rows],
+            "kind": [pipeline.kind for pipeline in rows],
+            "bottleneck": [stage.name if stage else "" for stage in stages],
+            "bottleneck_long_name": [stage.long_name if stage else "" for stage in stages],
+            "n_calls": np.array([len(pipeline.calls) for pipeline in rows]),
+            "n_slow_calls": np.array([pipeline.n_slow for pipeline in rows]),
+            "min_latency_ps": np.array([int(pipeline.duration_ps.min()) for pipeline in rows]),
+            "avg_latency_ps": np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]),
+            "max_latency_ps": np.array([pipeline.max_ps for pipeline in rows]),
+            "wait_fraction": np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]),
+        },
         f"{len(rows)} on {_count(len({host for host, _ in listed}), 'host')}, {n_slow} with calls over 50 µs",
     )
 
 
 def _chosen_table(chosen: Chosen) -> Table:
     node = chosen.call.nodes[chosen.call.bottleneck] if chosen.call.bottleneck >= 0 else None
-    return Table(
-        "The call shown",
-        (
-            text_column("host", "Host", [chosen.host]),
-            text_column("pipeline", "Pipeline", [chosen.pipeline.name]),
-            Column("rank", "Rank", np.array([chosen.rank]), "count"),
-            Column("start_ps", "Start", np.array([chosen.call.start_ps]), "ps"),
-            Column("duration_ps", "Duration", np.array([chosen.call.duration_ps]), "ps"),
-            text_column("bottleneck", "Bottleneck", [node.name if node else ""]),
-            text_column("bottleneck_long_name", "Stage", [node.long_name if node else ""]),
-            Column("node", "Node", np.array([chosen.call.bottleneck]), "id"),
-        ),
+    return CHOSEN.fill(
+        {
+            "host": [chosen.host],
+            "pipeline": [chosen.pipeline.name],
+            "rank": np.array([chosen.rank]),
+            "start_ps": np.array([chosen.call.start_ps]),
+            "duration_ps": np.array([chosen.call.duration_ps]),
+            "bottleneck": [node.name if node else ""],
+            "bottleneck_long_name": [node.long_name if node else ""],
+            "node": np.array([chosen.call.bottleneck]),
+        }
     )
 
 
 def _executions_table(pipeline: Pipeline) -> Table:
     order = pipeline.order[:_MOST_EXECUTIONS]
     n = len(pipeline.calls)
-    return Table(
-        "Calls by duration",
-        (
-            Column("rank", "Rank", np.arange(1, len(order) + 1), "count"),
-            Column("start_ps", "Start", pipeline.start_ps[order], "ps"),
-            Column("duration_ps", "Duration", pipeline.duration_ps[order], "ps"),
-            Column(
-                "is_complete", "Complete", pipeline.is_complete[order],
-                description="What was made for it lies in the capture; calls that the capture cut come last",
-            ),
-        ),
+    return EXECUTIONS.fill(
+        {
+            "rank": np.arange(1, len(order) + 1),
+            "start_ps": pipeline.start_ps[order],
+            "duration_ps": pipeline.duration_ps[order],
+            "is_complete": pipeline.is_complete[order],
+        },
         f"the {len(order):,} slowest of {n:,}" if n > len(order) else "",
-    )  # fmt: skip
+    )
 
 
 def _nodes_table(shown: Call) -> Table:
     nodes = shown.nodes
-    return Table(
-        "Stages of the call",
-        (
-            Column("node", "Node", np.arange(len(nodes)), "id"),
-            text_column(
-                "iterator_id",
-                "Iterator",
-                [node.iterator for node in nodes],
-                "Id in the trace; of the first where there are several",
-            ),
-            text_column("name", "Stage", [node.name for node in nodes]),
-            text_column("long_name", "Long name", [node.long_name for node in nodes]),
-            Column("start_ps", "Start", np.array([node.start_ps for node in nodes]), "ps"),
-            Column(
-                "duration_ps",
-                "Total",
-                np.array([node.duration_ps for node in nodes]),
-                "ps",
-                description="Of all calls of the stage",
-            ),
-            Column(
-                "self_time_ps",
-                "Self",
-                np.array([node.self_ps for node in nodes]),
-                "ps",
-                description="Without what it waited for meanwhile",
-            ),
-            Column("n_calls", "Calls", np.array([node.n_calls for node in nodes]), "count"),
-            Column("n_iterators", "Iterators", np.array([node.n_iterators for node in nodes]), "count"),
-            Column(
-                "is_blocking",
-                "On the critical path",
-                np.array([node.is_blocking for node in nodes], np.bool_),
-            ),
-            Column("is_bottleneck", "Bottleneck", np.arange(len(nodes)) == shown.bottleneck),
-            Column("is_async", "Works ahead", np.array([node.is_async for node in nodes], np.bool_)),
-            Column("parent", "Consumer", np.array([node.parent for node in nodes]), "id"),
-            text_column("parameters", "Parameters", [_joined(node.parameters) for node in nodes]),
-        ),
+    return NODES.fill(
+        {
+            "node": np.arange(len(nodes)),
+            "iterator_id": [node.iterator for node in nodes],
+            "name": [node.name for node in nodes],
+            "long_name": [node.long_name for node in nodes],
+            "start_ps": np.array([node.start_ps for node in nodes]),
+            "duration_ps": np.array([node.duration_ps for node in nodes]),
+            "self_time_ps": np.array([node.self_ps for node in nodes]),
+            "n_calls": np.array([node.n_calls for node in nodes]),
+            "n_iterators": np.array([node.n_iterators for node in nodes]),
+            "is_blocking": np.array([node.is_blocking for node in nodes], np.bool_),
+            "is_bottleneck": np.arange(len(nodes)) == shown.bottleneck,
+            "is_async": np.array([node.is_async for node in nodes], np.bool_),
+            "parent": np.array([node.parent for node in nodes]),
+            "parameters": [_joined(node.parameters) for node in nodes],
+        }
     )
 
 
@@ -263,26 +204,28 @@ def _edges_table(shown: Call) -> Table:
     ends = [(node.parent, i) for i, node in enumerate(shown.nodes) if node.parent >= 0]
     from_, to = np.array(ends, np.int64).reshape(-1, 2).T
     critical = [shown.nodes[a].is_blocking and shown.nodes[b].is_blocking for a, b in ends]
-    columns = (Column("from", "Consumer", from_, "id"), Column("to", "Producer", to, "id"))
-    return Table(
-        "Edges", (*columns, Column("is_critical", "On the critical path", np.array(critical, np.bool_)))
+    return EDGES.fill(
+        {
+            "from": from_,
+            "to": to,
+            "is_critical": np.array(critical, np.bool_),
+        }
     )
 
 
 def _what_if_table(estimates: tuple[Estimate, ...]) -> Table:
     latency = [estimate.latency_ps or (np.nan, np.nan) for estimate in estimates]
     step = [estimate.step_ps or (np.nan, np.nan) for estimate in estimates]
-    return Table(
-        "What would it gain",
-        (
-            text_column("change", "Change", [estimate.change for estimate in estimates]),
-            Column("latency_low_ps", "Call from", np.array([low for low, _ in latency]), "ps"),
-            Column("latency_high_ps", "Call to", np.array([high for _, high in latency]), "ps"),
-            Column("step_low_ps", "Step from", np.array([low for low, _ in step]), "ps"),
-            Column("step_high_ps", "Step to", np.array([high for _, high in step]), "ps"),
-            text_column("limited_by", "Then limited by", [estimate.limited_by for estimate in estimates]),
-            text_column("note", "Note", [estimate.note for estimate in estimates]),
-        ),
+    return WHAT_IF.fill(
+        {
+            "change": [estimate.change for estimate in estimates],
+            "latency_low_ps": np.array([low for low, _ in latency]),
+            "latency_high_ps": np.array([high for _, high in latency]),
+            "step_low_ps": np.array([low for low, _ in step]),
+            "step_high_ps": np.array([high for _, high in step]),
+            "limited_by": [estimate.limited_by for estimate in estimates],
+            "note": [estimate.note for estimate in estimates],
+        }
     )
 
 
@@ -292,30 +235,20 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
     n, rate = len(found), pipeline.wait_fraction
     of_host = f"of {chosen.host}" if n else "no steps were found"
     one_call = "a rate needs at least two calls"
-    return {
-        "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
-        "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
-        "bottleneck_self_ps": Scalar(
-            pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"
-        ),
-        "wait_fraction": Scalar(
-            rate,
-            "fraction",
-            "Time inside of calls",
-            one_call if rate is None else "from the first call to the last",
-        ),
-        "host_step_time_avg_ps": Scalar(
-            float(found.duration_ps.mean()) if n else None, "ps", "Average step", of_host
-        ),
-        "host_input_fraction": Scalar(
-            _input_fraction(chosen), "fraction", "Steps waiting for input", of_host
-        ),
-        "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
-        "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
-        "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
-        "typical_rank": Scalar(pipeline.typical_rank, "count", "Rank of the call of median length"),
-        "n_executions": Scalar(len(pipeline.calls), "count", "Calls of the pipeline"),
+    values = {
+        "max_latency_ps": pipeline.max_ps,
+        "avg_latency_ps": float(pipeline.duration_ps.mean()),
+        "bottleneck_self_ps": pipeline.work_ps(stage) if stage else None,
+        "wait_fraction": Number(rate, one_call if rate is None else "from the first call to the last"),
+        "host_step_time_avg_ps": Number(float(found.duration_ps.mean()) if n else None, of_host),
+        "host_input_fraction": Number(_input_fraction(chosen), of_host),
+        "n_pipelines": len(listed),
+        "n_slow_pipelines": sum(p.n_slow > 0 for _, p in listed),
+        "rank": chosen.rank,
+        "typical_rank": pipeline.typical_rank,
+        "n_executions": len(pipeline.calls),
     }
+    return fill_scalars(SCALARS, values)
 
 
 def _input_fraction(chosen: Chosen) -> float | None:
@@ -420,6 +353,8 @@ TOOL = Tool(
     group="Input",
     summary="The critical path through each input pipeline, and the estimated gain of each change",
     view=view,
+    tables=TABLES,
+    scalars=SCALARS,
     available=available,
     params=(
         Param(

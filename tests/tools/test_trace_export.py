@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.timeline.timeline import file_layer
-from tb_tpuprof.encode import chrome_trace, encode_trace
 from tb_tpuprof.errors import EventNotFound, TooLarge
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.trace_viewer import export
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import opened, rows, written
@@ -44,9 +44,16 @@ OF_CORPUS = (
 )
 
 
+def zipped(session: Session, hosts: Any = (), **params: object) -> bytes:
+    """The file as it is sent."""
+    name, parts = get_tool("trace_viewer").file(session, hosts, params, "trace")
+    assert name.endswith(".trace.json.gz")
+    return b"".join(parts)
+
+
 def exported(session: Session, hosts: Any = (), **params: object) -> dict[str, Any]:
     """The file, after a check of the format's rules."""
-    data = gzip.decompress(encode_trace(session, hosts, params))
+    data = gzip.decompress(zipped(session, hosts, **params))
     check_rules(json.loads(data, parse_float=Decimal)["traceEvents"])
     whole: dict[str, Any] = json.loads(data)
     return whole
@@ -142,7 +149,7 @@ def test_opened_again_it_is_what_it_was(session: Session, tmp_path: Path) -> Non
     host = session.hosts[0]
     trace = session.trace(host)
     path = tmp_path / "again.trace.json"
-    path.write_bytes(gzip.decompress(encode_trace(session, (host,), {})))
+    path.write_bytes(gzip.decompress(zipped(session, (host,))))
     check_rules(json.loads(path.read_bytes(), parse_float=Decimal)["traceEvents"])
     back = Session(str(path), cache=False).trace("again")
     assert back.info.n_damaged == 0, back.info.damage
@@ -245,7 +252,7 @@ def test_more_than_a_file_may_hold_is_refused_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = of_file(tmp_path, [x("a", i, 1) for i in range(50)])
-    monkeypatch.setattr(chrome_trace, "MAX_EVENTS", 40)
+    monkeypatch.setattr(export, "MAX_EVENTS", 40)
     with pytest.raises(TooLarge, match=r"50 events and samples .* may have 40") as caught:
         exported(session)
     assert "Narrow the window" in caught.value.remedy

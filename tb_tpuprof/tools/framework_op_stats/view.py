@@ -22,26 +22,24 @@ from tb_tpuprof.analysis.overview.summary import precompute
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Column,
-    Diagnostic,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Unit,
-    Verdict,
-)
-from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
+from tb_tpuprof.tools.framework_op_stats.tables import (
+    DEVICE_BY_OP,
+    DEVICE_BY_TYPE,
+    HOST_BY_OP,
+    HOST_BY_TYPE,
+    OPS,
+    SCALARS,
+    TABLES,
+)
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.shares import N_SLICES
+from tb_tpuprof.tools.spec import Filled, Number, TableSpec, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_time
 
-N_SLICES = 10
 _STANDS_OUT = 0.1
 Floats = npt.NDArray[np.float64]
 
@@ -87,10 +85,10 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         hosts,
         {
             "ops": ops_table(device, host, machine),
-            "device_by_type": _shares("Device, by type", device, device.type),
-            "device_by_op": _shares("Device, by operation", device, device.name),
-            "host_by_type": _shares("Host, by type", host, host.type),
-            "host_by_op": _shares("Host, by operation", host, host.name),
+            "device_by_type": _shares(DEVICE_BY_TYPE, device, device.type),
+            "device_by_op": _shares(DEVICE_BY_OP, device, device.name),
+            "host_by_type": _shares(HOST_BY_TYPE, host, host.type),
+            "host_by_op": _shares(HOST_BY_OP, host, host.name),
         },
         _scalars(ops, _summed(session, hosts)),
         told(TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)),
@@ -154,108 +152,32 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
         np.append(np.full(n_device, np.nan), np.cumsum(host.share)),
     ]
     eager = np.concatenate([s.is_eager for s in sides])
-    number = _number
-    return Table(
-        "Operations",
-        (
-            number(
-                "rank",
-                "Rank",
-                np.arange(1, n_device + n_host + 1),
-                "count",
-                "By self time, the device's operations first",
-            ),
-            text_column("host_or_device", "Host/device", ["Device"] * n_device + ["Host"] * n_host),
-            text_column("type", "Type", [*device.type, *host.type]),
-            text_column("operation", "Operation", [*device.name, *host.name]),
-            number(
-                "n_occurrences",
-                "Occurrences",
-                count,
-                "count",
-                "How often it ran on all lines, devices and hosts",
-            ),
-            number(
-                "total_time_ps", "Total time", time_ps, "ps", "Of all occurrences, with nested operations"
-            ),
-            number("avg_time_ps", "Average time", _ratio(time_ps, count), "ps", "Total time by occurrences"),
-            number(
-                "total_self_time_ps",
-                "Self time",
-                self_ps,
-                "ps",
-                "Of all occurrences, without nested operations",
-            ),
-            number(
-                "avg_self_time_ps",
-                "Average self time",
-                _ratio(self_ps, count),
-                "ps",
-                "Self time by occurrences",
-            ),
-            number(
-                "device_self_fraction", "Device share", shares[0], "fraction", "Of the device's self time"
-            ),
-            number(
-                "device_cumulative_fraction",
-                "Device cumulative",
-                running[0],
-                "fraction",
-                "Share of this and all rows above",
-            ),
-            number("host_self_fraction", "Host share", shares[1], "fraction", "Of the host's self time"),
-            number(
-                "host_cumulative_fraction",
-                "Host cumulative",
-                running[1],
-                "fraction",
-                "Share of this and all rows above",
-            ),
-            number(
-                "flop_rate_flops_per_s",
-                "FLOP rate",
-                rate,
-                "flops_per_s",
-                "Floating-point operations per second of total time",
-            ),
-            number(
-                "memory_bandwidth_bytes_per_s",
-                "Memory bandwidth",
-                bandwidth,
-                "bytes_per_s",
-                "Bytes accessed per second of total time",
-            ),
-            number(
-                "operational_intensity_flops_per_byte",
-                "Operational intensity",
-                _ratio(flops, n_bytes),
-                "flops_per_byte",
-                "FLOPs per byte of all memories",
-            ),
-            text_column(
-                "bound_by",
-                "Limited by",
-                limits,
-                "The resource it uses closest to its peak, from 30 % of it on",
-            ),
-            text_column(
-                "nearest_limit", "Nearest limit", [name for name, _ in near], "However far from its peak"
-            ),
-            text_column(
-                "eager",
-                "Mode",
-                ["Eager" if e else "Function" for e in eager.tolist()],
-                "Eager: ran as a single operation",
-            ),
-        ),
+    return OPS.fill(
+        {
+            "rank": np.arange(1, n_device + n_host + 1),
+            "host_or_device": ["Device"] * n_device + ["Host"] * n_host,
+            "type": [*device.type, *host.type],
+            "operation": [*device.name, *host.name],
+            "n_occurrences": count,
+            "total_time_ps": time_ps,
+            "avg_time_ps": _ratio(time_ps, count),
+            "total_self_time_ps": self_ps,
+            "avg_self_time_ps": _ratio(self_ps, count),
+            "device_self_fraction": shares[0],
+            "device_cumulative_fraction": running[0],
+            "host_self_fraction": shares[1],
+            "host_cumulative_fraction": running[1],
+            "flop_rate_flops_per_s": rate,
+            "memory_bandwidth_bytes_per_s": bandwidth,
+            "operational_intensity_flops_per_byte": _ratio(flops, n_bytes),
+            "bound_by": limits,
+            "nearest_limit": [name for name, _ in near],
+            "eager": ["Eager" if e else "Function" for e in eager.tolist()],
+        }
     )
 
 
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
-
-
-def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
+def _shares(spec: TableSpec, found: Side, key: tuple[str, ...]) -> Table:
     """A pie: self time by name or type, at most 10 slices and `Other`."""
     names = list(dict.fromkeys(key))
     row = {name: i for i, name in enumerate(names)}
@@ -270,40 +192,34 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
     whole = sum(total) or 1
     times = np.array([time for _, time in slices], np.int64)
     note = f"{len(order) - N_SLICES:,} more in Other" if rest else ""
-    columns = (
-        text_column("name", "Name", [name for name, _ in slices]),
-        _number("self_time_ps", "Self time", times, "ps"),
-        _number("fraction", "Share", times / whole, "fraction"),
-    )
-    return Table(title, columns, note)
+    columns: Filled = {
+        "name": [name for name, _ in slices],
+        "self_time_ps": times,
+        "fraction": times / whole,
+    }
+    return spec.fill(columns, note)
 
 
 def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:
     """`summed`: over which devices the device's times are sums."""
-    result = {}
+    values: dict[str, Number] = {}
     for name, ops in (("device", found.device), ("host", found.host)):
         if not ops.span_ps:
             continue
         where = f", {summed}" if summed and name == "device" else ""
-        result[f"{name}_ops_ps"] = Scalar(
-            ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}"
-        )
+        values[f"{name}_ops_ps"] = Number(ops.busy_ps, f"self time of all{where}")
         copied = transfer_ps(found.compiled) if name == "device" else 0
         if copied:
-            result["device_copies_ps"] = Scalar(
-                copied,
-                "ps",
-                "Copies and fills",
-                "of memory, part of the device's operations; the rest is kernels",
-            )
+            note = "of memory, part of the device's operations; the rest is kernels"
+            values["device_copies_ps"] = Number(copied, note)
         between = (
             "summed over threads, each from its first operation to its last"
             if name == "host"
             else "between the first and the last operation"
         )
-        result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", f"{between}{where}")
-        result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
-    return result
+        values[f"{name}_idle_ps"] = Number(ops.idle_ps, f"{between}{where}")
+        values[f"n_{name}_ops"] = Number(len(ops))
+    return fill_scalars(SCALARS, values)
 
 
 def _summed(session: Session, hosts: tuple[str, ...]) -> str:
@@ -370,5 +286,7 @@ TOOL = Tool(
     group="Time",
     summary="The framework's operations by time, on host and device",
     view=view,
+    tables=TABLES,
+    scalars=SCALARS,
     params=(Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),),
 )

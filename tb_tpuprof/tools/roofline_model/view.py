@@ -33,28 +33,18 @@ from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import (
-    Column,
-    NextStep,
-    Param,
-    Params,
-    Payload,
-    Scalar,
-    Subject,
-    Table,
-    Unit,
-    Verdict,
-)
+from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOFS, SCALARS, TABLES
+from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
 _NEAR = 0.6
-_HBM_BASE = "FLOPs per byte moved to and from HBM"
 _NO_WORK = "the trace has no FLOP or byte counts"
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -126,190 +116,68 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
     order = order[ops.self_ps[order] > 0]
     one = ops.taken(order[:N_ROWS])
     share, of_span = one.self_ps / (ops.busy_ps or 1), one.self_ps / (whole_ps or 1)
-    of_device = _number(
-        "device_time_fraction",
-        "Share of device time",
-        of_span,
-        "fraction",
-        "Self time by the devices' time, with idle time",
-    )
-    columns = (
-        _number("rank", "Rank", np.arange(1, len(one) + 1), "count", "By self time"),
-        text_column("program", "Program", [one.programs[p] for p in one.program.tolist()]),
-        text_column("category", "Category", [one.category[i] for i in range(len(one))]),
-        text_column("op", "Operation", [one.name[i] for i in range(len(one))]),
-        _number("n_occurrences", "Occurrences", one.n_occurrences, "count"),
-        _number(
-            "total_time_ps", "Total time", one.time_ps, "ps", "Of all occurrences, with nested operations"
-        ),
-        _number(
-            "avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"
-        ),
-        _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
-        _number(
-            "avg_self_time_ps",
-            "Average self time",
-            ratio(one.self_ps.astype(np.float64), one.n_occurrences),
-            "ps",
-        ),
-        _number("self_fraction", "Share", share, "fraction", "Of the operations' time"),
-        _number(
-            "cumulative_fraction",
-            "Cumulative",
-            np.cumsum(share),
-            "fraction",
-            "Share of this and all rows above",
-        ),
-        *(() if ops.kind == "CPU" else (of_device,)),
-        _number(
-            "time_fraction",
-            "Share with nested",
-            one.time_ps / (whole_ps or 1),
-            "fraction",
-            "Total time by the devices' time",
-        ),
-        _number(
-            "time_per_device_ps",
-            "Time per device",
-            one.time_ps / max(one.n_devices, 1),
-            "ps",
-            "Total time by the number of devices",
-        ),
-        *_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)),
-        text_column("source", "Source", [one.source[i] for i in range(len(one))]),
-    )
-    return Table(
-        "Operations", columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}"
-    )
+    columns = {
+        "rank": np.arange(1, len(one) + 1),
+        "program": [one.programs[p] for p in one.program.tolist()],
+        "category": [one.category[i] for i in range(len(one))],
+        "op": [one.name[i] for i in range(len(one))],
+        "n_occurrences": one.n_occurrences,
+        "total_time_ps": one.time_ps,
+        "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences),
+        "total_self_time_ps": one.self_ps,
+        "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences),
+        "self_fraction": share,
+        "cumulative_fraction": np.cumsum(share),
+        **({} if ops.kind == "CPU" else {"device_time_fraction": of_span}),
+        "time_fraction": one.time_ps / (whole_ps or 1),
+        "time_per_device_ps": one.time_ps / max(one.n_devices, 1),
+        **_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)),
+        "source": [one.source[i] for i in range(len(one))],
+    }
+    return OPS.fill(columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
 
 
 def programs_table(whole: Whole, found: Found) -> Table:
     """The program in all, the mean of its steps, and each step."""
     n_devices = max(found.ops.n_devices, 1)
-    columns = (
-        text_column("step", "Step", whole.name),
-        _number(
-            "total_time_ps",
-            "Time, all devices",
-            whole.time_ps,
-            "ps",
-            "Summed over the devices, idle time included",
-        ),
-        _number(
-            "time_per_device_ps",
-            "Span per device",
-            whole.time_ps / n_devices,
-            "ps",
-            "From a device's first operation to its last, or a step",
-        ),
-        *_measures(
+    columns = {
+        "step": whole.name,
+        "total_time_ps": whole.time_ps,
+        "time_per_device_ps": whole.time_ps / n_devices,
+        **_measures(
             whole.work, whole.time_ps, found.roofs, (found.ops.kind, np.zeros(len(whole.name), np.bool_))
         ),
-    )
-    return Table("Program and steps", columns)
+    }
+    return PROGRAMS.fill(columns)
 
 
 def _measures(
     work: Work, time_ps: Int64s, peaks: Roofs, what: tuple[str, npt.NDArray[np.bool_]]
-) -> tuple[Column, ...]:
+) -> dict[str, Values]:
     """Work, rates, intensities and how near they are to their roofs. `what`: the kind of device, and which
     rows only wait.
     """
     kind, is_waiting = what
     speed = rates(work, time_ps, peaks)
-    shown = range(len(SPACES) if kind == "TPU" else 1)
-    count: Unit = "flops_per_byte"
-    rows, limits = range(len(speed.nearest)), speed.limits(is_waiting).tolist()
-    return (
-        _number(
-            "flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"
-        ),
-        _number(
-            "hbm_bytes",
-            "HBM bytes",
-            np.where(work.knows_bytes, work.space_bytes[0], np.nan),
-            "bytes",
-            "Of all occurrences",
-        ),
-        _number("flop_rate_flops_per_s", "FLOP rate", speed.flops_per_s, "flops_per_s"),
-        _number("model_flops_per_s", "Model FLOP rate", speed.model_flops_per_s, "flops_per_s"),
-        _number(
-            "memory_bandwidth_bytes_per_s",
-            "Memory bandwidth",
-            speed.bytes_per_s,
-            "bytes_per_s",
-            "All memories together",
-        ),
-        *(
-            _number(f"{SPACES[i]}_bytes_per_s", TITLES[i], speed.space_bytes_per_s[i], "bytes_per_s")
-            for i in shown
-        ),
-        _number(
-            "operational_intensity_flops_per_byte",
-            "Operational intensity",
-            speed.space_intensity[0],
-            count,
-            _HBM_BASE,
-        ),
-        _number(
-            "all_memories_flops_per_byte",
-            "Intensity, all memories",
-            speed.intensity,
-            count,
-            "FLOPs per byte of all memories",
-        ),
-        *(
-            _number(f"{SPACES[i]}_flops_per_byte", f"{TITLES[i]} intensity", speed.space_intensity[i], count)
-            for i in shown
-        ),
-        _number(
-            "bound_flops_per_byte",
-            "Intensity, nearest memory",
-            speed.bound_intensity,
-            count,
-            "HBM's where compute is nearest",
-        ),
-        text_column(
-            "bound_by",
-            "Limited by",
-            [LIMITS[i] for i in limits],
-            "The resource used closest to its peak, from 30 % of it on",
-        ),
-        text_column(
-            "nearest_limit",
-            "Nearest limit",
-            [speed.nearest_text(i) for i in rows],
-            "However far from its peak",
-        ),
-        _number(
-            "optimal_flops_per_s",
-            "Attainable FLOP rate",
-            speed.optimal_flops_per_s,
-            "flops_per_s",
-            "With the nearest limit at its peak",
-        ),
-        _number(
-            "efficiency_fraction",
-            "Roofline efficiency",
-            speed.efficiency,
-            "fraction",
-            "Of the peak of the nearest limit",
-        ),
-        _number(
-            "compute_fraction",
-            "Compute efficiency",
-            speed.flops_fraction,
-            "fraction",
-            "FLOP rate by its peak",
-        ),
-        _number(
-            "memory_fraction",
-            "Memory utilization",
-            speed.memory_fraction,
-            "fraction",
-            "Of the memory used closest to its peak",
-        ),
-    )
+    memories = range(len(SPACES) if kind == "TPU" else 1)
+    return {
+        "flops": np.where(work.knows_flops, work.flops, np.nan),
+        "hbm_bytes": np.where(work.knows_bytes, work.space_bytes[0], np.nan),
+        "flop_rate_flops_per_s": speed.flops_per_s,
+        "model_flops_per_s": speed.model_flops_per_s,
+        "memory_bandwidth_bytes_per_s": speed.bytes_per_s,
+        **{f"{SPACES[i]}_bytes_per_s": speed.space_bytes_per_s[i] for i in memories},
+        "operational_intensity_flops_per_byte": speed.space_intensity[0],
+        "all_memories_flops_per_byte": speed.intensity,
+        **{f"{SPACES[i]}_flops_per_byte": speed.space_intensity[i] for i in memories},
+        "bound_flops_per_byte": speed.bound_intensity,
+        "bound_by": [LIMITS[i] for i in speed.limits(is_waiting).tolist()],
+        "nearest_limit": [speed.nearest_text(i) for i in range(len(speed.nearest))],
+        "optimal_flops_per_s": speed.optimal_flops_per_s,
+        "efficiency_fraction": speed.efficiency,
+        "compute_fraction": speed.flops_fraction,
+        "memory_fraction": speed.memory_fraction,
+    }
 
 
 def roofs_table(peaks: Roofs) -> Table:
@@ -323,29 +191,18 @@ def roofs_table(peaks: Roofs) -> Table:
         known.append(("shared", "Shared memory / L1", peaks.shared_bytes_per_s))
     bandwidth = np.array([peak for _, _, peak in known], np.float64)
     ridge = peaks.flops_per_s / bandwidth if peaks.flops_per_s else np.full(len(known), np.nan)
-    return Table(
-        "Roofs",
-        (
-            text_column("name", "Name", [name for name, _, _ in known]),
-            text_column("title", "Memory", [title for _, title, _ in known]),
-            _number("bytes_per_s", "Peak bandwidth", bandwidth, "bytes_per_s"),
-            _number(
-                "ridge_flops_per_byte",
-                "Ridge point",
-                ridge,
-                "flops_per_byte",
-                "From this intensity on compute binds",
-            ),
-        ),
+    return ROOFS.fill(
+        {
+            "name": [name for name, _, _ in known],
+            "title": [title for _, title, _ in known],
+            "bytes_per_s": bandwidth,
+            "ridge_flops_per_byte": ridge,
+        },
         f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from "
         f"{peaks.sources[1] or 'nowhere'}"
         if any(peaks.sources)
         else "",
     )
-
-
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
 
 
 def _known(value: Any) -> float | None:
@@ -368,28 +225,17 @@ def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
     compute_note, memory_note = (
         f"of one device, from {text}" if text else "not known" for text in peaks.short_sources
     )
-    return {
-        "efficiency_fraction": Scalar(
-            _known(speed.efficiency[0]), "fraction", "Roofline efficiency", nearest
+    values = {
+        "efficiency_fraction": Number(_known(speed.efficiency[0]), nearest),
+        "flop_rate_flops_per_s": Number(
+            rate, _NO_WORK if rate is None else "of one device, idle time included"
         ),
-        "flop_rate_flops_per_s": Scalar(
-            rate,
-            "flops_per_s",
-            "FLOP rate",
-            _NO_WORK if rate is None else "of one device, idle time included",
-        ),
-        "intensity_flops_per_byte": Scalar(
-            intensity, "flops_per_byte", "Operational intensity", _NO_WORK if intensity is None else _HBM_BASE
-        ),
-        "peak_flops_per_s": Scalar(peaks.flops_per_s or None, "flops_per_s", "Peak FLOP rate", compute_note),
-        "peak_hbm_bytes_per_s": Scalar(hbm or None, "bytes_per_s", "Peak HBM bandwidth", memory_note),
-        "ridge_flops_per_byte": Scalar(
-            ridge,
-            "flops_per_byte",
-            "HBM ridge point",
-            "compute-bound to the right of it" if ridge else "not known",
-        ),
+        "intensity_flops_per_byte": Number(intensity, _NO_WORK if intensity is None else HBM_BASE),
+        "peak_flops_per_s": Number(peaks.flops_per_s or None, compute_note),
+        "peak_hbm_bytes_per_s": Number(hbm or None, memory_note),
+        "ridge_flops_per_byte": Number(ridge, "compute-bound to the right of it" if ridge else "not known"),
     }
+    return fill_scalars(SCALARS, values)
 
 
 def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
@@ -480,6 +326,8 @@ TOOL = Tool(
     summary="How close operations, steps and the program come to the hardware's limits",
     view=view,
     available=available,
+    tables=TABLES,
+    scalars=SCALARS,
     params=(
         Param(
             "transfers",

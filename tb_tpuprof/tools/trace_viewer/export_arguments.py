@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.encode.chrome_rows import Rows, Texts
 from tb_tpuprof.ingest.storage.json_source import END_POSITION, JsonSource
 from tb_tpuprof.ingest.storage.source import PackedSource
+from tb_tpuprof.tools.trace_viewer.export_rows import Rows, Texts
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace
 

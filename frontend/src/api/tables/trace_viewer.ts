@@ -1,0 +1,263 @@
+// Written by `make golden` from the tools' declarations in tb_tpuprof/tools. Not to be edited.
+import { scalar, table } from '../declared';
+
+export const TRACE_VIEWER = {
+  page: {
+    tables: {
+      tracks: table(
+        'tracks',
+        {
+          track: 'number',
+          host: 'text',
+          section: 'text',
+          name: 'text',
+          kind: 'text',
+          n_events: 'number',
+          n_depths: 'number',
+          is_derived: 'bool',
+          order: 'number',
+          min_value: 'number',
+          max_value: 'number',
+          unit: 'text',
+        },
+        {},
+      ),
+      boxes: table(
+        'boxes',
+        {
+          track: 'number',
+          depth: 'number',
+          start_ps: 'number',
+          duration_ps: 'number',
+          longest_ps: 'number',
+          name: 'text',
+          family: 'number',
+          event: 'number',
+          n_merged: 'number',
+        },
+        {},
+      ),
+      colors: table(
+        'colors',
+        {
+          color_key: 'number',
+        },
+        {},
+      ),
+      counters: table(
+        'counters',
+        {
+          track: 'number',
+          time_ps: 'number',
+          value: 'number',
+        },
+        {},
+      ),
+      steps: table(
+        'steps',
+        {
+          step: 'number',
+          host: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          name: 'text',
+        },
+        {},
+      ),
+      hosts: table(
+        'hosts',
+        {
+          host: 'text',
+          host_index: 'number',
+          offset_ps: 'number',
+          start_ns: 'text',
+          is_aligned: 'bool',
+        },
+        {},
+      ),
+      flows: table(
+        'flows',
+        {
+          flow: 'number',
+          kind: 'text',
+          from_event: 'number',
+          from_track: 'number',
+          from_ps: 'number',
+          to_event: 'number',
+          to_track: 'number',
+          to_ps: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      trace_duration_ps: scalar('trace_duration_ps', false),
+      start_ps: scalar('start_ps', false),
+      end_ps: scalar('end_ps', false),
+      n_events: scalar('n_events', false),
+      n_events_in_window: scalar('n_events_in_window', false),
+      n_flows: scalar('n_flows', true),
+    },
+  },
+  event: {
+    tables: {
+      about: table(
+        'about',
+        {
+          name: 'text',
+          value: 'text',
+        },
+        {},
+      ),
+      arguments: table(
+        'arguments',
+        {
+          name: 'text',
+          value: 'text',
+        },
+        {},
+      ),
+      ancestors: table(
+        'ancestors',
+        {
+          event: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+        },
+        {},
+      ),
+      flows: table(
+        'flows',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          direction: 'text',
+          kind: 'text',
+        },
+        {},
+      ),
+      histogram: table(
+        'histogram',
+        {
+          from_ps: 'number',
+          to_ps: 'number',
+          n: 'number',
+        },
+        {},
+      ),
+      links: table(
+        'links',
+        {
+          text: 'text',
+          tool: 'text',
+          params: 'text',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      event: scalar('event', false),
+      track: scalar('track', false),
+      depth: scalar('depth', false),
+      start_ps: scalar('start_ps', false),
+      duration_ps: scalar('duration_ps', false),
+      self_time_ps: scalar('self_time_ps', false),
+      n_same_name: scalar('n_same_name', false),
+      same_total_ps: scalar('same_total_ps', false),
+      same_avg_ps: scalar('same_avg_ps', false),
+      same_min_ps: scalar('same_min_ps', false),
+      same_max_ps: scalar('same_max_ps', false),
+    },
+  },
+  neighbour: {
+    tables: {
+      neighbour: table(
+        'neighbour',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          depth: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+    },
+  },
+  search: {
+    tables: {
+      matches: table(
+        'matches',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+        },
+        {},
+      ),
+      names: table(
+        'names',
+        {
+          name: 'text',
+          n: 'number',
+          total_ps: 'number',
+          max_ps: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_matches: scalar('n_matches', false),
+      n_names: scalar('n_names', false),
+    },
+  },
+  totals: {
+    tables: {
+      totals: table(
+        'totals',
+        {
+          name: 'text',
+          n: 'number',
+          total_ps: 'number',
+          self_ps: 'number',
+          avg_ps: 'number',
+          min_ps: 'number',
+          max_ps: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_events: scalar('n_events', false),
+      range_ps: scalar('range_ps', false),
+    },
+  },
+  minimap: {
+    tables: {
+      density: table(
+        'density',
+        {
+          host: 'text',
+          section: 'text',
+          pixel: 'number',
+          busy_fraction: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      trace_duration_ps: scalar('trace_duration_ps', false),
+      pixel_ps: scalar('pixel_ps', false),
+      n_pixels: scalar('n_pixels', false),
+    },
+  },
+};

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { RULER_PX } from '../../canvas/overlay';
+import { PAD_PX, PITCH_PX, placeRows, rowTop, SECTION_PX, tracksWithin } from './layout';
+import { laidOut, WHOLE } from './testing';
+import { PLAIN, sectionKey, trackKey } from './track_view';
+
+describe('layout', () => {
+  const layout = laidOut();
+  it('stacks sections, tracks and depths', () => {
+    const [first, second] = layout.sections;
+    expect(first?.section.title).toBe('TPU:0');
+    expect(first).toMatchObject({ y: RULER_PX, height: SECTION_PX + 2 * PITCH_PX + 2 * PAD_PX, nEvents: 4 });
+    expect(second?.y).toBe(RULER_PX + SECTION_PX + 2 * PITCH_PX + 2 * PAD_PX);
+    expect([...placeRows(WHOLE, layout).y]).toEqual([
+      55,
+      73,
+      55 + 2 * PITCH_PX + PAD_PX + SECTION_PX + PAD_PX,
+    ]);
+  });
+  it('folds sections away and tracks into one thin row', () => {
+    const folded = laidOut({ ...PLAIN, folded: new Set([sectionKey(5)]) });
+    expect([...placeRows(WHOLE, folded).y].map(Number.isNaN)).toEqual([true, true, false]);
+    const thin = laidOut({ ...PLAIN, folded: new Set([trackKey(5), trackKey(2)]) });
+    const place = thin.placeOfTrack.get(5);
+    expect(place && rowTop(place, 1) - rowTop(place, 0)).toBe(8);
+    expect(thin.placeOfTrack.get(2)?.isFolded).toBe(false);
+  });
+  it('knows which tracks are in sight', () => {
+    expect(tracksWithin(layout, 0, 60)).toEqual([5]);
+    expect(tracksWithin(layout, 0, 1000)).toEqual([5, 2]);
+  });
+});

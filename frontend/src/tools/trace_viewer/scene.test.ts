@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { depthOf } from './picking';
+import { arrowsOf, sceneOf } from './scene';
+import { laidOut, WHOLE } from './testing';
+
+describe('what is drawn besides boxes', () => {
+  const layout = laidOut();
+  it('dims what a search did not find and marks where it found', () => {
+    const scene = sceneOf(WHOLE, layout, {
+      text: 'b',
+      events: new Set([20]),
+      matches: [{ event: 13, track: 5, name: 'b', startPs: 500, durationPs: 50 }],
+    });
+    expect([...(scene.isDim ?? [])]).toEqual([1, 0, 1, 1, 0]);
+    expect(scene.hits).toEqual([{ timePs: 500, y: 89, height: 4 }]);
+    expect(sceneOf(WHOLE, layout, null).isDim).toBeNull();
+  });
+  it('draws an arrow from the end of the cause to the beginning of the effect', () => {
+    const me = {
+      event: 13,
+      track: 5,
+      name: 'b',
+      startPs: 500,
+      durationPs: 50,
+      nMerged: 1,
+      longestPs: 50,
+      depth: 0,
+    };
+    const launch = {
+      event: 11,
+      track: 5,
+      name: 'c',
+      startPs: 120,
+      durationPs: 80,
+      direction: 'in' as const,
+      kind: 'launch',
+    };
+    expect(depthOf(WHOLE, 11, 5, 120)).toBe(1);
+    expect(arrowsOf(WHOLE, layout, me, [launch])).toEqual([
+      { fromPs: 200, fromY: 73 + 8.5, toPs: 500, toY: 55 + 8.5, isOwn: true },
+    ]);
+    expect(arrowsOf(WHOLE, layout, me, [{ ...launch, track: 77 }])).toEqual([]);
+  });
+});

@@ -1,0 +1,1 @@
+"""The framework op stats: `view.py` answers, `tables.py` declares what the answer holds."""

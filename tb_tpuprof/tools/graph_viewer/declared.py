@@ -1,0 +1,249 @@
+"""The parameters, tables and numbers of the graph viewer's answers."""
+
+from __future__ import annotations
+
+from tb_tpuprof.analysis.hlo.graph import MOST_NODES
+from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.program_choice import PROGRAM_COLUMNS
+from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+
+N_HOT, N_COMPUTATIONS, N_MATCHES = 100, 2000, 200
+MOST_TEXT = 2000  # characters of a cell
+_STYLES = ("short", "long")
+
+_PROGRAM = Param(
+    "program",
+    "Program",
+    "text",
+    None,
+    "Title, id or name of a program; absent: the one that spent most time in the instruction `op`, else the "
+    "one that took most time, else the largest",
+)
+_OP = Param(
+    "op",
+    "Instruction",
+    "text",
+    None,
+    "Instruction or computation in the middle; absent: the instruction that took most time, else the root of "
+    "the entry computation",
+)
+_OP_OF_PROGRAM = Param(
+    "op", "Instruction", "text", None, "Without `program`: an instruction of the program to write"
+)
+_TIMES = Param(
+    "times",
+    "Times",
+    "bool",
+    True,
+    "Include times. Without them no event is read, which is faster: then the largest program and the root of "
+    "its entry are the defaults, and what `most_nodes` keeps does not depend on times",
+)
+DRAWN_PARAMS = (
+    _PROGRAM,
+    _OP,
+    Param("radius", "Radius", "int", 2, "Hops from the middle that are shown", minimum=0, maximum=50),
+    Param(
+        "most_nodes",
+        "Most nodes",
+        "int",
+        120,
+        f"Nodes to show at most, those that took most time first; up to {MOST_NODES}",
+        minimum=1,
+        maximum=MOST_NODES,
+    ),
+    Param(
+        "fusions",
+        "Fusions",
+        "choice",
+        "merged",
+        "Draw fusions as one node or with their bodies",
+        choices=("merged", "opened"),
+    ),
+    Param("open", "Open", "text", None, "Names of fusions to open, separated by commas"),
+    _TIMES,
+)
+PAGE_PARAMS = (
+    *DRAWN_PARAMS,
+    Param("metadata", "Metadata", "bool", True, "Include framework op and source of each node"),
+)
+SEARCH_PARAMS = (
+    Param(
+        "program",
+        "Program",
+        "text",
+        None,
+        "Title, id or name of a program; absent: the one that took most time, else the largest",
+    ),
+    Param(
+        "text",
+        "Text",
+        "text",
+        None,
+        "What name, opcode or framework op contains (case-insensitive, at most 200 characters)",
+        is_required=True,
+    ),
+    Param("times", "Times", "bool", True, "Include times and sort by them; without them no event is read"),
+)
+TEXT_PARAMS = (
+    _PROGRAM,
+    Param("op", "Instruction", "text", None, "Instruction whose line is `op_line`"),
+    Param("style", "Style", "choice", "short", "Short, or long with metadata", choices=_STYLES),
+    Param("first_line", "First line", "int", 0, "The first line, from 0"),
+    Param("n_lines", "Lines", "int", 400, "How many lines, up to 5,000", minimum=1, maximum=5000),
+)
+PROTO_PARAMS = (_PROGRAM, _OP_OF_PROGRAM)
+HLO_PARAMS = (
+    *PROTO_PARAMS,
+    Param(
+        "style", "Style", "choice", "long", "Short, which XLA reads, or long with metadata", choices=_STYLES
+    ),
+)
+
+_NAME = text("name", "Name")
+_OPCODE = text("opcode", "Opcode")
+_OP_CLASS = text(
+    "op_class",
+    "Class",
+    "matrix, fusion, elementwise, reduction, data movement, collective, control, input or custom call",
+)
+_TIME_COLUMNS = (
+    number(
+        "time_ps", "Time", "ps", "Of all its events on all devices; unknown: not traced", is_optional=True
+    ),
+    number(
+        "time_fraction",
+        "Share",
+        "fraction",
+        "Of the time of all the program's instructions; unknown: not traced",
+        is_optional=True,
+    ),
+    number("n_occurrences", "Occurrences", "count", "Number of its events", is_optional=True),
+)
+_INSTRUCTION_COLUMNS = (
+    _NAME,
+    _OPCODE,
+    _OP_CLASS,
+    *_TIME_COLUMNS,
+    text("shape", "Shape", "Without layout"),
+    text("op_name", "Framework op"),
+    text("computation", "Computation"),
+)
+NODES = TableSpec(
+    "nodes",
+    "Graph",
+    (
+        number("node", "Node", "id", "Row of the instruction in the module: the same in each answer"),
+        _NAME,
+        _OPCODE,
+        _OP_CLASS,
+        text("kind", "Kind", "Of a fusion; of a custom call its target"),
+        text("shape", "Shape", "With layout"),
+        number("frame", "In fusion", "id", "The opened fusion it is in, or -1"),
+        flag("is_frame", "Opened", "A fusion whose body is drawn"),
+        number("depth", "Hops", "count", "From the instruction in the middle"),
+        *_TIME_COLUMNS,
+        number("n_hidden_operands", "Operands not shown", "count"),
+        number("n_hidden_users", "Users not shown", "count"),
+        text("calls", "Calls", "Computations that it runs, separated by spaces"),
+        text("expression", "HLO", "As XLA prints it, without metadata"),
+        text("op_name", "Framework op", is_optional=True),
+        text("op_type", "Type", "The framework's type of the operation", is_optional=True),
+        text("source", "Source", "File and line of the framework's code", is_optional=True),
+        text("stack", "Source stack", "The innermost place first, one per line", is_optional=True),
+    ),
+    "A row for each node. With `times=false` times are absent, with `metadata=false` framework op and source",
+)
+EDGES = TableSpec(
+    "edges",
+    "Values",
+    (
+        number("from", "From", "id", "The node that makes the value"),
+        number("to", "To", "id", "The node that reads it"),
+        number("operand", "Operand", "id", "Which of the reader's operands it is"),
+        text("shape", "Shape", "Without layout"),
+    ),
+    "A row for each value that one node makes and another reads",
+)
+HOT = TableSpec(
+    "hot",
+    "Hottest instructions",
+    _INSTRUCTION_COLUMNS,
+    f"The {N_HOT} instructions that took most time, without loops and calls, whose time is that of others; "
+    "absent with `times=false`",
+    is_optional=True,
+)
+COMPUTATIONS = TableSpec(
+    "computations",
+    "Computations",
+    (
+        _NAME,
+        number("n_instructions", "Instructions", "count"),
+        flag("is_fusion", "Fusion's body"),
+        text("callers", "Called by", "The first three, separated by spaces"),
+    ),
+    f"The entry, then the largest first, bodies of fusions last; at most {N_COMPUTATIONS:,}",
+)
+PROGRAMS = TableSpec(
+    "programs",
+    "Programs",
+    (
+        *PROGRAM_COLUMNS,
+        number(
+            "time_ps", "Time", "ps", "Of all its instructions; unknown: not traced, or with `times=false`"
+        ),
+    ),
+    "All programs of the host",
+)
+CHOSEN = TableSpec(
+    "chosen",
+    "Chosen",
+    (
+        text("program", "Program", "Its title"),
+        text("op", "Instruction"),
+        text("computation", "Computation"),
+        text("callers", "Called by", "The first 20, separated by spaces"),
+        text("entry", "Entry computation"),
+    ),
+    "One row: the program, and the instruction in the middle with its computation",
+)
+PAGE_TABLES = (NODES, EDGES, HOT, COMPUTATIONS, PROGRAMS, CHOSEN)
+PAGE_SCALARS = (
+    ScalarSpec("n_instructions", "Instructions", "count", "Of the program"),
+    ScalarSpec("n_computations", "Computations", "count", "Of the program"),
+    ScalarSpec(
+        "program_time_ps",
+        "Time of the program's instructions",
+        "ps",
+        "Absent with `times=false`; unknown: not traced",
+        is_optional=True,
+    ),
+    ScalarSpec(
+        "op_time_ps",
+        "Time of the instruction",
+        "ps",
+        "Of the one in the middle. Absent with `times=false`; unknown: not traced",
+        is_optional=True,
+    ),
+    ScalarSpec("n_cut", "Nodes within the radius that are not shown", "count", "Left out by `most_nodes`"),
+    ScalarSpec("center", "Node in the middle", "id"),
+)
+
+MATCHES = TableSpec(
+    "matches",
+    "Matches",
+    _INSTRUCTION_COLUMNS,
+    f"The instructions that contain the text, those that took most time first; at most {N_MATCHES}",
+)
+LINES = TableSpec(
+    "lines",
+    "Text",
+    (
+        number("line", "Line", "id", "0 is the first"),
+        text("text", "Text", f"Cut at {MOST_TEXT:,} characters"),
+    ),
+    "The requested lines of the program as XLA prints it. Events are read only where `program` is absent",
+)
+TEXT_SCALARS = (
+    ScalarSpec("n_lines", "Lines of the text", "count", "Of the whole program"),
+    ScalarSpec("op_line", "Line of the instruction", "id", "Of `op`; unknown: it has no line of its own"),
+)

@@ -1,0 +1,1 @@
+"""The HLO stats: `view.py` answers, `tables.py` declares what the answer holds."""

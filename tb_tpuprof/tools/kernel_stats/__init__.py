@@ -1,0 +1,1 @@
+"""The kernel stats: `view.py` answers, `tables.py` declares what the answer holds."""

@@ -1,0 +1,129 @@
+"""What a tool answers: Payload, its tables, scalars, verdict and diagnostics. HTTP, CLI and CSV encode it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Unit = Literal["ps", "bytes", "fraction", "flops_per_s", "bytes_per_s", "flops_per_byte", "count", "id", ""]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table. Text is interned: `values` are codes into `strings`, -1 unknown; else `strings`
+    is None.
+
+    Numbers that are unknown are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
+    as differences.
+    """
+
+    name: str
+    title: str
+    values: npt.NDArray[np.generic]
+    unit: Unit = ""
+    strings: Sequence[str] | None = None
+    description: str = ""
+    delta: bool = False
+
+    @property
+    def kind(self) -> str:
+        """`text`, `bool` or `number`."""
+        if self.strings is not None:
+            return "text"
+        return "bool" if self.values.dtype.kind == "b" else "number"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length under a title. `chart`: how a page without a view of its own draws it."""
+
+    title: str
+    columns: tuple[Column, ...]
+    note: str = ""
+    chart: str = ""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.columns[0].values) if self.columns else 0
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One number with its unit and name; None is unknown and `note` says why, or adds a second figure in
+    words.
+    """
+
+    value: float | int | bool | None
+    unit: Unit
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do next, and the tool (with its parameters) that shows it; an empty tool is plain advice."""
+
+    text: str
+    tool: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a sentence speaks of: the row of `table` that is called `name` in `column`, and the numbers that
+    it says of it, by column.
+
+    The row is the first of its table when sorted by the first of these columns, idle time left out.
+    """
+
+    table: str
+    column: str
+    name: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour.
+
+    `subjects`: the rows of the payload's tables that `text` names, so that programs need not read the
+    sentence.
+    """
+
+    level: Literal["good", "warn", "bad", "unknown"]
+    text: str
+    category: str = ""
+    details: tuple[str, ...] = ()
+    next: tuple[NextStep, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """Something about the trace itself that the reader must know to trust the numbers."""
+
+    severity: Literal["info", "warning", "error"]
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """All that a tool has to say of a run."""
+
+    tool: str
+    run: str
+    hosts: tuple[str, ...]
+    tables: Mapping[str, Table]
+    scalars: Mapping[str, Scalar] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    is_diagnosed: bool = True
+    """False: the verdict would also say what limits the job, but that is not known yet, and finding out takes
+    a while.
+    """

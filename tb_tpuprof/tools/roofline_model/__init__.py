@@ -1,0 +1,1 @@
+"""The roofline model: `view.py` answers, `tables.py` declares what the answer holds."""

@@ -1,0 +1,161 @@
+"""The parameters, tables and numbers of the TPU compatibility's answers."""
+
+from __future__ import annotations
+
+from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+
+N_ROWS = 10_000
+
+_GRAPH = Param(
+    "graph",
+    "Graph",
+    "text",
+    None,
+    "Which graph to show, by its name in the table `graphs`; absent: the largest",
+)
+PAGE_PARAMS = (_GRAPH,)
+DRAWING_PARAMS = (
+    _GRAPH,
+    Param(
+        "boxes",
+        "Boxes",
+        "text",
+        None,
+        "Rows of `scopes` to open (`o`) or close (`c`), such as 3o.17c; without a letter: a scope that is "
+        "open by itself is closed, and the other way around",
+    ),
+)
+
+_OP = text("op", "Operation", "Its type, such as MatMul")
+_N_OPS = number("n_ops", "Nodes", "count")
+_REASON = text("reason", "Why", "Why it has this status")
+_FIX = text("fix", "What to do", "Of incompatible operations")
+_N_VALID = number("n_valid", "Valid", "count")
+_N_INVALID = number("n_invalid", "Incompatible", "count")
+_N_NOT_CHECKED = number("n_not_checked", "Not checked", "count")
+_FUNCTION = text("function", "Function", "That it is in; empty in the graph itself")
+
+GRAPHS = TableSpec(
+    "graphs",
+    "Graphs",
+    (
+        text("graph", "Graph", "The file below the run's folder"),
+        text("kind", "Kind", "Of the file"),
+        number("size_bytes", "Size", "bytes"),
+        flag("is_shown", "Shown", "The other tables are of this graph"),
+    ),
+    "The TensorFlow graphs beside the run, the largest first",
+)
+SCOPES = TableSpec(
+    "scopes",
+    "Scopes",
+    (
+        text("path", "Scope", "Of names, from the graph's or its function's root"),
+        _FUNCTION,
+        number(
+            "valid_fraction",
+            "Valid",
+            "fraction",
+            "Among those checked; includes scopes below; unknown: none is checked",
+        ),
+        _N_INVALID,
+        number("n_valid", "Valid operations", "count"),
+        _N_NOT_CHECKED,
+        text("name", "Name", "The last part of the scope"),
+        number("parent", "Within", "id", "Row of the scope above, -1 of row 0, the whole graph"),
+    ),
+    "A row for each name scope and function, as a tree read depth first; counts include what is below. At "
+    "most 20,000 rows: operations of deeper or further scopes count in the one above",
+)
+INCOMPATIBLE = TableSpec(
+    "incompatible",
+    "Incompatible operations",
+    (
+        _OP,
+        text("name", "Node"),
+        text("scope", "Scope"),
+        _FUNCTION,
+        _REASON,
+        text("kind", "Kind", "Of trouble: each kind has one remedy"),
+        text("fix", "What to do"),
+    ),
+    f"A row for each incompatible node, at most {N_ROWS:,}",
+)
+BY_OP = TableSpec(
+    "by_op",
+    "By operation",
+    (
+        _OP,
+        text("status", "Status", "valid, incompatible or not checked"),
+        _N_OPS,
+        number("fraction", "Share", "fraction", "Of all nodes"),
+        _REASON,
+        _FIX,
+    ),
+    "A row for each operation and reason: incompatible ones first, then valid ones, then those not checked; "
+    f"at most {N_ROWS:,}",
+)
+FIXES = TableSpec(
+    "fixes",
+    "What to do",
+    (
+        text("kind", "Kind"),
+        _N_OPS,
+        text("ops", "Operations", "The most frequent ones, in words"),
+        text("fix", "What to do"),
+    ),
+    "A row for each kind of incompatible operation, the most frequent first",
+)
+NOT_CHECKED = TableSpec(
+    "not_checked",
+    "Not checked",
+    (text("reason", "Why"), _N_OPS),
+    "Why operations are not checked, the most frequent reason first",
+)
+PAGE_TABLES = (GRAPHS, FIXES, SCOPES, INCOMPATIBLE, BY_OP, NOT_CHECKED)
+PAGE_SCALARS = (
+    ScalarSpec(
+        "valid_fraction", "Compatible", "fraction", "Of the operations that are checked; unknown: none is"
+    ),
+    ScalarSpec("n_invalid", "Incompatible", "count"),
+    ScalarSpec("n_valid", "Valid", "count"),
+    ScalarSpec("n_not_checked", "Not checked", "count", "They run on the host"),
+    ScalarSpec("n_ops", "Operations", "count", "Of the graph and its functions"),
+)
+
+ITEMS = TableSpec(
+    "items",
+    "Drawing",
+    (
+        text("kind", "Kind", "scope, operation, or rest: the further children of a scope, drawn as one"),
+        text("name", "Name"),
+        text("op", "Operation", "Of an operation: its type"),
+        number("frame", "Within", "id", "Row of the open scope that it is in, -1 at the top"),
+        number("scope", "Scope", "id", "Row of the table `scopes`"),
+        flag("is_open", "Open", "The scope is drawn as a frame around what is in it"),
+        _N_VALID,
+        _N_INVALID,
+        _N_NOT_CHECKED,
+        text("reason", "Why", "Of an operation: why it has its status"),
+        text("fix", "What to do", "Of an incompatible operation"),
+    ),
+    "Boxes of scopes and operations, frames before what is in them",
+)
+EDGES = TableSpec(
+    "edges",
+    "Edges",
+    (
+        number("from", "From", "id", "Row of the table `items`"),
+        number("to", "To", "id", "Row of the table `items`"),
+        number("n", "Edges", "count", "Of operations, that are drawn as one"),
+        flag("is_call", "Call", "To the function that is called"),
+    ),
+    "Edges between the rows of `items`",
+)
+DRAWING_TABLES = (ITEMS, EDGES)
+DRAWING_SCALARS = (
+    ScalarSpec("n_items", "Boxes and operations drawn", "count"),
+    ScalarSpec("n_rest", "Operations that are drawn together, as there are too many", "count"),
+    ScalarSpec("n_cut", "Edges that are not drawn, as there are too many", "count"),
+)

@@ -1,0 +1,260 @@
+"""The tables and numbers of the trace viewer's answers."""
+
+from __future__ import annotations
+
+from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+
+_EVENT = number("event", "Event", "id", "Its id: host_index · 2^40 + row")
+_TRACK = number("track", "Track", "id", "Its id: host_index · 2^24 + line")
+_NAME = text("name", "Name")
+_START = number("start_ps", "Start", "ps", "In the view's time")
+_DURATION = number("duration_ps", "Duration", "ps")
+_EVENT_COLUMNS = (_EVENT, _TRACK, _NAME, _START, _DURATION)
+
+HOSTS = TableSpec(
+    "hosts",
+    "Hosts",
+    (
+        text("host", "Host"),
+        number("host_index", "Index", "id", "Its place among all hosts of the run"),
+        number("offset_ps", "Offset", "ps", "Added to the host's own times"),
+        text("start_ns", "Clock at its start", "Nanoseconds, as the host's clock reported"),
+        flag("is_aligned", "Aligned", "No: its clock is hours off, so its times begin at the view's start"),
+    ),
+    "The hosts in the view, and how their times are laid onto one axis",
+)
+TRACKS = TableSpec(
+    "tracks",
+    "Tracks",
+    (
+        _TRACK,
+        text("host", "Host"),
+        text("section", "Section", "The plane: host threads, a device, a pipeline"),
+        _NAME,
+        text(
+            "kind",
+            "Kind",
+            "steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, stream, python, thread, "
+            "tf_data, counter or other",
+        ),
+        number("n_events", "Events", "count", "Of a counter its samples"),
+        number("n_depths", "Rows", "count", "Depth of nesting"),
+        flag("is_derived", "Derived", "Made by the viewer, not in the file"),
+        number("order", "Order", "id", "Place in drawing order"),
+        number("min_value", "Lowest", "", "Of a counter"),
+        number("max_value", "Highest", "", "Of a counter"),
+        text("unit", "Unit", "Of a counter: bytes, bytes_per_s or as written, such as %; empty: unknown"),
+    ),
+    "All tracks of the hosts, in drawing order",
+)
+BOXES = TableSpec(
+    "boxes",
+    "Boxes",
+    (
+        _TRACK,
+        number("depth", "Depth", "count", "0 is the outermost"),
+        number("start_ps", "Start", "ps", "In the view's time", delta=True),
+        number("duration_ps", "Duration", "ps"),
+        number(
+            "longest_ps",
+            "Longest",
+            "ps",
+            "Of several events the longest one's duration, to ten binary digits; 0 for one event",
+        ),
+        text("name", "Name", "Of the event, of several of the longest"),
+        number(
+            "family",
+            "Family",
+            "id",
+            "0 other, 1 Python, 2 input, 3 XLA operation, 4 kernel, 5 copy, 6 collective, 7 runtime, 8 step, "
+            "9 module",
+        ),
+        number("event", "Event", "id", "Of several the longest: host_index · 2^40 + row", delta=True),
+        number(
+            "n_merged",
+            "Events",
+            "count",
+            "1: one event, drawn exactly; more: that many events shorter than a pixel, which begin within "
+            "the "
+            "same two pixels",
+        ),
+    ),
+    "What a screen of the requested width can show, by host, track, depth and start; files before derived "
+    "tracks",
+)
+COLORS = TableSpec(
+    "colors",
+    "Colors",
+    (number("color_key", "Color", "id", "0 to 255, stable by name"),),
+    "A row for each text of `boxes.name`",
+)
+COUNTERS = TableSpec(
+    "counters",
+    "Counters",
+    (_TRACK, number("time_ps", "Time", "ps", delta=True), number("value", "Value")),
+    "Samples of the requested counters: each value holds until the next row of its track. Of the samples in "
+    "two "
+    "pixels the lowest, the highest and the last are sent",
+)
+STEPS = TableSpec(
+    "steps",
+    "Steps",
+    (
+        number("step", "Step", "id", "-1 where it has no number"),
+        text("host", "Host"),
+        _START,
+        _DURATION,
+        _NAME,
+    ),
+    "Steps in the window, of each host that has no more than one in three pixels",
+)
+FLOWS = TableSpec(
+    "flows",
+    "Flows",
+    (
+        number("flow", "Flow", "id"),
+        text("kind", "Kind"),
+        number("from_event", "From event", "id"),
+        number("from_track", "From track", "id"),
+        number("from_ps", "From", "ps"),
+        number("to_event", "To event", "id"),
+        number("to_track", "To track", "id"),
+        number("to_ps", "To", "ps"),
+    ),
+    "Arrows in the window, evenly thinned to 2,000",
+    is_optional=True,
+)
+WINDOW_TABLES = (TRACKS, BOXES, COLORS, COUNTERS, STEPS, HOSTS, FLOWS)
+TRACE_DURATION = ScalarSpec(
+    "trace_duration_ps", "Trace", "ps", "From the view's start to the last event's end"
+)
+WINDOW_SCALARS = (
+    TRACE_DURATION,
+    ScalarSpec("start_ps", "Window's start", "ps"),
+    ScalarSpec("end_ps", "Window's end", "ps"),
+    ScalarSpec("n_events", "Events in the trace", "count", "Of the files"),
+    ScalarSpec(
+        "n_events_in_window", "Events in the window", "count", "Of the requested tracks, derived ones too"
+    ),
+    ScalarSpec("n_flows", "Arrows in the window", "count", "Before thinning", is_optional=True),
+)
+
+MATCHES = TableSpec(
+    "matches",
+    "Matches",
+    _EVENT_COLUMNS,
+    "In time order the first ones after, or the last ones before an event",
+)
+NAMES = TableSpec(
+    "names",
+    "Names that match",
+    (
+        _NAME,
+        number("n", "Events", "count"),
+        number("total_ps", "Total", "ps"),
+        number("max_ps", "Longest", "ps"),
+    ),
+    "The largest total first",
+)
+SEARCH_SCALARS = (
+    ScalarSpec("n_matches", "Matches", "count", "On all tracks, derived events included"),
+    ScalarSpec("n_names", "Names", "count"),
+)
+
+TOTALS = TableSpec(
+    "totals",
+    "Totals",
+    (
+        _NAME,
+        number("n", "Events", "count"),
+        number("total_ps", "Total", "ps", "The parts within the range"),
+        number("self_ps", "Self time", "ps", "Without the events directly inside"),
+        number("avg_ps", "Average", "ps"),
+        number("min_ps", "Shortest", "ps"),
+        number("max_ps", "Longest", "ps"),
+    ),
+    "Time by name of the parts of events within the range, the largest total first",
+)
+TOTALS_SCALARS = (ScalarSpec("n_events", "Events", "count"), ScalarSpec("range_ps", "Range", "ps"))
+
+DENSITY = TableSpec(
+    "density",
+    "Density",
+    (
+        text("host", "Host"),
+        text("section", "Section"),
+        number("pixel", "Pixel", "id", "Of the requested width; those with nothing in them are left out"),
+        number(
+            "busy_fraction",
+            "Busy",
+            "fraction",
+            "Share of the pixel that the outermost events cover, as the mean over the section's lines of "
+            "operations, streams and threads",
+        ),
+    ),
+    "Utilization over the whole trace",
+)
+MINIMAP_SCALARS = (
+    TRACE_DURATION,
+    ScalarSpec("pixel_ps", "Pixel", "ps"),
+    ScalarSpec("n_pixels", "Pixels", "count"),
+)
+
+_PAIRS = (text("name", "Name"), text("value", "Value"))
+ABOUT = TableSpec(
+    "about",
+    "About",
+    _PAIRS,
+    "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and source, "
+    "as "
+    "far as they are known",
+)
+ARGUMENTS = TableSpec(
+    "arguments",
+    "Arguments",
+    _PAIRS,
+    "What the viewer derived for the event, then all stats of the event, then those of its metadata",
+)
+ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATION), "The innermost first")
+EVENT_FLOWS = TableSpec(
+    "flows",
+    "Flows",
+    (*_EVENT_COLUMNS, text("direction", "Direction", "in or out"), text("kind", "Kind")),
+    "Arrows into and out of the event, at most 200 each way",
+)
+HISTOGRAM = TableSpec(
+    "histogram",
+    "Durations of all events of this name",
+    (number("from_ps", "From", "ps"), number("to_ps", "To", "ps"), number("n", "Events", "count")),
+    "At most 24 bins of equal ratio",
+)
+LINKS = TableSpec(
+    "links",
+    "Links",
+    (
+        text("text", "Text"),
+        text("tool", "Tool"),
+        text("params", "Parameters", "JSON: parameters of the tool's page, so `f.COLUMN` filters its table"),
+    ),
+    "Where other pages show the event, the most relevant first",
+)
+EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS)
+EVENT_SCALARS = (
+    ScalarSpec("event", "Event", "id"),
+    ScalarSpec("track", "Track", "id"),
+    ScalarSpec("depth", "Depth", "count"),
+    ScalarSpec("start_ps", "Start", "ps"),
+    ScalarSpec("duration_ps", "Duration", "ps"),
+    ScalarSpec("self_time_ps", "Self time", "ps", "Without the events directly inside"),
+    ScalarSpec("n_same_name", "Events of this name", "count", "On the event's host"),
+    ScalarSpec("same_total_ps", "Their total", "ps"),
+    ScalarSpec("same_avg_ps", "Their average", "ps"),
+    ScalarSpec("same_min_ps", "The shortest", "ps"),
+    ScalarSpec("same_max_ps", "The longest", "ps"),
+)
+NEIGHBOUR = TableSpec(
+    "neighbour",
+    "Neighbor",
+    (*_EVENT_COLUMNS, number("depth", "Depth", "count")),
+    "The event next to it on its track and depth, else on its track; no row at the end",
+)

@@ -54,7 +54,7 @@ def test_device_time_is_the_sum_of_the_devices_spans_and_busy_its_part() -> None
 
 def test_no_device_has_no_device_time() -> None:
     facts = of("main  [train     ]", stats=None)
-    scalars = fact_scalars(facts, *FACTS)
+    scalars = fact_scalars(facts, *(spec.name for spec in FACTS))
     assert (scalars["device_time_ps"].value, scalars["device_idle_fraction"].value) == (None, None)
     assert scalars["step_time_avg_ps"].note == "no steps were found"
 

@@ -75,7 +75,7 @@ def facts_agree(pages: Pages) -> Iterator[Violation]:
     """A fact of the run has one value on all pages that show it, and is not known on one page and unknown on
     another.
     """
-    for name in FACTS:
+    for name in (spec.name for spec in FACTS):
         shown = {
             page: one.scalars[name].value
             for page, one in pages.items()

@@ -275,7 +275,7 @@ def test_work_that_runs_after_the_last_step_is_said(tmp_path: Path) -> None:
     assert value(overview, "n_steps") == 3
     assert value(overview, "device_idle_fraction") == pytest.approx(20 / 300)
     assert any(
-        "they worked 2.55 ms on the marked steps after the last one ended" in one.message
+        "worked on the marked steps for 2.55 ms after the last one ended" in one.message
         for one in overview.diagnostics
     )
 

@@ -114,7 +114,7 @@ def test_python_is_of_a_function_and_what_it_calls() -> None:
         part(Cause.COMPUTE, 80, 90, 100),
     )
     first, second = found(Cause.PYTHON, given)
-    check(first, UPDATE, 50, (37.5, 80))
+    check(first, UPDATE, 50, (37.5, 70))
     assert "`dumps`" in first.sentence
     assert (first.evidence[0].host, first.evidence[0].start_ps, first.evidence[0].end_ps) == (
         "worker-0",
@@ -122,7 +122,7 @@ def test_python_is_of_a_function_and_what_it_calls() -> None:
         9,
     )
     assert first.capture_option == ""
-    check(second, REPORT, 4, (3, 6.4))
+    check(second, REPORT, 4, (3, 5.6))
 
 
 def test_python_that_waits_is_waiting_and_an_annotation_may_be_anything() -> None:
@@ -135,7 +135,7 @@ def test_python_that_waits_is_waiting_and_an_annotation_may_be_anything() -> Non
         part(Cause.PYTHON, 10, 20, 30, culprit=Culprit("annotation", "anneal")), has_python=False
     )
     annotated = found(Cause.PYTHON, given)[0]
-    check(annotated, Culprit("annotation", "anneal"), 20, (15, 32))
+    check(annotated, Culprit("annotation", "anneal"), 20, (15, 28))
     assert annotated.capture_option == "python_tracer_level=1"
 
 
@@ -145,7 +145,7 @@ def test_input_is_of_what_makes_the_data() -> None:
         part(Cause.INPUT, 0, 0, 30, culprit=REPORT, klass=TimeClass.HOST_WAIT_LOADER),
     )
     (one,) = found(Cause.INPUT, given)
-    check(one, BATCHES, 50, (42.5, 75))
+    check(one, BATCHES, 50, (42.5, 62.5))
     assert one.evidence[0].start_ps == 3
 
 
@@ -158,10 +158,10 @@ def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
         Beside("other", UPDATE, 0.9, 0, False),
     )
     (one,) = found(Cause.INPUT, evidence(waited, beside=(other, idle, producer)))
-    check(one, fill, 40, (34, 60))
+    check(one, fill, 40, (34, 50))
     assert "60.0 %" in one.evidence[-1].text
     (named,) = found(Cause.INPUT, evidence(replace(waited, culprit=BATCHES), beside=(producer,)))
-    check(named, BATCHES, 40, (34, 60))
+    check(named, BATCHES, 40, (34, 50))
 
 
 def test_a_fetch_is_a_stage() -> None:
@@ -182,7 +182,7 @@ def test_a_fetch_is_a_stage() -> None:
 def test_waiting_for_tf_data_is_of_the_stage_that_its_page_names() -> None:
     parts = [part(Cause.INPUT, 20, 40, 60, culprit=Culprit("call", "IteratorGetNextOp::DoCompute"))]
     (one,) = found(Cause.INPUT, evidence(*parts, stage="Map"))
-    check(one, Culprit("stage", "Map"), 40, (34, 60))
+    check(one, Culprit("stage", "Map"), 40, (34, 50))
     (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Map"))
     assert of_function.culprit == BATCHES
     # Who iterates is not who is slow.
@@ -337,7 +337,7 @@ def test_data_that_is_made_beside_the_computing_is_named_by_who_makes_it() -> No
     )
     slowed = part(Cause.INPUT, 20, 30, 40, culprit=BATCHES, klass=TimeClass.HOST_COMPUTE)
     (one,) = found(Cause.INPUT, evidence(waited, slowed, beside=(producer,)))
-    check(one, BATCHES, 32, (27.2, 48))
+    check(one, BATCHES, 32, (27.2, 40))
     assert "on another thread" in one.sentence
     assert "takes processors" in one.reason
 
@@ -348,7 +348,7 @@ def test_what_a_stage_of_tf_data_may_cost_beside_the_computing_is_in_the_gain() 
         waited, part(Cause.COMPUTE, 60, 100, 140), framework=TENSORFLOW, stages=1.0, pools=Pools(2, 2.0)
     )
     (one,) = found(Cause.INPUT, given)
-    check(one, BATCHES, 40, (34, 60 + 100 / 3))
+    check(one, BATCHES, 40, (34, 50 + 100 / 3))
 
 
 def test_what_tiny_programs_compute_is_said_where_it_counts_as_dispatch() -> None:

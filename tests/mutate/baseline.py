@@ -1,0 +1,132 @@
+"""What each test does while nothing is changed: whether it passes, how long it takes, which functions it enters.
+
+Kept in `build/mutate/` under a key made of the package, the helpers of tests and the file of tests itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.mutate.belonging import PACKAGE, Belonging
+from tests.mutate.mutants import MODULE
+
+_LIMIT_S = 900.0
+_SUFFIXES = (".py", ".so", ".txt", ".pxd")
+Answers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test. `entered`: functions of the package, as (path, qualified name)."""
+
+    name: str
+    seconds: float
+    entered: frozenset[tuple[str, str]]
+
+    @property
+    def file(self) -> str:
+        """Where it is written."""
+        return self.name.partition("::")[0]
+
+
+class Baseline:
+    """Tests by file; `run` asks a worker."""
+
+    def __init__(
+        self, tree: Belonging, kept: Path, run: Callable[[Sequence[Answers]], list[Answers]]
+    ) -> None:
+        self.tree, self.kept, self.run = tree, kept, run
+        self.files: dict[str, list[Test]] = {}
+        self._functions: dict[str, list[tuple[int, int, str]]] = {}
+
+    def learn(self, files: Iterable[str]) -> None:
+        """Run those files that are not known yet."""
+        wanted = [name for name in dict.fromkeys(files) if name not in self.files]
+        unknown = [name for name in wanted if not self._path(name).exists()]
+        answers = self.run([{"files": [name], "timeout": _LIMIT_S} for name in unknown])
+        self.kept.mkdir(parents=True, exist_ok=True)
+        for name, answer in zip(unknown, answers, strict=True):
+            if "tests" not in answer:
+                print(f"*** {name} did not end: it is left out ({answer['status']}). ***", flush=True)
+                answer = {"tests": {}}
+            self._path(name).write_text(json.dumps(answer["tests"]), "utf-8")
+        for name in wanted:
+            self.files[name] = [
+                Test(test, told["seconds"], frozenset(map(self._function, told["entered"])))
+                for test, told in json.loads(self._path(name).read_text("utf-8")).items()
+                if told["outcome"] == "passed"
+            ]
+
+    def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
+        """Tests for a change of a function, as long as they take no more than the limit together: those of the module that
+        enter it, the fastest first, then others that do, then others of the module's files (a test may look at what an
+        earlier one made).
+        """
+        own = set(self.tree.own(module))
+        tests = [test for file in self.tree.of(module) for test in self.files[file]]
+        place = (module, function)
+        enter = tests if function == MODULE else [test for test in tests if place in test.entered]
+        first = sorted(enter, key=lambda test: (test.file not in own, test.seconds))
+        seen, files = {test.name for test in first}, {test.file for test in first}
+        rest = [test for test in tests if test.file in own & files and test.name not in seen]
+        found: list[Test] = []
+        spent = 0.0
+        for test in (*first, *sorted(rest, key=lambda test: test.seconds)):
+            spent += test.seconds
+            if spent > limit_s and found:
+                break
+            found.append(test)
+        return found
+
+    def _path(self, file: str) -> Path:
+        text = (self.tree.root / file).read_bytes()
+        return self.kept / f"{hashlib.sha256(self._around + text).hexdigest()[:24]}.json"
+
+    @cached_property
+    def _around(self) -> bytes:
+        """Of all that tests depend on, but for themselves."""
+        files = [
+            path.relative_to(self.tree.root).as_posix()
+            for path in (self.tree.root / PACKAGE).rglob("*")
+            if path.suffix in _SUFFIXES
+        ]
+        whole = hashlib.sha256()
+        for name in (*sorted(files), *self.tree.helpers):
+            if "/mutate/" not in name:
+                whole.update(name.encode() + (self.tree.root / name).read_bytes())
+        return whole.digest()
+
+    def _function(self, place: str) -> tuple[str, str]:
+        """The function that begins at a line."""
+        path, _, line = place.replace("\\", "/").rpartition(":")
+        module = f"{PACKAGE}/{path}"
+        if module not in self._functions:
+            self._functions[module] = functions((self.tree.root / module).read_text("utf-8"))
+        inside = [one for one in self._functions[module] if one[0] <= int(line) <= one[1]]
+        return module, max(inside)[2] if inside else MODULE
+
+
+def functions(source: str) -> list[tuple[int, int, str]]:
+    """First and last line and qualified name of every function, with its decorators."""
+    found: list[tuple[int, int, str]] = []
+
+    def visit(node: ast.AST, outer: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                name = f"{outer}.{child.name}" if outer else child.name
+                if not isinstance(child, ast.ClassDef):
+                    first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                    found.append((first, child.end_lineno or child.lineno, name))
+                visit(child, name)
+            else:
+                visit(child, outer)
+
+    visit(ast.parse(source), "")
+    return found

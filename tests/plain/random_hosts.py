@@ -82,5 +82,5 @@ def _steps(
         rng.randint(0, 2),
         rng.randint(0, 2),
         rng.randint(0, 2) if not n else 0,
-        waits=waits if n else (),
+        waits=tuple(sorted(waits, key=lambda wait: (-wait.total_ps, wait.name))) if n else (),
     )

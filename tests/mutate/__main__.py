@@ -67,7 +67,8 @@ class Run:
 
     def __init__(self, tree: Belonging, hands: Workers, kept: Path, limit_s: float) -> None:
         self.tree, self.hands, self.limit_s = tree, hands, limit_s
-        self.baseline = Baseline(tree, kept, hands.map)
+        self.baseline = Baseline(tree, kept, hands.map, hands.imported)
+        self.stamp = 1_000_000_000
         self.reliable: dict[str, bool] = {}
 
     def results(self, chosen: Sequence[Chosen]) -> list[Result]:
@@ -115,15 +116,19 @@ class Run:
             for test in self.baseline.chosen(module, mutant.function, self.limit_s)
             if self.reliable.get(test.name, True)
         ]
-        source = mutated((self.tree.root / module).read_text("utf-8"), mutant.number)
-        timeout = _START_S + _SLOWER * sum(test.seconds for test in tests)
-        return {"path": module, "source": source, "tests": [test.name for test in tests], "timeout": timeout}
+        self.stamp += 1
+        return {
+            "path": module,
+            "source": mutated((self.tree.root / module).read_text("utf-8"), mutant.number),
+            "alone": self.baseline.is_imported(module, mutant.function),
+            "stamp": self.stamp,
+            "tests": [test.name for test in tests],
+            "timeout": _START_S + _SLOWER * sum(test.seconds for test in tests),
+        }
 
     def _check(self, killers: Sequence[str]) -> None:
         """Whether tests that noticed a change pass by themselves without it: else they noticed something else."""
-        anything = next(iter(self.tree.modules))
-        source = (self.tree.root / anything).read_text("utf-8")
-        jobs = [{"path": anything, "source": source, "tests": [name], "timeout": 300.0} for name in killers]
+        jobs = [{"tests": [name], "timeout": 300.0} for name in killers]
         for name, answer in zip(killers, self.hands.map(jobs), strict=True):
             self.reliable[name] = answer["status"] == "survived"
             if not self.reliable[name]:
@@ -141,7 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{module}:{mutant.line}: {mutant.key}" for module, mutant in chosen))
         return 0
     start = time.monotonic()
-    with workers(ROOT, options.jobs) as hands:
+    files = sorted({test for module in dict.fromkeys(name for name, _ in asked) for test in tree.of(module)})
+    with workers(ROOT, options.jobs, files) as hands:
         results = Run(tree, hands, ROOT / "build" / "mutate" / "tests", options.limit).results(asked)
     results += [Result(*one, EQUIVALENT) for one in known]
     share = share_killed(results)

@@ -37,20 +37,25 @@ class Test:
 
 
 class Baseline:
-    """Tests by file; `run` asks a worker."""
+    """Tests by file; `run` asks a worker; `imported`: functions that run while tests are collected."""
 
     def __init__(
-        self, tree: Belonging, kept: Path, run: Callable[[Sequence[Answers]], list[Answers]]
+        self,
+        tree: Belonging,
+        kept: Path,
+        run: Callable[[Sequence[Answers]], list[Answers]],
+        imported: Iterable[str] = (),
     ) -> None:
         self.tree, self.kept, self.run = tree, kept, run
         self.files: dict[str, list[Test]] = {}
         self._functions: dict[str, list[tuple[int, int, str]]] = {}
+        self.imported = set(map(self._function, imported))
 
     def learn(self, files: Iterable[str]) -> None:
         """Run those files that are not known yet."""
         wanted = [name for name in dict.fromkeys(files) if name not in self.files]
         unknown = [name for name in wanted if not self._path(name).exists()]
-        answers = self.run([{"files": [name], "timeout": _LIMIT_S} for name in unknown])
+        answers = self.run([{"record": name, "timeout": _LIMIT_S} for name in unknown])
         self.kept.mkdir(parents=True, exist_ok=True)
         for name, answer in zip(unknown, answers, strict=True):
             if "tests" not in answer:
@@ -64,6 +69,12 @@ class Baseline:
                 if told["outcome"] == "passed"
             ]
 
+    def is_imported(self, module: str, function: str) -> bool:
+        """Whether it runs while modules are imported: functions that do, and all that is in no function."""
+        self._function(f"{module.removeprefix(f'{PACKAGE}/')}:1")
+        known = {name for _, _, name in self._functions[module]}
+        return function not in known or (module, function) in self.imported
+
     def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
         """Tests for a change of a function, as long as they take no more than the limit together: those of the module that
         enter it, the fastest first, then others that do, then others of the module's files (a test may look at what an
@@ -72,7 +83,7 @@ class Baseline:
         own = set(self.tree.own(module))
         tests = [test for file in self.tree.of(module) for test in self.files[file]]
         place = (module, function)
-        enter = tests if function == MODULE else [test for test in tests if place in test.entered]
+        enter = tests if self.is_imported(*place) else [test for test in tests if place in test.entered]
         first = sorted(enter, key=lambda test: (test.file not in own, test.seconds))
         seen, files = {test.name for test in first}, {test.file for test in first}
         rest = [test for test in tests if test.file in own & files and test.name not in seen]

@@ -24,10 +24,11 @@ Job = dict[str, Any]
 
 
 class Workers:
-    """Some workers that answer jobs in any order."""
+    """Some workers that answer jobs in any order. `imported`: functions that run while tests are collected."""
 
-    def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
+    def __init__(self, processes: Sequence[subprocess.Popen[str]], imported: Sequence[str] = ()) -> None:
         self.processes = processes
+        self.imported = imported
 
     def map(self, jobs: Sequence[Job], done: Callable[[int, Job], None] | None = None) -> list[Job]:
         """An answer for each job; `done` is called with its place as soon as it is there."""
@@ -72,9 +73,13 @@ def _serve(
 
 def _asked(process: subprocess.Popen[str], job: Job) -> Job:
     assert process.stdin is not None
-    assert process.stdout is not None
     process.stdin.write(json.dumps(job) + "\n")
     process.stdin.flush()
+    return _answer(process)
+
+
+def _answer(process: subprocess.Popen[str]) -> Job:
+    assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
         raise RuntimeError(f"A worker ended with code {process.wait()}.")
@@ -83,8 +88,8 @@ def _asked(process: subprocess.Popen[str], job: Job) -> Job:
 
 
 @contextmanager
-def workers(root: Path, n: int) -> Iterator[Workers]:
-    """As many workers, each in a copy of the tree at `root`, which go away afterwards."""
+def workers(root: Path, n: int, files: Sequence[str]) -> Iterator[Workers]:
+    """As many workers, each in a copy of the tree at `root`, with these files of tests; they go away afterwards."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutate_")))
         processes = []
@@ -102,7 +107,11 @@ def workers(root: Path, n: int) -> Iterator[Workers]:
             )
             stack.callback(_end, process)
             processes.append(process)
-        yield Workers(processes)
+            assert process.stdin is not None
+            process.stdin.write(json.dumps({"files": list(files)}) + "\n")
+            process.stdin.flush()
+        imported = [place for process in processes for place in _answer(process)["imported"]]
+        yield Workers(processes, sorted(set(imported)))
 
 
 def _end(process: subprocess.Popen[str]) -> None:

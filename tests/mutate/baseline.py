@@ -59,7 +59,10 @@ class Baseline:
         self.kept.mkdir(parents=True, exist_ok=True)
         for name, answer in zip(unknown, answers, strict=True):
             if "tests" not in answer:
-                print(f"*** {name} did not end: it is left out ({answer['status']}). ***", flush=True)
+                print(
+                    f"*** {name} did not end: it is left out: {answer['status']} {answer['by']} ***",
+                    flush=True,
+                )
                 answer = {"tests": {}}
             self._path(name).write_text(json.dumps(answer["tests"]), "utf-8")
         for name in wanted:

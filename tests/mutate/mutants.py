@@ -177,7 +177,8 @@ def _is_left_alone(node: ast.AST) -> bool:
 def _alternatives(node: ast.AST, place: _Place, scope: _Scope) -> Iterator[ast.AST]:
     """What may stand in a node's place."""
     if isinstance(node, (ast.BinOp, ast.AugAssign)):
-        yield from _arithmetic(node)
+        if scope.function != MODULE or not _is_union(node):
+            yield from _arithmetic(node)
     elif isinstance(node, ast.Compare):
         for i, operator in enumerate(node.ops):
             yield _with(node, ops=[*node.ops[:i], _COMPARISONS[type(operator)](), *node.ops[i + 1 :]])
@@ -203,6 +204,17 @@ def _arithmetic(node: ast.BinOp | ast.AugAssign) -> Iterator[ast.AST]:
         return
     if type(node.op) in _ARITHMETIC:
         yield _with(node, op=_ARITHMETIC[type(node.op)]())
+
+
+def _is_union(node: ast.AST) -> bool:
+    """Whether it is a union of types, as aliases of modules have them."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _is_union(node.left) and _is_union(node.right)
+    return isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)) or _is_none(node)
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_text(node: ast.AST) -> bool:

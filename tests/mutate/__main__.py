@@ -74,9 +74,7 @@ class Run:
     def results(self, chosen: Sequence[Chosen]) -> list[Result]:
         """What becomes of each change."""
         print(f"{len(chosen)} changes; running their tests as they are", flush=True)
-        self.baseline.learn(
-            test for module in dict.fromkeys(name for name, _ in chosen) for test in self.tree.of(module)
-        )
+        self.baseline.learn(self.tree.tests)
         found: dict[int, Result] = {}
         left = list(range(len(chosen)))
         for _ in range(_RETRIES):
@@ -146,8 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{module}:{mutant.line}: {mutant.key}" for module, mutant in chosen))
         return 0
     start = time.monotonic()
-    files = sorted({test for module in dict.fromkeys(name for name, _ in asked) for test in tree.of(module)})
-    with workers(ROOT, options.jobs, files) as hands:
+    with workers(ROOT, options.jobs, tree.tests) as hands:
         results = Run(tree, hands, ROOT / "build" / "mutate" / "tests", options.limit).results(asked)
     results += [Result(*one, EQUIVALENT) for one in known]
     share = share_killed(results)

@@ -79,17 +79,20 @@ class Baseline:
         return function not in known or (module, function) in self.imported
 
     def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
-        """Tests for a change of a function, as long as they take no more than the limit together: those of the module that
-        enter it, the fastest first, then others that do, then others of the module's files (a test may look at what an
-        earlier one made).
+        """Tests for a change of a function, as long as they take no more than the limit together: of the module's own files,
+        then of those of its users, then of all others, those that enter it, the fastest first. Last come others of its own
+        files: a test may look at what an earlier one made. What runs while modules are imported has the tests that belong.
         """
-        own = set(self.tree.own(module))
-        tests = [test for file in self.tree.of(module) for test in self.files[file]]
+        own, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)
-        enter = tests if self.is_imported(*place) else [test for test in tests if place in test.entered]
-        first = sorted(enter, key=lambda test: (test.file not in own, test.seconds))
+        if self.is_imported(*place):
+            enter = [test for file in belonging for test in self.files.get(file, ())]
+        else:
+            enter = [test for tests in self.files.values() for test in tests if place in test.entered]
+        near = {file: 0 if file in own else 1 for file in belonging}
+        first = sorted(enter, key=lambda test: (near.get(test.file, 2), test.seconds))
         seen, files = {test.name for test in first}, {test.file for test in first}
-        rest = [test for test in tests if test.file in own & files and test.name not in seen]
+        rest = [test for file in own & files for test in self.files[file] if test.name not in seen]
         found: list[Test] = []
         spent = 0.0
         for test in (*first, *sorted(rest, key=lambda test: test.seconds)):

@@ -47,7 +47,7 @@ CHECKS: list[Check] = [
     *((test_ops_tf.test_operations_ran_as_often_and_as_long_as_their_loops, case)
       for case in (("function", "Function"), ("eager", "Eager"))),
     (test_ops_tf.test_types_are_those_of_the_operations, ()),
-    *((test_input.test_a_jax_loop_that_waits_for_its_loader_says_so_and_where, (name,)) for name in ("generator", "queue")),
+    (test_input.test_a_jax_loop_that_waits_for_its_loader_says_so_and_where, ("generator",)),
     (test_input.test_steps_that_only_dispatch_last_until_their_work_is_done, (1,)),
     (test_input.test_a_custom_loop_without_annotations_waits_between_its_functions, ()),
     *((test_input.test_annotated_steps_win_over_loops_inside, (data,)) for data in ("slow", "ready")),

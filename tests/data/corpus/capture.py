@@ -29,7 +29,6 @@ RUNS = {
     "jax_four_devices_python": ("jax_cpu.py", ["psum", "1"], FOUR_DEVICES),
     "jax_memory": ("memory_jax.py", [], ""),
     "jax_generator": ("input_jax.py", ["generator", "1"], ""),
-    "jax_queue": ("input_jax.py", ["queue", "1"], ""),
     "jax_async": ("input_jax.py", ["async", "1"], ""),
     "tf_functions": ("ops_tf.py", ["function"], ""),
     "tf_eager": ("ops_tf.py", ["eager"], ""),

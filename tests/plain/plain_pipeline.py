@@ -278,7 +278,7 @@ _STAGES: dict[str, type[Stage]] = {
     "prefetch": Prefetch,
     "lanes": ParallelMap,
     "batch_lanes": MapAndBatch,
-    "woven": Woven,
+    "interleave": Woven,
 }
 
 

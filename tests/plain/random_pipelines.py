@@ -15,7 +15,7 @@ _NAMES = {
     "prefetch": ("Prefetch",),
     "lanes": ("ParallelMapV2", "ParallelBatch"),
     "batch_lanes": ("MapAndBatch",),
-    "woven": ("ParallelInterleaveV4",),
+    "interleave": ("ParallelInterleaveV4",),
 }
 MS = 1e9
 
@@ -24,16 +24,16 @@ def random_parts(rng: random.Random) -> tuple[Part, ...]:
     """A root and two to five stages below it; most feed the one before, some the same one as another does."""
     parts = [Part("Root", -1, "inline", 1.0, np.zeros(1), np.zeros(0))]
     for _ in range(rng.randint(2, 5)):
-        kind = rng.choice(("inline", "inline", "prefetch", "lanes", "batch_lanes", "woven"))
+        kind = rng.choice(("inline", "inline", "prefetch", "lanes", "batch_lanes", "interleave"))
         # What an interleave reads on several threads at a time has nothing below it: it would be read in any order.
-        open_parts = [i for i, part in enumerate(parts) if part.kind != "woven"]
+        open_parts = [i for i, part in enumerate(parts) if part.kind != "interleave"]
         parent = open_parts[-1] if rng.random() < 0.85 else rng.choice(open_parts)
         parts.append(_part(rng, kind, parent))
     return tuple(parts)
 
 
 def _part(rng: random.Random, kind: str, parent: int) -> Part:
-    work = kind in ("inline", "woven") or (kind in ("lanes", "batch_lanes") and rng.random() < 0.3)
+    work = kind in ("inline", "interleave") or (kind in ("lanes", "batch_lanes") and rng.random() < 0.3)
     return Part(
         rng.choice(_NAMES[kind]),
         parent,

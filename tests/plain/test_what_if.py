@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.analysis.events.links import EXECUTOR
 from tb_tpuprof.analysis.tf_data import what_if as module
-from tb_tpuprof.analysis.tf_data.simulation import CONSUMER, Part, play
+from tb_tpuprof.analysis.tf_data.simulation import CONSUMER, Part, simulate
 from tb_tpuprof.analysis.tf_data.what_if import Estimate, Model, processor_time, what_if
 from tests.builders import DrawnEvent, DrawnPlane, build
 from tests.plain.plain_pipeline import means
@@ -22,7 +22,7 @@ def test_random_pipelines_take_as_long_as_their_threads_would(seed: int) -> None
     rng = random.Random(f"pipelines {seed}")
     for _ in range(8):
         parts, consumer, pool = random_parts(rng), times(rng, 20 * MS), rng.randint(1, 5)
-        found = play(parts, np.array(consumer), pool)
+        found = simulate(parts, np.array(consumer), pool)
         assert (found.period_ps, found.wait_ps) == pytest.approx(means(parts, consumer, pool), rel=1e-9)
 
 
@@ -43,7 +43,7 @@ def test_a_parallel_map_fetches_an_element_on_one_of_its_lanes(
         part("Map", 1, "inline", 20),
     )
     stages = (stages[0], Part(**{**vars(stages[1]), "is_ordered": is_ordered}), stages[2])
-    assert play(stages, np.zeros(1), 8).period_ps == pytest.approx(period)
+    assert simulate(stages, np.zeros(1), 8).period_ps == pytest.approx(period)
 
 
 @pytest.mark.parametrize("planted", ["Batch", "ParallelMapV2", "TFRecord", CONSUMER])
@@ -57,7 +57,7 @@ def test_the_limit_is_the_stage_or_the_consumer_that_is_slow(planted: str) -> No
         part("ParallelMapV2", 2, "lanes", 0, took["ParallelMapV2"], 3),
         part("TFRecord", 3, "inline", took["TFRecord"]),
     )
-    assert play(stages, np.array([took[CONSUMER]]), 3).limited_by == planted
+    assert simulate(stages, np.array([took[CONSUMER]]), 3).limited_by == planted
 
 
 def test_two_stages_of_one_thread_count_together_and_the_longer_one_is_named() -> None:
@@ -69,7 +69,7 @@ def test_two_stages_of_one_thread_count_together_and_the_longer_one_is_named() -
         part("Prefetch", 2, "prefetch"),
         part("Map", 3, "inline", 8),
     )
-    assert play(stages, np.zeros(1), 1).limited_by == "Shuffle"
+    assert simulate(stages, np.zeros(1), 1).limited_by == "Shuffle"
 
 
 def assert_same(found: Estimate, expected: PlainEstimate, names: set[str]) -> None:
@@ -100,7 +100,7 @@ def test_estimates_of_random_pipelines_are_those_of_plain_loops(
         if isinstance(expected, str):
             assert [one.kind for one in found] == ["none"]
             assert ("overlap" in found[0].note) == (expected == "overlap")
-            assert ("rest passes" in found[0].note) == (expected == "rest")
+            assert ("does not show the rest" in found[0].note) == (expected == "rest")
             continue
         names = {one.name for one in model.parts} | {CONSUMER, "Prefetch", "MapAndBatch"}
         for one, plain in zip(found, expected, strict=True):

@@ -131,8 +131,8 @@ class _Prefetch:
 
 @dataclass
 class _Lanes:
-    """At most `most` elements in progress, from their fetch on, and as many that have not been taken; `lanes` of
-    their functions run concurrently.
+    """At most `most` elements in progress, from their fetch on, and as many that have not been taken. Of
+    their functions `lanes` run concurrently.
     """
 
     inputs: list[_Input]

@@ -1,12 +1,12 @@
-"""Mutation runs: small changes of the meaning of `analysis/`, `tools/` and `serve/`, one at a time, each before the tests that
-belong to it. What no test notices is a hole in the tests.
+"""Mutation testing of `analysis/`, `tools/` and `serve/`: small semantic changes, one at a time, run against the
+tests. A mutant that every test passes is a gap in the tests.
 
     python -m tests.mutate --modules analysis/pod --count 60 --seed 7
 
-`mutants` makes the changes, `belonging` says which tests a module has, `baseline` which of them enter the changed
-function, `worker` runs them in a copy of the tree, `report` prints what survived. `equivalent` lists, with reasons,
-changes that change nothing that anybody could see.
+`mutants` makes the changes, `belonging` maps modules to tests, `baseline` records which functions each test
+enters, `worker` runs the tests in a copy of the tree, and `report` lists the survivors. `equivalent` lists, with
+reasons, mutants that behave like the original.
 
-mutmut and cosmic-ray were considered. Neither changes what matters here (sum over hosts, mean, `any`, axes of arrays),
-and both start pytest anew for each change, or run all tests for it; a change takes a second or two here.
+mutmut and cosmic-ray were considered. Neither mutates what matters here (sums over hosts, means, `any`, axes of
+arrays), and both run all tests, or start pytest again, for each mutant; here a mutant takes about a second.
 """

@@ -1,11 +1,11 @@
-"""`make mutate`: change the meaning of modules at random places, and see whether their tests notice.
+"""`make mutate`: mutate randomly chosen modules and report the mutants that no test detects.
 
-    python -m tests.mutate                                  150 changes of 30 modules, drawn with seed 1
-    python -m tests.mutate --modules analysis/pod --count 0 every change of these modules
+    python -m tests.mutate                                    150 mutants of 30 modules, seed 1
+    python -m tests.mutate --modules analysis/pod --count 0   every mutant of these modules
     python -m tests.mutate --seed 7 --count 300 --each 6
 
-What survives is printed with its place. Write the missing test, or, where nothing anybody can see is different, an entry
-with the reason in tests/mutate/equivalent.py. `--recheck` runs the listed ones, too.
+For a survivor, write the missing test, or add an entry with the reason to tests/mutate/equivalent.py if the
+mutant behaves like the original. `--recheck` also runs the mutants listed there.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from tests.mutate.report import EQUIVALENT, ERROR, KILLED, UNTESTED, Result, sha
 from tests.mutate.running import Job, Workers, workers
 
 ROOT = Path(__file__).resolve().parents[2]
-_START_S = 30.0  # of a fork, besides its tests
-_SLOWER = 4.0  # times its tests' usual time, after which a change has made something endless
+_START_S = 30.0  # for a fork to start
+_SLOWER = 4.0  # times the usual time of its tests, after which a mutant counts as hanging
 _RETRIES = 5
 Chosen = tuple[str, Mutant]
 
 
 def drawn(tree: Belonging, modules: Sequence[str], count: int, each: int, seed: int) -> list[Chosen]:
-    """Changes at random: of modules in a random order, `each` of every one, `count` in all (0: every change of all modules).
+    """A random sample: modules in random order, `each` mutants per module, `count` in total (0: all mutants of all
+    modules).
 
-    What is drawn of a module does not depend on other modules.
+    The sample of a module does not depend on the other modules.
     """
     order = [name for name in modules if mutants((tree.root / name).read_text("utf-8"))]
     random.Random(seed).shuffle(order)
@@ -51,7 +52,7 @@ def drawn(tree: Belonging, modules: Sequence[str], count: int, each: int, seed: 
 
 
 def matching(tree: Belonging, patterns: Sequence[str]) -> list[str]:
-    """Modules whose path begins with a pattern; all without patterns."""
+    """Modules whose path starts with one of the patterns; all modules without patterns."""
     found = [
         module
         for module in tree.modules
@@ -63,7 +64,7 @@ def matching(tree: Belonging, patterns: Sequence[str]) -> list[str]:
 
 
 class Run:
-    """One run: the tree, its workers, and tests that turned out not to pass by themselves."""
+    """One run: the tree, its workers, and which tests pass on their own."""
 
     def __init__(self, tree: Belonging, hands: Workers, kept: Path, limit_s: float) -> None:
         self.tree, self.hands, self.limit_s = tree, hands, limit_s
@@ -72,8 +73,8 @@ class Run:
         self.reliable: dict[str, bool] = {}
 
     def results(self, chosen: Sequence[Chosen]) -> list[Result]:
-        """What becomes of each change."""
-        print(f"{len(chosen)} changes; running their tests as they are", flush=True)
+        """The result of each mutant."""
+        print(f"{len(chosen)} mutants; running the tests without changes first", flush=True)
         self.baseline.learn(self.tree.tests)
         found: dict[int, Result] = {}
         left = list(range(len(chosen)))
@@ -125,16 +126,16 @@ class Run:
         }
 
     def _check(self, killers: Sequence[str]) -> None:
-        """Whether tests that noticed a change pass by themselves without it: else they noticed something else."""
+        """Check that tests which detected a mutant pass on their own without it; else they detected something else."""
         jobs = [{"tests": [name], "timeout": 300.0} for name in killers]
         for name, answer in zip(killers, self.hands.map(jobs), strict=True):
             self.reliable[name] = answer["status"] == "survived"
             if not self.reliable[name]:
-                print(f"*** {name} does not pass by itself: it is not asked. ***", flush=True)
+                print(f"*** {name} does not pass on its own and is left out. ***", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print, write the report."""
+    """Run, print and write the report."""
     options = _options(arguments)
     tree = Belonging(ROOT)
     chosen = drawn(tree, matching(tree, options.modules), options.count, options.each, options.seed)
@@ -169,25 +170,25 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m tests.mutate", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument(
-        "--modules", nargs="*", default=[], help=f"paths in {PACKAGE} that begin so, such as analysis/pod"
+        "--modules", nargs="*", default=[], help=f"prefixes of paths in {PACKAGE}, such as analysis/pod"
     )
     parser.add_argument(
-        "--count", type=int, default=150, help="changes to draw; 0: every change of the modules"
+        "--count", type=int, default=150, help="mutants to sample; 0: all mutants of the modules"
     )
-    parser.add_argument("--each", type=int, default=5, help="changes to draw of one module")
+    parser.add_argument("--each", type=int, default=5, help="mutants to sample per module")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="changes tried at a time"
+        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="mutants to run at the same time"
     )
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests per change")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests per mutant")
     parser.add_argument("--least", type=float, default=0.0, help="fail below this share")
-    parser.add_argument("--recheck", action="store_true", help="also run what is listed as equivalent")
-    parser.add_argument("--list", action="store_true", help="print what would be changed")
+    parser.add_argument("--recheck", action="store_true", help="also run the mutants listed as equivalent")
+    parser.add_argument("--list", action="store_true", help="print the sample without running it")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutate" / "report")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
     if not hasattr(os, "fork"):
-        sys.exit("Changes are tried in forks, which this system does not have.")
+        sys.exit("Mutants run in forks, which this system does not support.")
     sys.exit(main())

@@ -1,6 +1,6 @@
-"""What each test does while nothing is changed: whether it passes, how long it takes, which functions it enters.
+"""What each test does without mutants: whether it passes, how long it takes, and which functions it enters.
 
-Kept in `build/mutate/` under a key made of the package, the helpers of tests and the file of tests itself.
+Cached in `build/mutate/`, keyed by the package, the tests' helpers and the test file itself.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Test:
 
     @property
     def file(self) -> str:
-        """Where it is written."""
+        """The file that defines it."""
         return self.name.partition("::")[0]
 
 
 class Baseline:
-    """Tests by file; `run` asks a worker; `imported`: functions that run while tests are collected."""
+    """Tests by file. `run` sends jobs to workers; `imported`: functions that run while tests are collected."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Baseline:
         self.imported = set(map(self._function, imported))
 
     def learn(self, files: Iterable[str]) -> None:
-        """Run those files that are not known yet."""
+        """Run the files that are not cached yet."""
         wanted = [name for name in dict.fromkeys(files) if name not in self.files]
         unknown = [name for name in wanted if not self._path(name).exists()]
         answers = self.run([{"record": name, "timeout": _LIMIT_S} for name in unknown])
@@ -60,7 +60,7 @@ class Baseline:
         for name, answer in zip(unknown, answers, strict=True):
             if "tests" not in answer:
                 print(
-                    f"*** {name} did not end: it is left out: {answer['status']} {answer['by']} ***",
+                    f"*** {name} did not finish and is left out: {answer['status']} {answer['by']} ***",
                     flush=True,
                 )
                 answer = {"tests": {}}
@@ -73,15 +73,17 @@ class Baseline:
             ]
 
     def is_imported(self, module: str, function: str) -> bool:
-        """Whether it runs while modules are imported: functions that do, and all that is in no function."""
+        """Whether the code runs at import: functions called at import, and code outside functions."""
         self._function(f"{module.removeprefix(f'{PACKAGE}/')}:1")
         known = {name for _, _, name in self._functions[module]}
         return function not in known or (module, function) in self.imported
 
     def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
-        """Tests for a change of a function, as long as they take no more than the limit together: of the module's own files,
-        then of those of its users, then of all others, those that enter it, the fastest first. Last come others of its own
-        files: a test may look at what an earlier one made. What runs while modules are imported has the tests that belong.
+        """Tests that enter a mutated function, up to `limit_s` seconds in total.
+
+        Order: tests of the module's own files, of its users' files, then all others; within each, the fastest first.
+        Then the other tests of its own files, which may read what an earlier test cached. For code that runs at
+        import, the tests that belong to the module.
         """
         own, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)
@@ -108,7 +110,7 @@ class Baseline:
 
     @cached_property
     def _around(self) -> bytes:
-        """Of all that tests depend on, but for themselves."""
+        """Hash of everything that tests depend on, except the test files."""
         files = [
             path.relative_to(self.tree.root).as_posix()
             for path in (self.tree.root / PACKAGE).rglob("*")
@@ -121,7 +123,7 @@ class Baseline:
         return whole.digest()
 
     def _function(self, place: str) -> tuple[str, str]:
-        """The function that begins at a line."""
+        """The function that starts at a line."""
         path, _, line = place.replace("\\", "/").rpartition(":")
         module = f"{PACKAGE}/{path}"
         if module not in self._functions:
@@ -131,7 +133,7 @@ class Baseline:
 
 
 def functions(source: str) -> list[tuple[int, int, str]]:
-    """First and last line and qualified name of every function, with its decorators."""
+    """First line (of the decorators), last line and qualified name of every function."""
     found: list[tuple[int, int, str]] = []
 
     def visit(node: ast.AST, outer: str) -> None:

@@ -1,8 +1,8 @@
-"""Which tests belong to a module: those that import it or bear its name, then those of the modules that import it, then
-all others that enter what is changed.
+"""Which tests belong to a module: those that import it or are named after it, then those of the modules that import
+it. All other tests that enter a mutated function come last.
 
-Goldens and pages in the browser are not asked: they pin what came out once, and change with every word. Neither is what runs
-other programs.
+Goldens and browser tests are not used: they pin past output and change with every word. Neither are tests that
+run other programs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
-_NOT_ASKED = (
+_NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/", "tests/test_golden.py",
     "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",
     "tests/truth/test_memory_facts.py", "tests/truth/test_ops_tf.py", "tests/truth/test_tf_data.py",
@@ -22,14 +22,14 @@ _NOT_ASKED = (
 
 
 class Belonging:
-    """The tree at `root`: paths are relative to it, with slashes."""
+    """The tree at `root`; paths are relative to it, with slashes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @cached_property
     def modules(self) -> list[str]:
-        """Modules that can be changed."""
+        """Modules that can be mutated."""
         return [
             path
             for path in self._files(PACKAGE)
@@ -38,17 +38,17 @@ class Belonging:
 
     @cached_property
     def tests(self) -> list[str]:
-        """Files with tests that are asked."""
+        """Test files that are used."""
         found = [path for path in self._files("tests") if path.rpartition("/")[2].startswith("test_")]
-        return [path for path in found if not path.startswith(_NOT_ASKED)]
+        return [path for path in found if not path.startswith(_NOT_USED)]
 
     @cached_property
     def helpers(self) -> list[str]:
-        """What tests are made of, but for the tests."""
+        """Modules of the tests that contain no tests."""
         return [path for path in self._files("tests") if not path.rpartition("/")[2].startswith("test_")]
 
     def own(self, module: str) -> list[str]:
-        """Files of tests that import a module, or bear its name or its package's."""
+        """Test files that import a module, or are named after it or its package."""
         names = _names(module)
         return [
             test
@@ -57,7 +57,7 @@ class Belonging:
         ]
 
     def of(self, module: str) -> list[str]:
-        """Files of tests that belong to a module, its own first; where there are none, those of its part."""
+        """Test files that belong to a module, its own first; if there are none, those of its part."""
         users = [path for path in self._files(PACKAGE) if dotted(module) in self._imported[path]]
         found = _once([*self.own(module), *(test for user in users for test in self.own(user))])
         part = f"tests/{module.split('/')[1]}/"
@@ -68,14 +68,14 @@ class Belonging:
 
     @cached_property
     def _imported(self) -> dict[str, frozenset[str]]:
-        """Of each file the modules that it imports."""
+        """The modules that each file imports."""
         paths = [*self._files(PACKAGE), *self.tests]
         known = {dotted(path) for path in paths}
         return {path: _imports((self.root / path).read_text("utf-8"), known) for path in paths}
 
 
 def dotted(path: str) -> str:
-    """The module of a path."""
+    """The module name of a path."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
@@ -90,7 +90,7 @@ def _imports(source: str, known: Iterable[str]) -> frozenset[str]:
 
 
 def _names(module: str) -> tuple[str, ...]:
-    """What files of tests may be called: `join`, `pod_join`, `pod`."""
+    """Names that test files may have: `join`, `pod_join`, `pod`."""
     *folders, name = module.removesuffix(".py").split("/")
     package = folders[-1]
     return (name,) if len(folders) < 3 else (name, f"{package}_{name}", package)

@@ -1,7 +1,7 @@
-"""Changes that change nothing that anybody could see: of each module the key of the change, and why.
+"""Mutants that behave like the original: for each module, the mutant's key and the reason.
 
-A key names function, expression before and after (and the how-manieth of those that read alike), so that it outlives edits
-elsewhere. `test_mutants.py` fails for a key of which nothing is left.
+A key consists of the function, the expression before and after, and a number if several read the same, so it
+survives edits elsewhere in the module. `test_mutants.py` fails for a key that matches no mutant.
 """
 
 EQUIVALENT: dict[str, dict[str, str]] = {}

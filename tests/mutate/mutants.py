@@ -1,6 +1,7 @@
-"""Source of a module → changes of its meaning, one at a time, in a fixed order.
+"""Source of a module → its mutants, in a fixed order.
 
-Left alone: annotations, decorators, assertions, texts, and arguments that only guard against mistakes (`strict=True`).
+Annotations, decorators, assertions, texts, and arguments that only guard against mistakes (`strict=True`) are not
+mutated.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 MODULE = "<module>"
-_SHORT = 90  # characters of the surrounding expression that names a change
-_SMALL = 16  # integers up to here change by one, larger ones double and halve: a limit of 10**9 ± 1 is the same limit
+_SHORT = 90  # characters of the surrounding expression in a mutant's key
+_SMALL = (
+    16  # integers up to this change by one, larger ones are doubled and halved: 10**9 ± 1 is the same limit
+)
 _NOT_BEHAVIOR = frozenset(
     ("strict", "frozen", "slots", "exist_ok", "copy", "assume_unique", "dtype", "daemon")
 )
@@ -38,7 +41,7 @@ _SIDES = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change. `number`: its place among the module's; `nth`: among those that read alike in the function."""
+    """A mutant. `number`: its index in the module; `nth`: its number among those of the function that read the same."""
 
     number: int
     function: str
@@ -49,12 +52,12 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What names the change in the list of equivalents: it outlives edits elsewhere in the module."""
+        """Identifies the mutant in the list of equivalents; survives edits elsewhere in the module."""
         return f"{self.function}: {self.before} → {self.after}" + (f" #{self.nth}" if self.nth > 1 else "")
 
 
 class _Place(NamedTuple):
-    """Where an expression stands: a field of its parent, or an element of such a field."""
+    """The place of an expression: a field of its parent, or an element of such a field."""
 
     parent: ast.AST
     name: str
@@ -81,7 +84,7 @@ class _Scope(NamedTuple):
 
 
 def mutants(source: str) -> list[Mutant]:
-    """All changes of a module."""
+    """All mutants of a module."""
     seen: dict[tuple[str, str, str], int] = {}
     found = []
     for number, change in enumerate(_changes(ast.parse(source))):
@@ -93,13 +96,13 @@ def mutants(source: str) -> list[Mutant]:
 
 
 def mutated(source: str, number: int) -> str:
-    """The module with one change."""
+    """The source of one mutant."""
     tree = ast.parse(source)
     for at, change in enumerate(_changes(tree)):
         if at == number:
             change.place.put(change.new)
             return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-    raise IndexError(f"The module has no change {number}.")
+    raise IndexError(f"The module has no mutant {number}.")
 
 
 def _changes(tree: ast.Module) -> Iterator[_Change]:
@@ -112,7 +115,7 @@ def _line(change: _Change) -> int:
 
 
 def _texts(change: _Change) -> tuple[str, str]:
-    """The changed expression before and after, with what surrounds it where that is short."""
+    """The mutated expression before and after, with its surrounding expression if that is short."""
     context = change.place.parent
     if change.is_guard and isinstance(context, ast.If):
         return f"if {ast.unparse(context.test)}: {type(context.body[0]).__name__.lower()}", "without it"
@@ -126,7 +129,7 @@ def _texts(change: _Change) -> tuple[str, str]:
 
 
 def _below(node: ast.AST, place: _Place, scope: _Scope) -> Iterator[_Change]:
-    """Changes of a node itself, then of what it holds, in the order of the source."""
+    """Changes to a node, then to its children, in source order."""
     if isinstance(node, ast.Assert) or _is_left_alone(node):
         return
     for new in _alternatives(node, place, scope):
@@ -175,7 +178,7 @@ def _is_left_alone(node: ast.AST) -> bool:
 
 
 def _alternatives(node: ast.AST, place: _Place, scope: _Scope) -> Iterator[ast.AST]:
-    """What may stand in a node's place."""
+    """Replacements for a node."""
     if isinstance(node, (ast.BinOp, ast.AugAssign)):
         if scope.function != MODULE or not _is_union(node):
             yield from _arithmetic(node)
@@ -207,7 +210,7 @@ def _arithmetic(node: ast.BinOp | ast.AugAssign) -> Iterator[ast.AST]:
 
 
 def _is_union(node: ast.AST) -> bool:
-    """Whether it is a union of types, as aliases of modules have them."""
+    """Whether it is a union of types, as in type aliases."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _is_union(node.left) and _is_union(node.right)
     return isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)) or _is_none(node)
@@ -239,7 +242,7 @@ def _constants(node: ast.Constant, place: _Place) -> Iterator[ast.AST]:
 
 
 def _calls(node: ast.Call) -> Iterator[ast.AST]:
-    """Other functions of the same arguments; sorted the other way round."""
+    """Other functions of the same arguments; the reverse order."""
     name = _called(node.func)
     if name in _FUNCTIONS and not (name == "sum" and isinstance(node.func, ast.Name) and len(node.args) > 1):
         new = _with(node, func=_renamed(node.func, _FUNCTIONS[name]))
@@ -265,7 +268,7 @@ def _calls(node: ast.Call) -> Iterator[ast.AST]:
 
 
 def _called(function: ast.AST) -> str:
-    """The name of a function that is called: of `np.maximum.at` it is `maximum`."""
+    """The name of the called function; for `np.maximum.at`, `maximum`."""
     if (
         isinstance(function, ast.Attribute)
         and function.attr in _OF_ARRAYS
@@ -284,5 +287,5 @@ def _renamed(function: ast.expr, name: str) -> ast.expr:
 
 
 def _with(node: Any, **fields: Any) -> Any:
-    """A copy of a node with other fields. What it holds is shared, so that changes inside of it stay visible."""
+    """A copy of a node with other fields. Children are shared."""
     return type(node)(**{**{name: getattr(node, name, None) for name in node._fields}, **fields})

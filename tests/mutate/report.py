@@ -16,7 +16,7 @@ _COLUMNS = (KILLED, TIMEOUT, SURVIVED, UNTESTED, ERROR, EQUIVALENT)
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a change. `by`: the test that noticed it; `n_tests`: those that were asked."""
+    """The result of a mutant. `by`: the test that detected it; `n_tests`: how many were selected."""
 
     module: str
     mutant: Mutant
@@ -26,23 +26,23 @@ class Result:
     n_tests: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """As plain values."""
         return {**asdict(self), "mutant": {**asdict(self.mutant), "key": self.mutant.key}}
 
 
 def share_killed(results: Sequence[Result]) -> float:
-    """Of the changes that mean anything, the share that a test notices; 1 where there are none."""
+    """Share of the non-equivalent mutants that a test detects; 1 if there are none."""
     count = Counter(result.status for result in results)
     n = len(results) - count[EQUIVALENT]
     return (count[KILLED] + count[TIMEOUT]) / n if n else 1.0
 
 
 def table(results: Sequence[Result]) -> str:
-    """Markdown: one row per module, and their sum."""
+    """A Markdown table: one row per module, and the total."""
     modules = sorted({result.module for result in results})
     rows = [(module, [one for one in results if one.module == module]) for module in modules]
     lines = [
-        f"| module | changes | {' | '.join(_COLUMNS)} | share killed |",
+        f"| module | mutants | {' | '.join(_COLUMNS)} | share killed |",
         f"|---|{'---|' * (len(_COLUMNS) + 2)}",
     ]
     for name, mine in (*rows, (f"all {len(modules)}", list(results))):
@@ -53,7 +53,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def survivors(results: Sequence[Result]) -> str:
-    """Each change that no test noticed, with its place and the key by which it can be listed as equivalent."""
+    """Each mutant that no test detected, with its place and its key."""
     alive = [result for result in results if result.status in (SURVIVED, UNTESTED, ERROR)]
     ordered = sorted(alive, key=lambda one: (one.module, one.mutant.line))
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Copies of the tree with a worker in each, and the jobs shared among them."""
+"""Copies of the tree, a worker in each, and the distribution of jobs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Job = dict[str, Any]
 
 
 class Workers:
-    """Some workers that answer jobs in any order. `imported`: functions that run while tests are collected."""
+    """Workers that process jobs in any order. `imported`: functions that run while tests are collected."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[str]], imported: Sequence[str] = ()) -> None:
         self.processes = processes
         self.imported = imported
 
     def map(self, jobs: Sequence[Job], done: Callable[[int, Job], None] | None = None) -> list[Job]:
-        """An answer for each job; `done` is called with its place as soon as it is there."""
+        """The answer to each job; `done` is called with the index of each job that finishes."""
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         for i in range(len(jobs)):
             waiting.put(i)
@@ -89,7 +89,7 @@ def _answer(process: subprocess.Popen[str]) -> Job:
 
 @contextmanager
 def workers(root: Path, n: int, files: Sequence[str]) -> Iterator[Workers]:
-    """As many workers, each in a copy of the tree at `root`, with these files of tests; they go away afterwards."""
+    """`n` workers, each in its own copy of the tree at `root` with these test files; removed afterwards."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutate_")))
         processes = []
@@ -120,7 +120,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _copy(root: Path, to: Path) -> None:
-    """What may be changed is copied, the rest is linked."""
+    """Copy what can be mutated, link the rest."""
     to.mkdir()
     for path in root.iterdir():
         if path.name in _COPIED:

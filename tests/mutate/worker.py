@@ -1,13 +1,14 @@
-"""A process that runs tests in the copy of the tree that it was started in: one job per line of its input, one answer per line.
+"""A process that runs tests in its copy of the tree: one job per input line, one answer per output line.
 
-The first line lists files of tests: they are collected once, and each job runs in a fork, of which nothing remains.
+The first line lists test files. They are collected once, and each job runs in a fork.
 
-    {"record": file}                                              → which functions each test enters, and how long it takes
-    {"path": ..., "function": ..., "source": ..., "tests": [...]} → whether a test notices this source of a module
-    {"tests": [...]}                                              → the same with the source as it is
+    {"record": file}                                       → functions that each test enters, and its time
+    {"path": ..., "source": ..., "tests": [...], ...}      → whether a test detects this source of a module
+    {"tests": [...]}                                       → the same without a mutant
 
-A function is changed in the fork by giving it other code. What runs while modules are imported cannot be changed so: then the
-file is written and its tests run in a process of their own. It is a plain script, and imports nothing of the tree itself.
+A function is mutated in the fork by assigning other code to it. That has no effect on code that runs at import:
+for this the file is written and the tests run in a new process. This is a plain script that imports nothing from
+the tree.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 
 import pytest
 
-_MEMORY = 8 << 30  # of one fork: a change may ask for any number of bytes
+_MEMORY = 8 << 30  # of one fork: a mutant may allocate any number of bytes
 _ARGUMENTS = ("-q", "-s", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--basetemp=.forks/tmp")
 _PACKAGE = f"{Path.cwd()}{os.sep}tb_tpuprof{os.sep}"
 _KILLED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
@@ -38,7 +39,7 @@ Job = dict[str, Any]
 
 
 class Entered:
-    """Functions of the package that are entered while it is open."""
+    """Records the functions of the package that are entered within the context."""
 
     def __enter__(self) -> Entered:
         self.codes: dict[int, CodeType] = {}
@@ -56,7 +57,7 @@ class Entered:
 
     @property
     def places(self) -> list[str]:
-        """Path in the package and first line of each."""
+        """Path in the package and first line of each function."""
         return sorted(
             {
                 f"{code.co_filename[len(_PACKAGE) :]}:{code.co_firstlineno}"
@@ -67,27 +68,27 @@ class Entered:
 
 
 class Outcomes:
-    """What became of each test, and which one failed first."""
+    """The outcome of each test, and the first failure."""
 
     def __init__(self) -> None:
         self.of: dict[str, str] = {}
         self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test passed if its call did and nothing of it failed or was skipped."""
+        """A test passed if its call passed and no phase failed or was skipped."""
         if report.outcome != "passed" or (report.when == "call" and report.nodeid not in self.of):
             self.of[report.nodeid] = report.outcome
         if report.failed and not self.failed:
             self.failed = report.nodeid
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file that cannot be imported."""
+        """Record a file that cannot be imported."""
         if report.failed and not self.failed:
             self.failed = report.nodeid
 
 
 class Serving:
-    """Instead of running the collected tests: answers jobs about them."""
+    """Processes jobs instead of running the collected tests."""
 
     def __init__(self, answer: Callable[[Job], None]) -> None:
         self.answer = answer
@@ -97,7 +98,7 @@ class Serving:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Until the input ends."""
+        """Process jobs until the input ends."""
         self.imported.__exit__()
         self.items = {item.nodeid: item for item in session.items}
         session.config.pluginmanager.register(self.outcomes)
@@ -135,12 +136,12 @@ class Serving:
         return {"status": "survived", "by": ""}
 
     def _run(self, item: pytest.Item, following: pytest.Item | None = None) -> None:
-        """What fixtures it shares with the following one stay; else each test makes its own."""
+        """Run one test. Fixtures that `following` shares are kept."""
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
 
 def put(path: str, source: str) -> bool:
-    """Give the functions of a module the code of another source; False where that cannot be done."""
+    """Assign the code of another source to the functions of a module; False if that is impossible."""
     full = f"{Path.cwd()}{os.sep}{path}"
     before = dict(_codes(compile(Path(path).read_text("utf-8"), full, "exec"), "", {}))
     after = dict(_codes(compile(source, full, "exec"), "", {}))
@@ -159,13 +160,13 @@ def put(path: str, source: str) -> bool:
     try:
         for one in live:
             one.__code__ = new[one.__code__.co_firstlineno, one.__code__.co_name]
-    except ValueError:  # another number of free variables
+    except ValueError:  # the number of free variables differs
         return False
     return bool(live)
 
 
 def _codes(code: CodeType, outer: str, seen: dict[str, int]) -> Iterator[tuple[str, CodeType]]:
-    """The functions of a module by qualified name, and number among those of one name."""
+    """The functions of a module by qualified name, numbered if several have the same name."""
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             name = f"{outer}.{inner.co_name}"
@@ -175,7 +176,7 @@ def _codes(code: CodeType, outer: str, seen: dict[str, int]) -> Iterator[tuple[s
 
 
 def _same(one: CodeType, other: CodeType) -> bool:
-    """Whether two codes do the same, wherever their lines are."""
+    """Whether two code objects are equal except for line numbers."""
     if (
         one.co_code != other.co_code
         or one.co_names != other.co_names
@@ -191,13 +192,13 @@ def _same(one: CodeType, other: CodeType) -> bool:
 
 
 class Chosen:
-    """Of files of tests runs the given ones alone, in the given order."""
+    """Selects and orders the given tests."""
 
     def __init__(self, tests: list[str]) -> None:
         self.place = {test: i for i, test in enumerate(tests)}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Parameters may be made of what is changed: tests that are gone are replaced by all of their function's."""
+        """A mutant may rename parametrized tests: one that is missing is replaced by all of its function."""
         known = {item.nodeid for item in items if item.nodeid in self.place}
         functions = {test.partition("[")[0] for test in self.place if test not in known}
         kept = [item for item in items if item.nodeid in known or item.nodeid.partition("[")[0] in functions]
@@ -205,10 +206,10 @@ class Chosen:
 
 
 def alone(job: Job) -> Job:
-    """Write the module, and run its tests in a new process."""
+    """Write the module and run its tests in a new process."""
     path = Path(job["path"])
     path.write_text(job["source"], "utf-8")
-    stamp = int(job["stamp"])  # each text has a time of its own, or compiled files would be taken for it
+    stamp = int(job["stamp"])  # distinct for each mutant, so that cached bytecode is not reused
     os.utime(path, (stamp, stamp))
     process = subprocess.run(
         [sys.executable, __file__, "alone"],
@@ -225,7 +226,7 @@ def alone(job: Job) -> Job:
 
 
 def run_alone(job: Job) -> Job:
-    """The tests of a job in this process."""
+    """Run the tests of a job in this process."""
     outcomes = Outcomes()
     files = list(dict.fromkeys(test.partition("::")[0] for test in job["tests"]))
     code = pytest.main([*_ARGUMENTS, "-x", *files], plugins=[Chosen(job["tests"]), outcomes])
@@ -234,7 +235,7 @@ def run_alone(job: Job) -> Job:
 
 
 def forked(job: Job, work: Callable[[Job], Job]) -> Job:
-    """Do a job in a process of its own, as far as it ends in time, and end what that process started."""
+    """Do a job in a fork with a time limit, and end all processes that it started."""
     answer, log = Path(".forks/answer.json"), Path(".forks/log.txt")
     answer.unlink(missing_ok=True)
     path = Path(job["path"]) if "path" in job else None
@@ -253,7 +254,7 @@ def forked(job: Job, work: Callable[[Job], Job]) -> Job:
     if status is None:
         os.waitpid(child, 0)
         return {"status": "timeout", "by": "", "seconds": seconds}
-    if not answer.exists():  # it crashed, or asked for too much memory
+    if not answer.exists():  # it crashed, or exceeded the memory limit
         return {"status": "killed", "by": f"ended with status {status}", "seconds": seconds}
     return {**json.loads(answer.read_text("utf-8")), "seconds": seconds}
 
@@ -287,7 +288,7 @@ def _in_fork(job: Job, work: Callable[[Job], Job], answer: Path, log: Path) -> N
 
 
 def main() -> int:
-    """Collect, then answer jobs; or run the tests of one job."""
+    """Collect tests and process jobs, or run the tests of one job."""
     if sys.argv[1:] == ["alone"]:
         print(json.dumps(run_alone(json.loads(sys.stdin.read()))), flush=True)
         return 0

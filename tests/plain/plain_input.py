@@ -1,4 +1,4 @@
-"""What steps wait for, as the documentation of the input pipeline's page defines it, in plain loops over drawn hosts."""
+"""What steps wait for, as the documentation of the input pipeline page defines it, in plain loops over drawn hosts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ HOST_CATEGORIES = ("enqueuing", "preprocessing", "advanced_reads", "demanded_rea
 
 @dataclass
 class PlainHost:
-    """By step: `duration`, `parts` of a TensorCore (means over cores), `sparse` of a SparseCore, `moved` idle time that is
-    waiting; by core and step the share that waits for input.
+    """By step: `duration`, `parts` of a TensorCore (means over cores), `sparse` of a SparseCore, and `moved`, idle time that
+    counts as waiting. `shares`: the share that waits for input, by core and step.
     """
 
     duration: list[int]
@@ -28,7 +28,7 @@ class PlainHost:
 
 
 def plain_host(host: DrawnHost) -> PlainHost:
-    """A step lasts as long as on its slowest core."""
+    """All values of one host. A step lasts as long as on its slowest core."""
     n = len(host.cores[0].steps)
     found = PlainHost([max(core.steps[i][1] for core in host.cores) for i in range(n)])
     has_infeed = any(_mean(host, i, ("infeed",)) for i in range(n))
@@ -60,7 +60,7 @@ def _mean(host: DrawnHost, step: int, categories: Sequence[str]) -> int:
 
 
 def _step(host: DrawnHost, step: int, duration: int, has_infeed: bool) -> tuple[dict[str, int], int]:
-    """The parts of one step, and the idle time in it that was waiting."""
+    """The parts of one step, and the idle time that counts as waiting."""
     infeed, collective = _mean(host, step, ("infeed",)), _mean(host, step, ("collective",))
     d2d, output, received = _mean(host, step, _D2D), _mean(host, step, _OUTPUT), _mean(host, step, _RECV)
     named = ("infeed", *_D2D, *_OUTPUT, *_RECV)
@@ -73,7 +73,7 @@ def _step(host: DrawnHost, step: int, duration: int, has_infeed: bool) -> tuple[
     idle = duration - infeed - collective - d2d - output - received - compute
     moved = 0
     if has_infeed:
-        # The others wait for the core that waits longest: where they idle, then in collectives, then while they compute.
+        # Other cores wait for the one that waits longest: taken from idle time, then collectives, then compute.
         more = max(_time(core, step, ("infeed",)) for core in host.cores) - infeed
         taken = min(more, idle)
         idle, more = idle - taken, more - taken
@@ -103,7 +103,7 @@ def _step(host: DrawnHost, step: int, duration: int, has_infeed: bool) -> tuple[
 
 
 def _union(spans: Sequence[tuple[int, ...]]) -> int:
-    """Time in which any of the spans is open."""
+    """Time covered by any of the spans."""
     total, until = 0, 0
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, until))
@@ -112,8 +112,8 @@ def _union(spans: Sequence[tuple[int, ...]]) -> int:
 
 
 def _waited_in_collectives(host: DrawnHost, step: int) -> int:
-    """What a collective takes longer than on the core that comes last, the mean over cores. The same one on several cores: of
-    one number, or the k-th of its name.
+    """Time of collectives beyond that of the fastest core, the mean over cores. Collectives of several cores match by id, or
+    by name and occurrence.
     """
     runs: dict[tuple[object, ...], list[int]] = {}
     for core in host.cores:
@@ -128,7 +128,7 @@ def _waited_in_collectives(host: DrawnHost, step: int) -> int:
 
 
 def _share(core: DrawnCore, step: int, found: PlainHost, at: int) -> float:
-    """Infeed, what the host sends, and of the core's idling as much as of all idling was waiting, by the core's own step."""
+    """Share of infeed, host receive, and the waiting share of the core's idle time in the core's own step."""
     length = core.steps[step][1]
     spent = sum(op.duration_ps for op in core.ops if op.step == step)
     idle = found.parts["tc_idle"][at] + found.moved[at]
@@ -139,7 +139,7 @@ def _share(core: DrawnCore, step: int, found: PlainHost, at: int) -> float:
 
 
 def _sparse(host: DrawnHost, step: int, duration: int) -> dict[str, int]:
-    """Means over SparseCores. What is in no step of its own is of the TensorCores' step that holds its middle."""
+    """Means over SparseCores. Events without a step belong to the TensorCores' step that contains their middle."""
     begin = min(core.steps[step][0] for core in host.cores)
     sums = {"infeed": 0, "outfeed": 0, "": 0}
     for core in host.sparse:
@@ -159,7 +159,7 @@ def _sparse(host: DrawnHost, step: int, duration: int) -> dict[str, int]:
 
 
 def _step_at(host: DrawnHost, time: int) -> tuple[int, int] | None:
-    """Begin and length of the last step that has begun, if it is not over."""
+    """Begin and length of the last step that started before a time, if it is still open."""
     result = None
     for i in range(len(host.cores[0].steps)):
         begin = min(core.steps[i][0] for core in host.cores)
@@ -170,7 +170,7 @@ def _step_at(host: DrawnHost, time: int) -> tuple[int, int] | None:
 
 
 def category(name: str) -> str:
-    """What a stage does for the input."""
+    """Category of a stage; empty for other operations."""
     if "InfeedEnqueue" in name:
         return "enqueuing"
     if not name.startswith("Iterator::"):
@@ -181,7 +181,7 @@ def category(name: str) -> str:
 
 
 def host_times(hosts: Sequence[DrawnHost]) -> tuple[dict[str, int], float]:
-    """Time by category over all hosts' threads, and the share of its time that the host enqueues, 0 where it is unknown."""
+    """Time by category over all threads, and the share of time spent enqueuing; 0 if unknown."""
     events = [event for host in hosts for thread in host.threads for event in thread]
     names = {name for name, _, _ in events}
     total = dict.fromkeys(HOST_CATEGORIES, 0)
@@ -202,7 +202,7 @@ def host_times(hosts: Sequence[DrawnHost]) -> tuple[dict[str, int], float]:
 
 
 def shown_times(total: dict[str, int], ratio: float) -> list[float]:
-    """Where the host enqueues for the share r of its time, E in all, the rest takes E (1 - r) / r; else times as they are."""
+    """If the host enqueues for a share r of its time, E in total, the rest takes E (1 - r) / r; else raw times."""
     enqueued = total["enqueuing"]
     rest = [total[name] for name in HOST_CATEGORIES[1:]]
     if not ratio or not enqueued:

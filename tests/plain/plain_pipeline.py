@@ -1,7 +1,8 @@
-"""A tf.data pipeline as threads that wait for one another: the rules of TensorFlow's kernels on a clock of events.
+"""A tf.data pipeline as threads that wait for one another, following TensorFlow's kernels, on a discrete-event clock.
 
-Where the model computes when each element is handed over, here threads run: they sleep for what they work, and wait for
-conditions as the kernels' threads do (`prefetch_dataset_op`, `parallel_map_dataset_op`, `map_and_batch_dataset_op`).
+The model computes when each element is handed over. Here threads run: they sleep for their work and wait for
+conditions as the kernels' threads do (`prefetch_dataset_op`, `parallel_map_dataset_op`,
+`map_and_batch_dataset_op`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Thread = Generator["float | Condition", None, None]
 
 
 class Condition:
-    """What threads wait for: all are woken, and look again."""
+    """A condition variable; notified threads check again."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -38,7 +39,7 @@ class Condition:
 
 
 class Clock:
-    """Runs threads in the order of time; of one time, as they were woken."""
+    """Runs threads in order of time; at equal times, in the order of waking."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -49,7 +50,7 @@ class Clock:
         heapq.heappush(self.queue, (self.now + delay, next(self.order), thread))
 
     def run(self) -> None:
-        """Until all threads wait for something that nobody does any more."""
+        """Run until all threads wait for a condition."""
         while self.queue:
             self.now, _, thread = heapq.heappop(self.queue)
             for asked in thread:
@@ -62,7 +63,7 @@ class Clock:
 
 
 class Repeated:
-    """Values again and again."""
+    """Values in a cycle."""
 
     def __init__(self, values: list[float]) -> None:
         self.values = itertools.cycle(values or [0.0])
@@ -73,7 +74,7 @@ class Repeated:
 
 @dataclass
 class Asked:
-    """A stage that another asks as often as one of its own elements takes."""
+    """An input of a stage, read `per_parent` times per element."""
 
     stage: Stage
     per_parent: float
@@ -88,7 +89,7 @@ class Asked:
 
 @dataclass
 class Stage:
-    """On the thread that asks: first what feeds it, then its own work."""
+    """Runs on the requesting thread: inputs first, then its own work."""
 
     clock: Clock
     part: Part
@@ -101,21 +102,21 @@ class Stage:
         self.begin()
 
     def begin(self) -> None:
-        """What starts with the pipeline: nothing."""
+        """Start threads; none by default."""
 
     def fetch(self) -> Thread:
-        """An element of what feeds it."""
+        """Read the inputs of one element."""
         for one in self.inputs:
             yield from one.get()
 
     def get(self) -> Thread:
-        """An element, on the thread that asks."""
+        """Produce an element on the requesting thread."""
         yield from self.fetch()
         yield self.work.next()
 
 
 class Prefetch(Stage):
-    """A thread that fills a buffer as long as there is room."""
+    """A thread fills a buffer while there is room."""
 
     def begin(self) -> None:
         self.buffer, self.changed = 0, Condition(self.clock)
@@ -136,13 +137,13 @@ class Prefetch(Stage):
 
 @dataclass
 class Result:
-    """Of a run of a function."""
+    """The result of a function run."""
 
     is_done: bool = False
 
 
 class ParallelMap(Stage):
-    """A thread that fetches and starts functions: at most n that are fetched for or run, and n results that nobody took."""
+    """A thread fetches inputs and starts functions: at most n in progress, and n results that were not taken."""
 
     def begin(self) -> None:
         self.changed = Condition(self.clock)
@@ -167,7 +168,7 @@ class ParallelMap(Stage):
                 self.clock.later(0.0, self.call(result, self.function.next()))
 
     def call(self, result: Result, value: float) -> Thread:
-        """A function's run, on a thread of the pool."""
+        """Run a function on a thread of the pool."""
         yield from self.changed.until(lambda: self.n_running < self.pool)
         self.n_running += 1
         yield value
@@ -191,14 +192,14 @@ class ParallelMap(Stage):
 
 @dataclass
 class Batch:
-    """Of functions' results: how many of its functions are not done."""
+    """A batch; `left`: functions that are not done."""
 
     left: int
 
 
 class MapAndBatch(Stage):
-    """A thread that fetches and starts functions, at most n at a time. Batches that nobody took: one more than n functions
-    fill, as the kernel makes room for another when somebody waits.
+    """A thread fetches inputs and starts functions, at most n at a time. It works ahead by one batch more than n functions
+    fill: the kernel adds one when a caller waits.
     """
 
     def begin(self) -> None:
@@ -241,7 +242,7 @@ class MapAndBatch(Stage):
 
 
 class Woven(Stage):
-    """Threads that each read an element; they are handed out in the order in which they were begun."""
+    """Threads read one element each; elements are handed out in the order in which they started."""
 
     def begin(self) -> None:
         self.changed = Condition(self.clock)
@@ -267,7 +268,7 @@ class Woven(Stage):
 
 @dataclass
 class Playing:
-    """The consumer's calls: when each began and ended."""
+    """Begin and end of the consumer's calls."""
 
     begins: list[float] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
@@ -283,7 +284,7 @@ _STAGES: dict[str, type[Stage]] = {
 
 
 def stage(clock: Clock, parts: tuple[Part, ...], at: int, pool: int) -> Stage:
-    """A stage with all that feeds it. Elements that feed a batch are counted per element of its functions."""
+    """A stage with all its inputs. Inputs of MapAndBatch are read per function run."""
     part = parts[at]
     divisor = part.batch if part.kind == "batch_lanes" else 1
     inputs = [
@@ -297,7 +298,7 @@ def stage(clock: Clock, parts: tuple[Part, ...], at: int, pool: int) -> Stage:
 
 
 def run(parts: tuple[Part, ...], consumer_ps: list[float], pool: int, n_calls: int) -> Playing:
-    """So many calls of a consumer that takes its own time after each."""
+    """`n_calls` calls of a consumer that works after each."""
     clock = Clock()
     root, gaps, found = stage(clock, parts, 0, max(1, pool)), Repeated(consumer_ps), Playing()
 
@@ -314,8 +315,8 @@ def run(parts: tuple[Part, ...], consumer_ps: list[float], pool: int, n_calls: i
 
 
 def means(parts: tuple[Part, ...], consumer_ps: list[float], pool: int) -> tuple[float, float]:
-    """From call to call and in a call, once buffers have settled: over the last three quarters of 24 to 240 calls, fewer
-    where a call takes many elements.
+    """Mean period and mean wait of a call once buffers have settled: over the last three quarters of 24 to 240 calls, fewer
+    if a call takes many elements.
     """
     n = int(min(240, max(24, 6000 / (sum(per_call(parts)) + 1))))
     first = n // 4
@@ -325,7 +326,7 @@ def means(parts: tuple[Part, ...], consumer_ps: list[float], pool: int) -> tuple
 
 
 def per_call(parts: tuple[Part, ...]) -> list[float]:
-    """Elements of each stage for one of the root."""
+    """Elements of each stage per element of the root."""
     result = []
     for part in parts:
         count, at = 1.0, part

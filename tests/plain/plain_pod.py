@@ -1,7 +1,6 @@
-"""A pod of its hosts, as the documentation of the pod viewer defines it, in plain loops over cores and steps.
+"""A pod of several hosts, as the documentation of the pod viewer defines it, in plain loops over cores and steps.
 
-Which cores leave a collective together, where nothing states its groups, is asked of `groups_by_ends`, which has tests of its
-own.
+Groups that neither HLO nor file states come from `groups_by_ends`, which has its own tests.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Place = tuple[int, int]  # core, step
 
 @dataclass
 class PlainCollective:
-    """As `Collective`; `names`: the operations that it puts together."""
+    """As `Collective`; `names`: the operations combined in it."""
 
     names: list[str]
     n_per_step: float
@@ -38,7 +37,7 @@ class PlainCollective:
 
 
 class PlainPod:
-    """Everything by core and step, in dictionaries."""
+    """All values by core and step, in dictionaries."""
 
     def __init__(self, parts: Sequence[PodHost], added: Sequence[int]) -> None:
         starts = [part.start_ns + add for part, add in zip(parts, added or [0] * len(parts), strict=True)]
@@ -68,7 +67,7 @@ class PlainPod:
         self._tell_waiting()
 
     def mean_by_step(self, name: str) -> list[float]:
-        """The hosts' mean of something that each has by step."""
+        """Mean over the hosts of a value by step."""
         values = [
             [
                 float(part.all_idle_ps[row] if name == "all_idle" else part.steps.duration_ps[row])
@@ -79,7 +78,7 @@ class PlainPod:
         return [sum(column) / len(values) for column in zip(*values, strict=True)] if values else []
 
     def _ops(self) -> dict[str, TransferOp]:
-        """By name: the first host's, or the first that has HLO; of PyTorch what all hosts state together."""
+        """Operations by name: the first host's, or the first with HLO; for PyTorch, the union of what hosts state."""
         found: dict[str, TransferOp] = {}
         for part, _ in self.hosts:
             for op in part.transfers.ops:
@@ -97,7 +96,7 @@ class PlainPod:
         return found
 
     def _devices(self) -> list[int]:
-        """The program's number of each core: its rank, its number in the pod, or its place."""
+        """The program's device number of each core: its rank, its id in the pod, or its position."""
         ranks = [part.cores[k].rank for part, k, _ in self.cores]
         ids = [part.cores[k].core_id for part, k, _ in self.cores]
         places = list(range(len(self.cores)))
@@ -110,7 +109,7 @@ class PlainPod:
         return ids
 
     def of(self, name: str, table: str, core: int, step: int = -1) -> float:
-        """What a core's host has of an operation; 0 where it has none."""
+        """A value of an operation on a core; 0 if its host has no such operation."""
         part, k, rows = self.cores[core]
         for i, op in enumerate(part.transfers.ops):
             if op.name == name:
@@ -119,7 +118,7 @@ class PlainPod:
         return 0.0
 
     def _tell_waiting(self) -> None:
-        """Of each collective, group and step the least time of those who took part is transfer, the rest is waiting."""
+        """For each collective, group and step, the shortest participant's time is transfer, the rest is waiting."""
         waited: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
         whole: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
         by_grouping: dict[tuple[int, ...], dict[Place, float]] = {}
@@ -160,7 +159,7 @@ class PlainPod:
         self._put_together()
 
     def _grouped_by_ends(self) -> set[str]:
-        """Operations that take longest of those of which some host states no groups: more are not looked into."""
+        """The longest operations for which some host states no groups."""
         unstated = {
             op.name: self._total(op.name)
             for part, _ in self.hosts
@@ -198,7 +197,7 @@ class PlainPod:
         groups: tuple[tuple[int, ...], ...],
         group_of: list[int],
     ) -> PlainCollective:
-        """Times per step and core that ran it; how often per step on cores that ran it."""
+        """Times per step and core that ran it, and occurrences per step on these cores."""
         counts = {core: self.of(op.name, "count", core) for core in range(len(self.cores))}
         ran = [core for core, count in counts.items() if count]
         often = [counts[core] / max(len(self.cores[core][0].steps), 1) for core in ran]
@@ -223,7 +222,7 @@ class PlainPod:
         )
 
     def _add_late_idle(self, group_of: tuple[int, ...], waits: dict[Place, float]) -> None:
-        """By how much a core came later than the first of its group, who waited longest, without what it worked longer."""
+        """How much later than the first core of its group (the one that waited longest) a core came, minus its extra work."""
         for core, step in self.part_ps:
             mates = [i for i, group in enumerate(group_of) if group == group_of[core]]
             longest = max(waits[i, step] for i in mates)
@@ -234,7 +233,7 @@ class PlainPod:
         return sum(self.part_ps[core, step][part] for part in range(N_PARTS) if part not in _IDLE_OR_OTHERS)
 
     def _put_together(self) -> None:
-        """Collectives of PyTorch that are alike as one row; the longest first."""
+        """Combine alike collectives of PyTorch; sort by time, longest first."""
         rows: dict[object, PlainCollective] = {}
         for one in self.collectives:
             if one.key not in rows:
@@ -249,7 +248,7 @@ class PlainPod:
         self.collectives = sorted(rows.values(), key=lambda row: -(row.transfer_ps + row.wait_ps))
 
     def channels(self) -> tuple[list[tuple[object, ...]], int]:
-        """Links (from, to, operations, bytes, latency, delay, how often), the busiest first; and how many lead out."""
+        """Links (from, to, operations, bytes, latency, delay, occurrences per step), busiest first; and the number that lead out."""
         found: list[tuple[object, ...]] = []
         n_out = 0
         row_of = {device: row for row, device in enumerate(self.device_of)}
@@ -281,14 +280,14 @@ class PlainPod:
 
     @property
     def is_synchronous(self) -> bool:
-        """Whether cores wait for one another in their steps."""
+        """Whether cores wait for one another within steps."""
         if len(self.cores) < 2:
             return False
         waits = (Part.COLLECTIVE, Part.COLLECTIVE_WAIT, Part.RECV)
         return bool(self.collectives) or any(parts[part] for parts in self.part_ps.values() for part in waits)
 
     def own_ps(self, core: int, step: int) -> int:
-        """The step without waiting for others, and without idling for their sake."""
+        """The step without waiting, or idling, for other cores."""
         parts = self.part_ps[core, step]
         own = self.total_ps[core, step] - parts[Part.COLLECTIVE_WAIT] - parts[Part.RECV]
         if not self.is_synchronous:
@@ -299,7 +298,7 @@ class PlainPod:
         return own - max(parts[Part.IDLE] - all_idle - self.late_idle[core, step] - received, 0)
 
     def job_ps(self, since: int) -> float:
-        """The job's step: of its slowest core in each step, or of the core that takes longest over all of them."""
+        """The job's step: the slowest core's in each step, or that of the core that is slowest overall."""
         steps = range(since, self.n_steps)
         cores = range(len(self.cores))
         if not steps or not cores:
@@ -310,7 +309,7 @@ class PlainPod:
 
 
 def captured_apart(parts: Sequence[PodHost], start_ns: Sequence[int]) -> dict[str, int]:
-    """Hosts that were captured a second or more before or after the most of them, and how many ns lie between."""
+    """Hosts captured a second or more before or after the largest set of hosts, and the gap in ns."""
     spans = {}
     for part, start in zip(parts, start_ns, strict=True):
         if len(part.steps):

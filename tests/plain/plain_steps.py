@@ -1,4 +1,4 @@
-"""Steps that all hosts have, as the documentation defines them, in plain loops."""
+"""The steps that all hosts have in common, as documented, in plain loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Key = tuple[object, ...]
 
 @dataclass
 class PlainSteps:
-    """`rows[host]`: which of its own steps these are. Times are the hosts' mean, rounded down."""
+    """`rows[host]`: rows of these steps among its own. Times are means over the hosts, rounded down."""
 
     rows: list[list[int]]
     names: list[str] = field(default_factory=list)
@@ -25,7 +25,7 @@ class PlainSteps:
 
 
 def plain_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> PlainSteps:
-    """Hosts with steps; where some steps are accelerators', hosts without accelerators do not count at all."""
+    """Common steps of the hosts with steps; if some of them are of accelerators, the other hosts are ignored."""
     hosts = [i for i, part in enumerate(parts) if len(part)]
     n_without = len(parts) - len(hosts)
     if any(parts[i].source == "device" for i in hosts):
@@ -60,7 +60,7 @@ def plain_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> PlainSteps:
 
 
 def _absolute(part: Steps, start_ns: int) -> list[tuple[int, int]]:
-    """Begin and end of each step by one clock."""
+    """Begin and end of each step on a common clock."""
     result = []
     for begin, duration in zip(part.start_ps.tolist(), part.duration_ps.tolist(), strict=True):
         at = begin + start_ns * 1000
@@ -69,7 +69,7 @@ def _absolute(part: Steps, start_ns: int) -> list[tuple[int, int]]:
 
 
 def _apart(hosts: list[int], start_ns: Sequence[int], times: dict[int, list[tuple[int, int]]]) -> bool:
-    """Whether clocks are of different kinds, or one host's steps begin over a second after another's ended."""
+    """Whether clocks are of different kinds, or a host's steps begin over a second after another's end."""
     for a in hosts:
         for b in hosts:
             if start_ns[b] - start_ns[a] > _DAY_NS:
@@ -80,7 +80,7 @@ def _apart(hosts: list[int], start_ns: Sequence[int], times: dict[int, list[tupl
 
 
 def _shortest(hosts: list[int], times: dict[int, list[tuple[int, int]]]) -> int:
-    """The first host of those whose steps span the shortest time."""
+    """The host whose steps span the shortest time, the first if several do."""
     best, least = hosts[0], None
     for i in hosts:
         span = max(end for _, end in times[i]) - min(begin for begin, _ in times[i])
@@ -90,7 +90,7 @@ def _shortest(hosts: list[int], times: dict[int, list[tuple[int, int]]]) -> int:
 
 
 def _shift(lead: list[tuple[int, int]], other: list[tuple[int, int]]) -> int:
-    """0, 1, 2 … -1, -2 …: the first under which step i of the leader and step i + shift of the other overlap longest."""
+    """The first of 0, 1, 2 … -1, -2 … with the longest overlap of steps i of the leader and i + shift of the other."""
     best, longest = 0, -1
     for shift in [*range(len(other)), *(-k for k in range(1, len(lead)))]:
         overlap = 0
@@ -104,7 +104,7 @@ def _shift(lead: list[tuple[int, int]], other: list[tuple[int, int]]) -> int:
 
 
 def _waits(parts: list[Steps], rows: list[list[int]]) -> dict[Key, list[int]]:
-    """By what is waited for: the hosts' mean in each step. A host that does not wait for it waits 0."""
+    """Mean over the hosts in each step, by what they wait for. A host that does not wait for it counts as 0."""
     total: dict[Key, list[int]] = {}
     for part, mine in zip(parts, rows, strict=True):
         for wait in part.waits:

@@ -1,4 +1,4 @@
-"""What a change of a pipeline would gain, as the documentation defines it: a tree of stages is altered and run as threads."""
+"""The gain of a change to a pipeline, as the documentation defines it: a tree of stages is changed and run as threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Interval = tuple[float, float]
 
 @dataclass
 class Stage:
-    """A stage and those that feed it."""
+    """A stage and its inputs."""
 
     part: Part
     feeds: list[Stage] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class PlainEstimate:
-    """As `Estimate`; `limit`: the pool or the processors where they bind, else empty."""
+    """As `Estimate`; `limit`: the pool or the processors if they are the bound, else empty."""
 
     kind: str
     latency_ps: Interval
@@ -36,7 +36,7 @@ class PlainEstimate:
 
 
 def estimates(model: Model) -> list[PlainEstimate] | str:
-    """`now` and each change that applies; or why there are none."""
+    """`now` and each change that applies; or the reason why there are none."""
     now_ps, limit = _bounded(model, model.parts, "now")
     explained = now_ps / model.period_ps
     if explained > 1.5:
@@ -49,8 +49,8 @@ def estimates(model: Model) -> list[PlainEstimate] | str:
 
 
 def changes(model: Model) -> list[str]:
-    """More lanes for a function that has fewer than the pool has threads, a prefetch at the end where there is none, a cache,
-    and a function's work done beforehand.
+    """More lanes for a function that has fewer than the pool has threads, a prefetch at the end if there is none, a cache, and
+    removal of a function.
     """
     part = model.parts[model.bottleneck]
     is_function = part.name.startswith(("Map", "ParallelMap", "MapAndBatch"))
@@ -63,7 +63,7 @@ def changes(model: Model) -> list[str]:
 
 
 def _estimate(model: Model, explained: float, kind: str) -> PlainEstimate:
-    """From the best to the worst of: times as they are and two standard errors off, fused with a batch or not."""
+    """The range over times as measured and two standard errors off, fused with a batch or not."""
     fused = [False, True] if _can_fuse(model, kind) else [False]
     runs = [
         _bounded(shifted, altered(shifted, kind, fuse), kind) for shifted in _shifts(model) for fuse in fused
@@ -88,8 +88,8 @@ def _estimate(model: Model, explained: float, kind: str) -> PlainEstimate:
 
 
 def _shifts(model: Model) -> list[Model]:
-    """As measured, and with the times of bottleneck and consumer two standard errors shorter and longer; the consumer is
-    shorter by 1 ms at most, or by half.
+    """As measured, and with the times of bottleneck and consumer two standard errors shorter and longer. The shorter consumer
+    is shorter by at most 1 ms or half its time, whichever is less.
     """
     result = [model]
     consumer = sum(model.consumer_ps.tolist()) / len(model.consumer_ps)
@@ -107,8 +107,8 @@ def _shifts(model: Model) -> list[Model]:
 
 
 def _bounded(model: Model, parts: tuple[Part, ...], kind: str) -> tuple[float, str]:
-    """Mean time from call to call: as the threads take, but no less than functions take of the pool, and work of processors."""
-    # Without a pool of its own a pipeline has as many threads as its stages may use.
+    """Mean time from call to call: that of the threads, bounded by the pool and the processors."""
+    # Without its own pool, a pipeline has as many threads as its stages use.
     pool = model.pool or sum(part.lanes for part in model.parts)
     period, _ = means(parts, model.consumer_ps.tolist(), pool)
     limit = ""
@@ -165,7 +165,7 @@ def _spread(slow: Stage, lanes: int) -> None:
 
 
 def _fuse(batch: Stage, slow: Stage) -> None:
-    """A map and the batch above it become one stage, which runs the functions."""
+    """Combine a map and the batch above it."""
     size = round(slow.part.per_parent)
     batch.part = replace(
         slow.part, name="MapAndBatch", kind="batch_lanes", batch=size, per_parent=batch.part.per_parent
@@ -178,7 +178,7 @@ def _passing(part: Part) -> Part:
 
 
 def _listed(stage: Stage, parent: int, found: list[Part]) -> list[Part]:
-    """Consumers before producers."""
+    """The parts of a tree, consumers before producers."""
     found.append(replace(stage.part, parent=parent))
     at = len(found) - 1
     for one in stage.feeds:

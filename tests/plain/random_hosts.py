@@ -1,4 +1,6 @@
-"""Random hosts of one job: unlike in the number of their steps, where they begin, how long they last and on whose clock."""
+"""Random hosts of one job, which differ in their number of steps, when steps begin, how long they last, and their
+clocks.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ class Job:
 
 
 def random_job(rng: random.Random, with_strays: bool = True) -> Job:
-    """Three to six hosts that step together, each with a part of the steps and small delays of its own; `with_strays`: some
-    without steps, some without devices, some captured at another time.
+    """Three to six hosts in lockstep, each with some of the steps and its own small delays. `with_strays`: some hosts
+    have no steps, no devices, or were captured at another time.
 
-    Times are multiples of half a step's unit, so that equal overlaps happen, too.
+    Times are multiples of half a unit, so that equal overlaps occur.
     """
     unit = rng.choice((1_000, 2_000, 7_000))
     n_steps = rng.randint(3, 9)
@@ -58,7 +60,7 @@ def random_job(rng: random.Random, with_strays: bool = True) -> Job:
 def _steps(
     rng: random.Random, host: int, times: tuple[list[int], list[int]], source: str, clock: int
 ) -> Steps:
-    """Steps with classes that sum up to them, and waits of which hosts share some."""
+    """Steps whose classes sum up to their durations, and waits, some of them shared with other hosts."""
     begin, duration = times
     n = len(begin)
     class_ps = np.zeros((n, N_CLASSES), np.int64)

@@ -1,6 +1,6 @@
-"""Random TPU hosts: one to three TensorCores, up to two SparseCores, and threads that read, map and enqueue; no two are alike.
+"""Random TPU hosts: one to three TensorCores, up to two SparseCores, and threads that read, map and enqueue.
 
-What was drawn is kept beside the trace, for plain loops to count.
+What was drawn is kept next to the trace, for plain loops to count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SC_NAMES = {"infeed.9": "infeed", "outfeed.9": "outfeed", "gather.9": ""}
 
 @dataclass(frozen=True)
 class DrawnOp:
-    """An operation of a core: `step` is -1 where it is in none; `unique` is its collective's number, -1 none."""
+    """An operation of a core. `step`: -1 for none; `unique`: its collective's id, -1 for none."""
 
     name: str
     step: int
@@ -50,7 +50,7 @@ class DrawnOp:
 
     @property
     def category(self) -> str:
-        """As the trace states it."""
+        """HLO category."""
         return {**CATEGORIES, **_SC_NAMES}[
             self.name if self.name in _SC_NAMES else self.name.partition(".")[0]
         ]
@@ -58,7 +58,7 @@ class DrawnOp:
 
 @dataclass
 class DrawnCore:
-    """`steps`: start and length of each."""
+    """`steps`: start and length of each, in ps."""
 
     number: int
     steps: list[tuple[int, int]]
@@ -67,7 +67,7 @@ class DrawnCore:
 
 @dataclass
 class DrawnHost:
-    """`waits`: (step, start, end) of a thread that waits for input; `threads`: (name, start, duration) of each one's events."""
+    """`waits`: (step, start, end) of waiting for input; `threads`: (name, start, duration) of each thread's events."""
 
     name: str
     start_ns: int
@@ -78,7 +78,7 @@ class DrawnHost:
     threads: list[list[tuple[str, int, int]]] = field(default_factory=list)
 
     def trace(self) -> Trace:
-        """As the profiler would have written it."""
+        """The trace that the profiler would write."""
         planes = [self._host_plane()]
         planes += [
             _core_plane(f"/device:TPU:{core.number}", core, self.first_step, "") for core in self.cores
@@ -125,7 +125,7 @@ def _core_plane(name: str, core: DrawnCore, first_step: int, kind: str) -> Drawn
 
 
 def random_hosts(rng: random.Random) -> list[DrawnHost]:
-    """Three or four hosts of one job: the same program, other times."""
+    """Three or four hosts that run the same program with different times."""
     n_steps = rng.randint(2, 5)
     has_infeed, has_ids = rng.random() < 0.6, rng.random() < 0.5
     program = [
@@ -165,7 +165,7 @@ def _random_host(
 def _program(
     rng: random.Random, program: tuple[list[str], bool], step: int, within: tuple[int, int]
 ) -> list[DrawnOp]:
-    """The program's operations one after another, with gaps; some occur twice, some not at all."""
+    """The program's operations in order, with gaps; some occur twice, some never."""
     names, has_ids = program
     made = []
     names = [name for name in names for _ in range(rng.choice((1, 1, 1, 2, 0)))]

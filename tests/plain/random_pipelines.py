@@ -1,4 +1,4 @@
-"""Random tf.data pipelines of three to six unlike stages, as the model has them."""
+"""Random tf.data pipelines of three to six unlike stages, as the model represents them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MS = 1e9
 
 
 def random_parts(rng: random.Random) -> tuple[Part, ...]:
-    """A root and two to five stages below it; most feed the one before, some the same one as another does."""
+    """A root and two to five stages; most feed the previous stage, some share a consumer."""
     parts = [Part("Root", -1, "inline", 1.0, np.zeros(1), np.zeros(0))]
     for _ in range(rng.randint(2, 5)):
         kind = rng.choice(("inline", "inline", "prefetch", "lanes", "batch_lanes", "interleave"))
-        # What an interleave reads on several threads at a time has nothing below it: it would be read in any order.
+        # Nothing feeds an interleave: the order in which its threads read it would be arbitrary.
         open_parts = [i for i, part in enumerate(parts) if part.kind != "interleave"]
         parent = open_parts[-1] if rng.random() < 0.85 else rng.choice(open_parts)
         parts.append(_part(rng, kind, parent))
@@ -53,11 +53,11 @@ def times(rng: random.Random, most_ps: float) -> list[float]:
 
 
 def random_model(rng: random.Random) -> Model:
-    """A pipeline with a bottleneck of any kind, and what was measured of it, which the model explains more or less."""
+    """A pipeline with a bottleneck of any kind, and random measurements."""
     parts = random_parts(rng)
     at = rng.choice([i for i, part in enumerate(parts) if i and part.kind != "prefetch"] or [len(parts) - 1])
     batched = parts[at].parent > 0 and rng.random() < 0.4
-    if batched:  # a map below a batch, which a parallel one would be fused with
+    if batched:  # a map below a batch, which tf.data fuses once the map is parallel
         above = parts[at].parent
         changed = list(parts)
         changed[above] = replace(

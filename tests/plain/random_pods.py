@@ -1,4 +1,4 @@
-"""Random pods: three to six unlike hosts with one to three cores each, whose operations, parts and numbers differ."""
+"""Random pods: three to six unlike hosts with one to three cores each, which differ in operations, parts and ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEFORE_JOIN = [part for part in Part if part is not Part.COLLECTIVE_WAIT]
 
 
 def random_pod(rng: random.Random) -> tuple[list[PodHost], list[int]]:
-    """Hosts, and what to add to each one's clock."""
+    """Hosts, and the correction of each host's clock."""
     job = random_job(rng)
     n_cores = [rng.randint(1, 3) for _ in job.parts]
     n = sum(n_cores)
@@ -37,7 +37,7 @@ def random_pod(rng: random.Random) -> tuple[list[PodHost], list[int]]:
         own = [op for op in rng.sample(ops, len(ops)) if rng.random() < 0.85]
         if is_torch:
             own = [replace(op, size_bytes=op.size_bytes + rng.choice((0, 0, 0, 8))) for op in own]
-        elif rng.random() < 0.3:  # a host that was captured without HLO
+        elif rng.random() < 0.3:  # captured without HLO
             own = [TransferOp(op.name, op.kind, ordinal=-1) for op in own]
         hosts.append(_host(rng, f"host {i}", (steps, job.start_ns[i]), cores, own))
     added = [rng.choice((0, 0, 1, -1)) for _ in hosts] if rng.random() < 0.5 else []
@@ -45,7 +45,7 @@ def random_pod(rng: random.Random) -> tuple[list[PodHost], list[int]]:
 
 
 def _numbers(rng: random.Random, n: int) -> list[int]:
-    """What the cores are called in the program: by place, others, or unknown."""
+    """Ids of the cores in the program: their positions, other numbers, or unknown."""
     return rng.choice(
         (
             list(range(n)),
@@ -58,7 +58,7 @@ def _numbers(rng: random.Random, n: int) -> list[int]:
 
 
 def _ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
-    """Operations of XLA: in groups and without, links with halves, with HLO and without."""
+    """Operations of XLA: with and without groups, asynchronous halves, and HLO."""
     devices = (
         list(dict.fromkeys(numbers))
         if min(numbers) >= 0 and rng.random() < 0.8
@@ -92,7 +92,7 @@ def _ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
 
 
 def _torch_ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
-    """Operations of PyTorch: numbered by their place in the step, their groups stated by the file."""
+    """Operations of PyTorch, numbered by their position in the step, with groups from the file."""
     ranks = tuple(sorted({max(0, number) for number in numbers}))
     half = tuple(rank for rank in ranks if rng.random() < 0.5)
     made = []

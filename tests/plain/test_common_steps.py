@@ -1,4 +1,4 @@
-"""`common_steps` beside plain loops, on random jobs of three to six unlike hosts."""
+"""`common_steps` compared with plain loops, on random jobs of three to six unlike hosts."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def test_the_steps_of_random_hosts_are_those_of_plain_loops(seed: int) -> None:
 
 
 def test_random_jobs_are_unlike() -> None:
-    """What the comparison is worth: hosts without steps, on other clocks, without devices, and shifted against one another
-    all occur.
-    """
+    """The sample covers hosts without steps, with other clocks, without devices, and shifted against one another."""
     rng = random.Random("steps 0")
     jobs = [random_job(rng) for _ in range(N_JOBS)]
     plain = [plain_steps(job.parts, job.start_ns) for job in jobs]
@@ -56,7 +54,7 @@ def test_random_jobs_are_unlike() -> None:
 
 
 def test_steps_that_are_not_in_order_are_aligned_as_well() -> None:
-    """Hosts' own steps may overlap (asynchronous loops): all pairs are looked at then."""
+    """Steps of a host may overlap (asynchronous loops); then all pairs are compared."""
     rng = random.Random("disorder")
     for _ in range(100):
         job = random_job(rng, with_strays=False)

@@ -1,4 +1,4 @@
-"""The input pipeline of random TPU hosts beside plain loops: parts of steps, cores, SparseCores, threads, and hosts together."""
+"""The input pipeline of random TPU hosts compared with plain loops: steps, cores, SparseCores, threads, several hosts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_hosts_together_are_the_mean_of_plain_loops(seed: int) -> None:
 def assert_same_cores(
     found: InputPipeline, hosts: list[DrawnHost], every: list[PlainHost], rows: list[list[int]]
 ) -> None:
-    """Means over hosts; what they lose by rounding is idle."""
+    """Means over hosts; rounding losses count as idle."""
     steps = list(zip(*rows, strict=True))
     if not steps:
         assert found.cores is None
@@ -121,7 +121,7 @@ def test_times_of_the_hosts_threads_are_those_of_plain_loops(seed: int) -> None:
 
 
 def test_random_hosts_are_unlike() -> None:
-    """What the comparison is worth: cores that differ, waiting in collectives, with and without infeed, SparseCores."""
+    """The sample covers unlike cores, waiting in collectives, runs with and without infeed, and SparseCores."""
     every = [plain_host(host) for seed in range(4) for hosts, _ in jobs(seed) for host in hosts]
     assert sum(any(one.parts["collective_sync"]) for one in every) > 20
     assert sum(any(one.moved) for one in every) > 20

@@ -1,4 +1,4 @@
-"""The pod of random hosts beside plain loops: parts, waiting, collectives, links, own time and the job's step."""
+"""The pod of random hosts compared with plain loops: parts, waiting, collectives, links, own time, the job's step."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_collectives_and_links_of_random_pods_are_those_of_plain_loops(seed: int
 
 
 def test_random_pods_are_unlike() -> None:
-    """What the comparison is worth: cores that wait, groups, links that lead out, late idling and hosts captured apart occur."""
+    """The sample covers waiting cores, groups, links that lead out, late idling, and hosts captured apart."""
     every = [pair for seed in range(4) for pair in pods(seed)]
     assert sum(bool(found.part_ps[:, :, Part.COLLECTIVE_WAIT].any()) for found, _ in every) > 50
     assert sum(bool(found.late_idle_ps.any()) for found, _ in every) > 50

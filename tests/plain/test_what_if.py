@@ -1,4 +1,4 @@
-"""The model of tf.data pipelines beside threads on a clock of events, and its estimates beside plain loops."""
+"""The model of tf.data pipelines compared with simulated threads, and its estimates with plain loops."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_limit_is_the_stage_or_the_consumer_that_is_slow(planted: str) -> No
 
 
 def test_two_stages_of_one_thread_count_together_and_the_longer_one_is_named() -> None:
-    """Batch and shuffle take 5 + 6 on the caller's thread, each less than the map's 8 on another."""
+    """Batch and shuffle take 5 + 6 on the caller's thread, each less than the map's 8 on its own."""
     stages = (
         part("Root", -1, "inline"),
         part("Batch", 0, "inline", 5),
@@ -93,7 +93,7 @@ def test_estimates_of_random_pipelines_are_those_of_plain_loops(
     for _ in range(8):
         model = random_model(rng)
         now, _ = means(model.parts, model.consumer_ps.tolist(), model.pool or 99)
-        if rng.random() < 0.85:  # mostly as far as a model may be off
+        if rng.random() < 0.85:  # mostly within what the model may differ by
             model = Model(**{**vars(model), "period_ps": now * rng.uniform(0.7, 1.45)})
         monkeypatch.setattr(module, "build", lambda _trace, _pipeline, model=model: model)
         found, expected = what_if(None, None), estimates(model)  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def test_estimates_of_random_pipelines_are_those_of_plain_loops(
 
 
 def test_random_models_are_unlike() -> None:
-    """What the comparison is worth: all changes, all limits, and models that explain too little and too much occur."""
+    """The sample covers all changes, all limits, and models that explain too little and too much."""
     rng = random.Random("unlike")
     every = [estimates(random_model(rng)) for _ in range(60)]
     told = [one for found in every if not isinstance(found, str) for one in found]
@@ -127,7 +127,7 @@ def test_random_models_are_unlike() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_processors_kept_busy_are_those_of_plain_loops(seed: int) -> None:
-    """The capture does not begin at 0, threads overlap, and Python's functions are left out."""
+    """Captures do not begin at 0, threads overlap, and Python functions are excluded."""
     rng = random.Random(f"processors {seed}")
     begin = rng.randint(1, 50) * 10**9
     lines = {}

@@ -1,4 +1,5 @@
-"""What an XSpace file says, counted in the plainest way: one field after another, lists and loops, and nothing of this project.
+"""Counts events of an XSpace file in the plainest way: field by field, with lists and loops, and no code of this
+project.
 
 `python -m tests.truth.plain_xplane FILE…` prints the number of events and their time, by plane and name.
 """
@@ -28,7 +29,7 @@ class Event:
 
     @property
     def end_ps(self) -> int:
-        """When it ends."""
+        """End in ps."""
         return self.start_ps + self.duration_ps
 
 
@@ -58,7 +59,7 @@ def _plane(data: bytes) -> list[Line]:
 
 
 def _names(entries: list[bytes]) -> dict[int, str]:
-    """Of a map from ids to metadata (1 key, 2 value with 1 id and 2 name): names."""
+    """Names by id, of a map to metadata (1 key, 2 value with 1 id and 2 name)."""
     found = {}
     for entry in entries:
         pair = dict(plain_fields(entry))
@@ -102,7 +103,7 @@ def _stat(data: bytes, stats: dict[int, str]) -> tuple[str, Value]:
 
 
 def union_ps(spans: list[tuple[int, int]]) -> int:
-    """Time in which any of the spans is open."""
+    """Time covered by any of the spans."""
     total, until = 0, 0
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, until))
@@ -111,7 +112,7 @@ def union_ps(spans: list[tuple[int, int]]) -> int:
 
 
 def main() -> None:
-    """Print what files hold."""
+    """Print the counts of files."""
     for name in sys.argv[1:]:
         found: dict[str, dict[str, list[int]]] = {}
         for line in lines_of(Path(name)):

@@ -1,7 +1,7 @@
-"""Recorded runs of this project's own programs (tests/data/corpus): every event beside a plain count of the file, every page's
-numbers beside what the programs measured of themselves.
+"""Recorded runs of this project's programs (tests/data/corpus): every event compared with a plain count of the file,
+and the numbers of pages with the programs' own measurements.
 
-The checks are those of live runs, here on files that every clone has.
+The checks are those of the live tests, here on files that every clone has.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def test_every_event_is_read_with_its_name_time_and_line(name: str) -> None:
 
 
 def marks(name: str) -> list[Event]:
-    """The program's own annotations, in order."""
+    """The program's step annotations, in order."""
     found = [
         event
         for line in plain(name)
@@ -125,8 +125,8 @@ def marks(name: str) -> list[Event]:
 
 @pytest.mark.parametrize("name", ANNOTATED)
 def test_annotated_steps_are_those_of_the_file(name: str) -> None:
-    """The first and the last are left out. Where work ends after the next step has begun, steps last from the end of one's
-    work to the end of the next one's: then all of them together still take what the annotations do.
+    """The first and the last are excluded. If work ends after the next step begins, steps last from the end of one step's
+    work to the end of the next one's; in total they still take as long as the annotations.
     """
     found, every = steps(trace_of(recorded(name))), marks(name)
     expected = every[1:-1]
@@ -145,7 +145,7 @@ def test_annotated_steps_are_those_of_the_file(name: str) -> None:
 
 
 def _zero_ps(name: str) -> int:
-    """Times of a trace count from its first event."""
+    """Start of the file's first event, which is time 0 of the trace."""
     return min(event.start_ps for line in plain(name) for event in line.events)
 
 
@@ -155,7 +155,7 @@ def _zero_ps(name: str) -> int:
 def test_calls_of_a_pipeline_are_those_of_the_file(name: str) -> None:
     trace = trace_of(recorded(name))
     events = [event for line in plain(name) for event in line.events if event.name.startswith("Iterator::")]
-    # The root is what no other iterator's name is the beginning of.
+    # The root has the shortest name.
     root = min((event.name.partition("#")[0] for event in events), key=len)
     called = [event for event in events if event.name.partition("#")[0] == root]
     found = max(pipelines(trace), key=lambda pipeline: len(pipeline.calls))
@@ -165,7 +165,7 @@ def test_calls_of_a_pipeline_are_those_of_the_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["jax_matmul", "jax_conv", "jax_four_devices"])
 def test_operations_occur_as_often_as_the_file_says(name: str) -> None:
-    """Of operations without parts: each launch is an event with the operation's name, on the thread that launched it."""
+    """Each launch is an event with the operation's name on the launching thread."""
     listed = {
         row["op"]: row["n_occurrences"]
         for row in table(get_tool("hlo_stats").run(recorded(name).session(), None, {}).tables["ops"])

@@ -20,7 +20,7 @@ BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage 
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
-.PHONY: help demo test check bench conformance truth exam golden build clean chromium others
+.PHONY: help demo test check bench conformance truth mutate exam golden build clean chromium others
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ conformance: $(VENV)/.dev $(VENV)/.built ## Run xprof live (in an environment of
 
 truth: $(VENV)/.dev $(VENV)/.built others ## Plant slow stages in random tf.data pipelines, run them, and score our answers; about 15 minutes (SEED=… of the fresh set)
 	$(PY) -m tests.truth.tf_data_evaluation $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+mutate: $(VENV)/.dev $(VENV)/.built ## Mutate random places in analysis, tools and serve; report what no test detects (ARGS="--modules analysis/pod --count 60")
+	$(PY) -m tests.mutate $(ARGS)
 
 exam: $(VENV)/.dev $(VENV)/.built others ## Run jobs with planted causes and score what we say of them; about 40 minutes on a quiet machine (SEED=…, OUT=…)
 	$(PY) -m tests.exam run --removed --seed $(or $(SEED),1) --out $(or $(OUT),build/exam) $(ARGS)

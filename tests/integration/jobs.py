@@ -26,19 +26,29 @@ def _has(python: str, package: str) -> bool:
     return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
 
 
-def python_with(*packages: str) -> str:
-    """An interpreter that has the packages: TPUPROF_ML_PYTHON, the benchmark's own, or this one. Skips the
-    test where none has.
-    """
+def python_if_any(*packages: str) -> str:
+    """An interpreter that has the packages: TPUPROF_ML_PYTHON, the benchmark's own, or this one; empty where none has."""
     candidates = (
         os.environ.get("TPUPROF_ML_PYTHON", ""),
         str(ROOT / ".bench" / "ml" / "bin" / "python"),
         sys.executable,
     )
-    for python in candidates:
-        if python and Path(python).exists() and all(_has(python, package) for package in packages):
-            return python
-    pytest.skip(f"*** NOT RUN: no Python with {' and '.join(packages)}; name one in TPUPROF_ML_PYTHON. ***")
+    found = (
+        python
+        for python in candidates
+        if python and Path(python).exists() and all(_has(python, package) for package in packages)
+    )
+    return next(found, "")
+
+
+def python_with(*packages: str) -> str:
+    """The same; skips the test where none has them."""
+    found = python_if_any(*packages)
+    if not found:
+        pytest.skip(
+            f"*** NOT RUN: no Python with {' and '.join(packages)}; name one in TPUPROF_ML_PYTHON. ***"
+        )
+    return found
 
 
 def environment() -> dict[str, str]:

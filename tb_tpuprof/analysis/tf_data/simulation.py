@@ -131,21 +131,27 @@ class _Prefetch:
 
 @dataclass
 class _Lanes:
-    """At most `lanes` concurrent runs and `ahead` elements that have not been taken."""
+    """At most `most` elements in progress, from their fetch on, and as many that have not been taken. Of
+    their functions `lanes` run concurrently.
+    """
 
     inputs: list[_Input]
     function: _Cycle
     lanes: int
-    ahead: int
+    most: int
     is_ordered: bool
     fetched: float = 0.0
     freed: float = 0.0
+    begun: list[float] = field(default_factory=list)
     free: list[float] = field(default_factory=list)
     flying: deque[float] = field(default_factory=deque)
 
     def next(self, time: float) -> float:
-        while len(self.flying) < self.ahead:
+        while len(self.flying) < self.most:
+            # An element counts from its fetch on: the next one waits until another is done.
             start = max(self.fetched, self.freed)
+            if len(self.begun) >= self.most:
+                start = max(start, heappop(self.begun))
             for source in self.inputs:
                 start = source.next(start)
             self.fetched = start
@@ -153,12 +159,15 @@ class _Lanes:
                 start = max(start, heappop(self.free))
             end = start + self.function.next()
             heappush(self.free, end)
+            heappush(self.begun, end)
             self.flying.append(end)
-        if not self.is_ordered:
-            self.flying = deque(sorted(self.flying))
-        # An element's place is free as soon as the element is requested, even if it is not finished.
-        self.freed = max(time, self.freed)
-        return max(time, self.flying.popleft())
+        if self.is_ordered:
+            # An element's place is free as soon as the element is requested, even if it is not finished.
+            self.freed = max(time, self.freed)
+            return max(time, self.flying.popleft())
+        self.flying = deque(sorted(self.flying))
+        self.freed = max(time, self.flying.popleft())
+        return self.freed
 
 
 @dataclass

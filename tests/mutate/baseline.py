@@ -1,0 +1,151 @@
+"""What each test does without mutants: whether it passes, how long it takes, and which functions it enters.
+
+Cached in `build/mutate/`, keyed by the package, the tests' helpers and the test file itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.mutate.belonging import PACKAGE, Belonging
+from tests.mutate.mutants import MODULE
+
+_LIMIT_S = 900.0
+_SUFFIXES = (".py", ".so", ".txt", ".pxd")
+Answers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test. `entered`: functions of the package, as (path, qualified name)."""
+
+    name: str
+    seconds: float
+    entered: frozenset[tuple[str, str]]
+
+    @property
+    def file(self) -> str:
+        """The file that defines it."""
+        return self.name.partition("::")[0]
+
+
+class Baseline:
+    """Tests by file. `run` sends jobs to workers; `imported`: functions that run while tests are collected."""
+
+    def __init__(
+        self,
+        tree: Belonging,
+        kept: Path,
+        run: Callable[[Sequence[Answers]], list[Answers]],
+        imported: Iterable[str] = (),
+    ) -> None:
+        self.tree, self.kept, self.run = tree, kept, run
+        self.files: dict[str, list[Test]] = {}
+        self._functions: dict[str, list[tuple[int, int, str]]] = {}
+        self.imported = set(map(self._function, imported))
+
+    def learn(self, files: Iterable[str]) -> None:
+        """Run the files that are not cached yet."""
+        wanted = [name for name in dict.fromkeys(files) if name not in self.files]
+        unknown = [name for name in wanted if not self._path(name).exists()]
+        answers = self.run([{"record": name, "timeout": _LIMIT_S} for name in unknown])
+        self.kept.mkdir(parents=True, exist_ok=True)
+        for name, answer in zip(unknown, answers, strict=True):
+            if "tests" not in answer:
+                print(
+                    f"*** {name} did not finish and is left out: {answer['status']} {answer['by']} ***",
+                    flush=True,
+                )
+                answer = {"tests": {}}
+            self._path(name).write_text(json.dumps(answer["tests"]), "utf-8")
+        for name in wanted:
+            self.files[name] = [
+                Test(test, told["seconds"], frozenset(map(self._function, told["entered"])))
+                for test, told in json.loads(self._path(name).read_text("utf-8")).items()
+                if told["outcome"] == "passed"
+            ]
+
+    def is_imported(self, module: str, function: str) -> bool:
+        """Whether the code runs at import: functions called at import, and code outside functions."""
+        self._function(f"{module.removeprefix(f'{PACKAGE}/')}:1")
+        known = {name for _, _, name in self._functions[module]}
+        return function not in known or (module, function) in self.imported
+
+    def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
+        """Tests that enter a mutated function, up to `limit_s` seconds in total.
+
+        Order: tests of the module's own files, of its users' files, then all others; within each, the fastest first.
+        Then the other tests of its own files, which may read what an earlier test cached. For code that runs at
+        import, the tests that belong to the module.
+        """
+        own, belonging = set(self.tree.own(module)), self.tree.of(module)
+        place = (module, function)
+        if self.is_imported(*place):
+            enter = [test for file in belonging for test in self.files.get(file, ())]
+        else:
+            enter = [test for tests in self.files.values() for test in tests if place in test.entered]
+        near = {file: 0 if file in own else 1 for file in belonging}
+        first = sorted(enter, key=lambda test: (near.get(test.file, 2), test.seconds))
+        seen, files = {test.name for test in first}, {test.file for test in first}
+        rest = [test for file in own & files for test in self.files[file] if test.name not in seen]
+        found: list[Test] = []
+        spent = 0.0
+        for test in (*first, *sorted(rest, key=lambda test: test.seconds)):
+            spent += test.seconds
+            if spent > limit_s and found:
+                break
+            found.append(test)
+        return found
+
+    def _path(self, file: str) -> Path:
+        text = (self.tree.root / file).read_bytes()
+        return self.kept / f"{hashlib.sha256(self._around + text).hexdigest()[:24]}.json"
+
+    @cached_property
+    def _around(self) -> bytes:
+        """Hash of everything that tests depend on, except the test files."""
+        files = [
+            path.relative_to(self.tree.root).as_posix()
+            for path in (self.tree.root / PACKAGE).rglob("*")
+            if path.suffix in _SUFFIXES
+        ]
+        whole = hashlib.sha256()
+        for name in (*sorted(files), *self.tree.helpers):
+            if "/mutate/" not in name:
+                whole.update(name.encode() + (self.tree.root / name).read_bytes())
+        return whole.digest()
+
+    def _function(self, place: str) -> tuple[str, str]:
+        """The function that starts at a line."""
+        path, _, line = place.replace("\\", "/").rpartition(":")
+        module = f"{PACKAGE}/{path}"
+        if module not in self._functions:
+            self._functions[module] = functions((self.tree.root / module).read_text("utf-8"))
+        inside = [one for one in self._functions[module] if one[0] <= int(line) <= one[1]]
+        return module, max(inside)[2] if inside else MODULE
+
+
+def functions(source: str) -> list[tuple[int, int, str]]:
+    """First line (of the decorators), last line and qualified name of every function."""
+    found: list[tuple[int, int, str]] = []
+
+    def visit(node: ast.AST, outer: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                name = f"{outer}.{child.name}" if outer else child.name
+                if not isinstance(child, ast.ClassDef):
+                    first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                    found.append((first, child.end_lineno or child.lineno, name))
+                visit(child, name)
+            else:
+                visit(child, outer)
+
+    visit(ast.parse(source), "")
+    return found

@@ -1,0 +1,105 @@
+"""Which tests belong to a module: those that import it or are named after it, then those of the modules that import
+it. All other tests that enter a mutated function come last.
+
+Goldens and browser tests are not used: they pin past output and change with every word. Neither are tests that
+run other programs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+PACKAGE = "tb_tpuprof"
+PARTS = ("analysis", "tools", "serve")
+_NOT_USED = (
+    "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/", "tests/test_golden.py",
+    "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",
+    "tests/truth/test_memory_facts.py", "tests/truth/test_ops_tf.py", "tests/truth/test_tf_data.py",
+)  # fmt: skip
+
+
+class Belonging:
+    """The tree at `root`; paths are relative to it, with slashes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def modules(self) -> list[str]:
+        """Modules that can be mutated."""
+        return [
+            path
+            for path in self._files(PACKAGE)
+            if path.split("/")[1] in PARTS and not path.endswith("/__init__.py")
+        ]
+
+    @cached_property
+    def tests(self) -> list[str]:
+        """Test files that are used."""
+        found = [path for path in self._files("tests") if path.rpartition("/")[2].startswith("test_")]
+        return [path for path in found if not path.startswith(_NOT_USED)]
+
+    @cached_property
+    def helpers(self) -> list[str]:
+        """Modules of the tests that contain no tests."""
+        return [path for path in self._files("tests") if not path.rpartition("/")[2].startswith("test_")]
+
+    def own(self, module: str) -> list[str]:
+        """Test files that import a module, or are named after it or its package."""
+        names = _names(module)
+        return [
+            test
+            for test in self.tests
+            if dotted(module) in self._imported[test] or _bears(test.rpartition("/")[2], names)
+        ]
+
+    def of(self, module: str) -> list[str]:
+        """Test files that belong to a module, its own first; if there are none, those of its part."""
+        users = [path for path in self._files(PACKAGE) if dotted(module) in self._imported[path]]
+        found = _once([*self.own(module), *(test for user in users for test in self.own(user))])
+        part = f"tests/{module.split('/')[1]}/"
+        return found or [test for test in self.tests if test.startswith(part)]
+
+    def _files(self, folder: str) -> list[str]:
+        return sorted(path.relative_to(self.root).as_posix() for path in (self.root / folder).rglob("*.py"))
+
+    @cached_property
+    def _imported(self) -> dict[str, frozenset[str]]:
+        """The modules that each file imports."""
+        paths = [*self._files(PACKAGE), *self.tests]
+        known = {dotted(path) for path in paths}
+        return {path: _imports((self.root / path).read_text("utf-8"), known) for path in paths}
+
+
+def dotted(path: str) -> str:
+    """The module name of a path."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _imports(source: str, known: Iterable[str]) -> frozenset[str]:
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    return frozenset(found & set(known))
+
+
+def _names(module: str) -> tuple[str, ...]:
+    """Names that test files may have: `join`, `pod_join`, `pod`."""
+    *folders, name = module.removesuffix(".py").split("/")
+    package = folders[-1]
+    return (name,) if len(folders) < 3 else (name, f"{package}_{name}", package)
+
+
+def _bears(test: str, names: tuple[str, ...]) -> bool:
+    name = test.removeprefix("test_").removesuffix(".py")
+    return any(name == one or name.startswith(f"{one}_") for one in names)
+
+
+def _once(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

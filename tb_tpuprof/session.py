@@ -9,7 +9,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -38,8 +38,9 @@ from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, rea
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 from tb_tpuprof.ingest.storage.runs import host_file, is_program, open_run
 from tb_tpuprof.parallel import executors
-from tb_tpuprof.parallel.progress import Progress, Standing
-from tb_tpuprof.parallel.threads import alone, n_processors
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.progress import ProgressTracker, ReadingProgress
+from tb_tpuprof.parallel.threads import single_threaded
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
@@ -47,10 +48,6 @@ from tb_tpuprof.trace.trace import Trace
 T = TypeVar("T")
 Function = Callable[[Trace], Any]
 DEFAULT_MEMORY_BYTES = 2 * 2**30
-MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what analyses make of them
-_ROUNDS = (
-    2  # of hosts of equal size that each processor has at least, for none to wait long for another's last
-)
 KEPT_GRAPHS = 4  # a large one with what is made of it takes as much as its file
 # Nearly every page asks for these, and they cost little while the trace is at hand.
 _ALONG: tuple[Function, ...] = (trace_notices, hardware, planes, software, clock_marks)
@@ -93,7 +90,7 @@ class Session:
         self.cache = cache and not self._is_one_program
         self.memory_bytes = memory_bytes
         self.executor = executors.check_name(executor or os.environ.get(executors.EXECUTOR_VARIABLE, ""))
-        self.progress = Progress()
+        self._progress = ProgressTracker()
         self._lock = threading.RLock()
         self._host_locks: dict[str, threading.RLock] = {}
         self._states: dict[str, FileState] = {}
@@ -211,18 +208,16 @@ class Session:
                     waiting.append(host)
             except ProfilerError as error:
                 failures[host] = error
+        keep = len(hosts) <= POLICY.max_hosts_in_memory
         if waiting:
-            with self.progress.reading({host: self.file(host).size_bytes for host in waiting}) as work:
-                for host, failure in self._compute(functions, waiting, len(hosts) <= MANY_HOSTS):
-                    self.progress.done(work, host)
+            with self._progress.reading({host: self.file(host).size_bytes for host in waiting}) as task:
+                for host, failure in self._compute(functions, waiting, keep):
+                    self._progress.host_done(task, host)
                     if failure:
                         failures[host] = failure
         if failures:
             raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
-        return [
-            known[host] if host in known else self._get(function, host, len(hosts) <= MANY_HOSTS)
-            for host in hosts
-        ]
+        return [known[host] if host in known else self._get(function, host, keep) for host in hosts]
 
     def known(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T] | None:
         """What `map` gives, where it is there for all of the hosts, or was kept by an earlier process; else
@@ -249,9 +244,9 @@ class Session:
                 found[host] = self._failures[host]
         return found
 
-    def standing(self) -> Standing | None:
+    def progress(self) -> ReadingProgress | None:
         """What is being read at the moment; None while nothing is."""
-        return self.progress.standing()
+        return self._progress.current()
 
     @property
     def size_bytes(self) -> int:
@@ -269,22 +264,21 @@ class Session:
         """Make the results of hosts known, on the executor; yields each host as it is done, with its error if
         it cannot be read.
         """
-        name = self.executor if len(hosts) > 1 and all(map(result_cache.travels, functions)) else ""
-        with executors.executor(name, len(hosts)) as far:
-            if far:
-                yield from self._compute_far(far, functions, hosts)
-                return
         if len(hosts) == 1:  # no thread to start and to wait for
             yield hosts[0], self._failure_of(functions, hosts[0], keep)
             return
-        is_full = self._fill_processors(hosts)
+        is_full = POLICY.hosts_fill_processors([self.file(host).size_bytes for host in hosts])
 
         def work(host: str) -> None:
-            with alone(is_full):
+            with single_threaded(is_full):
                 self._get(functions[0], host, keep, functions[1:])
 
-        with ThreadPoolExecutor(min(len(hosts), n_processors())) as pool:
-            submitted = {pool.submit(work, host): host for host in hosts}
+        name = self.executor if all(map(result_cache.travels, functions)) else executors.THREADS
+        with executors.host_executor(name, len(hosts)) as executor:
+            if executor.is_remote:
+                yield from self._compute_far(executor.calls, functions, hosts)
+                return
+            submitted = {executor.calls.submit(work, host): host for host in hosts}
             for done in as_completed(submitted):
                 yield submitted[done], _failure(done)
 
@@ -302,7 +296,8 @@ class Session:
         """In other processes. What does not travel back (it may be too large) is computed here when it is
         asked for.
         """
-        asked, is_full = tuple(dict.fromkeys((*functions, *self._along))), self._fill_processors(hosts)
+        asked = tuple(dict.fromkeys((*functions, *self._along)))
+        is_full = POLICY.hosts_fill_processors([self.file(host).size_bytes for host in hosts])
         submitted = {far.submit(evaluate, self.file(host).path, asked, is_full): host for host in hosts}
         for done in as_completed(submitted):
             host, error = submitted[done], _failure(done)
@@ -311,13 +306,6 @@ class Session:
             else:
                 self._take(host, dict(zip(asked, done.result(), strict=True)))
             yield host, error
-
-    def _fill_processors(self, hosts: list[str]) -> bool:
-        """Whether these keep every processor busy to the end, each host on one: cutting one host's work
-        further only costs then.
-        """
-        sizes = [self.file(host).size_bytes for host in hosts]
-        return sum(sizes) >= _ROUNDS * n_processors() * max(sizes)
 
     def _take(self, host: str, packed: dict[Function, bytes | None]) -> None:
         """Keep results that came from another process."""
@@ -412,7 +400,7 @@ class Session:
         if host in self._failures:
             raise self._failures[host]
         try:
-            with self.progress.reading({host: state.size_bytes}):
+            with self._progress.reading({host: state.size_bytes}):
                 trace = open_trace(state.path, is_outline)
         except ProfilerError as error:
             error.host = host
@@ -492,11 +480,11 @@ class SessionStore:
             self._drop_old()
             return known
 
-    def standing(self, run: str) -> Standing | None:
+    def progress(self, run: str) -> ReadingProgress | None:
         """What is being read at the moment of the run of that name; reads nothing itself."""
         with self._lock:
-            found = [session.standing() for session in self._sessions.values() if session.run == run]
-        return next((standing for standing in found if standing), None)
+            found = [session.progress() for session in self._sessions.values() if session.run == run]
+        return next((progress for progress in found if progress), None)
 
     def _drop_old(self) -> None:
         total = sum(session.size_bytes for session in self._sessions.values())

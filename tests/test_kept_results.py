@@ -15,6 +15,7 @@ import pytest
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage import results
+from tb_tpuprof.parallel.executors import HostExecutor
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.tool import Tool
@@ -22,7 +23,7 @@ from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 
-N_HOSTS = 17  # more than MANY_HOSTS, so that not even columns are kept
+N_HOSTS = 17  # more than POLICY.max_hosts_in_memory, so that not even columns are kept
 # The trace viewer draws the traces themselves, of at most 16 hosts.
 OF_TRACES = {"trace_viewer"}
 
@@ -109,11 +110,11 @@ def test_the_first_look_at_many_hosts_reads_each_trace_once(
 
     def here(_name: str, _n_hosts: int) -> Any:
         """An executor that may only do what one in other processes may, and is seen here."""
-        return nullcontext(None if executor == "threads" else ThreadPoolExecutor(2))
+        return nullcontext(HostExecutor(ThreadPoolExecutor(2), is_remote=executor == "processes"))
 
     monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
     monkeypatch.setattr("tb_tpuprof.ingest.evaluation.open_trace", counted)
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.executor", here)
+    monkeypatch.setattr("tb_tpuprof.parallel.executors.host_executor", here)
     for name, run in runs.items():
         opened.clear()
         try:

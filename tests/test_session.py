@@ -10,7 +10,8 @@ import pytest
 from bench.large_program import large_program
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.ingest.storage.runs import find_run
-from tb_tpuprof.parallel import threads
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import n_threads
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace
@@ -63,13 +64,19 @@ def test_hosts_that_fill_the_processors_are_not_cut_further(
     """Where there are few, or one is far larger than the others, a processor would be idle at the end: there
     each host is cut.
     """
-    monkeypatch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 2)
-    monkeypatch.setattr("tb_tpuprof.session.n_processors", lambda: 2)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 2)
     folder = make_run(tmp_path / "r", n_hosts)
     (tmp_path / "r" / "h0.xplane.pb").write_bytes(small_xspace() * (1 + n_more))
     session = Session(folder, cache=False)
-    assert session.map(lambda trace: threads.n_threads(), session.hosts) == [threads_each] * n_hosts
-    assert threads.n_threads() == 2
+    assert session.map(lambda trace: n_threads(), session.hosts) == [threads_each] * n_hosts
+    assert n_threads() == 2
+
+
+def test_functions_of_other_modules_are_mapped_over_many_hosts(tmp_path: Path) -> None:
+    """A lambda does not travel to another process: its hosts stay on threads, however many they are."""
+    session = Session(make_run(tmp_path / "r", POLICY.max_hosts_in_memory + 1), cache=False)
+    assert session.map(lambda trace: trace.n_events, session.hosts) == [80] * len(session.hosts)
+    assert session.size_bytes == 0
 
 
 def test_traces_beyond_the_memory_are_dropped(tmp_path: Path) -> None:

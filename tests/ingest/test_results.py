@@ -22,7 +22,8 @@ from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, Hosts
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage import results
 from tb_tpuprof.ingest.storage.files import file_state
-from tb_tpuprof.parallel.executors import check_name, executor
+from tb_tpuprof.parallel.executors import check_name, host_executor
+from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.why import explained_hosts
@@ -211,22 +212,22 @@ def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(
 
 
 def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 4)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 4)
     for n_hosts, is_far in ((2, False), (16, False), (17, True)):
-        with executor("auto", n_hosts) as far:
-            assert (far is not None) is is_far
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 1)
-    with executor("auto", 99) as far:
-        assert far is None
+        with host_executor("auto", n_hosts) as executor:
+            assert executor.is_remote is is_far
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 1)
+    with host_executor("auto", 99) as executor:
+        assert not executor.is_remote
 
 
 def test_processes_that_die_are_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 2)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 2)
 
     def die() -> None:
-        with executor("processes", 4) as far:
-            assert far
-            for done in [far.submit(end_another, os.getpid()) for _ in range(4)]:
+        with host_executor("processes", 4) as executor:
+            assert executor.is_remote
+            for done in [executor.calls.submit(end_another, os.getpid()) for _ in range(4)]:
                 done.result()
 
     with pytest.raises(

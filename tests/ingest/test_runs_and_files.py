@@ -16,6 +16,7 @@ from tb_tpuprof.ingest.storage import cache
 from tb_tpuprof.ingest.storage.files import file_state, read_file
 from tb_tpuprof.ingest.storage.runs import find_run, find_runs, has_runs, host_file, open_run
 from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.parallel.policy import POLICY
 from tests.ingest.xspaces import content, small_xspace
 
 
@@ -162,7 +163,7 @@ def test_an_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_large_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(os.urandom(100_003))
-    monkeypatch.setattr("tb_tpuprof.ingest.storage.files._PARALLEL_READ_BYTES", 1000)
+    monkeypatch.setattr(POLICY, "min_parallel_read_bytes", 1000)
     data, was_packed = read_file(str(path))
     assert data.tobytes() == path.read_bytes()
     assert not was_packed

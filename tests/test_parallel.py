@@ -4,16 +4,19 @@ split.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tpuprof import parallel
 from tb_tpuprof.analysis.events.memo import compute_ahead, once
 from tb_tpuprof.parallel.policy import POLICY, Policy
 from tb_tpuprof.parallel.splitting import run_over_lines, split_evenly
@@ -93,6 +96,16 @@ def test_what_fails_is_raised(bad: int) -> None:
 
     with pytest.raises(ValueError, match=str(bad)):
         run_in_parallel(work, range(6))
+
+
+def test_pools_are_made_in_one_package() -> None:
+    """How work is split stands in one place. Captures wait for the network, on threads of their own."""
+    package = Path(parallel.__file__).parents[1]
+    made = re.compile(r"\b(ThreadPoolExecutor|ProcessPoolExecutor)\b")
+    modules = [
+        path.relative_to(package) for path in package.rglob("*.py") if made.search(path.read_text("utf-8"))
+    ]
+    assert {path.parts[0] for path in modules} == {"parallel", "capture"}
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=40), st.integers(-1, 9))

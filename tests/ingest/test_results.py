@@ -25,6 +25,7 @@ from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.parallel.executors import check_name, host_executor
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
+from tb_tpuprof.session.opened_run import opened_run
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.why import explained_hosts
 from tests.synthetic import TpuJob, tpu_hosts, write_run
@@ -77,7 +78,7 @@ def test_a_pickle_that_names_anything_else_is_refused(what: object) -> None:
 
 def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = overview(run)
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
     assert overview(run) == first
     with pytest.raises(TypeError):
         overview(run, cache=False, executor="threads")
@@ -99,7 +100,7 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(
         return open(path, mode)
 
     monkeypatch.setattr(results, "open", counted, raising=False)
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
     overview(run)
     session = Session(str(run))
     session.map(hardware, session.hosts)
@@ -120,7 +121,7 @@ def test_each_host_of_many_is_read_once_for_a_page(
         opened.append(path)
         return open_trace(path, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", counted)
     get_tool(tool).run(Session(str(run), cache=False, executor="threads"), None, {}, waits=False)
     again = len(opened) - len(set(opened))
     assert len(set(opened)) == 20
@@ -205,10 +206,15 @@ def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TPUPROF_EXECUTOR", raising=False)
-    assert Session(str(run)).executor == "auto"
+    assert executor_of(run) == "auto"
     monkeypatch.setenv("TPUPROF_EXECUTOR", "threads")
-    assert Session(str(run)).executor == "threads"
-    assert Session(str(run), executor="processes").executor == "processes"
+    assert executor_of(run) == "threads"
+    assert executor_of(run, "processes") == "processes"
+
+
+def executor_of(run: Path, asked: str = "") -> str:
+    """The name of the executor on which a session's analyses run."""
+    return opened_run(str(run), cache=False, name="", memory_bytes=0, executor=asked).runner.executor
 
 
 def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:

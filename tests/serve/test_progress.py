@@ -43,7 +43,7 @@ class Held:
 
 def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held()
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", held)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", held)
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(logdir / "cache"))
     apps = Routes(Logdirs.of(str(logdir), ""), "profile").apps()
     asking = Client(apps["/progress"])
@@ -107,7 +107,7 @@ def test_a_terminal_is_told_and_left_clean(logdir: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tb_tpuprof.cli.reading.REDRAW_S", 0.02)
     monkeypatch.setenv("TERM", "xterm")
     held = Held()
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", held)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", held)
     session = Session(str(logdir / "plugins" / "profile" / "r"), cache=False)
     stream = Terminal()
     with reading(session, stream):

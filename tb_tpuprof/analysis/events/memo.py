@@ -1,7 +1,7 @@
 """Analyses build on one another: a function marked `once` is computed once per trace and kept as long as the
 trace is (`Trace.memo`).
 
-Results that outlive the trace are kept by the session (`session.py`).
+Results that outlive the trace are kept by the session (`session/host_store.py`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import cache as column_cache
+from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import FileState
 from tb_tpuprof.ingest.storage.run_info import HostFile
 from tb_tpuprof.parallel.progress import ProgressTracker

@@ -14,7 +14,7 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import results
+from tb_tpuprof.ingest.storage import result_cache
 from tb_tpuprof.parallel.executors import HostExecutor
 from tb_tpuprof.session import Session
 from tb_tpuprof.session.host_store import Contents, HostStore
@@ -145,8 +145,8 @@ def test_what_is_mapped_over_hosts_can_be_kept(
     ) -> list[Any]:
         found = mapping(self, function, hosts, *with_it)
         for one in (function, *with_it):
-            assert results.travels(one), f"{one.__module__}.{one.__qualname__}"
-        assert all(results.pack(result) is not None for result in found), function.__qualname__
+            assert result_cache.travels(one), f"{one.__module__}.{one.__qualname__}"
+        assert all(result_cache.pack(result) is not None for result in found), function.__qualname__
         seen.add(function.__qualname__)
         return found
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage.results import pack
+from tb_tpuprof.ingest.storage.result_cache import pack
 from tb_tpuprof.parallel.threads import single_threaded
 from tb_tpuprof.trace.trace import Trace
 

@@ -3,10 +3,10 @@
 A result is taken from the first of these that has it:
 
     memory         `Contents.results` of this process
-    result cache   packed results on disk, of any process (`ingest/storage/results.py`)
+    result cache   packed results on disk, of any process (`ingest/storage/result_cache.py`)
     trace          the function is applied to the trace, whose `memo` holds the analyses it builds on. The
                    trace itself is taken from memory (`TraceMemory`), else from the column cache (decoded
-                   columns on disk, memory-mapped; `ingest/storage/cache.py`), else decoded from the file
+                   columns on disk, memory-mapped; `ingest/storage/column_cache.py`), else decoded
 
 What makes each of them invalid:
 
@@ -30,8 +30,7 @@ from typing import Any, TypeVar
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import ProfilerError, TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import cache as column_cache
-from tb_tpuprof.ingest.storage import results as result_cache
+from tb_tpuprof.ingest.storage import column_cache, result_cache
 from tb_tpuprof.ingest.storage.files import FileState, file_state
 from tb_tpuprof.ingest.storage.run_info import HostFile
 from tb_tpuprof.parallel.progress import ProgressTracker

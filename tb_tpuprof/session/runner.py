@@ -8,7 +8,7 @@ from typing import Any
 
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError
 from tb_tpuprof.ingest.evaluation import evaluate
-from tb_tpuprof.ingest.storage import results as result_cache
+from tb_tpuprof.ingest.storage import result_cache
 from tb_tpuprof.parallel import executors
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.parallel.progress import ProgressTracker

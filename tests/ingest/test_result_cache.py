@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, HostsUnreadable, TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import results
+from tb_tpuprof.ingest.storage import result_cache
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.parallel.executors import check_name, host_executor
 from tb_tpuprof.parallel.policy import POLICY
@@ -46,20 +46,20 @@ def test_a_result_comes_back_as_it_was(run: Path) -> None:
     session = Session(str(run), cache=False)
     for function in (summary, hardware):
         result = session.get(function, session.hosts[0])  # type: ignore[arg-type]
-        packed = results.pack(result)
+        packed = result_cache.pack(result)
         assert packed
         with np.printoptions(threshold=10**6):
-            assert repr(results.unpack(packed)) == repr(result)
+            assert repr(result_cache.unpack(packed)) == repr(result)
 
 
 def test_traces_and_strangers_do_not_travel(run: Path) -> None:
     trace = Session(str(run), cache=False).trace(next(iter(Session(str(run)).hosts)))
-    assert results.pack((1, trace)) is None
-    assert results.pack({"path": Path("x")}) is None
-    assert results.pack(lambda: 1) is None
-    assert results.pack(np.zeros(results.MAX_RESULT_BYTES + 1, np.uint8)) is None
-    assert not results.travels(lambda trace: trace)
-    assert results.travels(summary)
+    assert result_cache.pack((1, trace)) is None
+    assert result_cache.pack({"path": Path("x")}) is None
+    assert result_cache.pack(lambda: 1) is None
+    assert result_cache.pack(np.zeros(result_cache.MAX_RESULT_BYTES + 1, np.uint8)) is None
+    assert not result_cache.travels(lambda trace: trace)
+    assert result_cache.travels(summary)
 
 
 class Evil:
@@ -73,7 +73,7 @@ EVIL = pickle.dumps(Evil())
 @pytest.mark.parametrize("what", [Evil(), eval, os.path.join, Path("x"), Session])
 def test_a_pickle_that_names_anything_else_is_refused(what: object) -> None:
     with pytest.raises((pickle.UnpicklingError, AttributeError)):
-        results.unpack(pickle.dumps(what))
+        result_cache.unpack(pickle.dumps(what))
 
 
 def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(
         opened.append(path)
         return open(path, mode)
 
-    monkeypatch.setattr(results, "open", counted, raising=False)
+    monkeypatch.setattr(result_cache, "open", counted, raising=False)
     monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
     overview(run)
     session = Session(str(run))
@@ -135,18 +135,18 @@ def test_a_kept_result_counts_until_file_code_or_settings_change(
 ) -> None:
     overview(run)
     path = str(sorted(run.iterdir())[0])
-    assert results.load(file_state(path), (summary,))
-    monkeypatch.setattr(results, "code_fingerprint", lambda: "another version")
-    assert not results.load(file_state(path), (summary,))
+    assert result_cache.load(file_state(path), (summary,))
+    monkeypatch.setattr(result_cache, "code_fingerprint", lambda: "another version")
+    assert not result_cache.load(file_state(path), (summary,))
     monkeypatch.undo()
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
-    assert results.load(file_state(path), (summary,))
+    assert result_cache.load(file_state(path), (summary,))
     (tmp_path / "peaks.json").write_text('{"TPU v5 lite": {"flops_per_s": 1}}')
     monkeypatch.setenv("TPUPROF_PEAKS", str(tmp_path / "peaks.json"))
-    assert not results.load(file_state(path), (summary,))
+    assert not result_cache.load(file_state(path), (summary,))
     monkeypatch.delenv("TPUPROF_PEAKS")
     os.utime(path, ns=(5, 5))
-    assert not results.load(file_state(path), (summary,))
+    assert not result_cache.load(file_state(path), (summary,))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_script_needs_no_guard(run: Path, tmp_path: Path, asked: str) -> None:
     script.write_text(
         f"from tb_tpuprof.session import Session\nfrom tb_tpuprof.tools import get_tool\n{ask}\n"
     )
-    paths = os.pathsep.join([str(Path(results.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(result_cache.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "PYTHONPATH": paths},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bench.requests import Sample
 from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, PROGRAM, SYNTHETIC, SYNTHETIC_50M, TF_DATA
-from tb_tpuprof.parallel.threads import n_processors
+from tb_tpuprof.parallel.policy import POLICY
 
 READING = "reading"  # no tool: what the viewers of programs begin with
 NODE = "add.100004"  # an instruction in the middle of the large program
@@ -174,7 +174,7 @@ def _at_least(run: str, measure: Measure, factor: float) -> Target:
 
 
 def _near_linear(run: str) -> Target:
-    factor = CORES_SHARE * n_processors()
+    factor = CORES_SHARE * POLICY.n_processors()
     return Target(run, FLEET_CORES, f"≥ {factor:g} × faster than on one core", speedup, factor, at_least=True)
 
 

@@ -14,15 +14,18 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import results
+from tb_tpuprof.ingest.storage import result_cache
+from tb_tpuprof.parallel.executors import HostExecutor
 from tb_tpuprof.session import Session
+from tb_tpuprof.session.host_store import Contents, HostStore
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.trace.trace import Trace
 from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 
-N_HOSTS = 17  # more than MANY_HOSTS, so that not even columns are kept
+N_HOSTS = 17  # more than POLICY.max_hosts_in_memory, so that not even columns are kept
 # The trace viewer draws the traces themselves, of at most 16 hosts.
 OF_TRACES = {"trace_viewer"}
 
@@ -66,13 +69,14 @@ def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     shown = [name for name, run in runs.items() if answers(tool, run)]
     opened: list[str] = []
-    opening = Session._opened
+    opening = HostStore._open
 
-    def counted(self: Session, host: str, *more: Any, **options: Any) -> Any:
-        opened.append(host)
-        return opening(self, host, *more, **options)
+    def counted(self: HostStore, contents: Contents, keeps_trace: bool) -> Trace:
+        if self._run.traces.get(contents.state) is None:
+            opened.append(self.host)
+        return opening(self, contents, keeps_trace)
 
-    monkeypatch.setattr(Session, "_opened", counted)
+    monkeypatch.setattr(HostStore, "_open", counted)
     for name in shown:
         opened.clear()
         assert answers(tool, runs[name])
@@ -109,11 +113,11 @@ def test_the_first_look_at_many_hosts_reads_each_trace_once(
 
     def here(_name: str, _n_hosts: int) -> Any:
         """An executor that may only do what one in other processes may, and is seen here."""
-        return nullcontext(None if executor == "threads" else ThreadPoolExecutor(2))
+        return nullcontext(HostExecutor(ThreadPoolExecutor(2), is_remote=executor == "processes"))
 
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", counted)
     monkeypatch.setattr("tb_tpuprof.ingest.evaluation.open_trace", counted)
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.executor", here)
+    monkeypatch.setattr("tb_tpuprof.parallel.executors.host_executor", here)
     for name, run in runs.items():
         opened.clear()
         try:
@@ -141,14 +145,15 @@ def test_what_is_mapped_over_hosts_can_be_kept(
     ) -> list[Any]:
         found = mapping(self, function, hosts, *with_it)
         for one in (function, *with_it):
-            assert results.travels(one), f"{one.__module__}.{one.__qualname__}"
-        assert all(results.pack(result) is not None for result in found), function.__qualname__
+            assert result_cache.travels(one), f"{one.__module__}.{one.__qualname__}"
+        assert all(result_cache.pack(result) is not None for result in found), function.__qualname__
         seen.add(function.__qualname__)
         return found
 
     monkeypatch.setattr(Session, "map", checked)
     for run in runs.values():
-        session = Session(str(run), cache=False).without([f"h{i}" for i in range(2, N_HOSTS)])
+        whole = Session(str(run), cache=False)
+        session = whole.subset(whole.hosts[:2])
         for tool in TOOLS:
             if tool.name not in OF_TRACES and tool.available(session):
                 tool.run(session, None, {})

@@ -9,11 +9,16 @@ import pytest
 
 from bench.large_program import large_program
 from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.errors import HostNotFound, HostsUnreadable, NotATrace
 from tb_tpuprof.ingest.storage.runs import find_run
-from tb_tpuprof.parallel import threads
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import n_threads
 from tb_tpuprof.session import Session, SessionStore
+from tb_tpuprof.session.run_files import KEPT_GRAPHS
 from tb_tpuprof.tools import get_tool
+from tb_tpuprof.trace.graph import Graph
 from tb_tpuprof.trace.trace import Trace
+from tests.graph_files import event_file, field, graph_def, node
 from tests.ingest.xspaces import small_xspace
 
 
@@ -63,22 +68,73 @@ def test_hosts_that_fill_the_processors_are_not_cut_further(
     """Where there are few, or one is far larger than the others, a processor would be idle at the end: there
     each host is cut.
     """
-    monkeypatch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 2)
-    monkeypatch.setattr("tb_tpuprof.session.n_processors", lambda: 2)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 2)
     folder = make_run(tmp_path / "r", n_hosts)
     (tmp_path / "r" / "h0.xplane.pb").write_bytes(small_xspace() * (1 + n_more))
     session = Session(folder, cache=False)
-    assert session.map(lambda trace: threads.n_threads(), session.hosts) == [threads_each] * n_hosts
-    assert threads.n_threads() == 2
+    assert session.map(lambda trace: n_threads(), session.hosts) == [threads_each] * n_hosts
+    assert n_threads() == 2
+
+
+def test_functions_of_other_modules_are_mapped_over_many_hosts(tmp_path: Path) -> None:
+    """A lambda does not travel to another process: its hosts stay on threads, however many they are."""
+    session = Session(make_run(tmp_path / "r", POLICY.max_hosts_in_memory + 1), cache=False)
+    assert session.map(lambda trace: trace.n_events, session.hosts) == [80] * len(session.hosts)
+    assert session.size_bytes == 0
+
+
+def test_hosts_that_fail_are_named_once_the_others_are_computed(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "r", 3)
+    (tmp_path / "r" / "h1.xplane.pb").write_bytes(b"\xff" * 99)
+    session = Session(folder, cache=False)
+    with pytest.raises(HostsUnreadable) as raised:
+        session.map(hardware, ["h2", "gone", "h1", "h0"])
+    assert list(raised.value.failures) == ["gone", "h1"]
+    assert [type(error) for error in raised.value.failures.values()] == [HostNotFound, NotATrace]
+    assert session.known(hardware, ["h0", "h2"])
+    assert list(session.known_failures(["h0", "h1", "gone"])) == ["h1", "gone"]
+
+
+def test_a_subset_has_some_hosts_and_all_that_is_known_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(make_run(tmp_path / "r", 4), cache=False, name="named")
+    found = session.map(hardware, session.hosts)
+    trace = session.trace("h2")
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
+    part = session.subset(["h2", "h0", "nobody"])
+    assert (part.hosts, part.run) == (("h0", "h2"), "named")
+    assert [file.host for file in part.info.files] == ["h0", "h2"]
+    assert part.known(hardware, ["h2", "h0"]) == [found[2], found[0]]
+    assert part.map(hardware, part.hosts) == [found[0], found[2]]
+    assert part.trace("h2") is trace
+    assert part.size_bytes == session.size_bytes > 0
+    assert part.subset(["h2", "h3"]).hosts == ("h2",)
+    for ask in (part.trace, part.file, part.outline, part.notices):
+        with pytest.raises(HostNotFound, match="h1"):
+            ask("h1")
+    assert (session.hosts, len(session.info.files)) == (("h0", "h1", "h2", "h3"), 4), "as it was"
+
+
+def test_what_a_subset_computes_the_whole_session_knows_until_the_file_changes(tmp_path: Path) -> None:
+    session = Session(make_run(tmp_path / "r", 3), cache=False)
+    part = session.subset(["h1"])
+    assert part.get(hardware, "h1") is session.get(hardware, "h1")
+    assert session.known(hardware, ["h1"])
+    os.utime(tmp_path / "r" / "h1.xplane.pb", ns=(5, 5))
+    assert part.known(hardware, ["h1"]) is None
+    assert session.known(hardware, ["h1"]) is None
+    assert part.fingerprint() != session.fingerprint()
+    assert part.fingerprint() in session.fingerprint()
 
 
 def test_traces_beyond_the_memory_are_dropped(tmp_path: Path) -> None:
     session = Session(make_run(tmp_path / "r", 4), cache=False)
-    one = session.trace("h0").size_bytes
-    session.memory_bytes = int(one * 2.5)
+    limit = int(session.trace("h0").size_bytes * 2.5)
+    session = Session(session.info.path, cache=False, memory_bytes=limit)
     for host in session.hosts:
         session.trace(host)
-    assert session.size_bytes <= session.memory_bytes
+    assert 0 < session.size_bytes <= limit
 
 
 def test_the_store_keeps_the_last_used_sessions_and_sees_new_files(tmp_path: Path) -> None:
@@ -125,6 +181,34 @@ def test_an_outline_has_programs_and_hardware_without_events(tmp_path: Path) -> 
     assert session.notices(host) == ()
     assert session.outline(host) is outline
     assert Session(str(tmp_path), cache=False).notices(host) == ()
+
+
+def test_results_of_graphs_are_kept_until_the_file_changes_or_others_take_their_place(tmp_path: Path) -> None:
+    session = Session(make_run(tmp_path / "plugins" / "profile" / "r", 1), cache=False)
+    assert not session.graphs.search().places
+    events = tmp_path / "events.out.tfevents.1.h"
+    events.write_bytes(event_file(*[graph(f"n{i}") for i in range(KEPT_GRAPHS + 1)]))
+    places = session.graphs.search().places
+    calls: list[str] = []
+
+    def first_name(found: Graph) -> str:
+        calls.append(found.name(0))
+        return found.name(0)
+
+    for place in (*places[:2], *places[:2]):
+        session.graphs.get(first_name, place)
+    assert calls == ["n0", "n1"]
+    for place in (*places, places[0]):
+        session.graphs.get(first_name, place)
+    assert calls == [*(f"n{i}" for i in range(KEPT_GRAPHS + 1)), "n0"]
+    os.utime(events, ns=(5, 5))
+    assert session.subset([]).graphs.get(first_name, places[0]) == "n0"
+    assert len(calls) == KEPT_GRAPHS + 3
+
+
+def graph(name: str) -> bytes:
+    """An event with a graph of one node."""
+    return field(4, graph_def([node("Add", name)]))
 
 
 def test_the_memory_viewer_reads_no_events_of_large_files(

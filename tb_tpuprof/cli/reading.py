@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from tb_tpuprof.encode.text import printable
-from tb_tpuprof.parallel.progress import Standing
+from tb_tpuprof.parallel.progress import ReadingProgress
 from tb_tpuprof.session import Session
 from tb_tpuprof.units import format_bytes
 
@@ -45,7 +45,7 @@ def _show_progress(session: Session, stream: TextIO, stop: threading.Event) -> N
     wait, is_shown = FIRST_AFTER_S, False
     while not stop.wait(wait):
         wait = REDRAW_S
-        progress = session.standing()
+        progress = session.progress()
         if progress:
             stream.write(_CLEAR + printable(line(progress))[: shutil.get_terminal_size().columns - 1])
             stream.flush()
@@ -55,7 +55,7 @@ def _show_progress(session: Session, stream: TextIO, stop: threading.Event) -> N
         stream.flush()
 
 
-def line(progress: Standing) -> str:
+def line(progress: ReadingProgress) -> str:
     """The progress as text."""
     size = format_bytes(progress.size_bytes)
     if progress.n_hosts == 1:

@@ -12,12 +12,12 @@ import numpy as np
 
 from tb_tpuprof.encode.json import dumps, payload_object
 from tb_tpuprof.native import packed
-from tb_tpuprof.parallel.threads import side_by_side
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import run_in_parallel
 from tb_tpuprof.tools.payload import Column, Payload
 
 MAGIC = b"TPC1"
 _ALIGN = 8
-_MANY_ROWS = 20_000  # below this a thread costs more than it saves
 
 
 def encode_columns(payload: Payload) -> bytes:
@@ -28,9 +28,9 @@ def encode_columns(payload: Payload) -> bytes:
         id(column): column
         for table in payload.tables.values()
         for column in table.columns
-        if len(column.values) >= _MANY_ROWS
+        if len(column.values) >= POLICY.min_parallel_rows
     }
-    ahead = dict(zip(large, side_by_side(_buffer, large.values()), strict=True)) if large else {}
+    ahead = dict(zip(large, run_in_parallel(_buffer, large.values()), strict=True)) if large else {}
 
     def place(column: Column) -> dict[str, Any]:
         nonlocal size

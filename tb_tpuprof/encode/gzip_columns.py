@@ -1,7 +1,7 @@
 """Binary columns → gzip: the texts of the header well, the arrays fast, by what planes of bytes are like
 (`native.deflated`).
 
-The parts are compressed side by side; each ends on a byte, and none looks back at another:
+The parts are compressed in parallel; each ends on a byte, and none looks back at another:
 
     gzip head | header, deflated | full flush | arrays, deflated | full flush | … | last block | checksum,
     length
@@ -15,13 +15,12 @@ from collections.abc import Callable
 from functools import partial
 
 from tb_tpuprof.native import deflated
-from tb_tpuprof.parallel import threads
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import call_in_parallel
 
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _LAST_BLOCK = b"\x03\0"
 _TEXTS_LEVEL, _WINDOW_BITS, _MEMORY_LEVEL = 4, 15, 9
-_PART_BYTES = 1 << 17
-_MANY_BYTES = 1 << 18  # below this a thread costs more than it saves
 
 
 def gzipped(body: bytes) -> bytes:
@@ -29,9 +28,10 @@ def gzipped(body: bytes) -> bytes:
     whole = memoryview(body)
     (length,) = struct.unpack("<I", body[4:8])
     texts, arrays = whole[: 8 + length], whole[8 + length :]
-    parts = [partial(deflated, arrays[at : at + _PART_BYTES]) for at in range(0, len(arrays), _PART_BYTES)]
+    size = POLICY.gzip_bytes_per_part
+    parts = [partial(deflated, arrays[at : at + size]) for at in range(0, len(arrays), size)]
     jobs: list[Callable[[], bytes]] = [partial(_checksum, body), partial(_deflated_texts, texts), *parts]
-    checksum, *packed = threads.done(jobs) if len(body) >= _MANY_BYTES else [job() for job in jobs]
+    checksum, *packed = call_in_parallel(jobs, is_worthwhile=len(body) >= POLICY.min_parallel_gzip_bytes)
     return b"".join([_HEAD, *packed, _LAST_BLOCK, checksum, struct.pack("<I", len(body) & 0xFFFFFFFF)])
 
 

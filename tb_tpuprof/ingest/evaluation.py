@@ -6,18 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage.results import pack
-from tb_tpuprof.parallel.threads import alone
+from tb_tpuprof.ingest.storage.result_cache import pack
+from tb_tpuprof.parallel.threads import single_threaded
 from tb_tpuprof.trace.trace import Trace
 
+Function = Callable[[Trace], Any]
 
-def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]], is_alone: bool) -> list[bytes | None]:
-    """Open a host's file and apply analyses, in whatever process this is called: packed results, None for one
-    that does not travel.
 
-    `is_alone`: on this thread alone. Nothing is kept of the trace. Raises StorageError or TraceFormatError,
-    as opening does.
+def evaluate(path: str, functions: Sequence[Function], is_single_threaded: bool) -> list[bytes | None]:
+    """Open a host's file and apply analyses: packed results, None for each that cannot be packed.
+
+    `is_single_threaded`: do not split the work over threads. The trace is not kept. Raises StorageError or
+    TraceFormatError, as `open_trace` does.
     """
-    with alone(is_alone):
+    with single_threaded(is_single_threaded):
         trace = open_trace(path)
         return [pack(function(trace)) for function in functions]

@@ -1,5 +1,8 @@
-"""Running work side by side: `threads.py` for pieces of one host's work, `executors.py` for many hosts
-(threads, processes, Dask).
+"""Running work in parallel: parts of one host's work on threads; many hosts on threads, in processes or on
+Dask.
 
-`helpers.py` is the process pool behind `executors.py`; `progress.py` reports how much has been read.
+In: functions and what to apply them to. Out: results in the order of the input. Start with `policy.py`, which
+holds every threshold from which work is split. `threads.py` has `run_in_parallel` and `single_threaded`,
+`splitting.py` cuts arrays into even parts, `executors.py` opens the executor for many hosts, of which
+`process_pool.py` is our own, `progress.py` reports how much has been read.
 """

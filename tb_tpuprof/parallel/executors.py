@@ -1,64 +1,75 @@
 """The name of an executor → where analyses of many hosts run: threads of this process, processes, or a Dask
 cluster.
 
-    threads               as many as there are processors
-    processes             this one, and as many more as there are further processors, started for each
-    question and ended with it
-    auto                  threads for a few hosts, processes for many; the default
-    dask://host:port      the workers of a Dask cluster: they need this package, and the trace files under the
-    same path
+    threads            as many as there are processors
+    processes          this one, and one more for each further processor, started for each request and ended
+                       with it
+    auto               threads for a few hosts, processes for many; the default
+    dask://host:port   the workers of a Dask cluster: they need this package, and the trace files under the
+                       same path
 
-Decoding lets go of the interpreter's lock, and traces stay for the next question: threads serve a few large
-hosts best. What is left after decoding many small hosts is held up by the lock: 256 hosts of 5 MB take two
-threads as long as one.
+Decoding releases the interpreter's lock, and traces stay in memory for the next request: threads serve a few
+large hosts best. What remains after decoding many small hosts waits for the lock: 256 hosts of 5 MB take as
+long on two threads as on one.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pickle import UnpicklingError
 from typing import Any
 
 from tb_tpuprof.errors import BadParameter, ExecutorFailed
-from tb_tpuprof.parallel.helpers import Helped
-from tb_tpuprof.parallel.threads import n_processors
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.process_pool import ProcessPool
 
 EXECUTOR_VARIABLE = "TPUPROF_EXECUTOR"
+THREADS, PROCESSES, AUTO = NAMES = ("threads", "processes", "auto")
 DASK = "dask://"
-NAMES = ("threads", "processes", "auto")
-MANY_HOSTS = 16
-_MOST_PROCESSES = 32
 _CONNECT_SECONDS = 10
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
 
 
+@dataclass(frozen=True)
+class HostExecutor:
+    """An executor for calls that analyze a host each. `is_remote`: they run in other processes, to and from
+    which only what pickles travels.
+    """
+
+    calls: Executor
+    is_remote: bool
+
+
 def check_name(name: str) -> str:
     """The name if it is one; an empty one is auto. Raises BadParameter."""
-    name = name.strip() or "auto"
+    name = name.strip() or AUTO
     if name not in NAMES and not (name.startswith(DASK) and len(name) > len(DASK)):
         raise BadParameter("executor", name, "threads, processes, auto or dask://host:port")
     return name
 
 
 @contextmanager
-def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
-    """The executor of that name for so many hosts, for as long as the context; None for threads. Raises
-    BadParameter, ExecutorFailed.
+def host_executor(name: str, n_hosts: int) -> Iterator[HostExecutor]:
+    """The executor of that name for so many hosts, open within the context. Raises BadParameter or
+    ExecutorFailed.
     """
     name = check_name(name)
-    n_processes = min(n_processors(), _MOST_PROCESSES, n_hosts)
+    is_auto = name == AUTO and n_hosts > POLICY.max_hosts_in_memory
+    n_processes = POLICY.n_processes(n_hosts) if name == PROCESSES or is_auto else 1
     try:
         if name.startswith(DASK):
-            yield _dask(name.removeprefix(DASK)).get_executor(pure=False)
-        elif n_processes > 1 and (name == "processes" or (name == "auto" and n_hosts > MANY_HOSTS)):
-            with Helped(n_processes) as pool:
-                yield pool
+            yield HostExecutor(_dask(name.removeprefix(DASK)).get_executor(pure=False), is_remote=True)
+        elif n_processes > 1:
+            with ProcessPool(n_processes) as processes:
+                yield HostExecutor(processes, is_remote=True)
         else:
-            yield None
+            with ThreadPoolExecutor(max(min(n_hosts, POLICY.n_processors()), 1)) as threads:
+                yield HostExecutor(threads, is_remote=False)
     except (BrokenExecutor, UnpicklingError, OSError) as error:
         with _lock:
             _clients.pop(name.removeprefix(DASK), None)
@@ -70,7 +81,7 @@ def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
 
 
 def _dask(address: str) -> Any:
-    """The client of a cluster, connected when it is first asked for. Raises ExecutorFailed."""
+    """The client of a cluster, connected at first use. Raises ExecutorFailed."""
     try:
         import distributed
     except ImportError:

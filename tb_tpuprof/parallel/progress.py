@@ -1,4 +1,6 @@
-"""What is being read at the moment, and how far it is: told by whoever reads, asked by whoever waits."""
+"""What is being read at the moment and how much of it is done: reported by the reader, polled by who
+waits.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far the reading is. `host` is one of those being read; sizes are those of the files."""
+class ReadingProgress:
+    """How far the reading is. `host` is one of the hosts being read, empty once all are; sizes are those of
+    the files.
+    """
 
     host: str
     n_hosts: int
@@ -23,47 +27,46 @@ class Standing:
 
 
 @dataclass
-class _Work:
+class _Task:
     sizes: dict[str, int]
     left: dict[str, int]
     start: float
 
 
-class Progress:
-    """Pieces of work that go on at the same time. Safe for use by several threads."""
+class ProgressTracker:
+    """Reading tasks that run at the same time. Safe for use by several threads."""
 
     def __init__(self) -> None:
-        self._works: dict[int, _Work] = {}
-        self._numbers = itertools.count()
+        self._tasks: dict[int, _Task] = {}
+        self._ids = itertools.count()
         self._lock = threading.Lock()
 
     @contextmanager
     def reading(self, sizes: Mapping[str, int]) -> Iterator[int]:
-        """The hosts with the sizes of their files are read in this context; yields the number by which `done`
-        knows the work.
+        """In this context, hosts with files of these sizes (in bytes) are read; yields the task's id for
+        `host_done`.
         """
-        number = next(self._numbers)
+        task = next(self._ids)
         with self._lock:
-            self._works[number] = _Work(dict(sizes), dict(sizes), time.monotonic())
+            self._tasks[task] = _Task(dict(sizes), dict(sizes), time.monotonic())
         try:
-            yield number
+            yield task
         finally:
             with self._lock:
-                del self._works[number]
+                del self._tasks[task]
 
-    def done(self, number: int, host: str) -> None:
-        """Take note that a host is read."""
+    def host_done(self, task: int, host: str) -> None:
+        """Note that a host of the task is read."""
         with self._lock:
-            self._works[number].left.pop(host, None)
+            self._tasks[task].left.pop(host, None)
 
-    def standing(self) -> Standing | None:
-        """The largest piece of work under way; None where nothing is."""
+    def current(self) -> ReadingProgress | None:
+        """The progress of the largest task; None while nothing is read."""
         with self._lock:
-            work = max(self._works.values(), key=lambda work: sum(work.sizes.values()), default=None)
-            if work is None:
+            task = max(self._tasks.values(), key=lambda task: sum(task.sizes.values()), default=None)
+            if task is None:
                 return None
-            size, left = sum(work.sizes.values()), sum(work.left.values())
-            n, n_done = len(work.sizes), len(work.sizes) - len(work.left)
-            return Standing(
-                next(iter(work.left), ""), n, n_done, size, size - left, time.monotonic() - work.start
-            )
+            size, left = sum(task.sizes.values()), sum(task.left.values())
+            n, n_done = len(task.sizes), len(task.sizes) - len(task.left)
+            seconds = time.monotonic() - task.start
+            return ReadingProgress(next(iter(task.left), ""), n, n_done, size, size - left, seconds)

@@ -1,10 +1,9 @@
-"""Pieces of work on all processors: NumPy and the native loops let go of the interpreter's lock, so threads
-are enough.
+"""Parts of one host's work on several threads: NumPy and the native loops release the interpreter's lock, so
+threads suffice.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,78 +12,71 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
+from tb_tpuprof.parallel.policy import POLICY
+
 T = TypeVar("T")
 R = TypeVar("R")
-_MOST_THREADS = 8
-_here = threading.local()
-
-
-def n_processors() -> int:
-    """Processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+_this_thread = threading.local()
 
 
 def n_threads() -> int:
-    """Into how many pieces work is worth cutting here: as many as there are processors, at most 8; 1 where it
-    is to stay together.
-    """
-    return 1 if getattr(_here, "is_alone", False) else min(n_processors(), _MOST_THREADS)
+    """Threads to split this thread's work over: at most one per processor; 1 within `single_threaded`."""
+    is_single = getattr(_this_thread, "is_single", False)
+    return 1 if is_single else min(POLICY.n_processors(), POLICY.max_threads)
 
 
 @contextmanager
-def alone(is_wanted: bool = True) -> Iterator[None]:
-    """What this thread does meanwhile is not cut, if that is wanted: the other processors have as much to do
-    already, and cutting costs.
+def single_threaded(is_wanted: bool = True) -> Iterator[None]:
+    """In this context, what the current thread does is not split over others, if `is_wanted`.
+
+    For hosts that fill the processors: splitting their work further only costs time.
     """
-    before = getattr(_here, "is_alone", False)
-    _here.is_alone = before or is_wanted
+    before = getattr(_this_thread, "is_single", False)
+    _this_thread.is_single = before or is_wanted
     try:
         yield
     finally:
-        _here.is_alone = before
+        _this_thread.is_single = before
 
 
-def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """The function of each item, in their order. The caller works too, and each takes the next item when it
-    is done with one.
+def run_in_parallel(function: Callable[[T], R], items: Iterable[T], is_worthwhile: bool = True) -> list[R]:
+    """The function of each item, in the order of the items; one after the other unless `is_worthwhile`.
 
-    The threads stay, as starting some takes as long as a small answer; waking them still takes some 50 µs.
-    Raises what the function raises.
+    The caller works too, and each thread takes the next item when it is done with one. Threads of the pool
+    stay, as starting one takes as long as a small answer. Raises what the function raises.
     """
-    todo = deque(enumerate(items))
+    waiting = deque(enumerate(items))
     results: dict[int, R] = {}
 
     def work() -> None:
-        while todo:
+        while waiting:
             try:
-                place, item = todo.popleft()
-            except IndexError:  # another took the last one
+                place, item = waiting.popleft()
+            except IndexError:  # another thread took the last one
                 return
             results[place] = function(item)
 
-    helpers = [_pool().submit(work) for _ in range(min(n_threads(), len(todo)) - 1)]
+    n_more = min(n_threads(), len(waiting)) - 1 if is_worthwhile else 0
+    helpers = [_pool().submit(work) for _ in range(n_more)]
     try:
         work()
     finally:
-        todo.clear()
+        waiting.clear()
         started = [helper for helper in helpers if not helper.cancel()]
     for helper in started:
         helper.result()
     return [results[place] for place in sorted(results)]
 
 
-def done(jobs: Iterable[Callable[[], R]]) -> list[R]:
-    """What the jobs return, done side by side."""
-    return side_by_side(_result, jobs)
+def call_in_parallel(calls: Iterable[Callable[[], R]], is_worthwhile: bool = True) -> list[R]:
+    """What the calls return; see `run_in_parallel`."""
+    return run_in_parallel(_result, calls, is_worthwhile)
 
 
-def _result(job: Callable[[], R]) -> R:
-    return job()
+def _result(call: Callable[[], R]) -> R:
+    return call()
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(n_threads() - 1, 1), "tb_tpuprof pieces")
+    return ThreadPoolExecutor(max(n_threads() - 1, 1), "tb_tpuprof parts")

@@ -72,8 +72,8 @@ class Routes:
 
     def progress(self, request: Request) -> Body:
         """How far the reading of a run is that other requests wait for."""
-        standing = self.sessions.standing(request.args.get("run", ""))
-        return _json({"reading": asdict(standing) if standing else None})
+        progress = self.sessions.progress(request.args.get("run", ""))
+        return _json({"reading": asdict(progress) if progress else None})
 
     def unknown_tool(self, request: Request) -> Body:
         """Every other path below /data."""

@@ -105,7 +105,7 @@ def available_readable(tool: Declaration, session: Session) -> Availability:
             if not found:
                 raise
             failures |= found
-        session = session.without(found)
+        session = session.subset(host for host in session.hosts if host not in found)
         if not session.hosts:
             raise HostsUnreadable(failures)
 

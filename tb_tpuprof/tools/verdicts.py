@@ -27,7 +27,8 @@ from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError
-from tb_tpuprof.session import MANY_HOSTS, Session
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.session import Session
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Verdict
@@ -127,10 +128,8 @@ def await_limits(tool: str, session: Session, hosts: Sequence[str]) -> None:
     left = () if is_diagnosed(tool, session, hosts) else tuple(hosts)
     while left:
         try:
-            session.map(
-                host_evidence,
-                chosen_hosts(left, session.map(summary, left)) if len(left) > MANY_HOSTS else left,
-            )
+            is_many = len(left) > POLICY.max_hosts_in_memory
+            session.map(host_evidence, chosen_hosts(left, session.map(summary, left)) if is_many else left)
         except HostsUnreadable as error:  # the page reports them
             left = tuple(host for host in left if host not in error.failures)
         else:
@@ -170,7 +169,7 @@ def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence
 
 def _known(session: Session, hosts: Sequence[str]) -> list[HostEvidence] | None:
     """The evidence that the overview read, where it is there already."""
-    if len(hosts) <= MANY_HOSTS:
+    if len(hosts) <= POLICY.max_hosts_in_memory:
         return session.known(host_evidence, hosts)
     summaries = session.known(summary, hosts)
     return session.known(host_evidence, chosen_hosts(hosts, summaries)) if summaries else None
@@ -180,7 +179,7 @@ def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
     """Whether the evidence is made in milliseconds: of small files, and of traces that the page's own reading
     keeps.
     """
-    if len(hosts) > MANY_HOSTS:
+    if len(hosts) > POLICY.max_hosts_in_memory:
         return False
     files = [session.file(host) for host in hosts]
     return (

@@ -19,7 +19,8 @@ from tb_tpuprof.analysis.overview.summary import Summary, summary
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.session import MANY_HOSTS, Session
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.session import Session
 from tb_tpuprof.units import format_fraction, format_time
 
 ALIKE = 0.05  # of the median: a step that is off by less is as long as the others
@@ -51,7 +52,7 @@ def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
     The slowest are those whose steps take longest without collectives, in which hosts wait for each other.
     Raises HostsUnreadable.
     """
-    if len(hosts) <= MANY_HOSTS:
+    if len(hosts) <= POLICY.max_hosts_in_memory:
         session.map(host_evidence, hosts, summary)
         return list(hosts)
     session.map(host_evidence, _spread(hosts), summary)
@@ -60,7 +61,7 @@ def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
 
 def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
     """As `explained_hosts`, of summaries that are there."""
-    if len(hosts) <= MANY_HOSTS:
+    if len(hosts) <= POLICY.max_hosts_in_memory:
         return list(hosts)
     slowest = sorted(range(len(hosts)), key=lambda place: (-_own_ps(parts[place].steps), place))[:_SLOWEST]
     chosen = {*_spread(hosts), *(hosts[place] for place in slowest)}
@@ -69,10 +70,8 @@ def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
 
 def _spread(hosts: Sequence[str]) -> list[str]:
     """Hosts at equal distances, the first and the last among them."""
-    return [
-        hosts[place]
-        for place in np.linspace(0, len(hosts) - 1, MANY_HOSTS - _SLOWEST).round().astype(int).tolist()
-    ]
+    places = np.linspace(0, len(hosts) - 1, POLICY.max_hosts_in_memory - _SLOWEST)
+    return [hosts[place] for place in places.round().astype(int).tolist()]
 
 
 def _own_ps(steps: Steps) -> float:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tb_tpuprof.native import last_end
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.hlo_programs import Programs
+from tb_tpuprof.trace.memo import Memo
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table, table_from_rows
@@ -63,7 +64,7 @@ class TraceInfo:
 @dataclass(frozen=True)
 class Trace:
     """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, `metadata_stats`
-    and `plane_stats` hold all stats.
+    and `plane_stats` hold all stats. `memo`: what analyses have made of this trace.
     """
 
     info: TraceInfo
@@ -82,6 +83,7 @@ class Trace:
     counters: Table = field(default_factory=lambda: table_from_rows(schema.COUNTERS, ()))
     samples: Table = field(default_factory=lambda: table_from_rows(schema.SAMPLES, ()))
     flows: Table = field(default_factory=lambda: table_from_rows(schema.FLOWS, ()))
+    memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     @property
     def n_events(self) -> int:

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels, merge_kernels
 from tb_tpuprof.analysis.kernels.launch import read_launch
 from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
 from tb_tpuprof.analysis.ops.stats import op_stats
-from tb_tpuprof.ingest.storage.results import pack
+from tb_tpuprof.ingest.storage.result_cache import pack
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
 

@@ -11,7 +11,7 @@ import pytest
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import cache
+from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.trace import schema
 from tests.ingest.chrome_files import opened, rows, written
@@ -442,11 +442,11 @@ def test_the_column_cache_keeps_everything(tmp_path: Path, monkeypatch: pytest.M
         "h.trace.json.gz",
     )
     trace = open_trace(str(path))
-    assert cache.save(file_state(str(path)), trace)
-    again = cache.load(file_state(str(path)))
+    assert column_cache.save(file_state(str(path)), trace)
+    again = column_cache.load(file_state(str(path)))
     assert again is not None
     assert rows(again) == rows(trace)
-    for name, spec in cache._TABLES.items():
+    for name, spec in column_cache._TABLES.items():
         fresh, kept = (
             part.table if hasattr(part := getattr(one, name), "table") else part for one in (trace, again)
         )

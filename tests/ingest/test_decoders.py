@@ -17,6 +17,7 @@ from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile
 from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.parallel.policy import POLICY
 from tests.ingest.xspaces import content, native, plain, small_xspace, xspaces
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,8 +63,8 @@ def test_several_threads_read_what_one_reads(data: bytes) -> None:
     if data:
         with pytest.MonkeyPatch.context() as patch:
             expected = content(native(data))
-            patch.setattr("tb_tpuprof.ingest.xspace.lines._MIN_BYTES_PER_THREAD", 1)
-            patch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 3)
+            patch.setattr(POLICY, "decoded_bytes_per_thread", 1)
+            patch.setattr(POLICY, "n_processors", lambda: 3)
             assert content(native(data)) == expected
             patch.setattr(
                 "tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16
@@ -131,7 +132,7 @@ def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(
 
 
 def test_malformed_events_leave_no_gap_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.xspace.lines._MIN_BYTES_PER_THREAD", 1)
+    monkeypatch.setattr(POLICY, "decoded_bytes_per_thread", 1)
     space = xspace_class()()
     space.ParseFromString(small_xspace())
     del space.planes[0].lines[0].events[10:]

@@ -14,7 +14,7 @@ import pytest
 
 from tb_tpuprof.errors import LogDirectory, NotATrace, TraceFormatError
 from tb_tpuprof.ingest import open_trace
-from tb_tpuprof.ingest.storage import cache
+from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.ingest.storage.kinds import kind_of_bytes, kind_of_name
 from tb_tpuprof.ingest.storage.runs import find_runs, open_run
@@ -123,8 +123,8 @@ def test_the_cache_keeps_old_traces_with_their_arguments(
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     state = file_state(placed(tmp_path, "local.trace", OLD_TRACE))
     trace = open_trace(state.path)
-    assert cache.save(state, trace)
-    loaded = cache.load(state)
+    assert column_cache.save(state, trace)
+    loaded = column_cache.load(state)
     assert loaded is not None
     assert rows(loaded) == rows(trace)
     assert loaded.source.event_stats(loaded, 2) == trace.source.event_stats(trace, 2)

@@ -12,10 +12,12 @@ import pytest
 
 from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
-from tb_tpuprof.ingest.storage import cache
+from tb_tpuprof.ingest.storage import column_cache
+from tb_tpuprof.ingest.storage.cache_folder import trim
 from tb_tpuprof.ingest.storage.files import file_state, read_file
 from tb_tpuprof.ingest.storage.runs import find_run, find_runs, has_runs, host_file, open_run
 from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.parallel.policy import POLICY
 from tests.ingest.xspaces import content, small_xspace
 
 
@@ -118,9 +120,9 @@ def test_the_cache_gives_back_the_same_trace(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(small_xspace())
     state = file_state(str(path))
     trace = open_trace(str(path))
-    assert cache.load(state) is None
-    assert cache.save(state, trace)
-    loaded = cache.load(state)
+    assert column_cache.load(state) is None
+    assert column_cache.save(state, trace)
+    loaded = column_cache.load(state)
     assert loaded is not None
     assert content(loaded) == content(trace)
 
@@ -131,22 +133,22 @@ def test_a_damaged_or_stale_cache_is_not_used(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(small_xspace())
     state = file_state(str(path))
-    cache.save(state, open_trace(str(path)))
+    column_cache.save(state, open_trace(str(path)))
     (file,) = (tmp_path / "cache" / "columns").iterdir()
     whole = file.read_bytes()
     for damaged in (b"", whole[:40], whole[: len(whole) // 2], b"X" * len(whole)):
         file.write_bytes(damaged)
-        assert cache.load(state) is None
+        assert column_cache.load(state) is None
     file.write_bytes(whole)
     os.utime(path, ns=(1, 1))
-    assert cache.load(file_state(str(path))) is None
+    assert column_cache.load(file_state(str(path))) is None
 
 
 def test_the_cache_is_kept_within_its_limit(tmp_path: Path) -> None:
     for i in range(5):
         (tmp_path / f"{i}.tpc").write_bytes(bytes(100))
         os.utime(tmp_path / f"{i}.tpc", (1000 + i, 1000 + i))
-    cache.trim(tmp_path, 250)
+    trim(tmp_path, 250)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["3.tpc", "4.tpc"]
 
 
@@ -156,13 +158,13 @@ def test_an_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(blocked))
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(small_xspace())
-    assert not cache.save(file_state(str(path)), open_trace(str(path)))
+    assert not column_cache.save(file_state(str(path)), open_trace(str(path)))
 
 
 def test_a_large_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(os.urandom(100_003))
-    monkeypatch.setattr("tb_tpuprof.ingest.storage.files._PARALLEL_READ_BYTES", 1000)
+    monkeypatch.setattr(POLICY, "min_parallel_read_bytes", 1000)
     data, was_packed = read_file(str(path))
     assert data.tobytes() == path.read_bytes()
     assert not was_packed

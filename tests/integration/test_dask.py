@@ -46,8 +46,11 @@ def test_every_tool_answers_the_same_bytes(cluster: str, run: str, name: str) ->
 
 
 def test_hosts_are_analysed_by_the_workers(cluster: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)  # of this process; the workers have their own
-    session = Session(run, cache=False, executor=cluster).without(["bad"])
+    monkeypatch.setattr(
+        "tb_tpuprof.session.host_store.open_trace", None
+    )  # of this process; the workers have their own
+    whole = Session(run, cache=False, executor=cluster)
+    session = whole.subset(host for host in whole.hosts if host != "bad")
     assert len(session.map(summary, session.hosts)) == 12
 
 

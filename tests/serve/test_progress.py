@@ -13,7 +13,7 @@ from werkzeug.test import Client
 
 from tb_tpuprof.cli.reading import line, reading
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.parallel.progress import Progress, Standing
+from tb_tpuprof.parallel.progress import ProgressTracker, ReadingProgress
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
@@ -43,7 +43,7 @@ class Held:
 
 def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held()
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", held)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", held)
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(logdir / "cache"))
     apps = Routes(Logdirs.of(str(logdir), ""), "profile").apps()
     asking = Client(apps["/progress"])
@@ -82,17 +82,17 @@ def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: p
 
 
 def test_what_fails_is_over_too() -> None:
-    progress = Progress()
-    with pytest.raises(ValueError, match="x"), progress.reading({"a": 1}):
+    tracker = ProgressTracker()
+    with pytest.raises(ValueError, match="x"), tracker.reading({"a": 1}):
         raise ValueError("x")
-    assert progress.standing() is None
+    assert tracker.current() is None
 
 
 def test_the_larger_of_two_is_told() -> None:
-    progress = Progress()
-    with progress.reading({"a": 1, "b": 2}) as work, progress.reading({"b": 2}):
-        progress.done(work, "a")
-        found = progress.standing()
+    tracker = ProgressTracker()
+    with tracker.reading({"a": 1, "b": 2}) as task, tracker.reading({"b": 2}):
+        tracker.host_done(task, "a")
+        found = tracker.current()
     assert found
     assert (found.host, found.n_hosts, found.n_done, found.size_bytes, found.done_bytes) == ("b", 2, 1, 3, 1)
 
@@ -107,7 +107,7 @@ def test_a_terminal_is_told_and_left_clean(logdir: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tb_tpuprof.cli.reading.REDRAW_S", 0.02)
     monkeypatch.setenv("TERM", "xterm")
     held = Held()
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", held)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", held)
     session = Session(str(logdir / "plugins" / "profile" / "r"), cache=False)
     stream = Terminal()
     with reading(session, stream):
@@ -126,8 +126,8 @@ def test_what_is_no_terminal_is_told_nothing(logdir: Path) -> None:
 
 def test_lines() -> None:
     assert (
-        line(Standing("h7", 256, 37, 2**30, 2**20, 3.2))
+        line(ReadingProgress("h7", 256, 37, 2**30, 2**20, 3.2))
         == "Reading 37 of 256 hosts, 1.00 MiB of 1.00 GiB, 3 s: h7"
     )
-    assert line(Standing("", 2, 2, 2**30, 2**30, 3.2)).endswith("combining")
-    assert line(Standing("h7", 1, 0, 2**30, 0, 3.2)) == "Reading h7, 1.00 GiB, 3 s"
+    assert line(ReadingProgress("", 2, 2, 2**30, 2**30, 3.2)).endswith("combining")
+    assert line(ReadingProgress("h7", 1, 0, 2**30, 0, 3.2)) == "Reading h7, 1.00 GiB, 3 s"

@@ -150,7 +150,7 @@ def test_a_bad_file_is_not_read_again_and_again(tmp_path: Path, monkeypatch: pyt
     session = Session(str(write(tmp_path / "run", {"a": b"\xff" * 100})), cache=False)
     with pytest.raises(TraceFormatError):
         session.trace("a")
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
     with pytest.raises(TraceFormatError) as raised:
         session.trace("a")
     assert raised.value.host == "a"

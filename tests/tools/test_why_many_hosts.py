@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.cli import main
-from tb_tpuprof.session import MANY_HOSTS, Session
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.verdicts import limits_of
 from tb_tpuprof.tools.why import diagnosis, explained_hosts
@@ -36,9 +37,10 @@ def test_the_slowest_are_among_those_that_are_read(run: Path) -> None:
     chosen = explained_hosts(session, session.hosts)
     assert f"h{SLOW}" in chosen
     assert {"h00", f"h{N - 1}"} <= set(chosen)
-    assert MANY_HOSTS - 4 < len(chosen) <= MANY_HOSTS
+    assert POLICY.max_hosts_in_memory - 4 < len(chosen) <= POLICY.max_hosts_in_memory
     assert chosen == sorted(chosen)
-    assert explained_hosts(session, session.hosts[:MANY_HOSTS]) == list(session.hosts[:MANY_HOSTS])
+    few = session.hosts[: POLICY.max_hosts_in_memory]
+    assert explained_hosts(session, few) == list(few)
 
 
 def test_the_answer_says_of_how_many_hosts_it_is(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
 from tb_tpuprof.analysis.diagnosis.unrecorded import gaps, short_gaps
 from tb_tpuprof.analysis.diagnosis.warming import warming
 from tb_tpuprof.analysis.events.frameworks import software
-from tb_tpuprof.analysis.events.memo import once, together
+from tb_tpuprof.analysis.events.memo import compute_ahead, once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.ops.stats import op_stats
@@ -57,7 +57,7 @@ _LEAST = 0.02  # of the steps: who waits less does not ask for a stage
 @once
 def host_evidence(trace: Trace) -> HostEvidence:
     """Everything that rules need of one host."""
-    together(trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, threads_beside)
+    compute_ahead(trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, threads_beside)
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, between = synchronizing(trace), gaps(trace)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import once, shares
+from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.stat_rows import events_named, metadata_named
 from tb_tpuprof.native import enclose, nest
+from tb_tpuprof.parallel.splitting import run_over_lines
 from tb_tpuprof.trace.trace import Trace
 
 _REGION_START = "ThreadpoolListener::StartRegion"
@@ -105,7 +106,10 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
     region_ends = pool_regions.event.astype(np.int64), pool_regions.end_ps
     parent = np.empty(trace.n_events, np.int32)
     offsets = trace.line_offsets
-    shares(offsets, lambda a, b: enclose(start, duration, offsets[a : b + 1], region_ends, parent, is_nested))
+    run_over_lines(
+        offsets,
+        lambda a, b: enclose(start, duration, offsets[a : b + 1], region_ends, parent, is_nested),
+    )
     return parent
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import together
+from tb_tpuprof.analysis.events.memo import compute_ahead
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.input.host import HostInput, HostTime, host_input, host_time, sum_host_input
@@ -60,7 +60,7 @@ class InputPart:
 
 def input_part(trace: Trace) -> InputPart:
     """Everything that the input pipeline analyzer needs of one host."""
-    together(trace, waiting, op_stats, parents)
+    compute_ahead(trace, waiting, op_stats, parents)
     waits = waiting(trace)
     return InputPart(
         trace.info.host,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.device.hardware import Hardware
 from tb_tpuprof.analysis.device.peaks import problem
-from tb_tpuprof.analysis.events.memo import together
+from tb_tpuprof.analysis.events.memo import compute_ahead
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.ops.category_sentence import OpCategories, host_categories
@@ -72,7 +72,7 @@ def precompute(trace: Trace) -> None:
     """Compute the slowest analyses, operations and steps, in parallel before other code needs them one after
     the other.
     """
-    together(trace, waiting, op_stats, parents)
+    compute_ahead(trace, waiting, op_stats, parents)
 
 
 def summary(trace: Trace) -> Summary:

@@ -14,10 +14,11 @@ from tb_tpuprof.analysis.timeline.names import FAMILY_OF_KIND, Family, first_mor
 from tb_tpuprof.analysis.timeline.timeline import timeline
 from tb_tpuprof.analysis.timeline.tracks import tracks
 from tb_tpuprof.native import BoxStyles
-from tb_tpuprof.parallel.threads import n_threads, side_by_side
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.splitting import split_evenly
+from tb_tpuprof.parallel.threads import n_threads, run_in_parallel
 from tb_tpuprof.trace.trace import Trace
 
-_MANY_EVENTS = 50_000  # with fewer events, a thread costs more than it saves
 _BY_NAME = 255  # marks a line whose events get their families by name
 
 
@@ -85,7 +86,7 @@ def box_columns(
     drawn = timeline(trace)
     style = box_styles(trace)[layer is drawn.derived]
     parts = _parts(layer, layer.rows_of(lines), start_ps, end_ps)
-    box_parts = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
+    box_parts = run_in_parallel(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
     ends = np.cumsum([0, *(len(part) for part in box_parts)]).tolist()
     n = ends[-1]
     boxes = Boxes(
@@ -105,19 +106,19 @@ def box_columns(
             boxes.seen,
         )
 
-    side_by_side(fill, zip(box_parts, ends[:-1], ends[1:], strict=True))
+    run_in_parallel(fill, zip(box_parts, ends[:-1], ends[1:], strict=True))
     return boxes
 
 
 def _parts(
     layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int
 ) -> list[npt.NDArray[np.int32]]:
-    """Split the rows into parts with about equal numbers of events, two per thread, if the window has many
-    events.
+    """Split the rows into parts with about equal numbers of events, several per thread, if the window has
+    many events.
     """
     share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
-    n = min(2 * n_threads(), len(rows))  # two per thread, so that no thread waits long for the last part
-    if n_threads() < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
+    if n_threads() < 2 or layer.n_events * share < POLICY.min_parallel_drawn_events:
         return [rows]
-    weight = np.cumsum(layer.row_offsets[rows + 1] - layer.row_offsets[rows])
-    return np.split(rows, np.searchsorted(weight, [weight[-1] * i // n for i in range(1, n)]) + 1)
+    n_events = layer.row_offsets[rows + 1] - layer.row_offsets[rows]
+    parts = split_evenly(n_events, POLICY.parts_per_thread * n_threads())
+    return [rows[part.start : part.stop] for part in parts]

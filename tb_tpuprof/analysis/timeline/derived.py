@@ -19,13 +19,15 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import beside, once
+from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, line_events, lines_named, planes
 from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.ops import labels as op_labels
 from tb_tpuprof.analysis.steps.gpu import step_spans, stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.native import ascends, by_start, in_order, n_runs, number, runs, sequence
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import call_in_parallel
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -106,13 +108,10 @@ class _Builder:
         start, duration, (name, source) = memory[0], memory[1], memory[2].view(np.int32).reshape(2, -1)
         columns = _Columns(start, duration, name, source)
         spans = itertools.pairwise(offsets.tolist())
-        beside(
-            int(offsets[-1]),
-            *(
-                partial(_fill, fill, columns, span)
-                for (_, _, fill), span in zip(self.lines, spans, strict=True)
-            ),
-        )
+        fills = [
+            partial(_fill, fill, columns, span) for (_, _, fill), span in zip(self.lines, spans, strict=True)
+        ]
+        call_in_parallel(fills, is_worthwhile=int(offsets[-1]) >= POLICY.min_parallel_events)
         return Derived(
             tuple(line for line, _, _ in self.lines),
             offsets,

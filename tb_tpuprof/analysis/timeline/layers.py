@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import shares
 from tb_tpuprof.native import Rows, lanes
+from tb_tpuprof.parallel.splitting import run_over_lines
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -84,7 +84,7 @@ def layer(
 ) -> Layer:
     """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 7 bytes per event."""
     depth = np.empty(len(start_ps), np.uint16)
-    line_parts = shares(
+    line_parts = run_over_lines(
         line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth)
     )
     n_depths, row_sizes = (np.concatenate([part[i] for part in line_parts]) for i in (0, 1))
@@ -92,7 +92,7 @@ def layer(
     row_line = np.repeat(np.arange(len(n_depths), dtype=np.int32), n_depths)
     row_depth = (np.arange(len(row_line)) - first_row[row_line]).astype(np.int32)
     rows = Rows(start_ps, duration_ps, row_sizes)
-    shares(line_offsets, lambda a, b: rows.place(line_offsets[a : b + 1], first_row[a:b], depth))
+    run_over_lines(line_offsets, lambda a, b: rows.place(line_offsets[a : b + 1], first_row[a:b], depth))
     rows.finish()
     return Layer(
         first_line,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.memo import once, together
+from tb_tpuprof.analysis.events.memo import compute_ahead, once
 from tb_tpuprof.analysis.timeline.derived import Derived
 from tb_tpuprof.analysis.timeline.layers import Layer, layer
 from tb_tpuprof.analysis.timeline.lines import derived_lines
@@ -72,7 +72,7 @@ def file_layer(trace: Trace) -> Layer:
 @once
 def timeline(trace: Trace) -> Timeline:
     """Rows, depths and names of a trace; about 20 ns per event."""
-    together(trace, derived_lines, file_layer, families, step_labels)
+    compute_ahead(trace, derived_lines, file_layer, families, step_labels)
     derived_events = derived_lines(trace)
     names = names_of(trace, derived_events.texts)
     derived_layer = layer(

@@ -10,9 +10,8 @@ Parts that are malformed or refer to nothing are left out and counted. Field num
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,8 @@ from tb_tpuprof.ingest.hlo.buffers import BufferReader, numbers
 from tb_tpuprof.ingest.hlo.message import Bytes, Message
 from tb_tpuprof.ingest.hlo.shapes import ShapeReader
 from tb_tpuprof.native import fields, find_ids, intern, ints, parts, spans
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import call_in_parallel
 from tb_tpuprof.trace.hlo import HloInfo, HloModule, Ragged, SpanStrings
 from tb_tpuprof.trace.hlo_attributes import Alias, Attributes, ModuleHeader
 from tb_tpuprof.trace.hlo_buffers import BufferAssignment
@@ -281,18 +282,15 @@ class _ModuleReader:
         )
 
 
-_MANY = 20_000  # number of instructions from which a second thread pays off
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
 
-def _both(n: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
-    """Results of two independent functions, run in parallel if `n` is large."""
-    if n < _MANY:
-        return first(), second()
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(second)
-        return first(), other.result()
+def _both(n_instructions: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
+    """Results of two independent functions, run in parallel for a large module."""
+    is_worthwhile = n_instructions >= POLICY.min_parallel_instructions
+    results: list[Any] = call_in_parallel((first, second), is_worthwhile)
+    return results[0], results[1]
 
 
 # Differs between processes, so that no file can provoke hash collisions.

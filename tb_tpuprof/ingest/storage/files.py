@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.native.memory import HUGE_PAGE, new_array
-from tb_tpuprof.parallel import threads
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.threads import call_in_parallel, n_threads
 
 # Limits on the unpacked size and on its ratio to the packed size: otherwise a few KiB could fill the memory.
 # Real traces have a ratio of 5 to 40.
@@ -29,7 +30,6 @@ MAX_UNPACKED_JSON_BYTES = 8 * 2**30
 MAX_RATIO = 250
 _RATIO_COUNTS_FROM = 64 * 2**20
 _CHUNK = 16 * 2**20
-_PARALLEL_READ_BYTES = 16 * 2**20
 _JSON_SPACE = b" \t\r\n"
 
 
@@ -162,14 +162,13 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
     """
     with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
-        if size < _PARALLEL_READ_BYTES or not hasattr(os, "preadv"):
+        if size < POLICY.min_parallel_read_bytes or not hasattr(os, "preadv"):
             return np.fromfile(file, np.uint8)
         data = np.empty(size, np.uint8)
-        n_parts = min(threads.n_threads(), 4)
+        n_parts = min(n_threads(), POLICY.max_read_threads)
         bounds = [size * i // n_parts for i in range(n_parts + 1)]
-        if not all(
-            threads.done(partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds))
-        ):
+        reads = [partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds)]
+        if not all(call_in_parallel(reads)):
             raise StorageError(
                 f"{path} became shorter while it was being read.",
                 "Wait until it is fully written, then reload the page.",

@@ -10,7 +10,6 @@ interpreter's lock.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,9 @@ from tb_tpuprof.ingest.storage.files import FileBytes, WindowBuffer
 from tb_tpuprof.native.compiled.cutting import Cutter
 from tb_tpuprof.native.compiled.events import Decoder
 from tb_tpuprof.native.compiled.wire import spans
-from tb_tpuprof.parallel import threads
+from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.parallel.splitting import split_evenly
+from tb_tpuprof.parallel.threads import call_in_parallel, n_threads
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table
@@ -33,7 +34,6 @@ Columns = dict[str, npt.NDArray[Any]]
 OpenPlane = Callable[[int, Decoder, bool], None]
 PIECE_BYTES = 2**20  # fits a processor's own cache
 _LEAST_WINDOW = 64  # large enough for any field's header
-_MIN_BYTES_PER_THREAD = 2 * 2**20
 _TIME_LIMIT_PS = 2**61
 _LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
 _EVENTS = 3  # index of the events (field 4) in _LINE_FIELDS
@@ -42,11 +42,7 @@ _NONE: Ints = np.empty(0, np.int64)
 
 def balanced(sizes: Ints) -> list[range]:
     """Runs of consecutive messages of about equal size in bytes, one per thread; at least one run."""
-    total = int(sizes.sum())
-    n_runs = max(1, min(threads.n_threads(), total // _MIN_BYTES_PER_THREAD, len(sizes)))
-    middle = np.cumsum(sizes) - sizes / 2
-    cuts = np.searchsorted(middle, [total * i / n_runs for i in range(1, n_runs)]).tolist()
-    return [range(a, b) for a, b in itertools.pairwise([0, *cuts, len(sizes)]) if b > a] or [range(0)]
+    return split_evenly(sizes, min(n_threads(), int(sizes.sum()) // POLICY.decoded_bytes_per_thread))
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ def find_lines(
         for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)
     ]
     span_reads = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
-    results: list[Any] = threads.done([*walks, *span_reads])
+    results: list[Any] = call_in_parallel([*walks, *span_reads])
     cutters, whole_results = results[: len(walks)], results[len(walks) :]
     values, lengths, counts, bad = (np.concatenate(column) for column in zip(*whole_results, strict=True))
     ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
@@ -210,7 +206,7 @@ class LineReader:
             partial(self._read_run, run, decoder, start_ns, open_plane)
             for run, decoder in zip(runs, self.decoders, strict=True)
         ]
-        in_order = threads.done(reads)
+        in_order = call_in_parallel(reads)
         line_parts = self.lines
         first_pieces = np.searchsorted(self.pieces.line, np.arange(len(line_parts.ids)))
         n_events = np.bincount(self.pieces.line, self.n_read, len(line_parts.ids))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.native.compiled.gathering import Gathered, Values
 from tb_tpuprof.native.memory import Arena, new_array
-from tb_tpuprof.parallel import threads
+from tb_tpuprof.parallel.threads import call_in_parallel
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.schema import DOUBLE, INT, TEXT, UINT
 from tb_tpuprof.trace.stats import Rows, StatColumns
@@ -166,7 +166,7 @@ class GatheredStats:
             with self._locks[key]:
                 self._columns_of_key[key] = _read_only(target)
 
-        threads.done(partial(put, key, end) for key, end in zip(self.keys, ends, strict=True))
+        call_in_parallel(partial(put, key, end) for key, end in zip(self.keys, ends, strict=True))
         columns = {"owner": whole.owner, "key": np.repeat(np.array(self.keys, np.int32), counts)}
         return Table(schema.STATS, {**columns, "kind": whole.kind, "value": whole.value, "size": whole.size})
 

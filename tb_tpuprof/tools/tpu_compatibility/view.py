@@ -49,7 +49,7 @@ _REMEDY = (
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The graphs beside the run, and one of them in full. Hosts make no difference."""
     search, place = _chosen(session, params)
-    found, tree = session.of_graph(_of_graph, place)
+    found, tree = session.graphs.get(_of_graph, place)
     tables = {
         "graphs": graphs_table(search.places, place),
         "fixes": fixes_table(found),
@@ -72,7 +72,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 def drawing_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The graph as boxes of scopes, operations and the edges between them."""
     _, place = _chosen(session, params)
-    found, tree = session.of_graph(_of_graph, place)
+    found, tree = session.graphs.get(_of_graph, place)
     drawn = drawing(found, tree, *told_scopes(str(params.get("boxes", "")), tree))
     tables, scalars = drawing_tables(found, tree, drawn), drawing_scalars(drawn)
     return Payload(TOOL.name, session.run, hosts, tables, scalars)
@@ -80,7 +80,7 @@ def drawing_view(session: Session, hosts: tuple[str, ...], params: Params) -> Pa
 
 def _chosen(session: Session, params: Params) -> tuple[GraphSearch, GraphPlace]:
     """The graphs beside the run, and the one to show. Raises ToolUnavailable, BadParameter."""
-    search = session.graphs()
+    search = session.graphs.search()
     if not search.places:
         raise ToolUnavailable(TOOL.name, _missing(search), _REMEDY)
     return search, _pick(search.places, str(params.get("graph", "")))
@@ -202,7 +202,7 @@ def _missing(search: GraphSearch) -> str:
 
 def available(session: Session) -> Availability:
     """Whether there is a graph beside the run. What was found in a file is kept until the file changes."""
-    search = session.graphs()
+    search = session.graphs.search()
     return Availability() if search.places else Availability(_missing(search), _REMEDY)
 
 

@@ -20,10 +20,12 @@ from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, HostsUnreadable, TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage import results
+from tb_tpuprof.ingest.storage import result_cache
 from tb_tpuprof.ingest.storage.files import file_state
-from tb_tpuprof.parallel.executors import check_name, executor
+from tb_tpuprof.parallel.executors import check_name, host_executor
+from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
+from tb_tpuprof.session.opened_run import opened_run
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.why import explained_hosts
 from tests.synthetic import TpuJob, tpu_hosts, write_run
@@ -44,20 +46,20 @@ def test_a_result_comes_back_as_it_was(run: Path) -> None:
     session = Session(str(run), cache=False)
     for function in (summary, hardware):
         result = session.get(function, session.hosts[0])  # type: ignore[arg-type]
-        packed = results.pack(result)
+        packed = result_cache.pack(result)
         assert packed
         with np.printoptions(threshold=10**6):
-            assert repr(results.unpack(packed)) == repr(result)
+            assert repr(result_cache.unpack(packed)) == repr(result)
 
 
 def test_traces_and_strangers_do_not_travel(run: Path) -> None:
     trace = Session(str(run), cache=False).trace(next(iter(Session(str(run)).hosts)))
-    assert results.pack((1, trace)) is None
-    assert results.pack({"path": Path("x")}) is None
-    assert results.pack(lambda: 1) is None
-    assert results.pack(np.zeros(results.MAX_RESULT_BYTES + 1, np.uint8)) is None
-    assert not results.travels(lambda trace: trace)
-    assert results.travels(summary)
+    assert result_cache.pack((1, trace)) is None
+    assert result_cache.pack({"path": Path("x")}) is None
+    assert result_cache.pack(lambda: 1) is None
+    assert result_cache.pack(np.zeros(result_cache.MAX_RESULT_BYTES + 1, np.uint8)) is None
+    assert not result_cache.travels(lambda trace: trace)
+    assert result_cache.travels(summary)
 
 
 class Evil:
@@ -71,12 +73,12 @@ EVIL = pickle.dumps(Evil())
 @pytest.mark.parametrize("what", [Evil(), eval, os.path.join, Path("x"), Session])
 def test_a_pickle_that_names_anything_else_is_refused(what: object) -> None:
     with pytest.raises((pickle.UnpicklingError, AttributeError)):
-        results.unpack(pickle.dumps(what))
+        result_cache.unpack(pickle.dumps(what))
 
 
 def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = overview(run)
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
     assert overview(run) == first
     with pytest.raises(TypeError):
         overview(run, cache=False, executor="threads")
@@ -97,8 +99,8 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(
         opened.append(path)
         return open(path, mode)
 
-    monkeypatch.setattr(results, "open", counted, raising=False)
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    monkeypatch.setattr(result_cache, "open", counted, raising=False)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", None)
     overview(run)
     session = Session(str(run))
     session.map(hardware, session.hosts)
@@ -119,7 +121,7 @@ def test_each_host_of_many_is_read_once_for_a_page(
         opened.append(path)
         return open_trace(path, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", counted)
     get_tool(tool).run(Session(str(run), cache=False, executor="threads"), None, {}, waits=False)
     again = len(opened) - len(set(opened))
     assert len(set(opened)) == 20
@@ -133,18 +135,18 @@ def test_a_kept_result_counts_until_file_code_or_settings_change(
 ) -> None:
     overview(run)
     path = str(sorted(run.iterdir())[0])
-    assert results.load(file_state(path), (summary,))
-    monkeypatch.setattr(results, "code_fingerprint", lambda: "another version")
-    assert not results.load(file_state(path), (summary,))
+    assert result_cache.load(file_state(path), (summary,))
+    monkeypatch.setattr(result_cache, "code_fingerprint", lambda: "another version")
+    assert not result_cache.load(file_state(path), (summary,))
     monkeypatch.undo()
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
-    assert results.load(file_state(path), (summary,))
+    assert result_cache.load(file_state(path), (summary,))
     (tmp_path / "peaks.json").write_text('{"TPU v5 lite": {"flops_per_s": 1}}')
     monkeypatch.setenv("TPUPROF_PEAKS", str(tmp_path / "peaks.json"))
-    assert not results.load(file_state(path), (summary,))
+    assert not result_cache.load(file_state(path), (summary,))
     monkeypatch.delenv("TPUPROF_PEAKS")
     os.utime(path, ns=(5, 5))
-    assert not results.load(file_state(path), (summary,))
+    assert not result_cache.load(file_state(path), (summary,))
 
 
 @pytest.mark.parametrize(
@@ -204,29 +206,34 @@ def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TPUPROF_EXECUTOR", raising=False)
-    assert Session(str(run)).executor == "auto"
+    assert executor_of(run) == "auto"
     monkeypatch.setenv("TPUPROF_EXECUTOR", "threads")
-    assert Session(str(run)).executor == "threads"
-    assert Session(str(run), executor="processes").executor == "processes"
+    assert executor_of(run) == "threads"
+    assert executor_of(run, "processes") == "processes"
+
+
+def executor_of(run: Path, asked: str = "") -> str:
+    """The name of the executor on which a session's analyses run."""
+    return opened_run(str(run), cache=False, name="", memory_bytes=0, executor=asked).runner.executor
 
 
 def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 4)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 4)
     for n_hosts, is_far in ((2, False), (16, False), (17, True)):
-        with executor("auto", n_hosts) as far:
-            assert (far is not None) is is_far
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 1)
-    with executor("auto", 99) as far:
-        assert far is None
+        with host_executor("auto", n_hosts) as executor:
+            assert executor.is_remote is is_far
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 1)
+    with host_executor("auto", 99) as executor:
+        assert not executor.is_remote
 
 
 def test_processes_that_die_are_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 2)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 2)
 
     def die() -> None:
-        with executor("processes", 4) as far:
-            assert far
-            for done in [far.submit(end_another, os.getpid()) for _ in range(4)]:
+        with host_executor("processes", 4) as executor:
+            assert executor.is_remote
+            for done in [executor.calls.submit(end_another, os.getpid()) for _ in range(4)]:
                 done.result()
 
     with pytest.raises(
@@ -258,7 +265,7 @@ def test_a_script_needs_no_guard(run: Path, tmp_path: Path, asked: str) -> None:
     script.write_text(
         f"from tb_tpuprof.session import Session\nfrom tb_tpuprof.tools import get_tool\n{ask}\n"
     )
-    paths = os.pathsep.join([str(Path(results.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(result_cache.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "PYTHONPATH": paths},

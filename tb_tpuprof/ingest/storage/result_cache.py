@@ -24,13 +24,12 @@ import json
 import os
 import pickle
 import struct
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tb_tpuprof.ingest.storage.cache import cache_dir, trim
+from tb_tpuprof.ingest.storage.cache_folder import cache_folder, trim, write_whole
 from tb_tpuprof.ingest.storage.files import FileState, is_url
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.settings import peaks_file
@@ -101,19 +100,14 @@ def load(state: FileState, functions: Sequence[Function]) -> dict[Function, Any]
 def save(state: FileState, packed: Mapping[Function, bytes | None]) -> None:
     """Keep packed results of analyses together. A folder that cannot be written is no error."""
     path = _path(state, tuple(packed))
-    folder = os.path.dirname(path)
+    sized = [_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values()]
     with contextlib.suppress(OSError):
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-            file.write(
-                _MAGIC + b"".join(_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values())
-            )
-        os.replace(file.name, path)
+        write_whole(path, [_MAGIC + b"".join(sized)])
         if next(_saves) % _SAVES_PER_TRIM == 0:
-            trim(Path(folder), LIMIT_BYTES)
+            trim(path.parent, LIMIT_BYTES)
 
 
-def _path(state: FileState, functions: Sequence[Function]) -> str:
+def _path(state: FileState, functions: Sequence[Function]) -> Path:
     where = state.path if is_url(state.path) else os.path.abspath(state.path)
     names = [f"{function.__module__}.{function.__qualname__}" for function in functions]
     settings = peaks_file()
@@ -129,7 +123,7 @@ def _path(state: FileState, functions: Sequence[Function]) -> str:
             settings.problem,
         ]
     )
-    return os.path.join(cache_dir().parent, "results", f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.tpr")
+    return cache_folder("results") / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.tpr"
 
 
 @cache

@@ -1,14 +1,13 @@
 """Decoded columns kept in the user's cache folder and memory-mapped on the next opening.
 
-    <TPUPROF_CACHE_DIR or the user's cache folder>/tb_tpuprof/columns/<key>.tpc
+    <cache folder>/columns/<key>.tpc
         8 bytes   "TPUCOLS" and a version byte
         8 bytes   length of the header
         header    JSON: the file's state, the trace's facts, each array's dtype, offset and length
         arrays    each aligned to 64 bytes
 
-The key is a hash of path, size and time of the trace file, and of which stats are decoded. Files are written
-beside their final name and moved there whole. When all are larger than the limit together, the longest unused
-go.
+The key is a hash of path, size and time of the trace file, and of which stats are decoded. When all files are
+together larger than the limit, the longest unused go.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ import hashlib
 import json
 import os
 import struct
-import sys
-import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.ingest.storage.cache_folder import cache_folder, trim, write_whole
 from tb_tpuprof.ingest.storage.files import FileState
 from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
 from tb_tpuprof.ingest.storage.source import (
@@ -73,20 +72,6 @@ _SOURCES = {
     )
 }
 _STAT_TABLES = ("event_stats", "metadata_stats", "plane_stats")
-
-
-def cache_dir() -> Path:
-    """Where cached columns are kept: TPUPROF_CACHE_DIR, else the platform's cache folder of the user."""
-    chosen = os.environ.get("TPUPROF_CACHE_DIR")
-    if chosen:
-        return Path(chosen) / "columns"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tb_tpuprof" / "columns"
 
 
 def limit_bytes() -> int:
@@ -137,38 +122,20 @@ def save(state: FileState, trace: Trace) -> bool:
         {"state": _identity(state), "source": source, "info": info, "arrays": placed}
     ).encode()
     header += b" " * (-(len(header) + 16) % _ALIGN)
+
+    def parts() -> Iterator[bytes | memoryview]:
+        yield _MAGIC + struct.pack("<Q", len(header)) + header
+        for values in arrays.values():
+            yield np.ascontiguousarray(values).data
+            yield b"\0" * (-values.nbytes % _ALIGN)
+
     path = _path(state)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(_MAGIC + struct.pack("<Q", len(header)) + header)
-            for values in arrays.values():
-                file.write(np.ascontiguousarray(values).data)
-                file.write(b"\0" * (-values.nbytes % _ALIGN))
-        os.replace(file.name, path)
+        write_whole(path, parts())
     except OSError:
         return False
     trim(path.parent, limit_bytes())
     return True
-
-
-def trim(folder: Path, limit: int) -> None:
-    """Remove the longest unused files until the rest is within the limit, and what unfinished writers left
-    behind.
-    """
-    found = []
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):
-            facts = path.stat()
-            found.append((facts.st_mtime, facts.st_size, path))
-    total = sum(size for _, size, _ in found)
-    newest = max((time for time, _, _ in found), default=0.0)
-    for time, size, path in sorted(found):
-        is_left_behind = path.suffix == ".part" and time < newest - 3600
-        if total > limit or is_left_behind:
-            with contextlib.suppress(OSError):
-                path.unlink()
-                total -= size
 
 
 def _identity(state: FileState) -> list[Any]:
@@ -183,7 +150,7 @@ def _path(state: FileState) -> Path:
     key = hashlib.sha256(
         json.dumps([VERSION, schema.HOT_STATS, schema.DEVICE_STATS, *_identity(state)]).encode()
     ).hexdigest()
-    return cache_dir() / f"{key[:32]}.tpc"
+    return cache_folder("columns") / f"{key[:32]}.tpc"
 
 
 def _header(data: npt.NDArray[np.uint8]) -> tuple[dict[str, Any], int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.parallel.helpers import Helped
+from tb_tpuprof.parallel.process_pool import ProcessPool
 
 
 def where(seconds: float = 0.0) -> int:
@@ -43,7 +43,7 @@ def odd() -> None:
 
 
 def test_calls_run_here_and_in_other_processes_which_end() -> None:
-    with Helped(3) as pool:
+    with ProcessPool(3) as pool:
         seen = {done.result() for done in [pool.submit(where, seconds=0.2) for _ in range(12)]}
     assert len(seen) == 3
     assert os.getpid() in seen
@@ -59,12 +59,12 @@ def late(i: int) -> int:
 
 
 def test_each_call_has_its_own_answer() -> None:
-    with Helped(3) as pool:
+    with ProcessPool(3) as pool:
         assert list(pool.map(late, range(200))) == list(range(200))
 
 
 def test_what_is_printed_is_no_answer() -> None:
-    with Helped(2) as pool:
+    with ProcessPool(2) as pool:
         assert {done.result() for done in [pool.submit(noisy, "x" * 100_000) for _ in range(20)]} == {
             "X" * 100_000
         }
@@ -72,7 +72,7 @@ def test_what_is_printed_is_no_answer() -> None:
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_what_is_raised_there_is_raised_here(n: int) -> None:
-    with Helped(n) as pool:
+    with ProcessPool(n) as pool:
         for done in [pool.submit(bad, "host.xplane.pb") for _ in range(9)]:
             with pytest.raises(TraceFormatError, match=r"host\.xplane\.pb.*is damaged"):
                 done.result()
@@ -82,13 +82,13 @@ def test_what_is_raised_there_is_raised_here(n: int) -> None:
 
 
 def test_where_a_fault_was_is_told() -> None:
-    with Helped(2) as pool:
+    with ProcessPool(2) as pool:
         faults = [pool.submit(odd).exception() for _ in range(6)]
     assert any("in odd" in str(fault.__cause__) for fault in faults if fault)
 
 
 def test_what_cannot_travel_is_an_error_of_its_call() -> None:
-    with Helped(2) as pool:
+    with ProcessPool(2) as pool:
         errors = [pool.submit(unpicklable).exception() for _ in range(6)]
         with pytest.raises((pickle.PicklingError, AttributeError)):
             [done.result() for done in [pool.submit(lambda: None) for _ in range(6)]]
@@ -102,7 +102,7 @@ def unpicklable() -> object:
 
 
 def test_a_process_that_dies_breaks_its_call_only() -> None:
-    with Helped(2) as pool:
+    with ProcessPool(2) as pool:
         calls = [pool.submit(end_helper, os.getpid()) for _ in range(8)]
         errors = [type(call.exception()) for call in calls]
     assert BrokenExecutor in errors
@@ -118,7 +118,7 @@ def end_helper(process: int) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the pipe there")
 def test_an_answer_that_breaks_off_is_no_answer() -> None:
-    with Helped(2) as pool:
+    with ProcessPool(2) as pool:
         errors = [call.exception() for call in [pool.submit(half_an_answer, os.getpid()) for _ in range(6)]]
     assert any(error and isinstance(error.__cause__, pickle.UnpicklingError) for error in errors)
     assert all(error is None or isinstance(error, BrokenExecutor) for error in errors)
@@ -138,7 +138,7 @@ def half_an_answer(process: int) -> None:
 
 def test_what_has_not_begun_is_left_when_the_question_is() -> None:
     begin = time.perf_counter()
-    with Helped(2) as pool:
+    with ProcessPool(2) as pool:
         for _ in range(100):
             pool.submit(time.sleep, 0.3)
     assert time.perf_counter() - begin < 10
@@ -146,9 +146,9 @@ def test_what_has_not_begun_is_left_when_the_question_is() -> None:
 
 SCRIPT = """
 import os, sys, time
-from tb_tpuprof.parallel.helpers import Helped
-pool = Helped(2)
-print(pool._helpers[0]._process.pid, flush=True)
+from tb_tpuprof.parallel.process_pool import ProcessPool
+pool = ProcessPool(2)
+print(pool._workers[0]._process.pid, flush=True)
 time.sleep(60)
 """
 
@@ -156,7 +156,7 @@ time.sleep(60)
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     """However it ends: nobody is left to close anything when it is killed."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py")],
         env={**os.environ, "PYTHONPATH": paths},

@@ -1,0 +1,118 @@
+"""An executor of this process and further ones, each doing one call after another.
+
+This process works too: the others take as long to start as a dozen small hosts take to analyze. They are
+fresh processes, not forks (a fork of a server with threads may hang), and do not import the program that runs
+here, as those of `multiprocessing` do: it may be a script without a guard, or all of TensorBoard.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Event, Lock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.parallel.process_pool import work; work()"
+
+
+class ProcessPool(Executor):
+    """Runs `n` calls at a time: one in this process, each other one in a process of its own. Functions and
+    results must pickle.
+
+    Another process receives its next call before it is done with the current one: otherwise it would wait for
+    this process's interpreter lock in between.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._workers = [_Worker() for _ in range(n - 1)]
+        self._free: SimpleQueue[_Worker | None] = SimpleQueue()
+        slots = (*self._workers, *self._workers, None)
+        for slot in slots:
+            self._free.put(slot)
+        self._threads = ThreadPoolExecutor(len(slots))
+
+    def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
+        """As for every executor; the future raises BrokenExecutor where the process that had the call
+        has died.
+        """
+        return self._threads.submit(self._call, function, arguments, named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
+        """Cancel what has not begun, wait for the rest and end the processes."""
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
+        for worker in self._workers:
+            worker.end()
+
+    def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
+        slot = self._free.get()
+        try:
+            return slot.call(function, arguments, named) if slot else function(*arguments, **named)
+        finally:
+            self._free.put(slot)
+
+
+class _Worker:
+    """Another process. It ends with this one, or sooner."""
+
+    def __init__(self) -> None:
+        arguments = [sys.executable, "-c", _CODE, *sys.path]
+        self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._calls: Any = self._process.stdin
+        self._answers: Any = self._process.stdout
+        self._sending = Lock()
+        self._previous = Event()
+        self._previous.set()
+
+    def call(self, function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
+        """What the function returns or raises there. Raises BrokenExecutor where the process has died."""
+        answered = Event()
+        call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
+        try:
+            with self._sending:  # answers arrive in the order of the calls
+                previous, self._previous = self._previous, answered
+                self._calls.write(call)
+                self._calls.flush()
+            previous.wait()
+            result, error, where = pickle.load(self._answers)
+        except (OSError, EOFError, pickle.UnpicklingError) as broken:  # the last: it died within an answer
+            self._process.kill()
+            raise BrokenExecutor(f"a process has ended with the exit code {self._process.wait()}") from broken
+        finally:
+            answered.set()
+        if error:
+            raise error from RuntimeError(where)
+        return result  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        """Kill the process and wait until it has ended."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def work() -> None:
+    """The main loop of a worker process: calls arrive on its standard input, answers leave on its standard
+    output, until the input ends.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the process that calls, and with it this one
+    calls = sys.stdin.buffer
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+        while True:
+            try:
+                function, arguments, named = pickle.load(calls)
+            except EOFError:
+                return
+            try:
+                answer = pickle.dumps((function(*arguments, **named), None, ""), pickle.HIGHEST_PROTOCOL)
+            except Exception as error:  # raised again in the process that calls
+                answer = pickle.dumps((None, error, traceback.format_exc()), pickle.HIGHEST_PROTOCOL)
+            answers.write(answer)
+            answers.flush()

@@ -1,0 +1,13 @@
+"""A run, opened: its hosts, their traces and what analyses make of them, each computed once.
+
+In: a run's folder and functions of a trace. Out: their results. Start with `session.py`; it combines
+`host_store.py` (what is known of one host, and which cache it comes from), `runner.py` (functions mapped over
+hosts) and `run_files.py` (programs and TensorFlow graphs beside the traces). `session_store.py` keeps the
+sessions of a server.
+"""
+
+from tb_tpuprof.session.live import measure
+from tb_tpuprof.session.session import Session
+from tb_tpuprof.session.session_store import SessionStore
+
+__all__ = ["Session", "SessionStore", "measure"]

@@ -1,0 +1,63 @@
+"""What lies beside a run's traces: the HLO of compiled programs, and TensorFlow graphs."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, TypeVar
+
+from tb_tpuprof.ingest.graphs.files import GraphCache, find_graphs, graph_folder, read_place
+from tb_tpuprof.ingest.storage.files import file_state
+from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, read_program
+from tb_tpuprof.ingest.storage.run_info import RunInfo
+from tb_tpuprof.ingest.storage.runs import is_program
+from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
+from tb_tpuprof.trace.hlo_programs import Programs
+
+T = TypeVar("T")
+KEPT_GRAPHS = 4  # a large one with what is made of it takes as much memory as its file
+
+
+def run_programs(info: RunInfo) -> Programs:
+    """The compiled programs whose HLO is in files of the run's folders; of a run that is such a file, that
+    program alone.
+    """
+    if is_program(info.path):
+        return Programs([program_of_file(file.path, file.size_bytes) for file in info.files], read_program)
+    folders = list(dict.fromkeys(os.path.dirname(file.path) for file in info.files))
+    joined = folders if len(folders) > 1 else [info.path]
+    found = {program.title: program for folder in reversed(joined) for program in programs_in(folder)}
+    return Programs(list(found.values()), read_program)
+
+
+class RunGraphs:
+    """The TensorFlow graphs in the folder above the run's `plugins`, and below it. Safe for use by several
+    threads.
+    """
+
+    def __init__(self, run_path: str) -> None:
+        self._folder = graph_folder(run_path)
+        self._lock = RLock()
+        self._found: GraphCache = {}
+        self._results: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+
+    def search(self) -> GraphSearch:
+        """All of them; files that have not changed since the last search are not read again."""
+        with self._lock:
+            return find_graphs(self._folder, self._found)
+
+    def get(self, function: Callable[[Graph], T], place: GraphPlace) -> T:
+        """`function(graph at place)`; the last few results are kept as long as their files stay as they are.
+
+        Raises StorageError or TraceFormatError.
+        """
+        key = (function, place, file_state(place.path))
+        with self._lock:
+            if key not in self._results:
+                self._results[key] = function(read_place(place))
+                while len(self._results) > KEPT_GRAPHS:
+                    self._results.popitem(last=False)
+            self._results.move_to_end(key)
+            return self._results[key]  # type: ignore[no-any-return]

@@ -1,0 +1,137 @@
+"""One run, opened: its hosts, and every analysis of them, each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import tb_tpuprof.session.preloaded  # noqa: F401
+from tb_tpuprof.analysis.steps.diagnostics import Notice
+from tb_tpuprof.errors import HostNotFound, ProfilerError
+from tb_tpuprof.ingest.storage.run_info import HostFile
+from tb_tpuprof.parallel.progress import ReadingProgress
+from tb_tpuprof.session.host_store import Function, HostStore
+from tb_tpuprof.session.opened_run import OpenedRun, opened_run
+from tb_tpuprof.session.run_files import run_programs
+from tb_tpuprof.trace.hlo_programs import Programs
+from tb_tpuprof.trace.trace import Trace
+
+T = TypeVar("T")
+DEFAULT_MEMORY_BYTES = 2 * 2**30
+
+
+class Session:
+    """A run and what has been computed of it. Safe for use by several threads; a file that changes is read
+    again.
+
+    `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept
+    in the user's cache folder. Traces beyond `memory_bytes` are dropped, the longest unused first; results of
+    analyses stay. `executor` names where analyses of several hosts run (`parallel/executors.py`).
+    """
+
+    def __init__(
+        self,
+        run_dir: str,
+        cache: bool = True,
+        name: str = "",
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        executor: str = "",
+    ) -> None:
+        self._use(opened_run(run_dir, cache, name, memory_bytes, executor))
+
+    def _use(self, run: OpenedRun) -> None:
+        self._run = run
+        self.run, self.info, self.graphs = run.name, run.info, run.graphs
+
+    def subset(self, hosts: Iterable[str]) -> Session:
+        """A session of these of the run's hosts alone; the two share all that is known of them."""
+        part = Session.__new__(Session)
+        part._use(self._run.subset(hosts))
+        return part
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The run's hosts, in natural order."""
+        return tuple(self._run.stores)
+
+    def file(self, host: str) -> HostFile:
+        """The host's file. Raises HostNotFound."""
+        return self._store(host).file
+
+    def trace(self, host: str) -> Trace:
+        """The decoded trace of one host. Raises HostNotFound, StorageError or TraceFormatError, whose `host`
+        is this one.
+        """
+        return self._store(host).trace()
+
+    def outline(self, host: str) -> Trace:
+        """The trace of one host, possibly without its lines and events: planes with their stats, and
+        programs. Raises as `trace` does.
+        """
+        return self._store(host).outline()
+
+    def notices(self, host: str) -> tuple[Notice, ...]:
+        """Notices about as much of a host's trace as was read, its outline at least. Raises as `trace`
+        does.
+        """
+        return self._store(host).notices()
+
+    def get(self, function: Callable[[Trace], T], host: str) -> T:
+        """`function(trace of host)`, computed once as long as the file stays as it is. Raises as `trace`
+        does.
+        """
+        return self._store(host).get(function)
+
+    def map(self, function: Callable[[Trace], T], hosts: Sequence[str], *with_it: Function) -> list[T]:
+        """`function(trace)` of each host, in parallel on the executor. Raises HostsUnreadable once the other
+        hosts are computed.
+
+        `with_it`: functions that will be asked for next, computed from the same reading, since traces of many
+        hosts are not kept. Results must pickle (frozen dataclasses of `analysis/`, arrays, plain values):
+        they come from other processes, and stay in the result cache.
+        """
+        return self._run.runner.map((function, *with_it), hosts, self._store)
+
+    def known(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T] | None:
+        """What `map` returns if it is known for all hosts without reading a trace, else None. Raises as
+        `trace` does.
+        """
+        results = [self._store(host).recall(function) for host in hosts]
+        return [result for found in results for result in found] if all(results) else None
+
+    def known_failures(self, hosts: Iterable[str]) -> dict[str, ProfilerError]:
+        """Why hosts cannot be read, as far as that is known without reading them."""
+        failures: dict[str, ProfilerError] = {}
+        for host in hosts:
+            try:
+                failure = self._store(host).known_failure()
+            except HostNotFound as error:
+                failure = error
+            if failure:
+                failures[host] = failure
+        return failures
+
+    def programs(self, host: str = "") -> Programs:
+        """The compiled programs of a host; without a host those whose HLO is in files of the run's folder.
+        Raises as `trace` does.
+        """
+        return self.outline(host).programs if host else run_programs(self.info)
+
+    def progress(self) -> ReadingProgress | None:
+        """What is being read at the moment; None while nothing is."""
+        return self._run.progress.current()
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the decoded traces take."""
+        return self._run.traces.size_bytes
+
+    def fingerprint(self) -> str:
+        """What identifies the state of all the run's files."""
+        return "|".join(f"{file.path}:{file.size_bytes}:{file.mtime_ns}" for file in self.info.files)
+
+    def _store(self, host: str) -> HostStore:
+        """What is known of a host. Raises HostNotFound."""
+        if host not in self._run.stores:
+            raise HostNotFound(host, list(self.hosts))
+        return self._run.stores[host]

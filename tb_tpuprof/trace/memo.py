@@ -1,0 +1,30 @@
+"""Results of pure functions of one object, kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from threading import Lock, RLock
+from typing import Any, TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Memo:
+    """Computes each function of its object once, also where several threads ask for it at the same time."""
+
+    def __init__(self) -> None:
+        self._results: dict[Hashable, Any] = {}
+        self._locks: dict[Hashable, RLock] = {}
+        self._lock = Lock()
+
+    def get(self, function: Callable[[S], T], subject: S) -> T:
+        """`function(subject)`, computed by the first caller. What the function raises is not kept."""
+        if function in self._results:
+            return self._results[function]  # type: ignore[no-any-return]
+        with self._lock:
+            lock = self._locks.setdefault(function, RLock())
+        with lock:
+            if function not in self._results:
+                self._results[function] = function(subject)
+            return self._results[function]  # type: ignore[no-any-return]

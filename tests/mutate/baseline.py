@@ -43,7 +43,7 @@ class Baseline:
         self,
         tree: Belonging,
         kept: Path,
-        run: Callable[[Sequence[Answers]], list[Answers]],
+        run: Callable[[Sequence[Answers], Callable[[int, Answers], None]], list[Answers]],
         imported: Iterable[str] = (),
     ) -> None:
         self.tree, self.kept, self.run = tree, kept, run
@@ -55,16 +55,14 @@ class Baseline:
         """Run the files that are not cached yet."""
         wanted = [name for name in dict.fromkeys(files) if name not in self.files]
         unknown = [name for name in wanted if not self._path(name).exists()]
-        answers = self.run([{"record": name, "timeout": _LIMIT_S} for name in unknown])
         self.kept.mkdir(parents=True, exist_ok=True)
-        for name, answer in zip(unknown, answers, strict=True):
+
+        def done(index: int, answer: Answers) -> None:
             if "tests" not in answer:
-                print(
-                    f"*** {name} did not finish and is left out: {answer['status']} {answer['by']} ***",
-                    flush=True,
-                )
-                answer = {"tests": {}}
-            self._path(name).write_text(json.dumps(answer["tests"]), "utf-8")
+                print(f"*** {unknown[index]} did not finish and is left out: {answer['by']} ***", flush=True)
+            self._path(unknown[index]).write_text(json.dumps(answer.get("tests", {})), "utf-8")
+
+        self.run([{"record": name, "timeout": _LIMIT_S} for name in unknown], done)
         for name in wanted:
             self.files[name] = [
                 Test(test, told["seconds"], frozenset(map(self._function, told["entered"])))

@@ -269,6 +269,8 @@ class _Costs:
             "all-reduce-start",
             "reduce-scatter",
             "topk",
+            "async-update",  # older programs repeat the called computation of async-start in these two
+            "async-done",
         ):
             return
         self.is_known[row] &= bool(self.is_computation_known[called].all())

@@ -33,7 +33,7 @@ def _written(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
     double.
     """
     if values.dtype.kind in "iub":
-        return np.ascontiguousarray(values)
+        return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     return np.ascontiguousarray(values, np.float64) if values.dtype.kind == "f" else values.tolist()
 
 

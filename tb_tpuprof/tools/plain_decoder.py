@@ -14,8 +14,8 @@ from tb_tpuprof.tools.payload import Diagnostic
 
 # Measured: docs/decisions/0001-cython-pure-python-mode.md.
 _MESSAGE = (
-    "The decoder is not compiled: plain Python reads this run, with the same numbers, but it takes 34 times "
-    "as long and 18 times the memory."
+    "The decoder is not compiled: plain Python reads this run, with the same numbers, but it takes 10 to 200 "
+    "times as long and up to 26 times the memory, the more the larger the run."
 )
 _REINSTALL = (
     "Reinstall from a wheel for your platform. From source: install a C compiler and Python's header files, "

@@ -4,17 +4,16 @@ as JSON.
 
 from __future__ import annotations
 
-import gzip
 import sys
 import threading
 
 from bench.cases import READING
 from bench.requests import Answer, Request, measured, read_request, write_sample
-from tb_tpuprof.encode import encode_columns, encode_json, gzipped
+from tb_tpuprof.encode import encode_columns, encode_json
+from tb_tpuprof.encode.gzip import FAST, SMALL, gzipped
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 
-GZIP_LEVEL = 4
 TRACE_VIEWER = "trace_viewer"
 
 
@@ -57,7 +56,7 @@ def _read(session: Session, host: str) -> bytes:
 
 def compressed(body: bytes) -> bytes:
     """As the plugin compresses its answers."""
-    return gzipped(body) if body.startswith(b"TPC1") else gzip.compress(body, GZIP_LEVEL, mtime=0)
+    return gzipped(body, FAST if body.startswith(b"TPC1") else SMALL)
 
 
 def main() -> None:

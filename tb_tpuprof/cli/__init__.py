@@ -10,6 +10,7 @@ from tb_tpuprof import __version__
 from tb_tpuprof.cli import capture, monitor, runs, schema, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
 from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.tools.plain_decoder import plain_decoder_diagnostics
 
 SLOW = (
     " (without the compiled decoder: same numbers, but slower; install a C compiler, then reinstall "
@@ -38,7 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """A command either prints by itself and returns its exit code, or returns the text to print."""
+    """A command either prints by itself and returns its exit code, or returns the text to print. Those that
+    read traces warn first where reading is slow.
+    """
+    if getattr(arguments, "reads_traces", False):
+        for warning in plain_decoder_diagnostics():
+            sys.stderr.write(f"tpuprof: {warning.message} {warning.remedy}\n")
     outcome: int | str = arguments.run_command(arguments)
     if isinstance(outcome, str):
         sys.stdout.write(outcome)

@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help=f"{where}; default: %(default)s",
     )
     parser.add_argument("--no-cache", action="store_true", help="do not use the caches on disk")
-    parser.set_defaults(run_command=run_command)
+    parser.set_defaults(run_command=run_command, reads_traces=True)
 
 
 def run_command(arguments: argparse.Namespace) -> str:

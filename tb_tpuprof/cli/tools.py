@@ -20,7 +20,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="RUN_DIR",
         help="folder with *.xplane.pb or *.trace.json files, or a single such file",
     )
-    parser.set_defaults(run_command=run_command)
+    parser.set_defaults(run_command=run_command, reads_traces=True)
 
 
 def run_command(arguments: argparse.Namespace) -> str:

@@ -2,8 +2,7 @@
 
 from tb_tpuprof.encode.columns import encode_columns
 from tb_tpuprof.encode.csv import encode_csv
-from tb_tpuprof.encode.gzip_columns import gzipped
 from tb_tpuprof.encode.json import encode_json
 from tb_tpuprof.encode.text import encode_text
 
-__all__ = ["encode_columns", "encode_csv", "encode_json", "encode_text", "gzipped"]
+__all__ = ["encode_columns", "encode_csv", "encode_json", "encode_text"]

@@ -4,62 +4,54 @@ from __future__ import annotations
 
 import json
 import math
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
-from tb_tpuprof.native import listed
 from tb_tpuprof.tools.payload import Column, Payload, Table, Verdict
 
 ColumnFields = Callable[[Column], dict[str, Any]]
 
 
 def encode_json(payload: Payload) -> bytes:
-    """UTF-8 JSON; unknown numbers are null. Columns of numbers are written by a loop of their own and put
-    into their places.
-    """
-    place = secrets.token_hex(16)  # no text of a trace can be it
-    lists: list[bytes] = []
+    """UTF-8 JSON; unknown numbers are null."""
+    return dumps(payload_object(payload, _rows))
 
-    def told(column: Column) -> dict[str, Any]:
-        found = _listed(column.values)
-        if found is None:
-            return {"values": column.values.tolist()}
-        lists.append(found)
-        return (
-            {"values": place} if column.strings is None else {"strings": list(column.strings), "codes": place}
-        )
 
-    parts = dumps(payload_object(payload, told)).split(f'"{place}"'.encode())
-    return b"".join(
-        [
-            parts[0],
-            *(
-                piece
-                for pair in zip(lists, parts[1:], strict=True)
-                for piece in (b"[", pair[0], b"]", pair[1])
-            ),
-        ]
+def _rows(column: Column) -> dict[str, Any]:
+    values = _written(column.values)
+    return (
+        {"values": values} if column.strings is None else {"strings": list(column.strings), "codes": values}
     )
 
 
-def _listed(values: npt.NDArray[Any]) -> bytes | None:
-    """Numbers as text, but for the brackets; None of what are no numbers, such as truth."""
-    is_whole = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
-    if not is_whole and values.dtype.kind != "f":
-        return None
-    found: bytes = listed(np.ascontiguousarray(values, np.int64 if is_whole else np.float64))
-    return found
+def _written(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
+    """An array that orjson writes as a list. Narrow floats are widened: the shortest text of one is another
+    double.
+    """
+    if values.dtype.kind in "iub":
+        return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    return np.ascontiguousarray(values, np.float64) if values.dtype.kind == "f" else values.tolist()
 
 
 def dumps(value: object) -> bytes:
-    """Compact UTF-8 JSON that refuses NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
+    """Compact UTF-8 JSON; arrays are lists, numbers that are not finite are null, and a lone surrogate, which
+    UTF-8 cannot hold, is a question mark.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:  # a surrogate or an integer of more than 64 bits: rare enough to be slow
+        text = json.dumps(value, default=_listed, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
+def _listed(values: npt.NDArray[Any]) -> list[Any]:
+    """An array as plain numbers for the standard library."""
+    numbers: list[Any] = values.tolist()
+    return [None if isinstance(one, float) and not math.isfinite(one) else one for one in numbers]
 
 
 def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, Any]:

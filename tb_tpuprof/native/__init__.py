@@ -19,7 +19,7 @@ try:
     from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
-    from tb_tpuprof.native.compiled.packing import BoxStyles, deflated, listed, packed
+    from tb_tpuprof.native.compiled.packing import BoxStyles, packed
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
     from tb_tpuprof.native.compiled.selection import (
         ascends,
@@ -52,7 +52,7 @@ except (ImportError, AttributeError):
     from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
-    from tb_tpuprof.native.plain.packing import BoxStyles, deflated, listed, packed
+    from tb_tpuprof.native.plain.packing import BoxStyles, packed
     from tb_tpuprof.native.plain.pairing import pair_up, tie
     from tb_tpuprof.native.plain.selection import (
         ascends,
@@ -93,7 +93,6 @@ __all__ = [
     "charged",
     "classes_of",
     "contexts",
-    "deflated",
     "enclose",
     "extremes",
     "fields",
@@ -107,7 +106,6 @@ __all__ = [
     "joined",
     "lanes",
     "last_end",
-    "listed",
     "look_up",
     "match",
     "matches",

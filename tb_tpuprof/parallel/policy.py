@@ -29,8 +29,6 @@ class Policy:
     min_parallel_read_bytes: int = 16 * 2**20  # of a file
     max_read_threads: int = 4
     decoded_bytes_per_thread: int = 2 * 2**20  # of a trace's lines
-    min_parallel_gzip_bytes: int = 2**18
-    gzip_bytes_per_part: int = 2**17
 
     # Many hosts
     max_hosts_in_memory: int = 16  # of more hosts no trace is kept, and `auto` analyzes them in processes

@@ -4,7 +4,6 @@ kind.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import logging
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request, Response
 
+from tb_tpuprof.encode.gzip import SMALL, gzipped
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import ProfilerError
 
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tb_tpuprof")
 _MIN_GZIP_BYTES = 1024
-_GZIP_LEVEL = 4
-
-
-def _gzipped(content: bytes) -> bytes:
-    return gzip.compress(content, _GZIP_LEVEL, mtime=0)
-
-
 _POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -39,8 +32,6 @@ _POLICY = (
 class Body:
     """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use
     without asking again.
-
-    `gzipped` compresses the content.
     """
 
     content: bytes
@@ -49,7 +40,7 @@ class Body:
     filename: str = ""
     max_age: int = 0
     status: int = 200
-    gzipped: Callable[[bytes], bytes] = _gzipped
+    gzip_level: int = SMALL
 
 
 Handler = Callable[[Request], Body]
@@ -121,7 +112,7 @@ def _success(request: Request, body: Body) -> Response:
     response = _Answer(status=body.status, mimetype=body.content_type)
     can_shrink = len(content) >= _MIN_GZIP_BYTES and body.content_type != "application/gzip"
     if can_shrink and "gzip" in request.headers.get("Accept-Encoding", ""):
-        content = body.gzipped(content)
+        content = gzipped(content, body.gzip_level)
         response.headers["Content-Encoding"] = "gzip"
     response.set_data(content)
     response.headers["Vary"] = "Accept-Encoding"

@@ -12,6 +12,7 @@ from pathlib import Path
 from werkzeug.wrappers import Request
 
 from tb_tpuprof import __version__, encode
+from tb_tpuprof.encode.gzip import FAST
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter, ProfilerError, StorageError
 from tb_tpuprof.ingest.storage.run_info import RunInfo
@@ -159,9 +160,7 @@ def _file(path: Path, max_age: int) -> Body:
 
 def _encoded(payload: Payload, form: str, table: str, tag: str) -> Body:
     if form == "columns":
-        return Body(
-            encode.encode_columns(payload), "application/x-tpuprof-columns", tag, gzipped=encode.gzipped
-        )
+        return Body(encode.encode_columns(payload), "application/x-tpuprof-columns", tag, gzip_level=FAST)
     if form == "csv":
         return Body(
             encode.encode_csv(payload, table),

@@ -14,6 +14,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.arguments import validate_hosts, validate_params
 from tb_tpuprof.tools.base import Availability, Declaration, File, Params, Question
 from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.plain_decoder import plain_decoder_diagnostics
 from tb_tpuprof.tools.unreadable import available_readable, of_readable, view_readable
 from tb_tpuprof.tools.verdicts import await_limits, is_diagnosed
 
@@ -51,9 +52,12 @@ class Tool(Declaration):
             await_limits(self.name, session, chosen.hosts)
         payload = view_readable(self, asked.view, session, chosen, validated)
         asked.check(payload)
-        if question or is_diagnosed(self.name, session, payload.hosts):
-            return payload
-        return replace(payload, is_diagnosed=False)
+        return replace(
+            payload,
+            diagnostics=(*plain_decoder_diagnostics(), *payload.diagnostics),
+            is_diagnosed=payload.is_diagnosed
+            and (bool(question) or is_diagnosed(self.name, session, payload.hosts)),
+        )
 
     def file(
         self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], form: str

@@ -7,19 +7,24 @@ import gzip
 import io
 import itertools
 import json
+import math
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.encode import encode_columns, encode_csv, encode_json, encode_text, gzipped
+from tb_tpuprof.encode import encode_columns, encode_csv, encode_json, encode_text
+from tb_tpuprof.encode.gzip import FAST, SMALL, gzipped
+from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.native import packed
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Verdict
+from tb_tpuprof.tools.trace_viewer.export import gzipped_parts
 
 
 def payload() -> Payload:
@@ -111,6 +116,67 @@ def test_text_is_scaled_and_harmless_to_a_terminal() -> None:
     assert "nan" not in text.lower().replace("name", "")
 
 
+def column_values(values: np.ndarray[Any, Any]) -> Any:
+    """What a client reads of a column of these values."""
+    table = Table("T", (Column("c", "C", values),))
+    return json.loads(encode_json(Payload("x", "r", (), {"t": table})))["tables"]["t"]["columns"][0]["values"]
+
+
+def plain(values: np.ndarray[Any, Any]) -> list[Any]:
+    """The same by Python's own numbers: exact integers, doubles, null for what is not finite."""
+    return [None if isinstance(one, float) and not math.isfinite(one) else one for one in values.tolist()]
+
+
+def same_numbers(left: list[Any], right: list[Any]) -> bool:
+    """Equal, of the same kind (1 is not 1.0), and zeros of the same sign."""
+    return [repr(one) for one in left] == [repr(one) for one in right]
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.floats(), max_size=30),
+    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=30),
+    st.integers(0, 10),
+    st.integers(1, 2**62),
+)
+def test_json_holds_every_number_exactly(reals: list[float], whole: list[int], shift: int, base: int) -> None:
+    bits = np.array(whole, np.int64).view(np.float64)
+    near = np.nextafter(np.array([2.0 ** (base % 2098 - 1074), 10.0 ** (base % 632 - 323)]), 0.0)
+    short = [*reals, base / 10**shift, base >> shift, 5e-324, -0.0, 1e16, 9999999999999998.0, 1e-4, 9e-5]
+    numbers = np.array(whole, np.int64)
+    with np.errstate(over="ignore"):
+        narrow = np.array(short).astype(np.float32)
+    for values in (
+        bits,
+        np.array(short, np.float64),
+        narrow,
+        narrow.astype(np.float16) if np.isfinite(narrow).all() and abs(narrow).max() < 6e4 else narrow[:0],
+        np.concatenate([near, np.nextafter(near, np.inf)]),
+        numbers,
+        numbers.view(np.uint64),
+        numbers[::2],
+        numbers.astype(">i8"),
+        (numbers % 100).astype(np.int8),
+        numbers % 2 == 0,
+    ):
+        values.flags.writeable = False  # as columns are
+        assert same_numbers(column_values(values), plain(values))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"text": "a\ud800b", "\udfff": 1}, b'{"text":"a?b","?":1}'),
+        ({"n": 2**64, "m": -(2**63) - 1}, b'{"n":18446744073709551616,"m":-9223372036854775809}'),
+        ({"lone": "\ud800", "column": np.array([1.5, np.nan])}, b'{"lone":"?","column":[1.5,null]}'),
+        ({"µ": '–\u2028\0"', "t": (1, None, True)}, '{"µ":"–\u2028\\u0000\\"","t":[1,null,true]}'.encode()),
+        ({"none": float("nan"), "far": -np.inf}, b'{"none":null,"far":null}'),
+    ],
+)
+def test_json_of_what_utf_8_or_64_bits_do_not_hold(value: object, expected: bytes) -> None:
+    assert dumps(value) == expected
+
+
 WHOLE = st.integers(-(2**53) + 1, 2**53 - 1)
 LISTS = st.one_of(
     st.lists(WHOLE, max_size=20), st.lists(st.integers(-300, 300).map(lambda i: 10**9 + 7 * i), max_size=20)
@@ -152,9 +218,35 @@ def test_compressed_columns_are_gzip(n: int, dense: float) -> None:
             {"t": Table("T", (Column("c", "C", numbers), Column("d", "D", np.arange(n), delta=True)))},
         )
     )
-    assert gzip.decompress(gzipped(body)) == body
+    packed = gzipped(body, FAST)
+    assert gzip.decompress(packed) == body
     if n >= 40_000:
-        assert len(gzipped(body)) < n * (dense + 0.15) + 2000
+        assert len(packed) < n * (dense + 0.15) + 2000
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.binary(min_size=1, max_size=600), st.integers(1, 700)), max_size=12),
+    st.sampled_from([FAST, SMALL]),
+)
+def test_gzip_holds_what_was_packed_and_is_hardly_larger_than_zlibs(
+    parts: list[tuple[bytes, int]], level: int
+) -> None:
+    data = b"".join(piece * repeats for piece, repeats in parts)[:100_000]
+    packed = gzipped(data, level)
+    assert gzip.decompress(packed) == data
+    assert packed == gzipped(data, level), "an answer's bytes depend on when it was made"
+    assert len(packed) <= 1.3 * len(gzip.compress(data, 1)) + 300
+
+
+def test_a_file_in_parts_is_one_member_of_gzip() -> None:
+    parts = [b"a" * 100_000, b"", np.random.default_rng(1).bytes(70_000), b"end"]
+    packed = b"".join(gzipped_parts(iter(parts)))
+    unpacked = zlib.decompressobj(31)
+    assert unpacked.decompress(packed) == b"".join(parts)
+    assert unpacked.eof
+    assert not unpacked.unused_data
+    assert gzip.decompress(b"".join(gzipped_parts([]))) == b""
 
 
 def test_text_columns_are_interned() -> None:

@@ -1,16 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns for the screen: boxes with their styles, numbers in few bytes, compressed, or as text. Compiled;
-the twins in `plain/packing.py` have the full docstrings.
+"""Columns for the screen: boxes with their styles, numbers in few bytes. Compiled; the twins in
+`plain/packing.py` have the full docstrings.
 """
 
 import cython
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.libc.string import memcpy
-from cython.cimports.tb_tpuprof.native.compiled.decimal import LOWEST, MOST_CHARACTERS, put_double, put_whole
-from cython.cimports.tb_tpuprof.native.compiled.deflate import Writer, deflate_all, deflated_room
 from cython.cimports.tb_tpuprof.native.compiled.prefetch import prefetch
 
 Box = cython.struct(
@@ -22,7 +18,6 @@ Box = cython.struct(
     n_merged=int32_t,
     unused=int32_t,
 )
-Listed = cython.fused_type(int64_t, cython.double)
 KEEP = cython.declare(uint8_t, 255)
 DIGITS = cython.declare(cython.int, 10)
 AHEAD = cython.declare(int64_t, 24)  # how many boxes ahead keys are prefetched
@@ -177,24 +172,6 @@ def in_planes(
         first += TILE
 
 
-def deflated(data: cython.const[uint8_t][::1]):
-    """Blocks of deflate that end on a byte boundary; see `plain.packing.deflated`."""
-    size: int64_t = data.shape[0]
-    blocks = PyBytes_FromStringAndSize(cython.NULL, deflated_room(size))
-    start: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(blocks))
-    writer: cython.pointer(Writer) = cython.cast(cython.pointer(Writer), malloc(cython.sizeof(Writer)))
-    if writer == cython.NULL:
-        raise MemoryError
-    writer.out = start
-    writer.bits = 0
-    writer.n_bits = 0
-    with cython.nogil:
-        deflate_all(writer, cython.address(data[0]) if size else start, size)
-    size = writer.out - start
-    free(writer)
-    return blocks[:size]
-
-
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -218,66 +195,6 @@ def rounded(value: int64_t) -> int64_t:
     """A number rounded to ten binary digits, halves upward."""
     shift: cython.int = max(bits(value) - DIGITS, 0)
     return ((value + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
-
-
-def _powers_of_ten():
-    """10^LOWEST … 10^324, each as 128 bits with the highest bit set, rounded up: two words, the high one
-    first.
-    """
-    words = []
-    for e in range(LOWEST, 325):
-        numerator, denominator = (10**e, 1) if e >= 0 else (1, 10**-e)
-        shift = 128 - (numerator.bit_length() - denominator.bit_length())
-        value = (
-            -(-(numerator << shift) // denominator)
-            if shift >= 0
-            else -(-numerator // (denominator << -shift))
-        )
-        while value.bit_length() != 128:
-            shift += 1 if value.bit_length() < 128 else -1
-            value = (
-                -(-(numerator << shift) // denominator)
-                if shift >= 0
-                else -(-numerator // (denominator << -shift))
-            )
-        words += [value >> 64, value & 0xFFFFFFFFFFFFFFFF]
-    return np.array(words, np.uint64)
-
-
-POWERS = _powers_of_ten()
-
-
-def listed(values: cython.const[Listed][::1]):
-    """Numbers as in a JSON list; see `plain.packing.listed`."""
-    n: int64_t = values.shape[0]
-    buffer = np.empty(max(n, 1) * MOST_CHARACTERS, np.uint8)
-    out: uint8_t[::1] = buffer
-    powers: cython.const[uint64_t][::1] = POWERS
-    position: int64_t = 0
-    i: int64_t
-    bits_of: uint64_t
-    if n == 0:
-        return b""
-    to: cython.pointer(uint8_t) = cython.address(out[0])
-    with cython.nogil:
-        for i in range(n):
-            if Listed is cython.double:
-                memcpy(cython.address(bits_of), cython.address(values[i]), 8)
-                if bits_of >> 52 & 0x7FF == 0x7FF:
-                    memcpy(to + position, b"null", 4)
-                    position += 4
-                else:
-                    position += put_double(bits_of, cython.address(powers[0]), to + position)
-            else:
-                bits_of = cython.cast(uint64_t, values[i])
-                if values[i] < 0:
-                    to[position] = 45
-                    position += 1
-                    bits_of = 0 - bits_of
-                position += put_whole(bits_of, to + position)
-            to[position] = 44
-            position += 1
-    return buffer[: position - 1].tobytes()
 
 
 @cython.final

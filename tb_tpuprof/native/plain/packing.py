@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from typing import Any
 
 import numpy as np
@@ -50,27 +49,9 @@ def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int
     return f"{'iu'[low >= 0]}{width}", base, scale, planes.tobytes()
 
 
-def listed(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> bytes:
-    """Numbers as in a JSON list, separated by commas; null for those that are not finite. Doubles as `repr`
-    writes them.
-    """
-    return ",".join([repr(value) if math.isfinite(value) else "null" for value in values.tolist()]).encode()
-
-
 def _width(value: int) -> int:
     """Bytes needed for a number."""
     return max(1, (value.bit_length() + 7) // 8)
-
-
-def deflated(data: bytes | memoryview) -> bytes:
-    """Blocks of deflate, none of them marked as the last one; they end on a byte boundary and refer to
-    nothing before the first block.
-
-    Only runs of a byte and the frequencies of bytes are encoded, since planes of bytes have few other
-    repetitions. The twins' outputs unpack to the same bytes but may differ: this one is zlib's.
-    """
-    compressor = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
-    return compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH)
 
 
 class BoxStyles:

@@ -26,7 +26,7 @@ const CATEGORIES: Record<string, string> = {
 };
 
 /** How many colours the palette for names has: tokens --q-0 … --q-9. */
-export const PALETTE_SIZE = 10;
+const PALETTE_SIZE = 10;
 
 /** The token (a CSS variable's name) of a category of time; unknown ones are grey. */
 export function categoryToken(category: string): string {

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.chromium import find_chromium
+from tests.browser.made_runs import make_runs
 from tests.free_port import free_port
 from tests.golden_files import DEMO_LOGS
 
@@ -87,9 +88,11 @@ def start_tensorboard(logdir: Path, scratch: Path) -> Server:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on a copy of the demo logs."""
+    """One TensorBoard for all walks of this process: the demo logs and the runs that walks made."""
     scratch = tmp_path_factory.mktemp("tensorboard")
-    started = start_tensorboard(copied_demo_logs(scratch / "logs"), scratch)
+    logs = copied_demo_logs(scratch / "logs")
+    make_runs(logs)
+    started = start_tensorboard(logs, scratch)
     yield started
     started.process.terminate()
     started.process.wait(20)

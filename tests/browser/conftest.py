@@ -37,6 +37,17 @@ CHROMIUM_FLAGS = [
 VIEWPORT = {"width": 1440, "height": 900}
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first walk of each file is one of every `make test`; the others are slow."""
+    walked: set[Path] = set()
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            if item.path in walked:
+                item.add_marker(pytest.mark.slow)
+            walked.add(item.path)
+
+
 @dataclass
 class Server:
     """A TensorBoard process on a log directory."""

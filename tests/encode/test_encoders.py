@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tb_tpuprof.encode import encode_columns, encode_csv, encode_json, encode_text, gzipped
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.native import packed
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Verdict
+from tests.payload_columns import text_column
 
 
 def payload() -> Payload:

@@ -42,13 +42,6 @@ export function paletteToken(n: number): string {
   return `--q-${n % PALETTE_SIZE}`;
 }
 
-/** A stable 32-bit number for a name (FNV-1a). */
-export function hashName(name: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
-}
-
 /** The value that a token has now, in the theme that is on. */
 export function tokenColor(token: string, root: Element = document.documentElement): string {
   return getComputedStyle(root).getPropertyValue(token).trim();

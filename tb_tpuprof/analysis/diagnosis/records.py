@@ -334,10 +334,10 @@ class HostEvidence:
     work apart in `periods`.
 
     `kind`: CPU, GPU or TPU. `device`: what accelerators do. `stage`: of tf.data, that the steps wait for;
-    empty where they wait for none. `copies`: how many copies to the device run at once beside the computing. `ahead`: the function
-    in which the steps' own thread runs Python while the computing needs its processor. `stages`: how many
-    Python functions of tf.data run at once beside the steps. `tiny_ps`: what programs too small for a call
-    compute per step, which counts as dispatch.
+    empty where they wait for none. `copies`: how many copies to the device run at once beside the computing.
+    `ahead`: the function in which the steps' own thread runs Python while the computing needs its processor.
+    `stages`: how many Python functions of tf.data run at once beside the steps. `tiny_ps`: what programs too
+    small for a call compute per step, which counts as dispatch.
     """
 
     host: str

@@ -34,11 +34,11 @@ demo: build ## Open TensorBoard with the plugin on demo_logs/ (PORT=6006, LOGDIR
 
 build: $(VENV)/.built ## Make .venv, compile the decoder, bundle the frontend
 
-test: tools ## Before a commit: frontend's and Python's tests but the slow ones; 5 minutes (ARGS=… for pytest)
+test: tools ## Before a commit: the frontend's and Python's tests but the slow ones (ARGS=… for pytest)
 	$(NPM) test
 	$(PYTEST) -m "not slow" $(ARGS)
 
-slow: tools ## The other tests: hostile sizes, wheels, real servers, the corpus, the peer, browsers at length
+slow: tools others ## The other tests: hostile sizes, wheels, real jobs, the corpus, the peer, all walks in the browser
 	$(PYTEST) -m slow $(ARGS)
 
 lint: tools ## Linters, formats, types, dead code, size of the bundle
@@ -53,8 +53,8 @@ lint: tools ## Linters, formats, types, dead code, size of the bundle
 
 check: lint test slow ## The gate: all of these
 
-# What tests and linters need.
-tools: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium others
+# What linters and all tests but the slow ones need.
+tools: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium
 
 bench: $(VENV)/.dev $(VENV)/.built ## Measure beside xprof (in an environment of its own); writes bench/results.md
 	$(PY) -m bench.bench $(ARGS)

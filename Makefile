@@ -9,6 +9,8 @@ LOGDIR ?= demo_logs
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+# As many workers as processors, each with a TensorBoard and a browser; a file's tests stay together.
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
 
 # The first Python that is new enough and can make environments.
@@ -20,7 +22,7 @@ BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage 
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
-.PHONY: help demo test check bench conformance truth mutate exam golden build clean chromium others
+.PHONY: help demo test slow lint check tools bench conformance truth mutate exam golden build clean chromium others
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,19 +34,27 @@ demo: build ## Open TensorBoard with the plugin on demo_logs/ (PORT=6006, LOGDIR
 
 build: $(VENV)/.built ## Make .venv, compile the decoder, bundle the frontend
 
-test: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium others ## Install what tests need and run them all: frontend, Python, browser (ARGS=… for pytest)
-	$(NPM) run lint
+test: tools ## Before a commit: the frontend's and Python's tests but the slow ones (ARGS=… for pytest)
 	$(NPM) test
-	$(PY) -m pytest $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
-check: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium others ## The gate: linters, types, all tests, goldens, size of the bundle
+slow: tools others ## The other tests: hostile sizes, wheels, real jobs, the corpus, the peer, all walks in the browser
+	$(PYTEST) -m slow $(ARGS)
+
+lint: tools ## Linters, formats, types, dead code, size of the bundle
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m vulture tb_tpuprof
+	$(PY) -m vulture
 	$(NPM) run lint
-	$(NPM) test
+	$(NPM) run dead
 	$(NPM) run size
-	$(PY) -m pytest $(ARGS)
+
+check: lint test slow ## The gate: all of these
+
+# What linters and all tests but the slow ones need.
+tools: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium
 
 bench: $(VENV)/.dev $(VENV)/.built ## Measure beside xprof (in an environment of its own); writes bench/results.md
 	$(PY) -m bench.bench $(ARGS)

@@ -23,5 +23,5 @@ export default defineConfig({
       },
     },
   },
-  test: { environment: 'happy-dom', css: true, include: ['src/**/*.test.{ts,tsx}'] },
+  test: { environment: 'node', css: true, include: ['src/**/*.test.{ts,tsx}'] },
 });

@@ -1,8 +1,9 @@
-"""For all tests: columns are cached in a folder of their own, never in the developer's."""
+"""For all tests: columns are cached in a folder of their own, never in the developer's, and Ctrl-C is heard."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -18,3 +19,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["TPUPROF_CACHE_DIR"]
     else:
         os.environ["TPUPROF_CACHE_DIR"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard_interrupts() -> None:
+    """A shell without job control starts what it runs in the background with SIGINT ignored, and every process
+    that a test starts would inherit that: its own Ctrl-C would be lost.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -60,9 +60,17 @@ def answers(tool: Tool, run: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name)
-)
+def tools() -> list[object]:
+    """Those that do not draw the traces themselves; all but the page that opens first are slow."""
+    marks = {True: [], False: [pytest.mark.slow]}
+    return [
+        pytest.param(tool, id=tool.name, marks=marks[tool.name == "overview_page"])
+        for tool in TOOLS
+        if tool.name not in OF_TRACES
+    ]
+
+
+@pytest.mark.parametrize("tool", tools())
 def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     tool: Tool, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,9 +104,7 @@ DRAWN = {"overview_page": 1 + 4, "memory_profile": 1, "tf_data_bottleneck_analys
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])
-@pytest.mark.parametrize(
-    "tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name)
-)
+@pytest.mark.parametrize("tool", tools())
 def test_the_first_look_at_many_hosts_reads_each_trace_once(
     tool: Tool, executor: str, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

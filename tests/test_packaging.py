@@ -68,6 +68,7 @@ def test_every_module_of_the_compiled_folder_is_compiled_and_has_a_place_in_the_
     ] == []
 
 
+@pytest.mark.slow
 def test_wheel_is_small_and_whole(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert wheel.stat().st_size <= WHEEL_BYTES
@@ -85,12 +86,14 @@ def test_wheel_is_small_and_whole(wheel: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_bundle_in_the_wheel_is_the_bundle_that_was_built(wheel: Path) -> None:
     static = ROOT / "tb_tpuprof" / "serve" / "static"
     built = {path.relative_to(ROOT).as_posix() for path in static.rglob("*") if path.is_file()}
     assert {name for name in zipfile.ZipFile(wheel).namelist() if "/static/" in name} == built
 
 
+@pytest.mark.slow
 def test_metadata(metadata: Message) -> None:
     assert metadata["Name"] == "tb-tpuprof"
     assert metadata["Version"] == tb_tpuprof.__version__
@@ -99,6 +102,7 @@ def test_metadata(metadata: Message) -> None:
     assert {re.split(r"[^\w-]", line)[0] for line in required} == REQUIREMENTS
 
 
+@pytest.mark.slow
 def test_installed_wheel_works_outside_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     install = [

@@ -30,7 +30,7 @@ export interface ToolView {
 }
 
 /** Views of tools; each is a chunk, loaded when it is first shown. A tool without one has the generic page. */
-export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
+const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
   input_pipeline_analyzer: {
     load: () =>

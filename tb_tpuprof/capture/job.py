@@ -30,7 +30,6 @@ from tb_tpuprof.ingest.storage.writing import RunFolder
 logger = logging.getLogger("tb_tpuprof")
 _GATHER_SECONDS = 2.0
 _REPORT_SECONDS = 0.1
-ENDED = ("saved", "failed", "cancelled")
 
 
 @dataclass(frozen=True)

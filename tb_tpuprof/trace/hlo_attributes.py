@@ -208,7 +208,6 @@ class Attributes:
     channel_id: int = 0
     source_end: tuple[int, int, int] = (0, 0, 0)
     scheduling_name: str = ""
-    execution_thread: str = ""
     options: dict[str, int | float | str] = field(default_factory=dict)
 
 
@@ -219,7 +218,6 @@ class ModuleHeader:
     """
 
     parameters: tuple[Shape, ...] = ()
-    parameter_names: tuple[str, ...] = ()
     result: Shape | None = None
     is_scheduled: bool = False
     is_dynamic: bool = False

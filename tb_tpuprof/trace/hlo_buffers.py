@@ -67,8 +67,7 @@ HEAP_EVENTS = (
 
 @dataclass(frozen=True, eq=False)
 class BufferAssignment:
-    """The tables above. `shape_index` and `parameter_shape_index` locate a buffer or a parameter's allocation
-    within a tuple.
+    """The tables above. `shape_index` locates a buffer within a tuple.
 
     `assigned` is sorted by allocation. `n_damaged` counts references to rows that the file lacks and negative
     sizes (read as 0).
@@ -77,7 +76,6 @@ class BufferAssignment:
     logical_buffers: Table
     shape_index: tuple[tuple[int, ...], ...]
     allocations: Table
-    parameter_shape_index: tuple[tuple[int, ...], ...]
     assigned: Table
     heap_traces: Table
     heap_events: Table

@@ -44,7 +44,7 @@ ELEMENT_TYPES = {
     33: ("f8e8m0fnu", 8),
     34: ("buffer", 0),
 }
-TUPLE, TOKEN, BUFFER = 13, 17, 34
+TUPLE, BUFFER = 13, 34
 POINTER_BYTES = 8
 LIMIT = 2**62
 _DIM_LEVELS = ("D", "C", "S", "H")

@@ -21,7 +21,10 @@ from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tests.plain_protobuf import plain_fields
 from tests.tools.test_hlo_stats import cells
 
-pytestmark = pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set"),
+]
 HALF = re.compile(r"([\w-]+)-(start|done)((?:\.\d+)*)")
 
 

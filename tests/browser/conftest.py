@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.chromium import find_chromium
+from tests.browser.made_runs import make_runs
 from tests.free_port import free_port
 from tests.golden_files import DEMO_LOGS
 
@@ -34,6 +35,17 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 VIEWPORT = {"width": 1440, "height": 900}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first walk of each file is one of every `make test`; the others are slow."""
+    walked: set[Path] = set()
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            if item.path in walked:
+                item.add_marker(pytest.mark.slow)
+            walked.add(item.path)
 
 
 @dataclass
@@ -87,9 +99,11 @@ def start_tensorboard(logdir: Path, scratch: Path) -> Server:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on a copy of the demo logs."""
+    """One TensorBoard for all walks of this process: the demo logs and the runs that walks made."""
     scratch = tmp_path_factory.mktemp("tensorboard")
-    started = start_tensorboard(copied_demo_logs(scratch / "logs"), scratch)
+    logs = copied_demo_logs(scratch / "logs")
+    make_runs(logs)
+    started = start_tensorboard(logs, scratch)
     yield started
     started.process.terminate()
     started.process.wait(20)

@@ -4,32 +4,15 @@ link, a run without any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
-from tests.browser.conftest import Server, copied_demo_logs, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, run_of
-from tests.synthetic import Parts, TpuJob, tpu_xspace, write_run
 
 TOOL = get_tool("hlo_stats")
 JAX = run_of("jax_train")
 TPU = "tpu/synthetic"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on the demo logs and a run on TPUs."""
-    scratch = tmp_path_factory.mktemp("hlo_stats")
-    logs = copied_demo_logs(scratch / "logs")
-    job = TpuJob(Parts(compute=0.5, infeed=0.1, outfeed=0.1, collective=0.2))
-    write_run(logs / "tpu" / "plugins" / "profile" / "synthetic", {"synthetic-tpu": tpu_xspace(job)})
-    started = start_tensorboard(logs, scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
 
 
 def test_rows_of_a_tpu_with_what_binds_them(page: Page, server: Server) -> None:

@@ -5,34 +5,16 @@ timeline; and a run without GPUs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tb_tpuprof.tools import get_tool
-from tests.browser.conftest import Server, copied_demo_logs, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link
-from tests.synthetic import write_run
-from tests.synthetic_devices import KERNELS, kernels_xspace
+from tests.synthetic_devices import KERNELS
 
 TOOL = get_tool("kernel_stats")
 RUN = "gpu/synthetic"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on the demo logs and a run on GPUs."""
-    scratch = tmp_path_factory.mktemp("kernels")
-    logs = copied_demo_logs(scratch / "logs")
-    write_run(
-        logs / "gpu" / "plugins" / "profile" / "synthetic",
-        {f"gpu-{i}": kernels_xspace(host=f"gpu-{i}") for i in range(2)},
-    )
-    started = start_tensorboard(logs, scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
 
 
 def open_table(page: Page, server: Server, **state: str) -> Locator:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tb_tpuprof.tools import TOOLS
-from tests.browser.conftest import Server, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import expect_tool, frame_of, link
-from tests.synthetic import TpuJob, tpu_hosts, write_run
 
 READING = {
     "host": "worker-41",
@@ -25,23 +22,11 @@ READING = {
 TITLES = {tool.name: tool.title for tool in TOOLS}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on a run of three hosts, of which one is damaged."""
-    scratch: Path = tmp_path_factory.mktemp("hosts")
-    hosts = {f"w-{i}": data for i, data in enumerate(tpu_hosts(TpuJob(), (1.0, 1.0)).values())}
-    write_run(scratch / "logs" / "plugins" / "profile" / "run", {**hosts, "w-2": b"\xff" * 99})
-    started = start_tensorboard(scratch / "logs", scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
-
-
 def test_while_the_answer_is_awaited_the_page_says_how_far_reading_is(page: Page, server: Server) -> None:
     held: list[Route] = []
     page.route("**/data/overview_page?*", lambda route: held.append(route))
     page.route("**/progress?*", lambda route: route.fulfill(json={"reading": READING}))
-    page.goto(link(server.url, run="run", tool="overview_page"))
+    page.goto(link(server.url, run="hosts/run", tool="overview_page"))
     loading = frame_of(page).locator(".loading")
     expect(loading).to_contain_text("64 of 256 hosts")
     expect(loading).to_contain_text("worker-41")
@@ -54,7 +39,7 @@ def test_while_the_answer_is_awaited_the_page_says_how_far_reading_is(page: Page
 
 
 def test_the_server_s_own_answer_is_understood(page: Page, server: Server) -> None:
-    answer = page.request.get(f"{server.url}/data/plugin/profile/progress?run=run")
+    answer = page.request.get(f"{server.url}/data/plugin/profile/progress?run=hosts%2Frun")
     assert json.loads(answer.text()) == {"reading": None}
 
 
@@ -62,11 +47,11 @@ def test_the_server_s_own_answer_is_understood(page: Page, server: Server) -> No
     "tool", ["overview_page", "input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
 )
 def test_a_host_that_cannot_be_read_is_named_on_the_page(page: Page, server: Server, tool: str) -> None:
-    page.goto(link(server.url, run="run", tool=tool))
+    page.goto(link(server.url, run="hosts/run", tool=tool))
     expect_tool(page, TITLES[tool])
     expect(frame_of(page).get_by_text("w-2 is left out").first).to_be_visible()
 
 
 def test_of_hosts_in_a_link_those_that_are_left_are_shown(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run="run", tool="overview_page", hosts="w-0,w-9"))
+    page.goto(link(server.url, run="hosts/run", tool="overview_page", hosts="w-0,w-9"))
     expect(frame_of(page).get_by_text("w-9 is not in this run").first).to_be_visible()

@@ -5,33 +5,15 @@ another program.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
-from tests.browser.conftest import Server, copied_demo_logs, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, state_of
-from tests.synthetic import TpuJob, tpu_xspace, write_run
-from tests.tools.test_memory_viewer import long_program
 
 TOOL = get_tool("memory_viewer")
-RUN = "tpu/synthetic"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on the demo logs and a run with two programs."""
-    scratch = tmp_path_factory.mktemp("memory")
-    logs = copied_demo_logs(scratch / "logs")
-    folder = write_run(logs / "tpu" / "plugins" / "profile" / "synthetic", {"h": tpu_xspace(TpuJob())})
-    (folder / "jit_long(5).hlo_proto.pb").write_bytes(long_program(700))
-    (folder / "jit_short(6).hlo_proto.pb").write_bytes(long_program(3))
-    started = start_tensorboard(logs, scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
+RUN = "programs/synthetic"
 
 
 def open_viewer(page: Page, server: Server, **state: str) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -14,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tb_tpuprof.capture.messages import MONITOR
-from tests.browser.conftest import Server, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import expect_state, expect_tool, frame_of, heading, link, open_tool, state_of
 from tests.capture.double import free_target, good, raw, serving, status
 from tests.capture.monitor_double import LEVEL_2, monitor_reply
@@ -32,16 +31,6 @@ for n in range(10**9):
     with jax.profiler.StepTraceAnnotation("train", step_num=n):
         x = step(x).block_until_ready()
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on one of the demo runs; a monitor writes nothing there."""
-    scratch = tmp_path_factory.mktemp("monitor")
-    started = start_tensorboard(demo_runs()["jax_train"].parents[2], scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
 
 
 def main(page: Page) -> Locator:

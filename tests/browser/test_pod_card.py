@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
-from tests.browser.conftest import Server, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import expect_tool, frame_of, link
-from tests.synthetic import write_run
-from tests.synthetic_pod import Pod, pod_hosts
 
 TOOL = get_tool("pod_viewer")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on a pod of four hosts."""
-    scratch = tmp_path_factory.mktemp("pod")
-    write_run(scratch / "logs" / "plugins" / "profile" / "pod", pod_hosts(Pod(noise=0.02)))
-    started = start_tensorboard(scratch / "logs", scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
 
 
 def test_the_card_of_a_core_on_a_pod_tells_its_place_parts_and_links(page: Page, server: Server) -> None:
     """16 cores on 4 hosts; core 5 passes 1 MiB to core 6 and gets as much from core 4. Between hosts the last
     core stays.
     """
-    page.goto(link(server.url, run="pod", tool=TOOL.name, core="5", collective="0"))
+    page.goto(link(server.url, run="pods/pod", tool=TOOL.name, core="5", collective="0"))
     expect_tool(page, TOOL.title)
     card = frame_of(page).get_by_role("complementary", name="Core")
     expect(card).to_contain_text("synthetic-pod-1 TPU:1")

@@ -22,9 +22,11 @@ from tests.browser.walking import (
     heading,
     link,
     open_tool,
+    run_of,
     state_of,
     tree,
 )
+from tests.golden_files import demo_runs
 
 TITLES = {tool.name: tool.title for tool in TOOLS}
 
@@ -153,11 +155,13 @@ def test_no_horizontal_scroll_bar_at_1024_px(page: Page, server: Server) -> None
 
 def test_visiting_every_page_leaves_the_logdir_as_it_was(page: Page, server: Server) -> None:
     before = tree(server.logdir)
-    runs = page.request.get(f"{server.url}/data/plugin/profile/runs").json()["runs"]
+    known = {run["run"] for run in page.request.get(f"{server.url}/data/plugin/profile/runs").json()["runs"]}
+    runs = {run_of(log) for log in demo_runs()}
     assert len(runs) == 4
-    for run in runs:
+    assert runs < known
+    for run in sorted(runs):
         for tool in TOOLS:
-            page.goto(link(server.url, run=run["run"], tool=tool.name))
+            page.goto(link(server.url, run=run, tool=tool.name))
             expect(frame_of(page).locator("main")).to_be_visible()
             expect(heading(page)).to_have_text(tool.title)
             expect(frame_of(page).locator("[aria-busy=true]")).to_have_count(0)

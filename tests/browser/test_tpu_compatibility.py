@@ -4,35 +4,18 @@ link; and a run without one.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
-from tests.browser.conftest import Server, copied_demo_logs, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, run_of
 
 TOOL = get_tool("tpu_compatibility")
-DATA = Path(__file__).resolve().parent.parent / "data" / "graphs"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on the demo logs, with a SavedModel beside the Keras run."""
-    scratch = tmp_path_factory.mktemp("graphs")
-    logs = copied_demo_logs(scratch / "logs")
-    shutil.copytree(DATA / "words", logs / "keras_slow_input" / "train" / "words")
-    started = start_tensorboard(logs, scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
+RUN = KERAS.replace("keras_slow_input", "graphs", 1)  # with a SavedModel beside it
 
 
 def test_scopes_lead_to_their_operations(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words"))
     expect_tool(page, TOOL.title)
     frame = frame_of(page)
     expect(frame.get_by_role("region", name="Verdict")).to_contain_text(
@@ -50,7 +33,7 @@ def test_scopes_lead_to_their_operations(page: Page, server: Server) -> None:
 
 
 def test_the_tree_opens_and_hides(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words"))
     expect_tool(page, TOOL.title)
     tree = frame_of(page).get_by_role("tree", name="Scopes")
     expect(tree.get_by_role("button", name="network", exact=True)).to_be_visible()
@@ -63,7 +46,7 @@ def test_the_tree_opens_and_hides(page: Page, server: Server) -> None:
 
 
 def test_another_graph_is_chosen_in_the_link(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run=KERAS, tool=TOOL.name))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name))
     expect_tool(page, TOOL.title)
     choice = frame_of(page).get_by_role("combobox", name="Graph")
     choice.select_option("words")
@@ -78,7 +61,7 @@ def test_a_run_without_a_graph_says_what_to_do(page: Page, server: Server) -> No
 
 
 def test_boxes_open_and_close_in_the_link(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words"))
     expect_tool(page, TOOL.title)
     region = frame_of(page).get_by_role("region", name="Graph", exact=True)
     panel = region.get_by_role("complementary", name="Summary")
@@ -99,7 +82,7 @@ def test_boxes_open_and_close_in_the_link(page: Page, server: Server) -> None:
 
 
 def test_a_scope_of_the_tree_opens_in_the_drawing(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words"))
     expect_tool(page, TOOL.title)
     region = frame_of(page).get_by_role("region", name="Graph", exact=True)
     tree = frame_of(page).get_by_role("tree", name="Scopes")
@@ -118,7 +101,7 @@ def test_a_scope_of_the_tree_opens_in_the_drawing(page: Page, server: Server) ->
 
 
 def test_an_operation_s_remedy_is_in_the_panel(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words"))
     region = frame_of(page).get_by_role("region", name="Graph", exact=True)
     region.get_by_role("button", name="hash_table, ✗ HashTableV2").click()
     expect_state(page, node="hash_table")

@@ -4,33 +4,16 @@ does not.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server, start_tensorboard
+from tests.browser.conftest import Server
+from tests.browser.made_runs import CATAPULT
 from tests.browser.walking import frame_of, heading, link
 
-CATAPULT = Path(os.environ.get("TPUPROF_CORPUS", "none")) / "catapult"
 pytestmark = pytest.mark.skipif(not CATAPULT.is_dir(), reason="TPUPROF_CORPUS is not set")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on a log directory in which each file is a run of its own."""
-    scratch = tmp_path_factory.mktemp("catapult")
-    for path in sorted(CATAPULT.iterdir()):
-        run = scratch / "logs" / "plugins" / "profile" / path.name.partition(".")[0]
-        run.mkdir(parents=True)
-        (run / f"host.trace.json{'.gz' if path.suffix == '.gz' else ''}").symlink_to(path)
-    started = start_tensorboard(scratch / "logs", scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_a_file_is_drawn(
     page: Page, server: Server, run: str, n_events: str, tracks: list[str], says: str
 ) -> None:
-    page.goto(link(server.url, run=run, tool="trace_viewer"))
+    page.goto(link(server.url, run=f"catapult/{run}", tool="trace_viewer"))
     frame = frame_of(page)
     expect(heading(page)).to_have_text("Trace viewer")
     expect(frame.locator(".tv-whole")).to_contain_text(re.compile(rf"{n_events}$"))
@@ -72,7 +55,7 @@ def test_a_file_is_drawn(
 
 
 def test_another_format_is_refused_in_words(page: Page, server: Server) -> None:
-    page.goto(link(server.url, run="google_cloud_trace", tool="trace_viewer"))
+    page.goto(link(server.url, run="catapult/google_cloud_trace", tool="trace_viewer"))
     main = frame_of(page).locator("main")
     expect(main).to_contain_text("is JSON without the traceEvents of a Chrome trace")
     expect(main).to_contain_text("Google Cloud Trace, are not supported")

@@ -5,53 +5,14 @@ with.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tb_tpuprof.ingest.xspace.messages import xspace_class
-from tests.browser.conftest import Server, start_tensorboard
+from tests.browser.conftest import Server
 from tests.browser.test_trace_viewer_hands import stage_of
 from tests.browser.walking import expect_state, frame_of, heading, link
-from tests.synthetic import PS_PER_US, PlaneWriter
 
-RUN = "gpu"
-LOW, HIGH = 20.0, 62.5
-
-
-def xspace() -> bytes:
-    """Two steps of 1 ms with a kernel each; a counter that is LOW in the first and HIGH in the second,
-    another below zero.
-    """
-    space = xspace_class()()
-    gpu, host = PlaneWriter(space, "/device:GPU:0"), PlaneWriter(space, "/host:CPU")
-    stream, samples = gpu.line("Stream #7(Compute)", 7, 1000), gpu.line("_counters_", 8, 1000)
-    main = host.line("python", 1, 1000)
-    for step in range(2):
-        start = step * 1000 * PS_PER_US
-        host.event(main, "train", start, 1000 * PS_PER_US, {"_r": 1, "step_num": step})
-        host.event(
-            main, "cudaLaunchKernel", start + 100 * PS_PER_US, 50 * PS_PER_US, {"correlation_id": step + 1}
-        )
-        gpu.event(stream, "gemm", start + 400 * PS_PER_US, 500 * PS_PER_US, {"correlation_id": step + 1})
-        gpu.event(samples, "SM Active (%)", start, 0, {"sm": (LOW, HIGH)[step]})
-        gpu.event(samples, "Balance", start, 0, {"value": (-4, 3)[step]})
-    data: bytes = space.SerializeToString()
-    return data
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """TensorBoard on a log directory with that one run."""
-    scratch = tmp_path_factory.mktemp("lines")
-    run = scratch / "logs" / "plugins" / "profile" / RUN
-    run.mkdir(parents=True)
-    (run / "host.xplane.pb").write_bytes(xspace())
-    started = start_tensorboard(scratch / "logs", scratch)
-    yield started
-    started.process.terminate()
-    started.process.wait(20)
+RUN = "lines/gpu"
 
 
 def test_counters_tell_their_scale_and_their_value_under_the_pointer(page: Page, server: Server) -> None:

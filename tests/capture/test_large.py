@@ -19,7 +19,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "tests.capture.large"]
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="memory is measured with the resource module")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="memory is measured with the resource module"),
+]
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from bench.environments import peer_if_any
 from tests.conformance import live
 
 
+@pytest.mark.slow
 def test_the_peer_says_the_same_of_synthetic_runs_or_the_difference_is_listed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -19,6 +19,8 @@ from tests.conformance.test_memory_viewer import answers  # noqa: F401
 TPU = "xprof_tpu_inference_2_old__run"
 Answers = dict[str, Any]
 
+pytestmark = pytest.mark.slow
+
 
 def unequal(found: Iterator[Field] | list[Field]) -> set[Field]:
     return {field for field in found if not Compared("x", *field, floor=1e-9).is_equal}

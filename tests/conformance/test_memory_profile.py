@@ -14,8 +14,6 @@ from tb_tpuprof.analysis.memory.peak import active_allocations, memory_peak
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.conformance.peer import NAMES, answer, open_session
 
-# The peer's data types have TensorFlow's names.
-DTYPES = {"float": "float32", "double": "float64", "half": "float16", "INVALID": ""}
 # Runs in which the peer's list of active allocations differs from what a replay of all events finds, and why.
 PEAK_STEP = (
     "the peer counts only allocations of the peak's step; those of earlier steps that are not freed "

@@ -19,6 +19,7 @@ from tb_tpuprof.ingest.storage.programs import programs_in, read_program
 from tb_tpuprof.trace.hlo import HloModule
 from tests.conformance.peer import RUNS, corpus
 
+pytestmark = pytest.mark.slow
 SMALL_BYTES = 16 * 1024  # below this the peer sums buffers up
 # Permanent buffers at the peak: the peer lists them for main memory only. Ours are listed in every space.
 LISTED_SPACE = "0"

@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.payload import Column, Diagnostic, Payload, Scalar, Subject, Table, Verdict
 from tests.consistency.checks import Pages, violations, with_scalar
 from tests.consistency.words import foreign_words
+from tests.payload_columns import text_column
 
 Change = Callable[[Payload], Payload]
 INPUT_BOUND = "Highly input-bound: each step waits 12.0 ps (40.0 %) for data."
@@ -47,7 +47,10 @@ def pages() -> Pages:
         {
             "steps": steps,
             "breakdown": _shares(0.4, 0.6),
-            "environment": pairs_table("Environment", [("Framework", "PyTorch")]),
+            "environment": Table(
+                "Environment",
+                (text_column("name", "Name", ["Framework"]), text_column("value", "Value", ["PyTorch"])),
+            ),
             "recommendations": _advice("Set `num_workers`."),
             "findings": _findings("Input", f"E{INPUT_BOUND[22:]}", 0.4),
             "causes": _findings("Input", "", 0.4),

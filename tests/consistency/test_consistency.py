@@ -49,6 +49,7 @@ def test_pages_of_generated_runs_agree(name: str, tmp_path: Path) -> None:
     check(f"generated/{name}", str(write_run(tmp_path / name, generated()[name])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(corpus_runs()))
 def test_pages_of_real_runs_agree(name: str) -> None:
     try:

@@ -22,9 +22,9 @@ from tb_tpuprof.encode.gzip import FAST, SMALL, gzipped
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.native import packed
-from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.trace_viewer.export import gzipped_parts
+from tests.payload_columns import text_column
 
 
 def payload() -> Payload:

@@ -178,6 +178,7 @@ def test_pairs_have_two_causes_whose_amount_can_be_chosen() -> None:
             assert all(part.tune == "amount" and part.is_direct for part in job.parts)
 
 
+@pytest.mark.slow
 def test_a_job_runs(tmp_path: Path) -> None:
     """One job of Python work: its profile is there, and what it measured agrees with itself."""
     some = [

@@ -102,6 +102,7 @@ def test_it_covers_what_it_must() -> None:
     assert all(len(job.parts) == bool(name) for job, (_, name, *_) in zip(JOBS.values(), SMALL, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", JOBS)
 def test_the_first_finding_names_cause_and_culprit(label: str, tmp_path: Path) -> None:
     job = JOBS[label]

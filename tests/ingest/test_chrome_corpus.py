@@ -31,9 +31,8 @@ FOLDERS = (
 UNSUPPORTED = {"google_cloud_trace.json": "without the traceEvents"}
 # Ends without a begin, as the files have them.
 UNMATCHED = {"async_begin_end.json": 1, "nestable_async.json": 1, "nestable_async_annotation.json": 1}
-UNFINISHED_KINETO = ("ProfilerStep#",)
 
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")]
 
 
 def files() -> list[Path]:

@@ -26,11 +26,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def traces() -> list[Path]:
+def traces() -> list[object]:
     """The demo logs' traces, and the corpus's where TPUPROF_CORPUS names one."""
-    corpus = os.environ.get("TPUPROF_CORPUS", "")
-    folders = [ROOT / "demo_logs", *([Path(corpus)] if corpus else [])]
-    return [path for folder in folders for path in sorted(folder.glob("**/*.xplane.pb"))]
+    corpus = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere").glob("**/*.xplane.pb")
+    demo = sorted((ROOT / "demo_logs").glob("**/*.xplane.pb"))
+    return [*demo, *(pytest.param(path, marks=pytest.mark.slow) for path in sorted(corpus))]
 
 
 @settings(

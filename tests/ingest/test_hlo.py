@@ -99,7 +99,6 @@ def test_lazy_parts(module: HloModule) -> None:
     assert [place.text for place in module.frames.stack(2)] == ["a.py:3", "a.py:9"]
     assert [place.function for place in module.frames.stack(3)] == ["f"]  # a frame that is its own parent
     assert module.header.replicas == (2, 4)
-    assert module.header.parameter_names == ("x", "y")
     assert module.header.aliases[0].operand == 1
 
 
@@ -114,7 +113,6 @@ def test_buffers(module: HloModule) -> None:
     assert buffers.assigned["offset"].tolist() == [0, 512]
     assert buffers.assigned_offsets.tolist() == [0, 2, 2]
     assert buffers.allocations["is_entry_parameter"].tolist() == [False, True]
-    assert buffers.parameter_shape_index == ((), (2,))
     events = buffers.heap_events
     assert events["kind"].tolist() == [0, 2, 1]
     assert events["buffer"].tolist() == [0, 1, -1]

@@ -48,7 +48,7 @@ WIDTHS = {
 KERNELS = ("kernel", "Kernel")
 LAUNCHES = ("cuda_runtime", "cuda_driver", "Runtime", "hip_runtime")
 
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")]
 Count = dict[tuple[str, str], tuple[int, float, int]]
 
 

@@ -123,6 +123,7 @@ def test_it_says_what_one_of_the_whole_file_says(
     assert (in_parts[0] == read_file(str(path))[0]).mean() < 0.9  # lines and programs were not read
 
 
+@pytest.mark.slow
 def test_damage_is_found_where_it_is(
     tmp_path: Path, in_parts: list[Bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,8 @@ from tests.integration.servers import training
 FRAMEWORKS = ("jax", "tensorflow")
 OPTIONS = CaptureOptions(duration_ms=600, retry_wait_s=0.2)
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=FRAMEWORKS)
 def job(request: pytest.FixtureRequest) -> Iterator[Target]:

@@ -89,6 +89,7 @@ def test_every_program_of_the_page_is_tested() -> None:
     assert set(programs()) == set(RECORDED) | SERVERS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_recording_from_inside(name: str, tmp_path: Path) -> None:
     n_steps, source, package, first = RECORDED[name]
@@ -122,6 +123,7 @@ def started(name: str, folder: Path, package: str) -> tuple[Any, int]:
     ), port
 
 
+@pytest.mark.slow
 def test_a_keras_job_from_outside(tmp_path: Path) -> None:
     job, port = started("keras_server", tmp_path, "keras")
     with job:
@@ -131,6 +133,7 @@ def test_a_keras_job_from_outside(tmp_path: Path) -> None:
     check_steps(session.get(steps, host), "function")
 
 
+@pytest.mark.slow
 def test_a_tensorflow_and_a_jax_job_alone_together_and_watched(tmp_path: Path) -> None:
     tensorflow, port = started("tensorflow_server", tmp_path, "tensorflow")
     jax, jax_port = started("jax_server", tmp_path, "jax")

@@ -21,6 +21,8 @@ distributed = pytest.importorskip(
 )
 N_WORKERS = 2
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:

@@ -70,7 +70,9 @@ print(CaptureRules.of(board.flags))
 """
 
 
-@pytest.mark.parametrize("order", ["alone", "before", "after"])
+@pytest.mark.parametrize(
+    "order", ["alone", *(pytest.param(order, marks=pytest.mark.slow) for order in ("before", "after"))]
+)
 def test_tensorboards_own_parser(order: str) -> None:
     python = sys.executable if order == "alone" else peer_if_any()
     if not python:

@@ -19,6 +19,8 @@ from tests.truth.runner import Truth, profiled
 
 SHARE = 0.05
 
+pytestmark = pytest.mark.slow
+
 
 def pages(truth: Truth) -> tuple[Payload, Payload]:
     """The overview and the input pipeline's page, which agree on steps and waiting."""

@@ -43,6 +43,8 @@ ALONE = [
 # Work of ours by that of `cost_analysis()`, which counts a loop's body once: trips of the loop.
 TRIPS = {"dot": 1, "matmul": 1, "conv": 1, "scan": 17, "loop": 23, "sort": 1, "elementwise": 1}
 
+pytestmark = pytest.mark.slow
+
 
 def run(program: str, python_tracing: str = "0", devices: int = 1) -> Truth:
     return profiled("jax_cpu.py", program, python_tracing, xla_flags=FOUR_DEVICES if devices == 4 else "")

@@ -10,6 +10,7 @@ from tb_tpuprof.tools.memory_viewer import view as memory_viewer
 from tests.truth.runner import Truth, profiled
 
 WORD = 64  # XLA:CPU aligns what it allocates
+pytestmark = pytest.mark.slow
 
 
 def shown(truth: Truth, name: str) -> dict[str, Any]:

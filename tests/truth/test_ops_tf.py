@@ -16,6 +16,8 @@ from tests.truth.runner import profiled
 # call counts: on a busy machine a loop's time between its operations has no bound.
 LEAST = 0.5
 
+pytestmark = pytest.mark.slow
+
 
 def operations(mode: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     truth = profiled("ops_tf.py", mode, packages=("tensorflow",))

@@ -280,12 +280,14 @@ def test_work_that_runs_after_the_last_step_is_said(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
 @pytest.mark.parametrize("path", corpus_files(), ids=lambda path: str(path.relative_to(CORPUS)))
 def test_pages_of_a_file_of_the_corpus_are_what_a_plain_count_finds(path: Path) -> None:
     check(path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
 @pytest.mark.parametrize("rank", range(RANKS_OF_DLRM))
 def test_pages_of_a_rank_of_dlrm_are_what_a_plain_count_finds(

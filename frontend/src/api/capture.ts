@@ -4,7 +4,7 @@
  */
 import { fetchFresh, post } from './client';
 
-export interface CaptureChoice {
+interface CaptureChoice {
   value: number | string;
   title: string;
   /** What it costs the job that is profiled. */

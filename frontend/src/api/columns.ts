@@ -13,7 +13,7 @@ const FLOATS = { f4: Float32Array, f8: Float64Array } as const;
 const MAX_INT_BYTES = 7;
 const FEW_PLANES = 4;
 
-export type ColumnArray = Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
+type ColumnArray = Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
 
 interface BufferHead {
   /** f4, f8, or u1–u7 and i1–i7: whole numbers of so many bytes. */

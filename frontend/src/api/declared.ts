@@ -34,7 +34,7 @@ export function scalar(name: string, isOptional: boolean): ScalarSpec {
 }
 
 /** The server sent another set of tables or columns than this page was built for. */
-export class ContractError extends Error {
+class ContractError extends Error {
   constructor(payload: Payload, what: string) {
     super(
       `The answer of ${payload.tool} has no ${what}. Page and server are of different versions: reload the page.`,

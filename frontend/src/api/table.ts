@@ -1,7 +1,7 @@
 /**
  * Reading rows of a payload's columns, whichever way they travelled (JSON or binary). Unknown is always null.
  */
-import type { Column, NumberColumn, Payload, Table, TextColumn } from './types';
+import type { Column, NumberColumn, Table, TextColumn } from './types';
 
 export type Cell = string | number | boolean | null;
 
@@ -36,36 +36,6 @@ export function textColumn(table: Table | undefined, name: string): TextColumn |
   return column?.kind === 'text' ? column : undefined;
 }
 
-/**
- * Reads cells of a table by column and row. For many rows: an object for each of them, as `rowsOf` makes,
- * costs more than what is done with it.
- */
-export interface CellReader {
-  /** null: unknown, or there is no such column of numbers. */
-  number(name: string): (row: number) => number | null;
-  /** Empty: unknown, or there is no such column of texts. */
-  text(name: string): (row: number) => string;
-  /** Whether it is known to be true. */
-  flag(name: string): (row: number) => boolean;
-}
-
-export function readerOf(table: Table): CellReader {
-  return {
-    number: (name) => {
-      const column = numberColumn(table, name);
-      return column ? (row) => numberAt(column, row) : () => null;
-    },
-    text: (name) => {
-      const column = textColumn(table, name);
-      return column ? (row) => textAt(column, row) ?? '' : () => '';
-    },
-    flag: (name) => {
-      const column = findColumn(table, name);
-      return column ? (row) => cellAt(column, row) === true : () => false;
-    },
-  };
-}
-
 function isSameList(a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
@@ -98,9 +68,4 @@ export function rowsOf(table: Table | undefined): Record<string, Cell>[] {
 /** A cell as a number; anything else is unknown. */
 export function numberOf(cell: Cell | undefined): number | null {
   return typeof cell === 'number' && Number.isFinite(cell) ? cell : null;
-}
-
-export function scalarNumber(payload: Payload, name: string): number | null {
-  const value = payload.scalars[name]?.value;
-  return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }

@@ -3,7 +3,7 @@
  * are null.
  */
 
-export type Unit =
+type Unit =
   'ps' | 'bytes' | 'fraction' | 'flops_per_s' | 'bytes_per_s' | 'flops_per_byte' | 'count' | 'id' | '';
 
 export interface RunInfo {
@@ -28,7 +28,7 @@ export interface HostInfo {
   size_bytes: number;
 }
 
-export interface ParamInfo {
+interface ParamInfo {
   name: string;
   title: string;
   kind: 'bool' | 'int' | 'float' | 'text' | 'choice';
@@ -58,9 +58,9 @@ export interface ToolsAnswer {
   tools: ToolInfo[];
 }
 
-export type VerdictLevel = 'good' | 'warn' | 'bad' | 'unknown';
+type VerdictLevel = 'good' | 'warn' | 'bad' | 'unknown';
 
-export interface NextStep {
+interface NextStep {
   text: string;
   /** The tool that shows it; empty: plain advice. */
   tool: string;
@@ -71,7 +71,7 @@ export interface NextStep {
  * A row of one of the payload's tables that the sentence names, with the numbers that it says of it, by
  * column.
  */
-export interface Subject {
+interface Subject {
   table: string;
   column: string;
   name: string;
@@ -103,7 +103,7 @@ interface ColumnHead {
 }
 
 /** Numbers as JSON (null: unknown) or as a typed array (NaN: unknown); read them with `numberAt`. */
-export type Numbers = ArrayLike<number | null>;
+type Numbers = ArrayLike<number | null>;
 
 export interface TextColumn extends ColumnHead {
   kind: 'text';

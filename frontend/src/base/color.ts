@@ -26,7 +26,7 @@ const CATEGORIES: Record<string, string> = {
 };
 
 /** How many colours the palette for names has: tokens --q-0 … --q-9. */
-export const PALETTE_SIZE = 10;
+const PALETTE_SIZE = 10;
 
 /** The token (a CSS variable's name) of a category of time; unknown ones are grey. */
 export function categoryToken(category: string): string {
@@ -40,13 +40,6 @@ export function isCategory(category: string): boolean {
 /** The token of the n-th name of a list. */
 export function paletteToken(n: number): string {
   return `--q-${n % PALETTE_SIZE}`;
-}
-
-/** A stable 32-bit number for a name (FNV-1a). */
-export function hashName(name: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
 }
 
 /** The value that a token has now, in the theme that is on. */

@@ -8,7 +8,7 @@ import type { Band, Frame } from './renderer';
 import type { TextFitter } from './text';
 
 /** Narrower boxes have no label (CSS pixels). */
-export const LABEL_FROM_PX = 26;
+const LABEL_FROM_PX = 26;
 
 const PADDING_PX = 4;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { rgbOf } from '../base/color';
-import { contrastOf, makePalette, SHADES, shadeOf } from './palette';
+import { contrastOf, makePalette, SHADES } from './palette';
 
 const LIGHT = [
   '#3576cb',
@@ -26,17 +26,6 @@ const DARK = [
 ].map(rgbOf);
 
 describe('palette', () => {
-  it('gives a name the same shade always', () => {
-    expect(['fusion.124', 'dot.4', '$array.py:12 asarray'].map(shadeOf)).toEqual(
-      ['fusion.124', 'dot.4', '$array.py:12 asarray'].map(shadeOf),
-    );
-    expect(shadeOf('fusion.124')).toBeLessThan(SHADES);
-  });
-  it('spreads names over all shades', () => {
-    const counts = new Array<number>(SHADES).fill(0);
-    for (let i = 0; i < 6000; i++) counts[shadeOf(`fusion.${String(i)}`)]! += 1;
-    for (const count of counts) expect(count).toBeGreaterThan(600);
-  });
   it.each([
     ['light', LIGHT, [1, 1, 1]],
     ['dark', DARK, [0.08, 0.09, 0.1]],

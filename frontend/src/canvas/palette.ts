@@ -5,7 +5,7 @@
  * family × SHADES + shade, so a change of theme changes this table and nothing in the buffers.
  */
 
-import { hashName, luminance } from '../base/color';
+import { luminance } from '../base/color';
 import { HATCH_FILL, MERGED_FILL, mix, type Rgb } from './renderer';
 
 export const SHADES = 8;
@@ -95,10 +95,4 @@ export function hatched(fill: Rgb, background: Rgb): Rgb {
 export function inkCss(isLight: number): string {
   const ink = isLight ? LIGHT_INK : DARK_INK;
   return `rgb(${ink.map((part) => Math.round(part * 255)).join(' ')})`;
-}
-
-/** The same name has the same shade in every run and session. */
-export function shadeOf(name: string): number {
-  const hash = hashName(name);
-  return ((hash ^ (hash >>> 15)) >>> 0) % SHADES;
 }

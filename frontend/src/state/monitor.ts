@@ -21,7 +21,7 @@ const POLL_MS = 1000;
 const SLOWEST_POLL_MS = 10_000;
 const OWN_KEY = 'tpuprof.monitor.own';
 /** Older ones are dropped: an hour of four targets, one each second. */
-export const SAMPLES_KEPT = 14_400;
+const SAMPLES_KEPT = 14_400;
 
 /** As last heard of, without its samples. */
 export const monitor = signal<Omit<MonitorAnswer, 'samples'> | null>(null);

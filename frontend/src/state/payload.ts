@@ -132,11 +132,7 @@ export function useDiagnosed(
 }
 
 /** The payload of a tool; it is also what the export menu exports. `waits`: it is not asked for yet. */
-export function usePayload(
-  query: DataQuery,
-  format: 'json' | 'columns' = 'json',
-  waits = false,
-): Loaded<Payload> {
+function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json', waits = false): Loaded<Payload> {
   const url = payloadUrl(query, format);
   const loaded = useLoaded(
     waits ? '' : url,

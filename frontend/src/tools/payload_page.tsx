@@ -10,7 +10,7 @@ import { Verdict } from '../widgets/summary';
 import { Reading } from './reading';
 import { serverParams, type ToolProps } from './tool';
 
-export function VerdictOf({
+function VerdictOf({
   verdict,
   isPending = false,
 }: {

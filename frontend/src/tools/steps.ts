@@ -28,7 +28,7 @@ const PARTS: Record<string, string> = {
 const PART_ORDER = Object.keys(PARTS);
 
 /** The values of a column; none where there is no such column. */
-export function valuesOf(table: Table | undefined, name: string): (number | null)[] {
+function valuesOf(table: Table | undefined, name: string): (number | null)[] {
   const column = numberColumn(table, name);
   return table && column ? Array.from({ length: table.n_rows }, (_, row) => numberAt(column, row)) : [];
 }

@@ -120,7 +120,7 @@ function ofKind(column: Column, kind: Kind | undefined): Column {
 }
 
 /** A table with all columns that its declaration requires: those not given are unknown. */
-export function completeTable(spec: AnySpec, table: Table): Table {
+function completeTable(spec: AnySpec, table: Table): Table {
   const kinds = { ...spec.optional, ...spec.required };
   const given = new Set(table.columns.map(({ name }) => name));
   const missing = Object.entries(spec.required).filter(([name]) => !given.has(name));

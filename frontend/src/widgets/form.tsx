@@ -97,7 +97,7 @@ export function Field({
   );
 }
 
-export interface Choice {
+interface Choice {
   value: string;
   title: string;
 }

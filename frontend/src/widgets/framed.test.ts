@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 import { h, render } from 'preact';
 import { describe, expect, it, vi } from 'vitest';
 import { useFramed } from './framed';

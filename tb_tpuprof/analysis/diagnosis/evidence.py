@@ -79,9 +79,6 @@ def host_evidence(trace: Trace) -> HostEvidence:
     kept = beside_producers(beside_threads(kept, beside, busy), beside, busy)
     kept = beside_own_python(kept, ahead, busy)
     kept = beside_copies(kept, copying, busy)
-    ops = op_stats(trace)
-    metrics = ops.device if len(ops.device) else ops.host
-    top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
     return HostEvidence(
         host=trace.info.host,
         kind=planes(trace).hardware or "CPU",
@@ -98,7 +95,6 @@ def host_evidence(trace: Trace) -> HostEvidence:
         gaps=between,
         beside=beside,
         warming=warming(trace),
-        top_op=(metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None,
         is_detailed=step_pieces(trace)[1] is not None,
         turns_ps=turns,
         device=device_evidence(trace),

@@ -333,12 +333,11 @@ class HostEvidence:
     """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic
     work apart in `periods`.
 
-    `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations'
-    time. `device`: what accelerators do. `stage`: of tf.data, that the steps wait for; empty where they wait
-    for none. `copies`: how many copies to the device run at once beside the computing. `ahead`: the function
-    in which the steps' own thread runs Python while the computing needs its processor. `stages`: how many
-    Python functions of tf.data run at once beside the steps. `tiny_ps`: what programs too small for a call
-    compute per step, which counts as dispatch.
+    `kind`: CPU, GPU or TPU. `device`: what accelerators do. `stage`: of tf.data, that the steps wait for;
+    empty where they wait for none. `copies`: how many copies to the device run at once beside the computing.
+    `ahead`: the function in which the steps' own thread runs Python while the computing needs its processor.
+    `stages`: how many Python functions of tf.data run at once beside the steps. `tiny_ps`: what programs too
+    small for a call compute per step, which counts as dispatch.
     """
 
     host: str
@@ -356,7 +355,6 @@ class HostEvidence:
     gaps: tuple[Gap, ...]
     beside: tuple[Beside, ...]
     warming: Warming | None
-    top_op: tuple[str, float] | None
     is_detailed: bool
     turns_ps: Int64s
     device: DeviceEvidence | None = None

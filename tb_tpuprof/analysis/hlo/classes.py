@@ -6,17 +6,6 @@ import re
 
 from tb_tpuprof.trace.hlo import HloModule
 
-CLASSES = (
-    "matrix",
-    "fusion",
-    "elementwise",
-    "reduction",
-    "data movement",
-    "collective",
-    "control",
-    "input",
-    "custom call",
-)
 _BY_OPCODE = {
     "matrix": ("dot convolution ragged-dot scaled-dot cholesky triangular-solve fft",),
     "reduction": ("reduce reduce-window select-and-scatter sort topk map scan",),

@@ -226,5 +226,4 @@ _PARTS: dict[int, tuple[tuple[str, Callable[[Message], Any]], ...]] = {
     ),
     74: (("operand_aliases", _aliases),),
     26: (("channel_id", lambda m: m.number(26)),),
-    79: (("execution_thread", lambda m: m.text(79)),),
 }

@@ -58,11 +58,8 @@ class BufferReader:
         _, starts, sizes = parts(self.data, *self.top, 3)
         allocations = self._allocations(starts, sizes)
         assigned = self._assigned(starts, sizes)
-        parameter_index = indexes(self.data, starts, sizes, 10)
         traces, events = self._heap()
-        return BufferAssignment(
-            buffers, shape_index, allocations, parameter_index, assigned, traces, events, self.n_damaged
-        )
+        return BufferAssignment(buffers, shape_index, allocations, assigned, traces, events, self.n_damaged)
 
     def _buffers(self) -> tuple[Table, tuple[tuple[int, ...], ...]]:
         _, starts, sizes = parts(self.data, *self.top, 1)

@@ -359,7 +359,6 @@ class LazyParts:
         profiles = [part.text(5) for part in self.top.messages(13)]
         return ModuleHeader(
             parameters=tuple(self.shapes.read(*span) for span in program.spans(1)),
-            parameter_names=program.texts(3),
             result=self.shapes.read(*program.span(2)) if program.has(2) else None,
             is_scheduled=self.top.has(7),
             is_dynamic=self.top.flag(11),

@@ -13,7 +13,6 @@ from cython.cimports.libc.string import memcmp, memcpy
 from cython.cimports.tb_tpuprof.native.compiled.json_lex import skip, space, space_or_comma, string_end
 from cython.cimports.tb_tpuprof.native.compiled.json_valid import is_valid
 
-X, INSTANT, START, END, STEP_N, FLOW_FROM, FLOW_TO = 88, 105, 98, 101, 110, 115, 102
 ROW_BYTES = cython.declare(int64_t, 512)  # of a row without its texts
 
 

@@ -129,7 +129,6 @@ def evidence(
         (),
         (),
         None,
-        None,
         True,
         np.zeros(len(duration), np.int64),
     )

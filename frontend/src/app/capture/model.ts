@@ -1,7 +1,7 @@
 /** What is typed into the dialog, checked and made into a request; and what is remembered of it. Pure. */
 import type { CaptureInfo, CaptureOption, CaptureRequest, TargetsRequest } from '../../api/capture';
 
-export type Mode = 'address' | 'tpu';
+type Mode = 'address' | 'tpu';
 
 /** Who is profiled, as typed. */
 export interface TargetForm {

@@ -19,7 +19,7 @@ export interface MonitorForm extends TargetForm {
   options: Readonly<Record<string, string>>;
 }
 
-export const INTERVAL = 'interval_ms';
+const INTERVAL = 'interval_ms';
 
 type Params = Readonly<Record<string, string>>;
 
@@ -71,7 +71,7 @@ export function targetsOf(samples: readonly MonitorSample[]): string[] {
 }
 
 /** The newest sample of each target. */
-export function newestOf(samples: readonly MonitorSample[]): MonitorSample[] {
+function newestOf(samples: readonly MonitorSample[]): MonitorSample[] {
   const newest = new Map<string, MonitorSample>();
   for (const sample of samples) newest.set(sample.target, sample);
   return [...newest.values()];
@@ -159,7 +159,7 @@ export function tilesOf(samples: readonly MonitorSample[]): TileProps[] {
   });
 }
 
-export type Level = 'good' | 'warn' | 'bad' | 'unknown';
+type Level = 'good' | 'warn' | 'bad' | 'unknown';
 
 export interface Verdict {
   level: Level;
@@ -226,7 +226,7 @@ function idleText(newest: readonly MonitorSample[]): string {
     : 'No step was seen in the last sample. Steps that take longer than the interval are missed: try a longer one.';
 }
 
-export function sourceText(source: MonitorAnswer['source']): string {
+function sourceText(source: MonitorAnswer['source']): string {
   return source === 'monitor_rpc'
     ? "The numbers are the job's own: its server answers the Monitor request."
     : "The numbers come from short profiles, analysed here: the job's server does not answer the Monitor request. Each costs the job what a capture of that length costs.";

@@ -4,7 +4,8 @@ import { GRAPH_VIEWER } from '../../api/tables/graph_viewer';
 import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
 
-export const { tables: TABLES, scalars: SCALARS } = GRAPH_VIEWER.page;
+export const TABLES = GRAPH_VIEWER.page.tables;
+const SCALARS = GRAPH_VIEWER.page.scalars;
 
 export interface Node {
   id: number;
@@ -58,7 +59,7 @@ function words(text: string): string[] {
   return text.split(' ').filter(Boolean);
 }
 
-export function nodesOf(payload: Payload): Node[] {
+function nodesOf(payload: Payload): Node[] {
   const rows = readTable(payload, TABLES.nodes);
   const awaitsTime = !rows.has('time_ps');
   return rows.all().map((row) => ({

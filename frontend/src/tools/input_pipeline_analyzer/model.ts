@@ -37,7 +37,7 @@ function spreadOf(
 }
 
 /** How much the share of waiting varies over the steps. */
-export function waitingSpread(payload: Payload): string {
+function waitingSpread(payload: Payload): string {
   const { input_fraction_sd, input_fraction_min, input_fraction_max } = SCALARS;
   return spreadOf(payload, [input_fraction_sd, input_fraction_min, input_fraction_max], 'fraction');
 }

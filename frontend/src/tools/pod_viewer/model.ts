@@ -66,7 +66,7 @@ export interface Layout {
   blocks: { host: string; x: number; y: number; width: number; height: number }[];
 }
 
-export const GAP = 0.6;
+const GAP = 0.6;
 
 interface Block {
   host: string;

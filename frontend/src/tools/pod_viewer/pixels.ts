@@ -3,7 +3,7 @@
  */
 import { shareOf, type Layout } from './model';
 
-export const N_COLORS = 128;
+const N_COLORS = 128;
 export const MARGIN_PX = 4;
 const OPAQUE = 255;
 

@@ -27,7 +27,7 @@ export interface RooflineChart {
 export const PROGRAM_TOKEN = '--text';
 export const STEP_TOKEN = '--c-host';
 
-export function tokenOf(point: Point, categories: readonly string[]): string {
+function tokenOf(point: Point, categories: readonly string[]): string {
   if (point.kind === 'program') return PROGRAM_TOKEN;
   if (point.kind === 'step') return STEP_TOKEN;
   return paletteToken(Math.max(0, categories.indexOf(point.category)));

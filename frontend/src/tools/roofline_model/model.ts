@@ -4,7 +4,8 @@ import { ROOFLINE_MODEL } from '../../api/tables/roofline_model';
 import type { Payload } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
 
-export const { tables: TABLES, scalars: SCALARS } = ROOFLINE_MODEL.page;
+export const TABLES = ROOFLINE_MODEL.page.tables;
+const SCALARS = ROOFLINE_MODEL.page.scalars;
 type OpColumn = ColumnOf<typeof TABLES.ops>;
 
 export interface Point {

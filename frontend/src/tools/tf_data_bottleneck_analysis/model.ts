@@ -122,7 +122,7 @@ export interface Stage {
   parameters: [string, string][];
 }
 
-export interface Link {
+interface Link {
   from: number;
   to: number;
   isCritical: boolean;

@@ -28,7 +28,7 @@ export interface SameName {
   readonly histogram: readonly { readonly fromPs: number; readonly toPs: number; readonly n: number }[];
 }
 
-export interface DetailLink {
+interface DetailLink {
   readonly text: string;
   readonly tool: string;
   readonly params: Readonly<Record<string, string>>;

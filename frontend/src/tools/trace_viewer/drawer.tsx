@@ -13,7 +13,7 @@ import { Results } from './results';
 import type { Timeline } from './timeline';
 import { TotalsPanel } from './totals';
 
-export type Tab = 'event' | 'interval' | 'results';
+type Tab = 'event' | 'interval' | 'results';
 
 const HEIGHT_KEY = 'tpuprof.trace_viewer.drawer';
 const MIN_PX = 120;

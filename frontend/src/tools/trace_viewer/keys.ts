@@ -71,7 +71,7 @@ export const TOOLS: readonly {
 ];
 
 /** Does what the key means; false: the key means nothing here. */
-export function pressKey(timeline: Timeline, key: string): boolean {
+function pressKey(timeline: Timeline, key: string): boolean {
   const { camera, search } = timeline;
   const held = HELD[key.toLowerCase()];
   if (held) {

@@ -17,9 +17,9 @@ import { rowsShown, trackKey, type Arranged, type Section, type TrackView } from
 
 export const SECTION_PX = 26;
 export const PITCH_PX = 18;
-export const BOX_PX = 17;
+const BOX_PX = 17;
 export const PAD_PX = 3;
-export const COUNTER_PX = 34;
+const COUNTER_PX = 34;
 const THIN_PX = 16;
 
 export interface TrackPlace {

@@ -31,7 +31,7 @@ export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefin
 }
 
 /** What of the timeline belongs into the URL. */
-export function paramsOf(timeline: Timeline): Change {
+function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
   const isWhole = view.startPs <= 0 && view.endPs >= timeline.durationPs;
   const { text, hasArguments } = timeline.search.query.value;

@@ -21,7 +21,7 @@ import { decodeDensity, type Density } from './details_model';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
 
-export const MINIMAP_PX = 36;
+const MINIMAP_PX = 36;
 
 const COLUMN_PX = 2;
 

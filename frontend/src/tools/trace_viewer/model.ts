@@ -36,7 +36,7 @@ export interface WindowRequest {
   readonly hasFlows: boolean;
 }
 
-export interface StepMark {
+interface StepMark {
   readonly host: string;
   readonly name: string;
   readonly startPs: number;
@@ -44,7 +44,7 @@ export interface StepMark {
 }
 
 /** From where an event ends to where the one that it caused begins. */
-export interface Flow {
+interface Flow {
   readonly fromEvent: number;
   readonly fromTrack: number;
   readonly fromPs: number;
@@ -103,7 +103,7 @@ function numbersOf(values: ArrayLike<number | null>, unknown: number): Float64Ar
   return numbers;
 }
 
-export function decodeTracks(payload: Payload): Track[] {
+function decodeTracks(payload: Payload): Track[] {
   return readTable(payload, TABLES.tracks)
     .all()
     .map((row, at) => ({

@@ -1,28 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Table, TextColumn } from '../../api/types';
 import { decodeWindow } from './model';
-import { FAMILIES, familyOf, styleOf, styleOfName } from './names';
+import { FAMILIES, styleOf } from './names';
 import { number, PAYLOAD, table } from './testing';
 
 describe('names', () => {
-  it.each([
-    ['$array.py:12 all_reduce', 'python'],
-    ['Iterator::Prefetch::Map', 'input'],
-    ['all-reduce.3', 'collective'],
-    ['MemcpyH2D', 'memcpy'],
-    ['fusion.124', 'op'],
-    ['dot.4', 'op'],
-    ['ThunkExecutor::Execute', 'runtime'],
-    ['131', 'step'],
-    ['train 4', 'step'],
-    ['jit_train_step(7)', 'module'],
-    ['void tensorflow::BiasNCHW<float>(int)', 'kernel'],
-  ])('%s is %s', (name, family) => {
-    expect(familyOf(name)).toBe(family);
-  });
-  it('shades steps alike', () => {
-    expect(styleOfName('train 131')).toBe(styleOfName('train 132'));
-  });
   it("takes the server's word for family and shade, whatever it is", () => {
     expect(styleOf(3, 9)).toBe(styleOf(3, 1));
     expect(styleOf(99, 0)).toBe(0);

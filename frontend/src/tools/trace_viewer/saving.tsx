@@ -61,7 +61,7 @@ function drawNames(
 }
 
 /** The timeline as it is on screen, with its names and a line that says what it is. */
-export async function savePicture(timeline: Timeline, run: string): Promise<void> {
+async function savePicture(timeline: Timeline, run: string): Promise<void> {
   const canvas = document.createElement('canvas');
   const context = canvas.getContext('2d');
   if (!context) return;

@@ -36,7 +36,7 @@ export interface Fonts {
   mono: string;
 }
 
-export function tableFonts(): Fonts {
+function tableFonts(): Fonts {
   const style = getComputedStyle(document.documentElement);
   const [sans, mono] = [
     style.getPropertyValue('--font') || 'sans-serif',

@@ -1,10 +1,9 @@
-"""What limits the job, and what a page makes of it: its verdict opens with the diagnosis' first finding where
-that is its subject.
+"""The job's main limit in the verdict of every page.
 
-first finding is the page's subject     the finding, word for word; then what the page alone knows
-… is another cause, and large           the page's own fact; then, in a sentence, what does limit the job,
-with a way to the overview
-no diagnosis, or nothing to find        the page's own verdict
+first finding is the page's subject     the finding, word for word; then the page's own facts
+… is another cause, and large           the page's own facts; then a sentence that names the limit, with
+                                        a link to the overview
+no diagnosis, or no finding             the page's own verdict
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.why import chosen_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
-# Reading the evidence takes as long as a page of operations: a page waits for it where that is milliseconds.
-# Else its first answer goes without, marked as such, and the browser requests the whole one next
+# Reading the evidence takes as long as a page of operations. A page waits for it if that takes milliseconds.
+# Otherwise its first response omits the diagnosis and says so; the browser then requests the whole page
 # (`await_limits`).
 QUICK_BYTES = 4 * 2**20
-_COMPRESSED = 8  # bytes that one of a compressed file becomes
+_COMPRESSED = 8  # uncompressed bytes per byte of a compressed file
 _OPERATIONS = (Cause.COMPUTE, Cause.DISPATCH)
-# Which causes each page is about. Of a CPU, dispatch is no subject of pages of operations: the host's calls
-# are none of them.
+# The causes that each page is about. On a CPU, pages of operations are not about dispatch: the host's calls
+# are no operations.
 SUBJECTS: dict[str, tuple[Cause, ...]] = {
     "input_pipeline_analyzer": (Cause.INPUT,),
     "tf_data_bottleneck_analysis": (Cause.INPUT,),
@@ -54,7 +53,7 @@ SUBJECTS: dict[str, tuple[Cause, ...]] = {
     "pod_viewer": (Cause.COMMUNICATION,),
     "memory_profile": (Cause.TRANSFERS,),
 }
-_OWN_REASON = ("tf_data_bottleneck_analysis",)  # the slow stage is why
+_OWN_REASON = ("tf_data_bottleneck_analysis",)  # the slow stage is the reason
 _WORDS = {
     Cause.COMPILATION: "compilation",
     Cause.INPUT: "waiting for data",
@@ -67,7 +66,7 @@ _WORDS = {
     Cause.COMMUNICATION: "communication",
     Cause.TRANSFERS: "transfers",
     Cause.CONTENTION: "contention",
-    Cause.UNRECORDED: "time that was not recorded",
+    Cause.UNRECORDED: "unrecorded time",
 }
 _KNOWN: WeakKeyDictionary[Session, tuple[list[HostEvidence], JobLimits | None]] = WeakKeyDictionary()
 _LOCK = Lock()
@@ -75,18 +74,18 @@ _LOCK = Lock()
 
 @dataclass(frozen=True)
 class JobLimits:
-    """The diagnosis of the hosts that a page shows. `kind`: what computes (CPU, GPU, TPU)."""
+    """The diagnosis of the hosts that a page shows. `kind`: the hardware that computes (CPU, GPU, TPU)."""
 
     found: Diagnosis
     kind: str
 
     @property
     def top(self) -> Finding | None:
-        """What the diagnosis says first; None of a healthy job."""
+        """The first finding; None for a healthy job."""
         return self.found.top
 
     def is_about(self, tool: str) -> bool:
-        """Whether the first finding is the subject of that page."""
+        """Whether the page is about the first finding."""
         top = self.top
         if top is None:
             return False
@@ -95,22 +94,20 @@ class JobLimits:
         return top.cause in SUBJECTS[tool] and not (top.cause == Cause.DISPATCH and self.kind == "CPU")
 
     def are_elsewhere(self, tool: str) -> bool:
-        """Whether something else than that page's subject is a high cost."""
+        """Whether the job has a large cost that the page is not about."""
         return self.top is not None and self.found.level == "bad" and not self.is_about(tool)
 
     def time_ps(self, cause: Cause) -> float:
-        """Mean time per step of a cause, as the overview's table of causes has it."""
+        """Mean time per step of a cause in ps, as in the overview's table of causes."""
         return next((one.time_ps for one in self.found.causes if one.cause == cause), 0.0)
 
     def share(self, cause: Cause) -> float:
-        """Its share of the mean step."""
+        """Share of a cause in the mean step."""
         return next((one.share for one in self.found.causes if one.cause == cause), 0.0)
 
 
 def is_diagnosed(tool: str, session: Session, hosts: Sequence[str]) -> bool:
-    """Whether the page's verdict considers what limits the job: not where the evidence is yet to be read,
-    unless it is of no use here.
-    """
+    """Whether the page's verdict already considers the job's limits, or the page has no use for them."""
     if tool not in SUBJECTS:
         return True
     failures = session.known_failures(hosts)
@@ -118,13 +115,11 @@ def is_diagnosed(tool: str, session: Session, hosts: Sequence[str]) -> bool:
     try:
         return _is_quick(session, readable) or _known(session, readable) is not None
     except ProfilerError:
-        return True  # the page reports it; waiting helps nobody
+        return True  # the page reports the error; waiting would not help
 
 
 def await_limits(tool: str, session: Session, hosts: Sequence[str]) -> None:
-    """Read the evidence that the page's verdict considers, so that it is the same whatever was
-    opened before.
-    """
+    """Read the evidence for the page's verdict, so that it does not depend on the pages opened before."""
     left = () if is_diagnosed(tool, session, hosts) else tuple(hosts)
     while left:
         try:
@@ -137,10 +132,10 @@ def await_limits(tool: str, session: Session, hosts: Sequence[str]) -> None:
 
 
 def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
-    """What limits the job, where the overview would say it and no page has to wait for it.
+    """The job's limits, if the overview would report them and the page need not wait for them.
 
-    None without steps, where only classes of time are known, and where the captures of hosts do not overlap.
-    Kept for the last choice of hosts: pages ask again for each move of a slider. Raises HostsUnreadable.
+    None without steps, if only classes of time are known, or if the hosts' captures do not overlap. Kept for
+    the last choice of hosts, because pages request it again whenever a slider moves. Raises HostsUnreadable.
     """
     parts = _known(session, hosts)
     if parts is None and _is_quick(session, hosts):
@@ -148,27 +143,27 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
     if parts is None:
         return None
     with _LOCK:
-        known = _KNOWN.get(session)
+        kept = _KNOWN.get(session)
     if (
-        known is None
-        or len(known[0]) != len(parts)
-        or any(a is not b for a, b in zip(known[0], parts, strict=True))
+        kept is None
+        or len(kept[0]) != len(parts)
+        or any(a is not b for a, b in zip(kept[0], parts, strict=True))
     ):
-        known = parts, _limits(session, hosts, parts)
+        kept = parts, _limits(session, hosts, parts)
         with _LOCK:
-            _KNOWN[session] = known
-    return known[1]
+            _KNOWN[session] = kept
+    return kept[1]
 
 
 def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobLimits | None:
-    found = diagnose(parts)
-    if not found.is_detailed or _are_apart(session, hosts, parts):
+    diagnosed = diagnose(parts)
+    if not diagnosed.is_detailed or _are_apart(session, hosts, parts):
         return None
-    return JobLimits(found, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))
+    return JobLimits(diagnosed, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))
 
 
 def _known(session: Session, hosts: Sequence[str]) -> list[HostEvidence] | None:
-    """The evidence that the overview read, where it is there already."""
+    """The evidence that the overview has read already; None if it is missing."""
     if len(hosts) <= POLICY.max_hosts_in_memory:
         return session.known(host_evidence, hosts)
     summaries = session.known(summary, hosts)
@@ -176,8 +171,8 @@ def _known(session: Session, hosts: Sequence[str]) -> list[HostEvidence] | None:
 
 
 def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
-    """Whether the evidence is made in milliseconds: of small files, and of traces that the page's own reading
-    keeps.
+    """Whether reading the evidence takes milliseconds: small files, and few enough hosts for the traces that
+    the page reads to stay in memory.
     """
     if len(hosts) > POLICY.max_hosts_in_memory:
         return False
@@ -189,12 +184,13 @@ def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
 
 
 def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> bool:
-    """Whether hosts have steps, but none at the same time: then each is judged by itself."""
+    """Whether the hosts have no steps at the same time, so that each is judged by itself."""
     if len(hosts) < 2:
         return False
     corrections = clocks_of(session, hosts).correction_ns
     starts = [
-        marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), corrections, strict=True)
+        marks.start_ns + correction_ns
+        for marks, correction_ns in zip(session.map(clock_marks, hosts), corrections, strict=True)
     ]
     steps = [
         Steps(
@@ -213,8 +209,8 @@ def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvide
 def told(
     tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named: bool = False
 ) -> Verdict | None:
-    """The page's verdict in the light of what limits the job (see the module). `is_named`: its text says what
-    that is already.
+    """The page's verdict combined with the job's limits (see the module). `is_named`: its text already names
+    the limit.
     """
     top = limits.top if limits else None
     if verdict is None or limits is None or top is None:
@@ -228,7 +224,7 @@ def told(
         )
         color, steps = (
             cause_color(top.cause, limits.kind),
-            (*others, NextStep("See what to do about it", "overview_page")),
+            (*others, NextStep("See how to fix it", "overview_page")),
         )
         details = (*reasons(top, tool not in _OWN_REASON), *verdict.details)
         return replace(
@@ -241,7 +237,7 @@ def told(
 
 
 def reasons(top: Finding, with_reason: bool = True) -> tuple[str, ...]:
-    """What follows a finding's sentence: why it costs time, and what it would gain."""
+    """The details of a finding: why it costs time, and the expected gain."""
     gain = gain_text(top)
     return tuple(
         text
@@ -251,7 +247,7 @@ def reasons(top: Finding, with_reason: bool = True) -> tuple[str, ...]:
 
 
 def gain_text(finding: Finding) -> str:
-    """`9.00 ms to 12.0 ms per step`; empty where no model says."""
+    """`9.00 ms to 12.0 ms per step`; empty if no model estimates it."""
     if not finding.gain_ps:
         return ""
     low, high = (format_time(gain) for gain in finding.gain_ps)
@@ -261,16 +257,16 @@ def gain_text(finding: Finding) -> str:
 
 
 def limit_sentence(top: Finding) -> str:
-    """The cause with its culprit, and its share: `What limits this job is compilation of …, 63.4 % of the
-    mean step: see the overview.`
+    """The cause with its culprit and share: `This job is limited by compilation of …, 63.4 % of the mean
+    step: see the overview.`
     """
     return (
-        f"What limits this job is {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."
+        f"This job is limited by {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."
     )
 
 
 def in_sentence(cause: Cause) -> str:
-    """A cause within a sentence."""
+    """A cause's name within a sentence."""
     return _WORDS.get(cause, cause.label.lower())
 
 
@@ -280,7 +276,7 @@ def _named(top: Finding) -> str:
     if culprit.kind == "host":
         return f"the slow host {culprit.title}"
     if top.cause == Cause.PYTHON and culprit.kind == "annotation":
-        return f"time in {culprit.title}"  # nobody knows whether it is Python
+        return f"time in {culprit.title}"  # it need not be Python
     if culprit.kind in ("function", "annotation"):
         return f"{word} in {culprit.title}"
     return f"{word} of {culprit.title}" if top.cause == Cause.COMPILATION and culprit.name else word

@@ -1,4 +1,4 @@
-"""Why a run's steps are slow: the diagnosis of its hosts, or of one of their steps."""
+"""Why a run's steps are slow: the diagnosis of its hosts, or of a single step."""
 
 from __future__ import annotations
 
@@ -23,31 +23,33 @@ from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.units import format_fraction, format_time
 
-ALIKE = 0.05  # of the median: a step that is off by less is as long as the others
+ALIKE = 0.05  # of the median: a step that differs by less is as long as the others
 _SLOWEST = 4
-_TIMES_FROM = 2.0  # times the median: from here on told as a multiple
+_TIMES_FROM = 2.0  # times the median: longer steps are described by a multiple
 
 
 def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Diagnosis:
-    """The diagnosis of some hosts of a run, or of all, in the mean over the steps or of one step.
+    """The diagnosis of some or all hosts of a run: the mean over the steps, or one step.
 
-    `step`: a step's name (`train 41`), or its number. Raises BadParameter where no host has it;
-    HostsUnreadable as `Session.map` does.
+    `step`: a step's name (`train 41`) or number. Raises BadParameter if no host has it, and HostsUnreadable
+    like `Session.map`.
     """
-    every = list(hosts or session.hosts)
-    chosen = explained_hosts(session, every)
-    parts = session.map(host_evidence, chosen)
-    found = _of_step(parts, step) if step else diagnose(parts)
-    if len(chosen) == len(every):
-        return found
-    others = "others at equal distances in the list of hosts"
-    text = f"Causes are those of {len(chosen)} of {len(every)} hosts: the {_SLOWEST} slowest, and {others}."
-    return replace(found, note=text)
+    all_hosts = list(hosts or session.hosts)
+    read_hosts = explained_hosts(session, all_hosts)
+    parts = session.map(host_evidence, read_hosts)
+    result = _of_step(parts, step) if step else diagnose(parts)
+    if len(read_hosts) == len(all_hosts):
+        return result
+    text = (
+        f"Causes are those of {len(read_hosts)} of {len(all_hosts)} hosts: the {_SLOWEST} slowest, and "
+        "others evenly spaced in the host list."
+    )
+    return replace(result, note=text)
 
 
 def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
-    """The hosts whose evidence is read: all, or of many some at equal distances and the slowest. Reads the
-    summaries of all.
+    """The hosts whose evidence is read: all of few hosts; of many, the slowest and some evenly spaced ones.
+    Reads the summaries of all.
 
     The slowest are those whose steps take longest without collectives, in which hosts wait for each other.
     Raises HostsUnreadable.
@@ -60,7 +62,7 @@ def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
 
 
 def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
-    """As `explained_hosts`, of summaries that are there."""
+    """Like `explained_hosts`, from summaries that are already read."""
     if len(hosts) <= POLICY.max_hosts_in_memory:
         return list(hosts)
     slowest = sorted(range(len(hosts)), key=lambda place: (-_own_ps(parts[place].steps), place))[:_SLOWEST]
@@ -69,47 +71,49 @@ def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
 
 
 def _spread(hosts: Sequence[str]) -> list[str]:
-    """Hosts at equal distances, the first and the last among them."""
+    """Evenly spaced hosts, including the first and the last."""
     places = np.linspace(0, len(hosts) - 1, POLICY.max_hosts_in_memory - _SLOWEST)
     return [hosts[place] for place in places.round().astype(int).tolist()]
 
 
 def _own_ps(steps: Steps) -> float:
-    """The mean step without collectives."""
-    own = steps.duration_ps - steps.class_ps[:, TimeClass.DEVICE_COLLECTIVES]
-    return float(own.mean()) if len(steps) else 0.0
+    """Mean step time without collectives, in ps."""
+    own_ps = steps.duration_ps - steps.class_ps[:, TimeClass.DEVICE_COLLECTIVES]
+    return float(own_ps.mean()) if len(steps) else 0.0
 
 
 def _of_step(parts: Sequence[HostEvidence], step: str) -> Diagnosis:
-    """One step alone on the hosts that have it, told as one."""
-    places = [(part, at) for part in parts if (at := place_of(part.names, step)) is not None]
-    if not places:
-        known = next((part.names for part in parts if part.names), ())
+    """The diagnosis of one step on the hosts that have it."""
+    steps_by_host = [(part, row) for part in parts if (row := place_of(part.names, step)) is not None]
+    if not steps_by_host:
+        known_names = next((part.names for part in parts if part.names), ())
         raise BadParameter(
             "step",
             step,
-            f"one of {known[0]} … {known[-1]}" if known else "nothing, since the run has no steps",
+            f"one of {known_names[0]} … {known_names[-1]}"
+            if known_names
+            else "nothing, since the run has no steps",
         )
-    found = diagnose([part.of_step(at) for part, at in places])
-    part, at = places[0]
-    text = re.sub("^Each step ", "It ", found.text)
-    length = _length(places, found.top.cause if found.top else None)
-    findings = tuple(replace(one, sentence=_one_step(one.sentence)) for one in found.findings)
+    result = diagnose([part.of_step(row) for part, row in steps_by_host])
+    part, row = steps_by_host[0]
+    text = re.sub("^Each step ", "It ", result.text)
+    comparison = _length(steps_by_host, result.top.cause if result.top else None)
+    findings = tuple(replace(one, sentence=_one_step(one.sentence)) for one in result.findings)
     where = (
         ""
-        if len(places) == sum(1 for one in parts if one.n_steps)
-        else f" on {' and '.join(f'`{one.host}`' for one, _ in places)}"
+        if len(steps_by_host) == sum(1 for one in parts if one.n_steps)
+        else f" on {' and '.join(f'`{one.host}`' for one, _ in steps_by_host)}"
     )
     return replace(
-        found, text=f"{title_of(part.names[at])}{where} {length}. {_one_step(text)}", findings=findings
+        result, text=f"{title_of(part.names[row])}{where} {comparison}. {_one_step(text)}", findings=findings
     )
 
 
 def place_of(names: Sequence[str], step: str) -> int | None:
-    """The row of the step with that name, else of the first with that number."""
-    for known in (names, [name.rpartition(" ")[2] for name in names]):
-        if step in known:
-            return known.index(step)
+    """The row of the step with that name, else of the first one with that number; None without either."""
+    for candidates in (names, [name.rpartition(" ")[2] for name in names]):
+        if step in candidates:
+            return candidates.index(step)
     return None
 
 
@@ -134,31 +138,34 @@ def against_median(time_ps: float, median_ps: float) -> str:
     )
 
 
-def _length(places: Sequence[tuple[HostEvidence, int]], told: Cause | None) -> str:
-    """How long the step took, against the median; and which cause makes the difference, where the verdict
-    does not speak of it.
+def _length(steps_by_host: Sequence[tuple[HostEvidence, int]], named_cause: Cause | None) -> str:
+    """The step's duration compared with the median, and the cause of the difference unless the verdict names
+    it.
     """
-    time = float(np.mean([part.duration_ps[at] for part, at in places]))
-    took = f"took {format_time(time)}"
-    if max(part.n_steps for part, _ in places) < 2:
-        return f"{took} and is the only one"
-    median = float(np.mean([np.median(part.duration_ps) for part, _ in places]))
+    time = float(np.mean([part.duration_ps[row] for part, row in steps_by_host]))
+    duration = f"took {format_time(time)}"
+    if max(part.n_steps for part, _ in steps_by_host) < 2:
+        return f"{duration} and is the only step"
+    median = float(np.mean([np.median(part.duration_ps) for part, _ in steps_by_host]))
     excess = time - median
-    compared = f"{took}, {against_median(time, median)}"
+    compared = f"{duration}, {against_median(time, median)}"
     if excess < 2 * ALIKE * median:
         return compared
-    more = {cause: float(np.mean([_above_usual(part, at, cause) for part, at in places])) for cause in Cause}
-    most = max(more, key=lambda cause: more[cause])
-    if most == told or more[most] < excess / 2:
+    excesses = {
+        cause: float(np.mean([_above_usual(part, row, cause) for part, row in steps_by_host]))
+        for cause in Cause
+    }
+    most = max(excesses, key=lambda cause: excesses[cause])
+    if most == named_cause or excesses[most] < excess / 2:
         return compared
-    return f"{compared}; {format_time(min(more[most], excess))} of the difference is {_in_sentence(most)}"
+    return f"{compared}; {format_time(min(excesses[most], excess))} of the difference is {_in_sentence(most)}"
 
 
-def _above_usual(part: HostEvidence, at: int, cause: Cause) -> float:
-    """How much more time the cause takes in a step than in the median one."""
+def _above_usual(part: HostEvidence, row: int, cause: Cause) -> float:
+    """Time in ps of the cause in a step in excess of the median step."""
     times: list[npt.NDArray[np.int64]] = [one.time_ps for one in part.parts if one.cause == cause]
     total = np.sum(times, axis=0) if times else np.zeros(part.n_steps)
-    return float(total[at] - np.median(total))
+    return float(total[row] - np.median(total))
 
 
 def _in_sentence(cause: Cause) -> str:
@@ -166,15 +173,15 @@ def _in_sentence(cause: Cause) -> str:
 
 
 def _one_step(sentence: str) -> str:
-    """What is said of each step, said of one."""
+    """A sentence about each step, rewritten for one step."""
     return re.sub(
         r"\b([Ee])ach step\b", lambda match: "The step" if match[1] == "E" else "the step", sentence
     )
 
 
-def plain(found: Diagnosis) -> dict[str, Any]:
-    """A diagnosis as JSON can hold it."""
-    result = asdict(found)
+def plain(diagnosed: Diagnosis) -> dict[str, Any]:
+    """A diagnosis as JSON-compatible values."""
+    result = asdict(diagnosed)
     result["findings"] = [
         {
             **one,
@@ -183,14 +190,15 @@ def plain(found: Diagnosis) -> dict[str, Any]:
             "evidence": list(one["evidence"]),
             "gain_ps": list(finding.gain_ps or ()) or None,
         }
-        for one, finding in zip(result["findings"], found.findings, strict=True)
+        for one, finding in zip(result["findings"], diagnosed.findings, strict=True)
     ]
     result["causes"] = [
-        {**one, "cause": cause.cause.value} for one, cause in zip(result["causes"], found.causes, strict=True)
+        {**one, "cause": cause.cause.value}
+        for one, cause in zip(result["causes"], diagnosed.causes, strict=True)
     ]
     return result
 
 
 def explain(run_dir: str) -> dict[str, Any]:
-    """The diagnosis of a run's folder or file, as JSON can hold it."""
+    """The diagnosis of a run's folder or file as JSON-compatible values."""
     return plain(diagnosis(Session(run_dir)))

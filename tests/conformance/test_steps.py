@@ -204,8 +204,8 @@ def test_the_input_bound_run_is_called_so_by_both() -> None:
     assert verdict is not None
     assert (
         verdict.text
-        == "Highly input-bound: each step waits 19.7 ms (83.6 %) for data, most of it for the stage `Map` of "
-        "tf.data."
+        == "Highly input-bound: each step waits 19.7 ms (83.6 %) for data, most of it for the tf.data stage "
+        "`Map`."
     )
 
 

@@ -22,7 +22,7 @@ _BOUND = {
     "transfer": "Transfers",
     "communication": "Communication",
 }
-_LIMIT = re.compile(r"What limits this job is (.*), (\S+(?: [\d.]+)? %) of [^,]*: see the overview\.")
+_LIMIT = re.compile(r"This job is limited by (.*), (\S+(?: [\d.]+)? %) of [^,]*: see the overview\.")
 _INPUT = re.compile(
     r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+ %)\) (?:of each step|for data)"
 )

@@ -18,7 +18,7 @@ from tests.payload_columns import text_column
 
 Change = Callable[[Payload], Payload]
 INPUT_BOUND = "Highly input-bound: each step waits 12.0 ps (40.0 %) for data."
-LIMIT = "What limits this job is waiting for data, {:.1f} % of the mean step: see the overview."
+LIMIT = "This job is limited by waiting for data, {:.1f} % of the mean step: see the overview."
 
 
 @cache

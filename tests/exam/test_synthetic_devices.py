@@ -232,6 +232,6 @@ def test_a_tpu_host_that_computes_longer_holds_the_others_up(tmp_path: Path) -> 
     why = diagnosis(Session(str(write_run(tmp_path, hosts)), cache=False))
     (slow,) = [one for one in why.findings if one.culprit.kind == "host"]
     assert slow.culprit.name == "synthetic-tpu-1"
-    assert slow.sentence.endswith("most of it in computing.")
+    assert slow.sentence.endswith("most of it in compute.")
     assert slow.gain_ps is not None
     assert 0 < slow.gain_ps[1] <= slow.time_ps <= why.step_time_ps

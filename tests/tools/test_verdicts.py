@@ -95,7 +95,7 @@ def test_pages_of_a_job_that_compiles_name_that_and_lead_to_the_overview(tool: s
     )
     verdict = said(tool, session)
     assert verdict.text.endswith(
-        ". What limits this job is compilation of `grow`, 54.2 % of the mean step: see the overview."
+        ". This job is limited by compilation of `grow`, 54.2 % of the mean step: see the overview."
     )
     assert verdict.next[0] == NextStep("See what limits this job", "overview_page")
 
@@ -107,7 +107,7 @@ def test_the_page_of_the_subject_opens_with_the_overviews_sentence_and_its_gain(
     assert (page.level, page.category, page.text) == ("bad", "input", overview.text)
     assert page.details[0] == overview.details[0]
     assert page.details[1].startswith("Expected gain: ")
-    assert "What limits this job" not in page.text
+    assert "This job is limited" not in page.text
     assert said("framework_op_stats", session).text.endswith("of the mean step: see the overview.")
 
 
@@ -149,7 +149,7 @@ def test_the_first_answer_of_a_large_run_does_not_wait_and_says_so(monkeypatch: 
     whole = tool.run(session, None, {})
     assert whole.is_diagnosed
     assert whole.verdict is not None
-    assert "What limits this job is waiting for data in `make_batch`" in whole.verdict.text
+    assert "This job is limited by waiting for data in `make_batch`" in whole.verdict.text
     assert tool.run(session, None, {}, waits=False).verdict == whole.verdict
     assert (
         get_tool("trace_viewer")
@@ -179,7 +179,7 @@ def test_a_damaged_host_keeps_no_page_from_waiting_for_the_others(
     assert page.hosts == ("a",)
     assert page.is_diagnosed
     assert page.verdict is not None
-    assert "What limits this job is waiting for data" in page.verdict.text
+    assert "This job is limited by waiting for data" in page.verdict.text
 
 
 def test_what_an_earlier_process_kept_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,15 +261,15 @@ def test_a_small_cost_elsewhere_is_no_limit() -> None:
             finding(Cause.INPUT, 0.3, Culprit("host", "w1"), "of w1's mean step"),
             "the slow host `w1`, 30.0 % of w1's mean step",
         ),
-        (finding(Cause.UNRECORDED, 0.3), "time that was not recorded, 30.0 % of the mean step"),
+        (finding(Cause.UNRECORDED, 0.3), "unrecorded time, 30.0 % of the mean step"),
     ],
 )
 def test_the_limit_in_words(top: Finding, words: str) -> None:
-    assert limit_sentence(top) == f"What limits this job is {words}: see the overview."
+    assert limit_sentence(top) == f"This job is limited by {words}: see the overview."
 
 
 def test_every_cause_that_can_limit_has_a_word() -> None:
-    assert all(limit_sentence(finding(cause, 0.5)).startswith("What limits this job is ") for cause in Cause)
+    assert all(limit_sentence(finding(cause, 0.5)).startswith("This job is limited by ") for cause in Cause)
     assert set(SUBJECTS) < {tool.name for tool in TOOLS}
 
 

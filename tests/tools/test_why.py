@@ -71,7 +71,7 @@ def test_a_step_like_the_others_says_so() -> None:
 def test_the_only_step_has_no_median() -> None:
     only = drawing("main [train          ]\nmain   <Mul         >", {"train": [{"_r": 1, "step_num": 4}]})
     assert diagnosis(session_of(only), step="4").text.startswith(
-        "Step train 4 took 17.0 µs and is the only one. "
+        "Step train 4 took 17.0 µs and is the only step. "
     )
 
 

@@ -1,4 +1,4 @@
-"""The causes that a moment of a step can have, in the order in which pages list them."""
+"""The causes of step time, in the order in which pages list them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from enum import Enum
 
 
 class Cause(str, Enum):
-    """One cause for every moment. COMPUTE is what a step is for; UNRECORDED is time that the trace says
-    nothing of.
+    """Every moment of a step has exactly one cause. COMPUTE is useful work; UNRECORDED is time without any
+    event.
     """
 
     COMPILATION = "compilation"
@@ -26,7 +26,7 @@ class Cause(str, Enum):
 
     @property
     def label(self) -> str:
-        """As pages name it."""
+        """Its name on pages."""
         return _TITLES[self]
 
 

@@ -1,8 +1,8 @@
-"""What a host's accelerators show of their own work: how near operations come to the peaks, what only moves
-data or waits, and who talks.
+"""Evidence of a host's accelerators: how close operations come to the peaks, which ones only move data or
+wait, and what the devices exchange.
 
-Operations are summed over all devices and the whole trace; a step's part is their share of the devices' busy
-time in it, so that no operation takes more of a step than the devices were busy in it.
+Operations are summed over all devices and the whole trace. Their time per step is their share of the devices'
+busy time in the step, so it never exceeds the time the devices are busy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Bools = npt.NDArray[np.bool_]
 _N_OPS = 12
-_LONG_PS = 20_000_000  # an operation that is shorter waits for its launch more than for any resource
+_LONG_PS = 20_000_000  # shorter operations are limited by their launch, not by a resource
 _FORMATTING = ("data formatting", "copy", "transpose", "reshape", "copy fusion")
 _MOVES = ("aten::copy_", "aten::contiguous", "aten::clone", "aten::cat", "aten::_to_copy", "aten::stack")
 _BARRIER = re.compile(r"barrier-cores")
@@ -56,7 +56,7 @@ _COLLECTIVES = (
 
 @once
 def device_evidence(trace: Trace) -> DeviceEvidence | None:
-    """Of a host with accelerators and steps; None of any other."""
+    """Evidence of the devices of a host with accelerators and steps; None for any other host."""
     steps = waiting(trace).steps
     kind = planes(trace).hardware
     if kind not in ("GPU", "TPU") or not len(steps):
@@ -79,16 +79,16 @@ def device_evidence(trace: Trace) -> DeviceEvidence | None:
 
 
 def _of_tpu(trace: Trace, ops: HloOps, busy: float, compute: float) -> DeviceEvidence:
-    whole = max(ops.busy_ps, 1)
-    scale = busy / whole
+    total_busy = max(ops.busy_ps, 1)
+    scale = busy / total_busy
     flops, hbm, sources = _fractions(trace, ops)
     cores = core_steps(trace)
     sparse = float(cores.parts["sparse_wait"].mean()) if cores else 0.0
     category = ops.category
-    counted = ~ops.is_sparse
+    is_counted = ~ops.is_sparse
 
     def group(mask: Bools) -> Group:
-        return _group(ops, mask & counted, scale)
+        return _group(ops, mask & is_counted, scale)
 
     return DeviceEvidence(
         trace.plane_names[planes(trace).tensor_cores[0]] if planes(trace).tensor_cores else "",
@@ -112,71 +112,73 @@ def _of_tpu(trace: Trace, ops: HloOps, busy: float, compute: float) -> DeviceEvi
 
 
 def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float) -> DeviceEvidence:
-    found = kernels(trace)
-    is_collective = np.array([is_collective_kernel(name) for name in found.name], np.bool_)
-    whole = max(int(found.total_ps[~is_collective].sum()), 1)
-    named = bool(len(ops)) and ops.busy_ps > 0
-    flops, hbm, sources = _fractions(trace, ops) if named else (math.nan, math.nan, ("", ""))
-    scale = compute / max(whole, ops.busy_ps if named else 0)
-    moves = _group(ops, ops.category.is_in(_FORMATTING), scale) if named else _moves(trace, compute)
-    is_half = np.array([is_half_precision(name) for name in found.name], np.bool_)
-    wide = found.is_eligible & ~found.uses_tensor_cores & ~is_half
+    used_kernels = kernels(trace)
+    is_collective = np.array([is_collective_kernel(name) for name in used_kernels.name], np.bool_)
+    total_ps = max(int(used_kernels.total_ps[~is_collective].sum()), 1)
+    has_ops = bool(len(ops)) and ops.busy_ps > 0
+    flops, hbm, sources = _fractions(trace, ops) if has_ops else (math.nan, math.nan, ("", ""))
+    scale = compute / max(total_ps, ops.busy_ps if has_ops else 0)
+    moves = _group(ops, ops.category.is_in(_FORMATTING), scale) if has_ops else _moves(trace, compute)
+    is_half = np.array([is_half_precision(name) for name in used_kernels.name], np.bool_)
+    wide = used_kernels.is_eligible & ~used_kernels.uses_tensor_cores & ~is_half
     return DeviceEvidence(
         hardware(trace).device,
         busy,
         compute,
-        _kernels_per_step(found, steps, trace),
+        _kernels_per_step(used_kernels, steps, trace),
         flops,
         hbm,
         sources,
         _multiprocessors(trace),
-        _ops(trace, ops, scale) if named else (),
-        _kernel_uses(found, scale),
+        _ops(trace, ops, scale) if has_ops else (),
+        _kernel_uses(used_kernels, scale),
         moves,
-        _group(ops, _matching(ops, _REMAT), scale) if named else Group(),
-        collectives=_of_kernels(found, is_collective, float(steps.category_ps("device_collectives").mean())),
+        _group(ops, _matching(ops, _REMAT), scale) if has_ops else Group(),
+        collectives=_of_kernels(
+            used_kernels, is_collective, float(steps.category_ps("device_collectives").mean())
+        ),
         exchanges=_exchanges(trace, steps),
         runtime_calls=_runtime_calls(trace),
-        wide=_of_kernels(found, wide, float(found.total_ps[wide].sum()) * scale),
+        wide=_of_kernels(used_kernels, wide, float(used_kernels.total_ps[wide].sum()) * scale),
     )
 
 
 def _fractions(trace: Trace, ops: HloOps) -> tuple[float, float, tuple[str, str]]:
-    """Shares of the peaks of compute and HBM that all operations together reach, and where the peaks come
-    from.
+    """Fractions of the peak compute rate and HBM bandwidth that all operations together reach, and the
+    sources of the peaks.
     """
     peaks = roofs(trace)
     seconds = ops.busy_ps / 1e12
-    counted = ~ops.is_container & ~ops.is_sparse
-    flops = float(ops.work.flops[counted & ops.work.knows_flops].sum())
-    moved = float(ops.work.space_bytes[0][counted & ops.work.knows_bytes].sum())
-    top = peaks.bytes_per_s[0]
+    is_counted = ~ops.is_container & ~ops.is_sparse
+    flops = float(ops.work.flops[is_counted & ops.work.knows_flops].sum())
+    moved = float(ops.work.space_bytes[0][is_counted & ops.work.knows_bytes].sum())
+    hbm_bytes_per_s = peaks.bytes_per_s[0]
     return (
         min(flops / seconds / peaks.flops_per_s, 1.0)
         if seconds and peaks.flops_per_s and flops
         else math.nan,
-        min(moved / seconds / top, 1.0) if seconds and top and moved else math.nan,
+        min(moved / seconds / hbm_bytes_per_s, 1.0) if seconds and hbm_bytes_per_s and moved else math.nan,
         peaks.short_sources,
     )
 
 
 def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
-    """The longest operations that compute, with what they reach."""
+    """The longest operations that compute, with the fractions of the peaks that they reach."""
     speed = rates(ops.work, ops.work_ps, roofs(trace))
     exchanges = ops.category.is_in(
-        [text for text in ops.category.strings if category_class(text) not in _COMPUTES]
+        [product for product in ops.category.strings if category_class(product) not in _COMPUTES]
     )
-    counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting & ~exchanges
-    rows = [row for row in ops.by_self_time.tolist() if counted[row] and ops.self_ps[row]][:_N_OPS]
-    side = unit_side(hardware(trace).device, planes(trace).hardware or "")
+    is_counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting & ~exchanges
+    rows = [row for row in ops.by_self_time.tolist() if is_counted[row] and ops.self_ps[row]][:_N_OPS]
+    unit_width = unit_side(hardware(trace).device, planes(trace).hardware or "")
     result = []
     for row in rows:
-        each = float(ops.time_ps[row]) / max(int(ops.n_occurrences[row]), 1)
-        text, fill = _padding(trace, ops, row, side) if side else ("", math.nan)
-        long = each >= _LONG_PS
+        mean_ps = float(ops.time_ps[row]) / max(int(ops.n_occurrences[row]), 1)
+        product, fill = _padding(trace, ops, row, unit_width) if unit_width else ("", math.nan)
+        is_long = mean_ps >= _LONG_PS
         efficiency = (
             float(speed.efficiency[row])
-            if long and ops.work.knows_flops[row] and ops.work.knows_bytes[row]
+            if is_long and ops.work.knows_flops[row] and ops.work.knows_bytes[row]
             else math.nan
         )
         result.append(
@@ -184,11 +186,11 @@ def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
                 ops.name[row],
                 ops.category[row],
                 float(ops.self_ps[row]) * scale,
-                each,
+                mean_ps,
                 float(speed.flops_fraction[row]),
                 float(speed.space_fraction[0][row]),
                 min(efficiency, 1.0),
-                text,
+                product,
                 fill,
             )
         )
@@ -196,10 +198,10 @@ def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
 
 
 def _padding(trace: Trace, ops: HloOps, row: int, side: int) -> tuple[str, float]:
-    """The worst filled product of matrices of an operation, and how much of the matrix unit it fills."""
+    """An operation's matrix product that fills the matrix unit least, and the fraction that it fills."""
     module = trace.programs.module(int(ops.program[row])) if ops.instruction[row] >= 0 else None
-    found = products(module, int(ops.instruction[row]), side) if module is not None else []
-    worst = min(found, key=lambda one: one.fill, default=None)
+    matrix_products = products(module, int(ops.instruction[row]), side) if module is not None else []
+    worst = min(matrix_products, key=lambda one: one.fill, default=None)
     return (f"`{worst.name}`: {worst.text}", worst.fill) if worst else ("", math.nan)
 
 
@@ -224,7 +226,7 @@ def _group(ops: HloOps, mask: Bools, scale: float) -> Group:
 
 
 def _moves(trace: Trace, compute: float) -> Group:
-    """Copies within a GPU's memory by operations of PyTorch."""
+    """PyTorch operations that copy within a GPU's memory."""
     metrics = op_stats(trace).device
     rows = [row for row, name in enumerate(metrics.name) if name in _MOVES]
     if not rows or not metrics.busy_ps:
@@ -239,30 +241,35 @@ def _moves(trace: Trace, compute: float) -> Group:
     )
 
 
-def _of_kernels(found: Kernels, mask: Bools, time: float) -> Group:
-    """Kernels of one purpose, whose time in a step is known."""
+def _of_kernels(used_kernels: Kernels, mask: Bools, time: float) -> Group:
+    """Kernels of one purpose; `time`: their time per step in ps."""
     rows = np.flatnonzero(mask)
-    whole = int(found.total_ps[rows].sum())
-    if not whole:
+    total_ps = int(used_kernels.total_ps[rows].sum())
+    if not total_ps:
         return Group()
-    top = int(rows[found.total_ps[rows].argmax()])
-    label = {row: found.op[row] or short_name(found.name[row]) for row in rows.tolist()}
-    mine = [row for row in rows.tolist() if label[row] == label[top]]
-    return Group(time, len(set(label.values())), label[top], time * float(found.total_ps[mine].sum()) / whole)
+    top = int(rows[used_kernels.total_ps[rows].argmax()])
+    label = {row: used_kernels.op[row] or short_name(used_kernels.name[row]) for row in rows.tolist()}
+    of_top = [row for row in rows.tolist() if label[row] == label[top]]
+    return Group(
+        time,
+        len(set(label.values())),
+        label[top],
+        time * float(used_kernels.total_ps[of_top].sum()) / total_ps,
+    )
 
 
-def _kernel_uses(found: Kernels, scale: float) -> tuple[KernelUse, ...]:
+def _kernel_uses(used_kernels: Kernels, scale: float) -> tuple[KernelUse, ...]:
     result = []
-    for row in range(min(len(found), _N_OPS)):
-        launch = found.launch[row]
-        each = float(found.total_ps[row]) / max(int(found.n_occurrences[row]), 1)
-        if not is_collective_kernel(found.name[row]):
+    for row in range(min(len(used_kernels), _N_OPS)):
+        launch = used_kernels.launch[row]
+        mean_ps = float(used_kernels.total_ps[row]) / max(int(used_kernels.n_occurrences[row]), 1)
+        if not is_collective_kernel(used_kernels.name[row]):
             result.append(
                 KernelUse(
-                    short_name(found.name[row]),
-                    found.op[row],
-                    float(found.total_ps[row]) * scale,
-                    each,
+                    short_name(used_kernels.name[row]),
+                    used_kernels.op[row],
+                    float(used_kernels.total_ps[row]) * scale,
+                    mean_ps,
                     launch.occupancy,
                     _n_blocks(launch.grid),
                 )
@@ -276,56 +283,54 @@ def _n_blocks(grid: str) -> int:
 
 
 def _multiprocessors(trace: Trace) -> int:
-    found = trace.plane_stats.floats("core_count")
+    core_counts = trace.plane_stats.floats("core_count")
     values = [
         float(value)
-        for owner, value in zip(found.owner, found.value, strict=True)
+        for owner, value in zip(core_counts.owner, core_counts.value, strict=True)
         if owner in planes(trace).gpus
     ]
     return int(values[0]) if values and np.isfinite(values[0]) else 0
 
 
-def _kernels_per_step(found: Kernels, steps: Steps, trace: Trace) -> float:
-    """How many kernels begin in a step."""
+def _kernels_per_step(used_kernels: Kernels, steps: Steps, trace: Trace) -> float:
+    """Mean number of kernels that start in a step."""
     from tb_tpuprof.analysis.kernels.rows import kernel_rows
 
-    begin = np.sort(trace.events["start_ps"][kernel_rows(trace)[0]])
+    starts = np.sort(trace.events["start_ps"][kernel_rows(trace)[0]])
     stop = steps.start_ps + steps.duration_ps
-    return float((np.searchsorted(begin, stop) - np.searchsorted(begin, steps.start_ps)).mean())
+    return float((np.searchsorted(starts, stop) - np.searchsorted(starts, steps.start_ps)).mean())
 
 
 def _exchanges(trace: Trace, steps: Steps) -> tuple[Exchange, ...]:
-    """Collectives in the steps by kind and group, as PyTorch's file states them; those that take longest
-    first.
-    """
-    told = trace.event_stats.texts("comm_kind")
-    start = trace.events["start_ps"][told.owner]
+    """Collectives in the steps by kind and group, as PyTorch's file reports them, longest first."""
+    kinds = trace.event_stats.texts("comm_kind")
+    start = trace.events["start_ps"][kinds.owner]
     order = np.argsort(steps.start_ps, kind="stable")
-    at = np.searchsorted(steps.start_ps[order], start, side="right") - 1
-    inside = (at >= 0) & (start < (steps.start_ps + steps.duration_ps)[order][np.maximum(at, 0)])
+    step = np.searchsorted(steps.start_ps[order], start, side="right") - 1
+    inside = (step >= 0) & (start < (steps.start_ps + steps.duration_ps)[order][np.maximum(step, 0)])
     groups = trace.event_stats.texts("comm_group")
     group = dict(zip(groups.owner.tolist(), groups.value.tolist(), strict=True))
     sizes = trace.event_stats.ints("comm_size")
     size = dict(zip(sizes.owner.tolist(), sizes.value.tolist(), strict=True))
-    found: dict[tuple[str, str, int], list[int]] = {}
-    for row, kind in zip(told.owner[inside].tolist(), told.value[inside].tolist(), strict=True):
+    times_by_key: dict[tuple[str, str, int], list[int]] = {}
+    for row, kind in zip(kinds.owner[inside].tolist(), kinds.value[inside].tolist(), strict=True):
         key = (
             trace.strings.get(int(kind)),
             trace.strings.get(int(group[row])) if row in group else "",
             int(size.get(row, 0)),
         )
-        found.setdefault(key, []).append(int(trace.events["duration_ps"][row]))
-    whole = max(sum(sum(times) for times in found.values()), 1)
+        times_by_key.setdefault(key, []).append(int(trace.events["duration_ps"][row]))
+    total_ps = max(sum(sum(times) for times in times_by_key.values()), 1)
     result = [
-        Exchange(*key, len(times) / len(steps), sum(times) / whole)
-        for key, times in found.items()
+        Exchange(*key, len(times) / len(steps), sum(times) / total_ps)
+        for key, times in times_by_key.items()
         if key[0] != UNKNOWN_KIND
     ]
     return tuple(sorted(result, key=lambda one: -one.share))
 
 
 def _runtime_calls(trace: Trace) -> tuple[tuple[str, float], ...]:
-    """(call of the driver or runtime, time per step) of the innermost calls while no device works."""
+    """(driver or runtime call, ps per step) of innermost calls while all devices are idle, longest first."""
     steps, pieces = step_pieces(trace)
     if pieces is None or not len(steps):
         return ()
@@ -335,9 +340,9 @@ def _runtime_calls(trace: Trace) -> tuple[tuple[str, float], ...]:
     start, end = pieces.start[rows], pieces.end[rows]
     free = end - start - (covered(end) - covered(start))
     metadata = trace.events["metadata"][pieces.event[rows]]
-    found: dict[str, float] = {}
+    time_by_name: dict[str, float] = {}
     for row in np.unique(metadata).tolist():
         name = trace.strings.get(int(trace.metadata["name"][row]))
         if _RUNTIME.match(name):
-            found[name] = found.get(name, 0.0) + float(free[metadata == row].sum()) / len(steps)
-    return tuple(sorted(found.items(), key=lambda pair: -pair[1])[:3])
+            time_by_name[name] = time_by_name.get(name, 0.0) + float(free[metadata == row].sum()) / len(steps)
+    return tuple(sorted(time_by_name.items(), key=lambda pair: -pair[1])[:3])

@@ -1,4 +1,4 @@
-"""Pieces of sentences about accelerators."""
+"""Sentence parts about accelerators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def operation(op: DeviceOp) -> str:
 
 
 def most(group: Group) -> str:
-    """Which of several takes most of a group's time, empty where there is only one."""
+    """The operation that takes most of a group's time, with its share; empty if that is below a tenth."""
     share = group.top_ps / group.time_ps if group.time_ps else 0.0
     if not group.top or share < 0.1:
         return ""
@@ -22,10 +22,10 @@ def most(group: Group) -> str:
 
 
 def peak_evidence(device: DeviceEvidence) -> tuple[Evidence, ...]:
-    """Where the peaks come from."""
-    told = [
+    """The sources of the peaks."""
+    sources = [
         f"{what}: {source}"
         for what, source in zip(("compute", "memory"), device.sources, strict=True)
         if source
     ]
-    return (Evidence(f"Peaks of {device.device or 'the device'}: {'; '.join(told)}."),) if told else ()
+    return (Evidence(f"Peaks of {device.device or 'the device'}: {'; '.join(sources)}."),) if sources else ()

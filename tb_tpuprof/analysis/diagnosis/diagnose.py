@@ -1,4 +1,4 @@
-"""Evidence of hosts → the diagnosis of a run, or of one of its steps."""
+"""Turns the evidence of hosts into the diagnosis of a run, or of one step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
 from tb_tpuprof.analysis.events.library_files import library_files
 from tb_tpuprof.units import format_fraction, format_time
 
-_LEAST = 0.03  # of the step: what costs less is no finding
-# A run whose largest finding is smaller is healthy: the finding is listed, the first line stays calm
+_LEAST = 0.03  # of the step: smaller costs are no finding
+# A run whose largest finding is smaller is healthy: the finding is listed but does not set the verdict
 _TELLING = 0.05
 _BAD = 0.20
 _ALIKE = 1.1  # times the mean over hosts
@@ -29,53 +29,61 @@ _LEADS = {
     Cause.COMMUNICATION: "communication-bound",
 }
 _RULES = rules()
-# Compiled and read with the plugin, not while the first answer waits.
+# Compile patterns and read files at import, not during the first request.
 claim_of("")
 library_files()
 
 
 def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
-    """Hosts as one run: causes are means over the hosts with steps; a finding of some hosts alone
-    names them.
+    """The diagnosis of a run. Causes are means over the hosts with steps; a finding that only some hosts have
+    names the worst of them.
     """
-    parts = without_waits_for_others([host for host in hosts if host.n_steps])
-    if not parts:
-        return Diagnosis("unknown", "No steps were found, so no step can be slow.", 0.0, 0)
-    step = sum(host.step_ps for host in parts) / len(parts)
-    each = [findings(host) for host in parts]
-    found = [*_merged(list(zip(parts, each, strict=True))), *slow_hosts(parts, each)]
+    hosts_with_steps = without_waits_for_others([host for host in hosts if host.n_steps])
+    if not hosts_with_steps:
+        return Diagnosis("unknown", "No steps were found, so there is nothing to diagnose.", 0.0, 0)
+    step_ps = sum(host.step_ps for host in hosts_with_steps) / len(hosts_with_steps)
+    findings_by_host = [findings(host) for host in hosts_with_steps]
+    all_findings = [
+        *_merged(list(zip(hosts_with_steps, findings_by_host, strict=True))),
+        *slow_hosts(hosts_with_steps, findings_by_host),
+    ]
     ranked = tuple(
         sorted(
-            (one for one in found if one.share >= _LEAST or one.cause == Cause.WARM_UP),
+            (one for one in all_findings if one.share >= _LEAST or one.cause == Cause.WARM_UP),
             key=lambda one: -one.rank,
         )
     )
-    times = [(cause, sum(host.time_ps(cause) for host in parts) / len(parts)) for cause in Cause]
-    text, level = _verdict(ranked, parts)
-    is_detailed = all(part.is_detailed for part in parts)
-    result = Diagnosis(level, text, step, parts[0].n_steps, ranked, shares(times, step), is_detailed)
+    times = [
+        (cause, sum(host.time_ps(cause) for host in hosts_with_steps) / len(hosts_with_steps))
+        for cause in Cause
+    ]
+    text, level = _verdict(ranked, hosts_with_steps)
+    is_detailed = all(part.is_detailed for part in hosts_with_steps)
+    result = Diagnosis(
+        level, text, step_ps, hosts_with_steps[0].n_steps, ranked, shares(times, step_ps), is_detailed
+    )
     return replace(result, is_detailed=is_detailed or bool(result.top and result.top.culprit.name))
 
 
 def without_waits_for_others(hosts: Sequence[HostEvidence]) -> list[HostEvidence]:
-    """Hosts without periods in which they compute longer because another one has work of its own in the same
-    steps: they wait for it.
+    """Hosts without the periods in which they only compute longer because another host has periodic work of
+    its own: they wait for that host.
     """
-    own = {
+    own_periods = {
         (host.host, period.every) for host in hosts for period in host.periods if period.was != Cause.COMPUTE
     }
     result = []
     for host in hosts:
-        theirs = {every for name, every in own if name != host.host}
+        periods_of_others = {every for name, every in own_periods if name != host.host}
         kept = tuple(
             period
             for period in host.periods
-            if period.was != Cause.COMPUTE or period.programs or period.every not in theirs
+            if period.was != Cause.COMPUTE or period.programs or period.every not in periods_of_others
         )
-        waits = len(kept) < len(host.periods) and not any(period.was == Cause.COMPUTE for period in kept)
+        only_waits = len(kept) < len(host.periods) and not any(period.was == Cause.COMPUTE for period in kept)
         computing = tuple(
             replace(part, cause=Cause.COMPUTE)
-            if waits and part.cause == Cause.PERIODIC and part.klass in COMPUTES
+            if only_waits and part.cause == Cause.PERIODIC and part.klass in COMPUTES
             else part
             for part in host.parts
         )
@@ -84,41 +92,41 @@ def without_waits_for_others(hosts: Sequence[HostEvidence]) -> list[HostEvidence
 
 
 def findings(host: HostEvidence) -> list[Finding]:
-    """What all rules find on one host."""
+    """Findings of all rules on one host."""
     return [replace(one, host=host.host) for rule in _RULES for one in rule.find(host)]
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:
-    """Findings of one cause and culprit on all hosts as the worst of them; of some hosts alone under the
-    worst host's name.
+    """One finding per cause and culprit: that of the worst host. It names the host if other hosts are not
+    affected as much.
     """
     if len(each) == 1:
         return [replace(one, host="") for one in each[0][1]]
     groups: dict[tuple[Cause, Culprit, int], list[Finding]] = {}
-    for _, found in each:
-        seen: Counter[tuple[Cause, Culprit]] = (
+    for _, host_findings in each:
+        n_seen: Counter[tuple[Cause, Culprit]] = (
             Counter()
-        )  # a host can have several findings of one culprit: two periods
-        for one in found:
-            groups.setdefault((one.cause, one.culprit, seen[one.cause, one.culprit]), []).append(one)
-            seen[one.cause, one.culprit] += 1
+        )  # a host can have several findings with one culprit, such as two periods
+        for one in host_findings:
+            groups.setdefault((one.cause, one.culprit, n_seen[one.cause, one.culprit]), []).append(one)
+            n_seen[one.cause, one.culprit] += 1
     result = []
-    for same in groups.values():
-        worst = max(same, key=lambda one: one.share)
-        least = min((one.share for one in same), default=0.0) if len(same) == len(each) else 0.0
-        is_alone = worst.share >= 2 * least + _LEAST
-        # The numbers are the worst host's: where they are not about everyone's, the sentence says whose.
-        usual = sum(one.time_ps for one in same) / len(each)
-        sentence = _on_host(worst) if is_alone or worst.time_ps > _ALIKE * usual else worst.sentence
+    for similar in groups.values():
+        worst = max(similar, key=lambda one: one.share)
+        least_share = min((one.share for one in similar), default=0.0) if len(similar) == len(each) else 0.0
+        is_alone = worst.share >= 2 * least_share + _LEAST
+        # The numbers are the worst host's: where they differ from the others', the sentence names the host.
+        mean_ps = sum(one.time_ps for one in similar) / len(each)
+        sentence = _on_host(worst) if is_alone or worst.time_ps > _ALIKE * mean_ps else worst.sentence
         base = f"of {worst.host}'s mean step"
         result.append(replace(worst, sentence=sentence, base=base, host=worst.host if is_alone else ""))
     return result
 
 
-def _on_host(found: Finding) -> str:
+def _on_host(finding: Finding) -> str:
     """On `worker-1`, each step waits …"""
-    text = found.sentence
-    return f"On `{found.host}`, {text[0].lower()}{text[1:]}"
+    text = finding.sentence
+    return f"On `{finding.host}`, {text[0].lower()}{text[1:]}"
 
 
 def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[str, Level]:
@@ -135,16 +143,16 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     )
     if computing < 1 - 2 * _BAD:
         text = (
-            f"No single cause takes much of the step of {format_time(host.step_ps)}: "
+            f"No single cause dominates the step of {format_time(host.step_ps)}: "
             f"{format_fraction(computing)} of it is computing."
         )
     return text, "good"
 
 
 def _led(top: Finding, level: Level) -> str:
-    """A finding's sentence behind what it makes of the run."""
+    """A finding's sentence, introduced by the bound that it implies (`Highly input-bound: …`)."""
     lead = _LEADS.get(top.cause, "")
-    # Of an annotation without operations nobody knows whether it is Python.
+    # Time in an annotation without operations need not be Python.
     if not lead or (top.cause == Cause.PYTHON and top.culprit.kind == "annotation"):
         return top.sentence
     how = "Highly " if level == "bad" else "Moderately "

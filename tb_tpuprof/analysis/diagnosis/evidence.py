@@ -1,5 +1,5 @@
-"""What a host's trace shows of its steps, beyond how long each cause took: what rules weigh. Small and plain,
-so that it can be kept.
+"""Evidence that the rules read: what a host's trace shows about its steps. Small and plain, so that caches
+can keep it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_evidence import device_evidence
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
 from tb_tpuprof.analysis.diagnosis.moved_parts import (
-    behind_waits,
-    beside_copies,
-    beside_own_python,
-    beside_producers,
-    beside_threads,
+    after_waits,
     between_calls,
     from_producers,
     in_turns,
+    lost_to_copies,
+    lost_to_own_python,
+    lost_to_producers,
+    lost_to_threads,
     of_tiny_calls,
 )
+from tb_tpuprof.analysis.diagnosis.other_threads import ahead_of_device, other_threads
 from tb_tpuprof.analysis.diagnosis.parts import parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import without_periodic
 from tb_tpuprof.analysis.diagnosis.pools import pools
@@ -32,10 +33,9 @@ from tb_tpuprof.analysis.diagnosis.records import (
     Part,
     _time_ps,
 )
-from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside, python_stages_beside
+from tb_tpuprof.analysis.diagnosis.runtime_threads import concurrent_copies, concurrent_python_stages
 from tb_tpuprof.analysis.diagnosis.step_calls import step_calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import synchronizing
-from tb_tpuprof.analysis.diagnosis.threads_beside import ahead_of_device, threads_beside
 from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
 from tb_tpuprof.analysis.diagnosis.unrecorded import gaps, short_gaps
 from tb_tpuprof.analysis.diagnosis.warming import warming
@@ -51,34 +51,38 @@ from tb_tpuprof.analysis.tf_data.finding import by_weight
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-_LEAST = 0.02  # of the steps: who waits less does not ask for a stage
+_LEAST = 0.02  # of the steps: shorter waits name no stage
 
 
 @once
 def host_evidence(trace: Trace) -> HostEvidence:
-    """Everything that rules need of one host."""
-    compute_ahead(trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, threads_beside)
+    """All evidence of one host that the rules need."""
+    compute_ahead(trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, other_threads)
     steps = waiting(trace).steps
     calls = step_calls(trace)
-    syncs, between = synchronizing(trace), gaps(trace)
-    beside = threads_beside(trace)
-    every = from_producers(parts(trace), beside)
-    kept, periods = without_periodic(every, calls, steps.duration_ps)
+    syncs, unrecorded_gaps = synchronizing(trace), gaps(trace)
+    threads = other_threads(trace)
+    attributed = from_producers(parts(trace), threads)
+    parts_of_steps, periods = without_periodic(attributed, calls, steps.duration_ps)
     turns = device_turns(trace)
-    kept = in_turns(kept, turns, syncs)
-    # Of steps from call to call nothing says whether what follows a wait is still the same step, unless
-    # several of them are one.
+    parts_of_steps = in_turns(parts_of_steps, turns, syncs)
+    # Steps that last from call to call do not show whether host work after a wait still belongs to the step,
+    # unless several calls make one step.
     if steps.source != "program" or n_phases(trace) > 1:
-        kept = behind_waits(kept, syncs, planes(trace).has_device)
-    computed = _time_ps(kept, Cause.COMPUTE)
-    kept = of_tiny_calls(between_calls(kept, between, short_gaps(trace), calls), tiny_calls(trace))
-    tiny_ps = computed - _time_ps(kept, Cause.COMPUTE)
-    busy = pools(trace) if planes(trace).hardware in ("", "CPU") else NO_POOLS
-    copying = copies_beside(trace)
+        parts_of_steps = after_waits(parts_of_steps, syncs, planes(trace).has_device)
+    computed = _time_ps(parts_of_steps, Cause.COMPUTE)
+    parts_of_steps = of_tiny_calls(
+        between_calls(parts_of_steps, unrecorded_gaps, short_gaps(trace), calls), tiny_calls(trace)
+    )
+    tiny_ps = computed - _time_ps(parts_of_steps, Cause.COMPUTE)
+    compute_pools = pools(trace) if planes(trace).hardware in ("", "CPU") else NO_POOLS
+    copies = concurrent_copies(trace)
     ahead = ahead_of_device(trace)
-    kept = beside_producers(beside_threads(kept, beside, busy), beside, busy)
-    kept = beside_own_python(kept, ahead, busy)
-    kept = beside_copies(kept, copying, busy)
+    parts_of_steps = lost_to_producers(
+        lost_to_threads(parts_of_steps, threads, compute_pools), threads, compute_pools
+    )
+    parts_of_steps = lost_to_own_python(parts_of_steps, ahead, compute_pools)
+    parts_of_steps = lost_to_copies(parts_of_steps, copies, compute_pools)
     return HostEvidence(
         host=trace.info.host,
         kind=planes(trace).hardware or "CPU",
@@ -88,27 +92,27 @@ def host_evidence(trace: Trace) -> HostEvidence:
         names=steps.name,
         start_ps=steps.start_ps,
         duration_ps=steps.duration_ps,
-        parts=kept,
+        parts=parts_of_steps,
         periods=periods,
         calls=calls,
         syncs=syncs,
-        gaps=between,
-        beside=beside,
+        gaps=unrecorded_gaps,
+        other_threads=threads,
         warming=warming(trace),
         is_detailed=step_pieces(trace)[1] is not None,
         turns_ps=turns,
         device=device_evidence(trace),
-        pools=busy,
-        stage=_stage(trace, kept),
-        copies=copying,
+        pools=compute_pools,
+        stage=_stage(trace, parts_of_steps),
+        copies=copies,
         ahead=ahead,
-        stages=python_stages_beside(trace),
+        stages=concurrent_python_stages(trace),
         tiny_ps=tiny_ps,
     )
 
 
 def _stage(trace: Trace, parts: Sequence[Part]) -> str:
-    """The bottleneck of the pipeline that the steps wait for most, as the tf.data page has it."""
+    """The bottleneck stage of the pipeline that the steps wait for most, as the tf.data page names it."""
     waits = sum(int(part.time_ps.sum()) for part in parts if part.klass == TimeClass.HOST_WAIT_INPUT)
     if waits < _LEAST * sum(int(part.time_ps.sum()) for part in parts):
         return ""

@@ -1,6 +1,4 @@
-"""What a diagnosis says: the cause with its culprit, its share of the step, the evidence, the gain and the
-fix.
-"""
+"""Diagnoses and their findings: cause, culprit, share of the step, evidence, expected gain and fix."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ Kind = Literal["function", "operation", "program", "stage", "annotation", "call"
 
 @dataclass(frozen=True)
 class Culprit:
-    """What to change. `file` and `line`: where a function is defined; empty and 0 for anything else."""
+    """What to change. `file` and `line` locate a function's definition; empty and 0 for anything else."""
 
     kind: Kind = ""
     name: str = ""
@@ -26,7 +24,7 @@ class Culprit:
 
     @property
     def title(self) -> str:
-        """`batches` (gen.py:15), empty for none."""
+        """`batches` (gen.py:15); empty without a name."""
         if not self.name:
             return ""
         return f"`{self.name}` ({self.file}:{self.line})" if self.file else f"`{self.name}`"
@@ -34,8 +32,8 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Something that the trace shows, in words, and where on the timeline. Times in ps on the host's clock;
-    -1: nowhere in particular.
+    """An observation in words, with its place on the timeline. Times in ps on the host's clock; -1 without a
+    place.
     """
 
     text: str
@@ -48,8 +46,8 @@ class Evidence:
 class Finding:
     """One cause of lost time. Times in ps per step, means over the steps; `share` is of the mean step.
 
-    `gain_ps`: between how much and how much shorter the step would be without the cause, None where no model
-    says. `capture_option`: what to capture with, where this trace cannot show the culprit.
+    `gain_ps`: lower and upper bound of the time that the step would save without the cause, None where no
+    model estimates it. `capture_option`: the option that would show the culprit, if this trace does not.
     """
 
     cause: Cause
@@ -69,18 +67,18 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        """The page of the documentation about its cause."""
+        """The documentation page of its cause."""
         return f"causes/{self.cause.value}"
 
     @property
     def rank(self) -> float:
-        """What findings are ranked by: the middle of the gain, else the time."""
+        """The rank of a finding: the middle of its gain, else its time."""
         return sum(self.gain_ps) / 2 if self.gain_ps else self.time_ps
 
 
 @dataclass(frozen=True)
 class CauseTime:
-    """Mean time per step of one cause; those of a diagnosis add up to the step."""
+    """Mean time per step of one cause in ps; the causes of a diagnosis add up to the step."""
 
     cause: Cause
     time_ps: float
@@ -89,10 +87,10 @@ class CauseTime:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The answer: a sentence, findings by gain, and what the step's time goes into.
+    """A diagnosis: its sentence, findings by gain, and the step time by cause.
 
-    `is_detailed`: made of the events of the steps' own threads, or its first finding names a culprit; else
-    only the classes of the steps' time are known. `note`: of which hosts it is, where it is not of all.
+    `is_detailed`: it is based on events of the steps' own threads, or its first finding names a culprit;
+    otherwise only the classes of the steps' time are known. `note`: the hosts that it covers, if not all.
     """
 
     level: Level
@@ -106,7 +104,7 @@ class Diagnosis:
 
     @property
     def top(self) -> Finding | None:
-        """The finding that the sentence speaks of; None where the run is healthy."""
+        """The finding of the sentence; None if the run is healthy."""
         return (
             next((one for one in self.findings if one.cause != Cause.WARM_UP), None)
             if self.level != "good"
@@ -115,7 +113,7 @@ class Diagnosis:
 
     @property
     def category(self) -> str:
-        """The category of the steps' breakdown that the sentence speaks of, for its colour."""
+        """The category of the steps' breakdown that sets the sentence's color."""
         return _CATEGORIES.get(self.top.cause, "other") if self.top else "host_compute"
 
 
@@ -134,6 +132,6 @@ _CATEGORIES = {
 
 
 def shares(times: Sequence[tuple[Cause, float]], step_ps: float) -> tuple[CauseTime, ...]:
-    """Causes by time, longest first, those without any left out."""
+    """Causes with time, longest first."""
     ordered = sorted(((cause, time) for cause, time in times if time > 0), key=lambda pair: -pair[1])
     return tuple(CauseTime(cause, time, time / step_ps if step_ps else 0.0) for cause, time in ordered)

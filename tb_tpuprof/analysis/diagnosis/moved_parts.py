@@ -1,5 +1,5 @@
-"""Time whose cause is something else than what ran in it: it moves from its own cause to that one, so that
-causes still add up.
+"""Moves time to the cause that is responsible for it, where that is not what ran in it. Causes still add up
+to the step.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.records import Beside, Calls, Gap, Part, Pools, Sync, busy_thread
+from tb_tpuprof.analysis.diagnosis.records import Calls, Gap, Part, Pools, Sync, ThreadActivity, busy_thread
 from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM
 from tb_tpuprof.analysis.diagnosis.tiny_calls import TinyCalls
 from tb_tpuprof.analysis.steps.classes import TimeClass
@@ -23,22 +23,21 @@ _TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait"
 _LEAST = 0.03  # of the step
 
 
-def behind_waits(
+def after_waits(
     parts: Sequence[Part], syncs: Sequence[Sync], has_accelerator: bool = False
 ) -> tuple[Part, ...]:
-    """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while
-    something computes.
+    """Charges host time after a wait in mid-step to the wait: without it, compute could hide that time.
 
-    Behind a step's only wait it is what the host does by itself, unless the step dispatches more then, or an
+    Host time after a step's only wait keeps its cause, unless the step dispatches more afterwards, or an
     accelerator idles meanwhile.
     """
     for sync in _by_culprit(syncs)[:1]:
-        after = (
+        hidden_by_wait = (
             sync.after_ps if has_accelerator or sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
         )
-        lost = np.minimum(after, sync.computed_ps)
-        whole = sum(int(part.time_ps.sum()) for part in parts)
-        if sync.per_step.mean() < _PER_STEP or int(lost.sum()) < _LEAST * whole:
+        lost = np.minimum(hidden_by_wait, sync.computed_ps)
+        total_ps = sum(int(part.time_ps.sum()) for part in parts)
+        if sync.per_step.mean() < _PER_STEP or int(lost.sum()) < _LEAST * total_ps:
             continue
         return _moved(
             parts, lost, (Cause.PYTHON, Cause.UNRECORDED), Cause.SYNCHRONIZATION, sync.culprit, sync.call
@@ -47,27 +46,25 @@ def behind_waits(
 
 
 def _by_culprit(syncs: Sequence[Sync]) -> list[Sync]:
-    """Waits of one function put together, whatever shows each of them; those first behind which most time is
-    lost.
-    """
+    """Waits merged by function, those first after which most time is lost."""
     groups: dict[Culprit, list[Sync]] = {}
     for sync in syncs:
         groups.setdefault(sync.culprit, []).append(sync)
-    found = []
-    for same in groups.values():
+    merged = []
+    for similar in groups.values():
         per_step, after, before = (
-            np.sum([getattr(one, name) for one in same], axis=0)
+            np.sum([getattr(one, name) for one in similar], axis=0)
             for name in ("per_step", "after_ps", "before_dispatch_ps")
         )
-        found.append(replace(same[0], per_step=per_step, after_ps=after, before_dispatch_ps=before))
-    return sorted(found, key=lambda one: -int(one.after_ps.sum()))
+        merged.append(replace(similar[0], per_step=per_step, after_ps=after, before_dispatch_ps=before))
+    return sorted(merged, key=lambda one: -int(one.after_ps.sum()))
 
 
-def from_producers(parts: Sequence[Part], beside: Sequence[Beside]) -> tuple[Part, ...]:
-    """What a step waits for in a queue is input where another Python thread hands things over: that thread's
-    function is the culprit.
+def from_producers(parts: Sequence[Part], threads: Sequence[ThreadActivity]) -> tuple[Part, ...]:
+    """Charges waits for a queue to input if another Python thread hands over results: its function is the
+    culprit.
     """
-    producer = next((one for one in beside if one.hands_over and one.culprit.name), None)
+    producer = next((one for one in threads if one.hands_over and one.culprit.name), None)
     if producer is None:
         return tuple(parts)
     return tuple(
@@ -79,26 +76,32 @@ def from_producers(parts: Sequence[Part], beside: Sequence[Beside]) -> tuple[Par
 
 
 def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> tuple[Part, ...]:
-    """What devices compute one after the other is the wait's between them."""
-    whole = sum(int(part.time_ps.sum()) for part in parts)
-    if not whole or int(turns_ps.sum()) < _LEAST * whole:
+    """Charges compute of devices that take turns to the wait between them."""
+    total_ps = sum(int(part.time_ps.sum()) for part in parts)
+    if not total_ps or int(turns_ps.sum()) < _LEAST * total_ps:
         return tuple(parts)
     wait = max(syncs, key=lambda sync: int(sync.per_step.sum()), default=None)
     culprit, call = (wait.culprit, wait.call) if wait else (Culprit(), "")
     return _moved(parts, turns_ps, (Cause.COMPUTE,), Cause.SYNCHRONIZATION, culprit, call)
 
 
-def beside_threads(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
-    """What computing loses to a busy thread that takes processors away is that thread's."""
-    worst = busy_thread(beside)
+def lost_to_threads(
+    parts: Sequence[Part], threads: Sequence[ThreadActivity], pools: Pools
+) -> tuple[Part, ...]:
+    """Charges compute lost to a busy thread, which takes processors away, to that thread."""
+    busiest = busy_thread(threads)
     return (
-        _slowed(parts, pools.lost(worst.running), Cause.CONTENTION, worst.culprit) if worst else tuple(parts)
+        _slowed(parts, pools.lost(busiest.running), Cause.CONTENTION, busiest.culprit)
+        if busiest
+        else tuple(parts)
     )
 
 
-def beside_producers(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
-    """What computing loses to a thread that makes the steps' data on the same processors is input."""
-    producer = next((one for one in beside if one.hands_over and one.culprit.name), None)
+def lost_to_producers(
+    parts: Sequence[Part], threads: Sequence[ThreadActivity], pools: Pools
+) -> tuple[Part, ...]:
+    """Charges compute lost to a thread that prepares data on the same processors to input."""
+    producer = next((one for one in threads if one.hands_over and one.culprit.name), None)
     return (
         _slowed(parts, pools.lost(producer.running), Cause.INPUT, producer.culprit)
         if producer
@@ -106,14 +109,14 @@ def beside_producers(parts: Sequence[Part], beside: Sequence[Beside], pools: Poo
     )
 
 
-def beside_own_python(parts: Sequence[Part], own: Beside | None, pools: Pools) -> tuple[Part, ...]:
-    """What computing loses to Python of the steps' own thread, which runs ahead of it, is that function's."""
-    return _slowed(parts, pools.lost(own.running), Cause.PYTHON, own.culprit) if own else tuple(parts)
+def lost_to_own_python(parts: Sequence[Part], ahead: ThreadActivity | None, pools: Pools) -> tuple[Part, ...]:
+    """Charges compute lost to Python on the steps' own thread, which runs ahead of it, to that function."""
+    return _slowed(parts, pools.lost(ahead.running), Cause.PYTHON, ahead.culprit) if ahead else tuple(parts)
 
 
-def beside_copies(parts: Sequence[Part], copies: float, pools: Pools) -> tuple[Part, ...]:
-    """What computing loses to copies that run beside it on the same processors is the transfers'. `copies`:
-    how many run at once.
+def lost_to_copies(parts: Sequence[Part], copies: float, pools: Pools) -> tuple[Part, ...]:
+    """Charges compute lost to concurrent copies on the same processors to transfers. `copies`: how many run
+    at once.
     """
     longest = max(
         (part for part in parts if part.cause == Cause.TRANSFERS), key=lambda part: part.mean_ps, default=None
@@ -125,7 +128,7 @@ def beside_copies(parts: Sequence[Part], copies: float, pools: Pools) -> tuple[P
 def _slowed(
     parts: Sequence[Part], lost: float, to: Cause, culprit: Culprit, call: str = ""
 ) -> tuple[Part, ...]:
-    """Parts with a share of the computing given to another cause."""
+    """Parts with the fraction `lost` of the compute moved to another cause."""
     times = [part.time_ps for part in parts if part.cause == Cause.COMPUTE]
     if not times or not lost:
         return tuple(parts)
@@ -133,13 +136,15 @@ def _slowed(
 
 
 def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:
-    """What tiny programs compute, and copying their arguments, is the price of calling them one by one."""
+    """Charges the compute of tiny programs, and copies of their arguments, to dispatch: one program would
+    avoid them.
+    """
     if not tiny.names:
         return tuple(parts)
     calls = next((part for part in parts if part.cause == Cause.DISPATCH), None)
-    who = (calls.caller if calls.caller.name else calls.culprit) if calls else Culprit()
+    function = (calls.caller if calls.caller.name else calls.culprit) if calls else Culprit()
     moved = _moved(
-        parts, tiny.computed_ps, (Cause.COMPUTE,), Cause.DISPATCH, who, calls.call if calls else ""
+        parts, tiny.computed_ps, (Cause.COMPUTE,), Cause.DISPATCH, function, calls.call if calls else ""
     )
     return tuple(
         replace(part, cause=Cause.DISPATCH)
@@ -152,15 +157,15 @@ def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:
 def between_calls(
     parts: Sequence[Part], gaps: Sequence[Gap], short_ps: Int64s, calls: Calls
 ) -> tuple[Part, ...]:
-    """What is not recorded between many calls is what the framework's Python does for each of them.
-    `short_ps`: in short gaps.
+    """Charges unrecorded time between many calls to dispatch: it is the framework's Python. `short_ps`: time
+    in short gaps per step.
     """
     if max(calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)) < MANY:
         return tuple(parts)
-    named: Int64s = np.sum([gap.time_ps for gap in gaps if _is_between(gap)], axis=0) + np.zeros_like(
+    named_ps: Int64s = np.sum([gap.time_ps for gap in gaps if _is_between(gap)], axis=0) + np.zeros_like(
         short_ps
     )
-    return _moved(parts, np.maximum(named, short_ps), (Cause.UNRECORDED,), Cause.DISPATCH, Culprit(), "")
+    return _moved(parts, np.maximum(named_ps, short_ps), (Cause.UNRECORDED,), Cause.DISPATCH, Culprit(), "")
 
 
 def _is_between(gap: Gap) -> bool:
@@ -172,18 +177,18 @@ def _is_between(gap: Gap) -> bool:
 def _moved(
     parts: Sequence[Part], lost: Int64s, causes: tuple[Cause, ...], to: Cause, culprit: Culprit, call: str
 ) -> tuple[Part, ...]:
-    """Parts with up to `lost` of each step taken from those of some causes, the largest first, and given to
-    another.
-    """
-    left = lost.copy()
+    """Parts with up to `lost` ps of each step moved from `causes`, largest part first, to another cause."""
+    left_ps = lost.copy()
     result = []
     for part in parts:
-        taken = np.minimum(part.time_ps, left) if part.cause in causes else np.zeros(0, np.int64)
-        if not taken.any():
+        taken_ps = np.minimum(part.time_ps, left_ps) if part.cause in causes else np.zeros(0, np.int64)
+        if not taken_ps.any():
             result.append(part)
             continue
-        left -= taken
-        result.append(replace(part, time_ps=part.time_ps - taken))
-        result.append(replace(part, cause=to, culprit=culprit, caller=part.culprit, call=call, time_ps=taken))
-    kept = [part for part in result if part.time_ps.any()]
-    return tuple(sorted(kept, key=lambda part: -part.mean_ps))
+        left_ps -= taken_ps
+        result.append(replace(part, time_ps=part.time_ps - taken_ps))
+        result.append(
+            replace(part, cause=to, culprit=culprit, caller=part.culprit, call=call, time_ps=taken_ps)
+        )
+    not_empty = [part for part in result if part.time_ps.any()]
+    return tuple(sorted(not_empty, key=lambda part: -part.mean_ps))

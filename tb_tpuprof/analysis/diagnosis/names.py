@@ -1,12 +1,12 @@
-"""Whose code an event is: the user's, a library's, a framework's or the runtime's, and which cause its name
-reveals by itself.
+"""The origin of an event's code (the user, a library, a framework or the runtime), and the cause that its
+name reveals.
 
-train.py main            user         frames in files that no known library has
+train.py main            user         frames in files of no known library
   trainer.py fit         framework    JAX, TensorFlow, Keras
-    queue.py get         library      Python's own, NumPy
-    $time sleep          built-in     written in C: its caller's
-  PjitFunction(step)     runtime      no frame at all
-  stage_b                annotation   the user's own name for a stretch of time
+    queue.py get         library      the standard library, NumPy
+    $time sleep          built-in     written in C: belongs to its caller
+  PjitFunction(step)     runtime      not a frame
+  stage_b                annotation   a name that the user gives to a stretch of time
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tb_tpuprof.analysis.events.python_frames import Frame, Kind, frame_of
 from tb_tpuprof.analysis.steps.waits import name_kinds
 from tb_tpuprof.trace.trace import Trace
 
-CAUSES = (None, *Cause)  # by number; 0 is none
+CAUSES = (None, *Cause)  # by index; 0 is none
 
 
 class Origin(IntEnum):
-    """Whose an event is. COMMON: a file name that libraries and users have; it is the library's inside of a
-    library's frame.
+    """Origin of an event's code. COMMON: a file name that both libraries and users have; inside a library's
+    frame it is the library's.
     """
 
     RUNTIME = 0
@@ -46,8 +46,8 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True)
 class Names:
-    """By metadata row: whose it is, the place in CAUSES of the cause that it claims (0 for none), how
-    strongly, and whether it is an operation's own event.
+    """Per metadata row: origin, index in CAUSES of the cause that it claims (0 for none), strength of the
+    claim, and whether it is an operation's own event.
     """
 
     origin: npt.NDArray[np.uint8]
@@ -57,7 +57,7 @@ class Names:
 
 
 def origin_of(frame: Frame) -> Origin:
-    """Whose code a frame is, by the name of its file."""
+    """Origin of a frame, by its file name."""
     if not frame.file:
         return Origin.BUILTIN
     if "site-packages/" in frame.file or "dist-packages/" in frame.file or frame.file.startswith("torch/"):
@@ -81,7 +81,7 @@ def origin_of(frame: Frame) -> Origin:
 
 @once
 def names(trace: Trace) -> Names:
-    """Whose each metadata row's events are, and what they claim."""
+    """Origins and claims of all metadata rows."""
     from tb_tpuprof.analysis.diagnosis.rules import claim_of
 
     kinds = name_kinds(trace)
@@ -99,9 +99,9 @@ def names(trace: Trace) -> Names:
             )
         elif text == "ProfilerStep":
             origin[row] = Origin.ANNOTATION
-        claimed = claim_of(text)
-        if claimed:
-            claim[row], strength[row] = CAUSES.index(claimed[0]), claimed[1]
+        cause_and_strength = claim_of(text)
+        if cause_and_strength:
+            claim[row], strength[row] = CAUSES.index(cause_and_strength[0]), cause_and_strength[1]
     is_op = np.zeros(len(kinds), np.bool_)
     owner = trace.event_stats.texts("hlo_op").owner
     is_op[trace.events["metadata"][owner]] = True

@@ -1,13 +1,13 @@
-"""Each moment of each step: its one cause, and the culprit by name.
+"""The cause and the culprit of every moment of every step.
 
-A refinement of the steps' own classes (`steps/pieces.py`): the times of one class add up to that class's
-time, so the page's breakdown and the diagnosis cannot contradict each other. On a step's own thread the
-innermost event's ancestors decide:
+Parts refine the classes of the steps' time (`steps/pieces.py`): those of one class add up to its time, so the
+page's breakdown and the diagnosis cannot contradict each other. On a step's own thread, the ancestors of the
+innermost event decide:
 
     train (step)
       train.py update          user       its own time: Python, culprit `update`
         PjitFunction(g)        runtime    its own time: dispatch, by `update`
-          backend_compile      a claim    all inside of it: compilation of `g`, by `update`
+          backend_compile      a claim    everything inside: compilation of `g`, by `update`
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _NUMBER = {cause: number for number, cause in enumerate(CAUSES) if cause}
-# What a class of time is, where nothing around the event claims otherwise.
+# The cause of each class of time, unless a claim overrides it.
 BY_CLASS = {
     TimeClass.UNKNOWN: Cause.UNRECORDED,
     TimeClass.HOST_PYTHON: Cause.PYTHON,
@@ -66,7 +66,7 @@ BY_CLASS = {
     TimeClass.DEVICE_COMPUTE_16: Cause.COMPUTE,
 }
 _OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
-# Within a class, what counts where several threads do different things.
+# The cause that counts within a class if several threads do different things.
 _ORDER = (
     Cause.PYTHON,
     Cause.DISPATCH,
@@ -83,7 +83,7 @@ _OPENS_FUNCTION = re.compile(r"tf\.function-graph_building$|\$polymorphic_functi
 
 @once
 def parts(trace: Trace) -> tuple[Part, ...]:
-    """The parts of a host's steps, longest first; those of a step add up to its duration."""
+    """The parts of a host's steps, longest first. In each step they add up to its duration."""
     steps, pieces = step_pieces(trace)
     if not len(steps):
         return ()
@@ -91,18 +91,18 @@ def parts(trace: Trace) -> tuple[Part, ...]:
 
 
 def _by_class(steps: Steps) -> tuple[Part, ...]:
-    """Steps of which only the classes are known: devices' own."""
-    found = [
+    """Parts of steps with classes only, such as those that devices mark themselves."""
+    result = [
         Part(BY_CLASS[klass], klass, Culprit(), Culprit(), "", steps.class_ps[:, klass])
         for klass in TimeClass if steps.class_ps[:, klass].any()
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda part: -part.mean_ps))
+    return tuple(sorted(result, key=lambda part: -part.mean_ps))
 
 
 @dataclass(frozen=True)
-class Told:
-    """By piece: its cause's place in CAUSES, and the metadata rows of its culprit, of the user's function
-    that calls it and of the call.
+class Attribution:
+    """Per piece: index of its cause in CAUSES, and metadata rows of its culprit, of the user's function that
+    calls it, and of the call; -1 for none.
     """
 
     cause: npt.NDArray[np.uint8]
@@ -115,107 +115,113 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     pieces = _copies_apart(trace, pieces)
     pieces = joined([pieces, *_callbacks_elsewhere(trace, steps, pieces)])
     outline = pieces.outline()
-    told = told_of(trace, outline)
+    attribution = attribution_of(trace, outline)
     order = {cause: place for place, cause in enumerate(_ORDER)}
     rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
     keys: Int64s = np.column_stack(
-        (outline.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call)
+        (
+            outline.klass.astype(np.int64),
+            rank[attribution.cause],
+            attribution.cause,
+            attribution.culprit,
+            attribution.caller,
+            attribution.call,
+        )
     )
-    unique, number = _distinct(keys)
+    unique, part_number = _distinct(keys)
     spans = steps.start_ps, steps.start_ps + steps.duration_ps
     if len(unique) > _MOST:
-        unique, number = _fewer(unique, number, pieces, spans)
-    time, longest = pieces.charged(number + 1, spans, len(unique) + 1)
-    rest = Part(Cause.UNRECORDED, TimeClass.UNKNOWN, Culprit(), Culprit(), "", time[:, 0])
-    found = [rest] if rest.time_ps.any() else []
-    for at, (klass, _rank, cause, culprit, caller, call) in enumerate(unique.tolist(), 1):
-        mine = time[:, at]
-        if mine.any():
-            count, first, last = longest[:, at].tolist()
-            found.append(
+        unique, part_number = _fewer(unique, part_number, pieces, spans)
+    time, longest = pieces.charged(part_number + 1, spans, len(unique) + 1)
+    uncharged = Part(Cause.UNRECORDED, TimeClass.UNKNOWN, Culprit(), Culprit(), "", time[:, 0])
+    result = [uncharged] if uncharged.time_ps.any() else []
+    for column, (klass, _rank, cause, culprit, caller, call) in enumerate(unique.tolist(), 1):
+        time_ps = time[:, column]
+        if time_ps.any():
+            count, first, last = longest[:, column].tolist()
+            result.append(
                 Part(
                     CAUSES[cause] or Cause.UNRECORDED,
                     TimeClass(klass),
                     _culprit(trace, culprit),
                     _culprit(trace, caller),
                     _call(trace, call),
-                    mine,
+                    time_ps,
                     count,
                     first,
                     last,
                 )
             )
-    return tuple(sorted(found, key=lambda part: -part.mean_ps))
+    return tuple(sorted(result, key=lambda part: -part.mean_ps))
 
 
 def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
-    """Work of other threads cut where copies between host and device begin and end in it, which then have
-    pieces of their own.
-    """
+    """Pieces of other threads, split so that copies between host and device have pieces of their own."""
     is_copy = names(trace).claim == _NUMBER[Cause.TRANSFERS]
     rows = np.flatnonzero(is_copy[trace.events["metadata"]])
     rows = rows[
         ~np.isin(trace.event_line[rows], own_lines(trace, pieces)) & (trace.events["duration_ps"][rows] > 0)
     ]
     rows = rows[~are_inside(trace, rows, is_copy)]
-    found = [pieces]
+    result = [pieces]
     for line in np.unique(trace.event_line[rows]).tolist():
         copies = rows[trace.event_line[rows] == line]
         start = trace.events["start_ps"][copies].astype(np.int64)
         end = start + trace.events["duration_ps"][copies]
         rest = np.append(0, end), np.append(start, np.iinfo(np.int64).max)
-        every = found.pop()
-        mine = (
-            (every.named < 0)
-            & (trace.event_line[every.event] == line)
-            & ~is_copy[trace.events["metadata"][every.event]]
+        remaining = result.pop()
+        is_cut = (
+            (remaining.named < 0)
+            & (trace.event_line[remaining.event] == line)
+            & ~is_copy[trace.events["metadata"][remaining.event]]
         )
-        cut = every.take(np.flatnonzero(mine))
-        found.append(replace(every.take(np.flatnonzero(~mine)), own=every.own))
+        cut = remaining.take(np.flatnonzero(is_cut))
+        result.append(replace(remaining.take(np.flatnonzero(~is_cut)), own=remaining.own))
         for spans, event in (((start, end), copies), (rest, None)):
-            which, at, begin, stop = clipped(cut.start, cut.end, windows_of(spans[0], spans[1] - spans[0]))
+            which, window, begin, stop = clipped(
+                cut.start, cut.end, windows_of(spans[0], spans[1] - spans[0])
+            )
             part = cut.take(which)
-            events = part.event if event is None else event[at].astype(np.int64)
-            found.append(replace(part, start=begin, end=stop, event=events, last=events))
-        found = [joined(found)]
-    return found[0]
+            events = part.event if event is None else event[window].astype(np.int64)
+            result.append(replace(part, start=begin, end=stop, event=events, last=events))
+        result = [joined(result)]
+    return result[0]
 
 
 def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator[Pieces]:
-    """Python that programs call back on a pool's threads, where the steps count only that
-    something computed.
-    """
+    """Pieces of Python callbacks on a pool's threads, where the steps only know that something computed."""
     is_callback = names(trace).claim == _NUMBER[Cause.CALLBACKS]
     if not is_callback.any():
         return
-    of_steps = groups(trace).group >= 0  # those of input pipelines are no callbacks of a step
+    of_steps = groups(trace).group >= 0  # callbacks of input pipelines do not belong to a step
     rows = np.flatnonzero(is_callback[trace.events["metadata"]] & (of_steps | ~of_steps.any()))
-    own = own_lines(trace, pieces)
+    step_lines = own_lines(trace, pieces)
     outline = pieces.outline()
     windows = windows_of(steps.start_ps, steps.duration_ps)
-    for line in np.setdiff1d(np.unique(trace.event_line[rows]), own).tolist():
+    for line in np.setdiff1d(np.unique(trace.event_line[rows]), step_lines).tolist():
         of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
         parent = parents_within(trace, of_line)
         start, end, owner = innermost(trace, of_line, parent)
-        chosen = np.zeros(len(parent), np.bool_)
-        chosen[rows[(rows >= of_line.start) & (rows < of_line.stop)] - of_line.start] = True
-        inside = (nearest(parent, chosen) >= 0)[owner]
-        # Each moment keeps the class that the steps give it, so that the times of a class still add up to the
-        # class's.
+        is_callback_row = np.zeros(len(parent), np.bool_)
+        is_callback_row[rows[(rows >= of_line.start) & (rows < of_line.stop)] - of_line.start] = True
+        inside = (nearest(parent, is_callback_row) >= 0)[owner]
+        # Each moment keeps its class, so that the parts of a class still add up to its time.
         for klass in _OPEN_TO_CLAIMS:
-            mine = (outline.klass == klass) & (
+            is_open = (outline.klass == klass) & (
                 (outline.named >= 0) | (trace.event_line[outline.event] == line)
             )
-            some = pieces.spread(np.where(mine, 0, -1))
-            some = some.take(np.argsort(some.start, kind="stable"))
-            counted = Windows(some.step, some.start, some.end, steps.how) if klass else windows
-            which, at, begin, stop = clipped(start[inside], end[inside], counted)
+            open_pieces = pieces.spread(np.where(is_open, 0, -1))
+            open_pieces = open_pieces.take(np.argsort(open_pieces.start, kind="stable"))
+            counted = (
+                Windows(open_pieces.step, open_pieces.start, open_pieces.end, steps.how) if klass else windows
+            )
+            which, window, begin, stop = clipped(start[inside], end[inside], counted)
             event = owner[inside][which].astype(np.int64) + of_line.start
             yield Pieces(
                 begin,
                 stop,
                 np.full(len(which), klass, np.uint8),
-                counted.group[at],
+                counted.group[window],
                 np.full(len(which), -1, np.int64),
                 event,
             )
@@ -224,13 +230,13 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
 def own_lines(trace: Trace, pieces: Pieces) -> Int64s:
     """The lines of the steps' own threads."""
     outline = pieces.outline()
-    found: Int64s = np.unique(trace.event_line[outline.event[outline.named >= 0]]).astype(np.int64)
-    return found
+    lines: Int64s = np.unique(trace.event_line[outline.event[outline.named >= 0]]).astype(np.int64)
+    return lines
 
 
 def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
-    """As np.unique of rows with their inverse, many times faster: rows become one number where they fit into
-    63 bits.
+    """Unique rows and the inverse, like np.unique but many times faster: packs each row into one 63-bit
+    number if it fits.
     """
     low = keys.min(axis=0) if len(keys) else np.zeros(keys.shape[1], np.int64)
     sizes = (keys.max(axis=0) - low + 1).tolist() if len(keys) else [1] * keys.shape[1]
@@ -249,20 +255,20 @@ def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
 def _fewer(
     unique: Int64s, number: Int64s, pieces: Pieces, spans: tuple[Int64s, Int64s]
 ) -> tuple[Int64s, Int64s]:
-    """Small parts without their names, so that there are no more than can be charged at once; and which of
-    them each row is now.
+    """Merges small parts by dropping their names, so that all can be charged at once. Returns the distinct
+    keys and each row's index into them.
     """
     total = np.zeros(len(unique))
     for first in range(0, len(unique), _MOST):
-        mine = (number >= first) & (number < first + _MOST)
-        time, _ = pieces.charged(np.where(mine, number - first + 1, -1), spans, _MOST + 1)
+        is_in_batch = (number >= first) & (number < first + _MOST)
+        time, _ = pieces.charged(np.where(is_in_batch, number - first + 1, -1), spans, _MOST + 1)
         total[first : first + _MOST] = time.sum(axis=0)[1 : len(unique) - first + 1]
     small = np.ones(len(unique), np.bool_)
     small[np.argsort(-total, kind="stable")[: _MOST - 50]] = False
     merged = unique.copy()
     merged[small, 3:] = -1
-    found, again = np.unique(merged, axis=0, return_inverse=True)
-    return found, again.reshape(-1)[number]
+    distinct, again = np.unique(merged, axis=0, return_inverse=True)
+    return distinct, again.reshape(-1)[number]
 
 
 def _culprit(trace: Trace, row: int) -> Culprit:
@@ -283,7 +289,7 @@ def _culprit(trace: Trace, row: int) -> Culprit:
 
 
 def program_of(name: str) -> str:
-    """`step` of `PjitFunction(step)`; empty for any other name."""
+    """The `step` in `PjitFunction(step)`; empty for any other name."""
     return name[len("PjitFunction(") : -1] if name.startswith("PjitFunction(") and name.endswith(")") else ""
 
 
@@ -295,35 +301,36 @@ def _call(trace: Trace, row: int) -> str:
     return frame.function if frame else program_of(text) or text
 
 
-def told_of(trace: Trace, pieces: Pieces) -> Told:
-    """Each row by the events around it: on the steps' own threads by all of them, elsewhere by those up to
-    the counted one.
+def attribution_of(trace: Trace, pieces: Pieces) -> Attribution:
+    """Attributes each piece by the events around it: all of them on the steps' own threads, elsewhere those
+    up to the counted one.
     """
     n = len(pieces)
-    found = Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
+    result = Attribution(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
     by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
-    found.cause[:] = by_class[pieces.thread_class]
+    result.cause[:] = by_class[pieces.thread_class]
     line = trace.event_line[pieces.event]
     for number in np.unique(line).tolist():
-        mine = np.flatnonzero(line == number)
-        _tell_line(trace, pieces, mine, found)
+        rows = np.flatnonzero(line == number)
+        _attribute_line(trace, pieces, rows, result)
     elsewhere = (pieces.named < 0) & (pieces.end > pieces.start)
-    copies = np.flatnonzero(elsewhere & (found.cause == _NUMBER[Cause.TRANSFERS]) & (found.culprit < 0))
-    found.call[copies] = _called_meanwhile(trace, pieces, copies)
-    asked = _asked_by(trace, pieces, copies)
-    found.culprit[copies[asked >= 0]], found.call[copies[asked >= 0]] = asked[asked >= 0], -1
-    compiles = np.flatnonzero(elsewhere & (found.cause == _NUMBER[Cause.COMPILATION]))
+    copies = np.flatnonzero(elsewhere & (result.cause == _NUMBER[Cause.TRANSFERS]) & (result.culprit < 0))
+    result.call[copies] = _called_meanwhile(trace, pieces, copies)
+    requester = _requested_by(trace, pieces, copies)
+    result.culprit[copies[requester >= 0]], result.call[copies[requester >= 0]] = (
+        requester[requester >= 0],
+        -1,
+    )
+    compiles = np.flatnonzero(elsewhere & (result.cause == _NUMBER[Cause.COMPILATION]))
     program = _called_meanwhile(trace, pieces, compiles)
-    found.culprit[compiles] = np.where(program >= 0, program, found.culprit[compiles])
-    found.call[compiles] = np.where(program >= 0, program, found.call[compiles])
-    return found
+    result.culprit[compiles] = np.where(program >= 0, program, result.culprit[compiles])
+    result.call[compiles] = np.where(program >= 0, program, result.call[compiles])
+    return result
 
 
 def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
-    """The steps' threads' last call of a program before each piece of other threads, or before it was handed
-    to them: what they do it for.
-
-    -1 for none.
+    """Metadata row of the last program that the steps' threads called before each piece of other threads, or
+    before the piece was handed over: the work is for that program. -1 for none.
     """
     is_call = _is_program(trace, np.arange(len(trace.metadata)))
     calls = np.flatnonzero(is_call[trace.events["metadata"]])
@@ -331,15 +338,17 @@ def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
     calls = calls[~are_inside(trace, calls, is_call)]
     calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]
     start = trace.events["start_ps"][calls]
-    at = np.searchsorted(start, handed_over(trace, pieces.event[rows], pieces.start[rows]), side="right") - 1
+    last_call = (
+        np.searchsorted(start, handed_over(trace, pieces.event[rows], pieces.start[rows]), side="right") - 1
+    )
     result = np.full(len(rows), -1, np.int64)
-    result[at >= 0] = trace.events["metadata"][calls[at[at >= 0]]]
+    result[last_call >= 0] = trace.events["metadata"][calls[last_call[last_call >= 0]]]
     return result
 
 
-def _asked_by(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
-    """The user's function that asked for the work of each piece, on a step's thread and outside of programs;
-    -1 for none.
+def _requested_by(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
+    """Metadata row of the user's function that requested the work of each piece, on a step's thread and
+    outside programs; -1 for none.
     """
     result = np.full(len(rows), -1, np.int64)
     moment = handed_over(trace, pieces.event[rows], result)
@@ -348,84 +357,83 @@ def _asked_by(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
     for line in own_lines(trace, pieces).tolist() if (moment >= 0).any() else ():
         first, last = int(trace.line_offsets[line]), int(trace.line_offsets[line + 1])
         start = trace.events["start_ps"][first:last]
-        at = first + np.searchsorted(start, moment, side="right") - 1
-        at[(at < first) | (moment < 0)] = -1
-        open_ = np.flatnonzero(at >= 0)
+        event = first + np.searchsorted(start, moment, side="right") - 1
+        event[(event < first) | (moment < 0)] = -1
+        open_ = np.flatnonzero(event >= 0)
         while len(open_):
-            here = at[open_]
-            is_on = trace.events["start_ps"][here] + trace.events["duration_ps"][here] >= moment[open_]
-            mine = open_[is_on & is_user[metadata[here]] & (result[open_] == -1)]
-            result[mine] = metadata[at[mine]]
-            result[open_[is_on & is_call[metadata[here]]]] = _OF_A_PROGRAM
-            at[open_] = parent[here]
-            open_ = open_[at[open_] >= 0]
+            current = event[open_]
+            is_on = trace.events["start_ps"][current] + trace.events["duration_ps"][current] >= moment[open_]
+            new = open_[is_on & is_user[metadata[current]] & (result[open_] == -1)]
+            result[new] = metadata[event[new]]
+            result[open_[is_on & is_call[metadata[current]]]] = _OF_A_PROGRAM
+            event[open_] = parent[current]
+            open_ = open_[event[open_] >= 0]
     return np.maximum(result, -1)
 
 
-def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
-    of = contexts_of(trace, pieces.event[mine])
-    parent, metadata, at = of.above, of.metadata, of.context
-    known = names(trace)
-    klass = pieces.thread_class[mine]
-    origin = origins(known.origin[metadata], parent)
-    claim = _strongest(known.claim[metadata], known.strength[metadata], parent)
-    open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)
-    cause = found.cause[mine]
-    cause[open_] = known.claim[metadata[claim[at[open_]]]]
+def _attribute_line(trace: Trace, pieces: Pieces, rows: Rows, result: Attribution) -> None:
+    contexts = contexts_of(trace, pieces.event[rows])
+    parent, metadata, context = contexts.above, contexts.metadata, contexts.context
+    name_table = names(trace)
+    klass = pieces.thread_class[rows]
+    origin = origins(name_table.origin[metadata], parent)
+    claim = _strongest(name_table.claim[metadata], name_table.strength[metadata], parent)
+    is_claimed = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[context] >= 0)
+    cause = result.cause[rows]
+    cause[is_claimed] = name_table.claim[metadata[claim[context[is_claimed]]]]
     user = nearest(parent, (origin == Origin.USER) & ~_are_nameless(trace, metadata))
     user = np.where(user >= 0, user, nearest(parent, origin == Origin.USER))
     entry = nearest(parent, (origin == Origin.USER) | _is_entry(origin, parent))
     is_call = (entry >= 0) & (origin[entry] != Origin.USER)
-    plain = ~open_
-    op = nearest(parent, known.is_op[metadata])
-    is_own = pieces.named[mine] >= 0
+    plain = ~is_claimed
+    op = nearest(parent, name_table.is_op[metadata])
+    is_own = pieces.named[rows] >= 0
     computing = plain & (klass == TimeClass.HOST_COMPUTE) & is_own
-    cause[computing & (op[at] < 0) & ~_is_operation(trace, metadata[at])] = _NUMBER[Cause.DISPATCH]
+    cause[computing & (op[context] < 0) & ~_is_operation(trace, metadata[context])] = _NUMBER[Cause.DISPATCH]
     library = (
         plain
         & (klass == TimeClass.HOST_PYTHON)
-        & is_call[at]
-        & (origin[np.maximum(entry[at], 0)] == Origin.FRAMEWORK)
+        & is_call[context]
+        & (origin[np.maximum(entry[context], 0)] == Origin.FRAMEWORK)
     )
     cause[library] = _NUMBER[Cause.DISPATCH]
-    # While a device is idle the host computes nothing of the model: it is on its way to the next launch.
-    cause[(pieces.klass[mine] == TimeClass.UNKNOWN) & (cause == _NUMBER[Cause.COMPUTE])] = _NUMBER[
+    # While a device is idle, host compute is not the model's: it prepares the next launch.
+    cause[(pieces.klass[rows] == TimeClass.UNKNOWN) & (cause == _NUMBER[Cause.COMPUTE])] = _NUMBER[
         Cause.DISPATCH
     ]
-    found.cause[mine] = cause
-    users, calls = user[at], np.where(is_call[at], entry[at], -1)
+    result.cause[rows] = cause
+    users, calls = user[context], np.where(is_call[context], entry[context], -1)
     row = np.where(users >= 0, metadata[np.maximum(users, 0)], -1)
-    named = pieces.named[mine]
-    # The user's function is the culprit of its own time and of what it calls in libraries; what a cause has
-    # of its own goes first.
+    named = pieces.named[rows]
+    # The user's function is the culprit of its own time and of its library calls, unless the cause names one.
     culprit = np.where(row >= 0, row, named)
     by_named = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (named >= 0)
-    # A framework's function that hands over data is not whose loop it is.
-    theirs = np.isin(known.origin[np.maximum(named, 0)], (Origin.FRAMEWORK, Origin.LIBRARY)) & (row >= 0)
+    # A framework's function that hands over data does not own the loop.
+    theirs = np.isin(name_table.origin[np.maximum(named, 0)], (Origin.FRAMEWORK, Origin.LIBRARY)) & (row >= 0)
     culprit[by_named & ~theirs] = named[by_named & ~theirs]
-    annotated = (origin[np.maximum(at, 0)] == Origin.ANNOTATION) & plain
-    culprit[annotated] = metadata[at[annotated]]
-    program = nearest(parent, _is_program(trace, metadata) | _is_function(trace, of))
-    compiles = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] >= 0)
-    culprit[compiles] = metadata[program[at[compiles]]]
-    # What is compiled may run the user's code to trace it: who calls it is who is around it.
-    callers = user[program[at[compiles]]]
+    annotated = (origin[np.maximum(context, 0)] == Origin.ANNOTATION) & plain
+    culprit[annotated] = metadata[context[annotated]]
+    program = nearest(parent, _is_program(trace, metadata) | _is_function(trace, contexts))
+    compiles = (cause == _NUMBER[Cause.COMPILATION]) & (program[context] >= 0)
+    culprit[compiles] = metadata[program[context[compiles]]]
+    # Compilation may run the user's code to trace it: the caller is the function around the program.
+    callers = user[program[context[compiles]]]
     row[compiles] = np.where(callers >= 0, metadata[np.maximum(callers, 0)], -1)
-    traces = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] < 0) & (calls >= 0)
+    traces = (cause == _NUMBER[Cause.COMPILATION]) & (program[context] < 0) & (calls >= 0)
     culprit[traces] = metadata[calls[traces]]
-    inside = open_ & (cause == _NUMBER[Cause.CALLBACKS])
-    below = inside & ~((users >= 0) & (users > claim[at]))
-    culprit[below] = metadata[claim[at[below]]]
+    inside = is_claimed & (cause == _NUMBER[Cause.CALLBACKS])
+    below = inside & ~((users >= 0) & (users > claim[context]))
+    culprit[below] = metadata[claim[context[below]]]
     computed = cause == _NUMBER[Cause.COMPUTE]
     culprit[computed], row[computed] = -1, -1
-    found.culprit[mine] = culprit
-    found.caller[mine] = np.where(culprit == row, -1, row)
-    found.call[mine] = np.where((calls >= 0) & ~computed, metadata[np.maximum(calls, 0)], -1)
+    result.culprit[rows] = culprit
+    result.caller[rows] = np.where(culprit == row, -1, row)
+    result.call[rows] = np.where((calls >= 0) & ~computed, metadata[np.maximum(calls, 0)], -1)
 
 
 def origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """Whose each event is: a frame of a common file name is the library's where its caller is one, else the
-    user's.
+    """Origin of each event: a frame with a common file name belongs to the library if its caller does, else
+    to the user.
     """
     result: npt.NDArray[np.uint8] = origin.copy()
     common = origin == Origin.COMMON
@@ -438,8 +446,8 @@ def origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt
 
 
 def _is_entry(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Whether each event is a call that the user's code makes itself: the outermost one of a library, of the
-    runtime or built in.
+    """Whether the user's code makes each call itself: the outermost call of a library, the runtime or a
+    built-in.
     """
     above = np.where(parent >= 0, origin[np.maximum(parent, 0)], Origin.USER)
     result: npt.NDArray[np.bool_] = (origin != Origin.USER) & (
@@ -451,19 +459,17 @@ def _is_entry(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> n
 def _strongest(
     claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """The event around each that claims it most strongly, of equally strong ones the innermost;
-    -1 for none.
-    """
+    """The event around each with the strongest claim, the innermost among equals; -1 for none."""
     result = np.full(len(parent), -1, np.int32)
     for level in sorted(set(strength[claim > 0].tolist())):
-        found = nearest(parent, (claim > 0) & (strength == level))
-        result = np.where(found >= 0, found, result)
+        claiming = nearest(parent, (claim > 0) & (strength == level))
+        result = np.where(claiming >= 0, claiming, result)
     return result
 
 
 def _are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
-    """Whether frames have no names of their own (`<genexpr>`, `<listcomp>`, `<lambda>`): whoever is around
-    them is called so.
+    """Whether frames have no name of their own (`<genexpr>`, `<listcomp>`, `<lambda>`), so that the function
+    around them names them.
     """
     frames = (frame_of(metadata_names(trace)[row]) for row in metadata.tolist())
     return np.array(
@@ -475,18 +481,16 @@ def _are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     )
 
 
-def _is_function(trace: Trace, of: LineContexts) -> npt.NDArray[np.bool_]:
-    """Whether contexts are calls of a tf.function, under its name: right inside of them it is traced or
-    looked up.
-    """
+def _is_function(trace: Trace, contexts: LineContexts) -> npt.NDArray[np.bool_]:
+    """Whether contexts are calls of a tf.function: their direct children trace it or look it up."""
     names = metadata_names(trace)
-    opens = np.array(
-        [_OPENS_FUNCTION.match(names[row]) is not None for row in of.metadata.tolist()], np.bool_
+    opens_function = np.array(
+        [_OPENS_FUNCTION.match(names[row]) is not None for row in contexts.metadata.tolist()], np.bool_
     )
-    result = np.zeros(len(of), np.bool_)
-    around = of.above[np.flatnonzero(opens)]
-    around = around[around >= 0]
-    result[around] = [frame_of(names[row]) is None for row in of.metadata[around].tolist()]
+    result = np.zeros(len(contexts), np.bool_)
+    callers = contexts.above[np.flatnonzero(opens_function)]
+    callers = callers[callers >= 0]
+    result[callers] = [frame_of(names[row]) is None for row in contexts.metadata[callers].tolist()]
     return result
 
 
@@ -500,7 +504,7 @@ def _is_program(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
 
 
 def _is_operation(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
-    """Whether events are operations by their names (`dense/MatMul:MatMul`)."""
+    """Whether events are operations, by name (`dense/MatMul:MatMul`)."""
     from tb_tpuprof.analysis.events.names import UNKNOWN, parse_op
 
     used = np.unique(metadata)

@@ -1,8 +1,7 @@
-"""How many processors the thread pools of a host's program use while it computes: what a busy thread beside
-them takes away.
+"""Processors that a host's thread pools use while it computes: the basis for what a busy thread takes away.
 
-A pool that computes has a thread for each processor: XLA's and TensorFlow's are made so. The trace does not
-say how many processors there are otherwise.
+XLA and TensorFlow create compute pools with one thread per processor. The trace has no other record of the
+number of processors.
 """
 
 from __future__ import annotations
@@ -22,19 +21,21 @@ _COMPUTING = ("tf_XLAEigen/", "tf_numa_", "tf_Compute/")
 
 @once
 def pools(trace: Trace) -> Pools:
-    """The pools of a host's steps."""
-    found = steps(trace)
+    """The compute pools of a host, averaged over its steps."""
+    all_steps = steps(trace)
     on_host = np.flatnonzero(np.isin(trace.lines["plane"], planes(trace).hosts))
     names = {line: trace.strings.get(int(trace.lines["name"][line])) for line in on_host.tolist()}
-    n = max((sum(name.startswith(prefix) for name in names.values()) for prefix in _COMPUTING), default=0)
-    begin, end = found.start_ps, found.start_ps + found.duration_ps
-    if not len(found) or not n:
+    n_threads = max(
+        (sum(name.startswith(prefix) for name in names.values()) for prefix in _COMPUTING), default=0
+    )
+    begin, end = all_steps.start_ps, all_steps.start_ps + all_steps.duration_ps
+    if not len(all_steps) or not n_threads:
         return NO_POOLS
-    task = regions(trace)
-    line = trace.event_line[task.event]
-    start, stop = trace.events["start_ps"][task.event], event_ends(trace, task.event)
+    tasks = regions(trace)
+    line = trace.event_line[tasks.event]
+    start, stop = trace.events["start_ps"][tasks.event], event_ends(trace, tasks.event)
     busy = 0
-    for one in np.unique(line).tolist():
-        covered = union_cover(start[line == one], stop[line == one])
+    for pool_line in np.unique(line).tolist():
+        covered = union_cover(start[line == pool_line], stop[line == pool_line])
         busy += int((covered(end) - covered(begin)).sum())
-    return Pools(n, busy / max(int(found.duration_ps.sum()), 1))
+    return Pools(n_threads, busy / max(int(all_steps.duration_ps.sum()), 1))

@@ -1,4 +1,4 @@
-"""What a host's steps show, as records: made by the modules of the same names, weighed by the rules."""
+"""Records of the evidence about a host's steps: filled by modules of the same names, read by rules."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVIC
 
 @dataclass(frozen=True)
 class Part:
-    """Time of one cause and culprit in each step. `call`: the library's or runtime's function that the
-    culprit is in, empty for none.
+    """Time of one cause and culprit in each step. `call`: the library or runtime function that the culprit
+    calls, empty for none.
 
-    `caller`: the user's function that called for it, where the culprit is none itself. `n`: of its stretches
-    of time. `first_ps`, `last_ps`: its longest stretch, for the timeline.
+    `caller`: the user's function behind a culprit that is not one itself. `n`: number of stretches of time.
+    `first_ps`, `last_ps`: the longest stretch, for the timeline.
     """
 
     cause: Cause
@@ -48,9 +48,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Sync:
-    """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which
-    nothing computed; `before_dispatch_ps`: as far as the step dispatches more work then; `computed_ps`: the
-    time in which something did. `first_ps`, `last_ps`: one call, for the timeline.
+    """Waits for the device in one call by one function. Per step: `per_step` the number of waits, `after_ps`
+    the host's time after them in which nothing computed, `before_dispatch_ps` the part of it that precedes
+    more dispatch, `computed_ps` the time in which something computed. `first_ps`, `last_ps`: the longest
+    wait.
     """
 
     call: str
@@ -64,13 +65,13 @@ class Sync:
 
     def of_step(self, number: int) -> Sync:
         """The same of one step."""
-        at = slice(number, number + 1)
+        row = slice(number, number + 1)
         return replace(
             self,
-            per_step=self.per_step[at],
-            after_ps=self.after_ps[at],
-            before_dispatch_ps=self.before_dispatch_ps[at],
-            computed_ps=self.computed_ps[at],
+            per_step=self.per_step[row],
+            after_ps=self.after_ps[row],
+            before_dispatch_ps=self.before_dispatch_ps[row],
+            computed_ps=self.computed_ps[row],
         )
 
 
@@ -78,11 +79,11 @@ _RUNS = 0.3  # of the steps' time
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A thread's share of the steps' time in which its Python runs and in which it waits, and the function
-    that runs most.
+class ThreadActivity:
+    """Shares of the steps' time in which a thread's Python runs and waits, and the function that takes most
+    of it.
 
-    `hands_over`: whether it puts something into a queue, an event or a future: what the steps may wait for.
+    `hands_over`: whether it puts results into a queue, an event or a future, which the steps may wait for.
     """
 
     thread: str
@@ -92,19 +93,18 @@ class Beside:
     hands_over: bool
 
 
-def busy_thread(beside: Sequence[Beside]) -> Beside | None:
-    """The busiest thread that runs Python for much of the time and hands nothing over."""
+def busy_thread(threads: Sequence[ThreadActivity]) -> ThreadActivity | None:
+    """The busiest thread that runs Python for much of the time and hands over no results."""
     return next(
-        (one for one in beside if one.running >= _RUNS and not one.hands_over and one.culprit.name), None
+        (one for one in threads if one.running >= _RUNS and not one.hands_over and one.culprit.name), None
     )
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Unrecorded time between two things: names of what ends before and begins after it, empty at the step's
-    own start and end.
+    """Unrecorded time between two events, by their names; empty at the start and end of the step.
 
-    `time_ps`: in each step; `first_ps`, `last_ps`: its longest.
+    `time_ps`: in each step; `first_ps`, `last_ps`: the longest gap.
     """
 
     before: str
@@ -115,7 +115,7 @@ class Gap:
 
     @property
     def where(self) -> str:
-        """In words."""
+        """The place of the gap in words."""
         if self.before and self.after:
             return f"between `{self.before}` and `{self.after}`"
         if self.before:
@@ -129,8 +129,8 @@ class Gap:
 
 @dataclass(frozen=True)
 class Period:
-    """Periodic work of one culprit: `every` n-th step takes `excess_ps` more. `was`: what the time would be
-    without its period.
+    """Periodic work of one culprit: every `every`-th step takes `excess_ps` more. `was`: the cause of the
+    time before it was found to be periodic.
     """
 
     culprit: Culprit
@@ -147,7 +147,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Call:
-    """One thing that is called. `per_step`: how often, of each step that pages show."""
+    """A program, operation or function that is called. `per_step`: number of calls in each shown step."""
 
     kind: str
     name: str
@@ -161,20 +161,20 @@ class Call:
 
 @dataclass(frozen=True)
 class Calls:
-    """All calls, the most frequent first."""
+    """All calls, most frequent first."""
 
     all: tuple[Call, ...] = ()
 
     def of(self, kind: str) -> tuple[Call, ...]:
-        """Those of one kind."""
+        """The calls of one kind."""
         return tuple(call for call in self.all if call.kind == kind)
 
     def per_step(self, kind: str) -> float:
-        """How many of one kind there are per step."""
+        """Mean number of calls of one kind per step."""
         return sum(call.mean for call in self.of(kind))
 
     def of_step(self, number: int) -> Calls:
-        """Those of one of the steps alone."""
+        """The calls of one step."""
         return Calls(
             tuple(
                 replace(call, per_step=call.per_step[number : number + 1])
@@ -186,10 +186,10 @@ class Calls:
 
 @dataclass(frozen=True)
 class Warming:
-    """A first step, left out of the shown ones, that took long: how long, the median of the others, and what
-    it did most of that.
+    """A long first step, which is not shown: its duration, the median of the others, and the cause of most of
+    the difference.
 
-    Without a name: compiling before the first step begins.
+    Without a name: compilation before the first step.
     """
 
     name: str
@@ -202,16 +202,16 @@ class Warming:
 
 @dataclass(frozen=True)
 class Pools:
-    """`n`: threads of the pool that computes. `active`: how many threads of pools work at once, the mean over
-    the steps.
+    """`n`: threads of the compute pool. `active`: mean number of pool threads that work at once during the
+    steps.
     """
 
     n: int
     active: float
 
     def lost(self, running: float) -> float:
-        """Share of computing that is lost to threads that run beside it, when each runnable thread gets as
-        much of the processors.
+        """Fraction of compute lost to `running` concurrent threads, if all runnable threads share the
+        processors equally.
         """
         runnable = min(self.active, self.n) + running
         return max(0.0, 1.0 - self.n / runnable) if self.n and runnable else 0.0
@@ -222,8 +222,8 @@ NO_POOLS = Pools(0, 0.0)
 
 @dataclass(frozen=True)
 class DeviceOp:
-    """An operation in a step: its time, and how much of the peaks it reaches; NaN where its work or the peak
-    is not known.
+    """An operation's time per step, and the fractions of the peaks that it reaches; NaN if its work or the
+    peak is unknown.
     """
 
     name: str
@@ -238,14 +238,14 @@ class DeviceOp:
 
     @property
     def lost_ps(self) -> float:
-        """What it takes longer than at the peak that it comes nearest to."""
+        """Its time in excess of that at its nearest peak."""
         return self.time_ps * max(0.0, 1 - self.efficiency)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Operations of one purpose: their time in a step, how many kinds there are, and the longest one with its
-    own time.
+    """Operations of one purpose: time per step, number of distinct operations, and the longest one with its
+    time.
     """
 
     time_ps: float = 0.0
@@ -256,9 +256,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Collectives of one kind among the devices of one group: their share of all collectives' time, how many
-    per step, how many devices.
-    """
+    """Collectives of one kind in one group of devices. `share`: of the time of all collectives."""
 
     kind: str
     group: str
@@ -270,15 +268,15 @@ class Exchange:
     def title(self) -> str:
         """`all-reduce` among 8 ranks (default_pg)."""
         among = f" among {self.n_devices:,} ranks" if self.n_devices > 1 else ""
-        told = re.search(r"\((.+)\)$", self.group)
-        group = told[1] if told else f"group {self.group}"
+        in_brackets = re.search(r"\((.+)\)$", self.group)
+        group = in_brackets[1] if in_brackets else f"group {self.group}"
         return f"`{self.kind}`{among}" + (f" ({group})" if self.group else "")
 
 
 @dataclass(frozen=True)
 class KernelUse:
-    """A GPU's kernel in a step. `occupancy`: share of a multiprocessor's threads that it can hold, NaN
-    unknown; `n_blocks`: of its grid, 0 unknown.
+    """A GPU kernel in a step. `occupancy`: theoretical occupancy (0-1), NaN if unknown; `n_blocks`: blocks of
+    its grid, 0 if unknown.
     """
 
     name: str
@@ -291,13 +289,13 @@ class KernelUse:
 
 @dataclass(frozen=True)
 class DeviceEvidence:
-    """One host's devices. Times in ps per step; `hbm_fraction` and `flops_fraction`: of the peaks while the
-    devices compute, NaN unknown.
+    """One host's devices. Times in ps per step. `hbm_fraction`, `flops_fraction`: fractions of the peaks
+    while the devices compute, NaN if unknown; `sources`: those of the peaks.
 
-    `moves` data from one layout to another, `remat` computes again, `waits` for asynchronous operations, at a
-    `barrier`, for `debug` output, for `sparse` cores; `collectives` exchange data; `wide` products of
-    matrices in 32 bits use no tensor cores. `runtime_calls`: of CUDA or HIP in which the host is while
-    devices are idle, longest first. `sources`: where the peaks come from.
+    Groups of operations: `moves` change layouts, `remat` recomputes, `waits` for asynchronous operations, at
+    a `barrier`, for `debug` output, for `sparse` cores; `collectives` exchange data; `wide` are 32-bit matrix
+    products without tensor cores. `runtime_calls`: calls of CUDA or HIP that the host is in while devices are
+    idle, longest first.
     """
 
     device: str
@@ -322,7 +320,9 @@ class DeviceEvidence:
     runtime_calls: tuple[tuple[str, float], ...] = ()
 
     def of_one_step(self) -> DeviceEvidence:
-        """What holds of a single step as well: operations' times are known of all steps together alone."""
+        """The evidence that also holds for a single step: operations' times are known only for all steps
+        together.
+        """
         return DeviceEvidence(
             self.device, 0.0, 0.0, self.n_kernels, sources=self.sources, exchanges=self.exchanges
         )
@@ -330,14 +330,14 @@ class DeviceEvidence:
 
 @dataclass(frozen=True)
 class HostEvidence:
-    """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic
-    work apart in `periods`.
+    """One host's steps. `names`, `start_ps`, `duration_ps`: of each step; `parts`: their time by cause;
+    `periods`: periodic work.
 
-    `kind`: CPU, GPU or TPU. `device`: what accelerators do. `stage`: of tf.data, that the steps wait for;
-    empty where they wait for none. `copies`: how many copies to the device run at once beside the computing.
-    `ahead`: the function in which the steps' own thread runs Python while the computing needs its processor.
-    `stages`: how many Python functions of tf.data run at once beside the steps. `tiny_ps`: what programs too
-    small for a call compute per step, which counts as dispatch.
+    `kind`: CPU, GPU or TPU. `device`: evidence of accelerators. `stage`: the tf.data stage that the steps
+    wait for, empty for none. `copies`: mean number of concurrent copies to the device during compute.
+    `ahead`: the function that runs on the steps' own thread while compute needs its processor. `stages`: mean
+    number of concurrent Python functions of tf.data during the steps. `tiny_ps`: compute per step of programs
+    too small for a call, which counts as dispatch.
     """
 
     host: str
@@ -353,7 +353,7 @@ class HostEvidence:
     calls: Calls
     syncs: tuple[Sync, ...]
     gaps: tuple[Gap, ...]
-    beside: tuple[Beside, ...]
+    other_threads: tuple[ThreadActivity, ...]
     warming: Warming | None
     is_detailed: bool
     turns_ps: Int64s
@@ -361,7 +361,7 @@ class HostEvidence:
     pools: Pools = NO_POOLS
     stage: str = ""
     copies: float = 0.0
-    ahead: Beside | None = None
+    ahead: ThreadActivity | None = None
     stages: float = 0.0
     tiny_ps: float = 0.0
 
@@ -372,30 +372,30 @@ class HostEvidence:
 
     @property
     def n_steps(self) -> int:
-        """Steps that are shown."""
+        """Number of shown steps."""
         return len(self.duration_ps)
 
     def time_ps(self, cause: Cause) -> float:
-        """Mean time per step of a cause."""
+        """Mean time per step of a cause, in ps."""
         return _time_ps(self.parts, cause)
 
     def share(self, time_ps: float) -> float:
-        """Of the mean step."""
+        """A time as a fraction of the mean step."""
         return time_ps / self.step_ps if self.step_ps else 0.0
 
     def of_step(self, number: int) -> HostEvidence:
-        """The same of one of the steps alone, by its place."""
-        at = slice(number, number + 1)
+        """The evidence of one step, by its row."""
+        row = slice(number, number + 1)
         return replace(
             self,
-            turns_ps=self.turns_ps[at],
-            names=self.names[at],
-            start_ps=self.start_ps[at],
-            duration_ps=self.duration_ps[at],
+            turns_ps=self.turns_ps[row],
+            names=self.names[row],
+            start_ps=self.start_ps[row],
+            duration_ps=self.duration_ps[row],
             periods=(),
             warming=None,
             parts=tuple(
-                replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()
+                replace(part, time_ps=part.time_ps[row]) for part in self.parts if part.time_ps[row].any()
             ),
             syncs=tuple(sync.of_step(number) for sync in self.syncs),
             gaps=tuple(gap.of_step(number) for gap in self.gaps),

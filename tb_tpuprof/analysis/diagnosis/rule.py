@@ -1,4 +1,4 @@
-"""What a rule is: the names that reveal its cause, and the findings that it makes of the evidence."""
+"""A rule: the event names that reveal its cause, and a function from evidence to findings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Claim:
-    """Events whose whole name matches `pattern` make the time inside of them their cause's.
+    """Time inside events whose whole name matches `pattern` belongs to the rule's cause.
 
-    Of several around a moment the strongest counts: a callback (4) inside of an operation, a compilation (3)
-    inside of a loader.
+    Where several claims apply, the strongest wins: a callback (4) inside an operation, a compilation (3)
+    inside a loader.
     """
 
     pattern: str
@@ -27,7 +27,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Rule:
-    """One cause: `claims` decide which time is its own, `find` turns evidence into findings."""
+    """One cause: `claims` decide which time belongs to it, `find` turns evidence into findings."""
 
     cause: Cause
     find: Callable[[HostEvidence], Iterable[Finding]]

@@ -1,9 +1,8 @@
-"""Hosts that the others wait for: what each host's step takes of its own, without exchanging data with the
-others.
+"""Hosts that the others wait for, by each host's own step time: without exchanging data with the others.
 
 worker-0   ■■■■■■■■■■■■■■■■□□□□□□□□   own work, then waiting in the all-reduce
 worker-1   ■■■■■■■■■■■■■■■■□□□□□□□□
-worker-2   ■■■■■■■■■■■■■■■■■■■■■■■□   the slowest: it waits for nobody
+worker-2   ■■■■■■■■■■■■■■■■■■■■■■■□   the slowest: it does not wait
 """
 
 from __future__ import annotations
@@ -23,99 +22,114 @@ Floats = npt.NDArray[np.float64]
 _FEW_HOSTS = 3
 _FAR = 3.5  # the modified z-score beyond which a value is an outlier (Iglewicz and Hoaglin, 1993; XProf)
 _LEAST_MAD = 0.01  # of the median
-_LEAST_GAIN = 0.01  # of the step: with a second host that is as slow nothing is gained
+_LEAST_GAIN = 0.01  # of the step: with a second host as slow, fixing one gains nothing
 _LONGER = {
-    Cause.COMPUTE: "computing",
+    Cause.COMPUTE: "compute",
     Cause.INPUT: "waiting for data",
     Cause.PYTHON: "Python",
     Cause.UNRECORDED: "idling",
-    Cause.DISPATCH: "dispatching",
-    Cause.COMPILATION: "compiling",
-    Cause.TRANSFERS: "copying between host and device",
+    Cause.DISPATCH: "dispatch",
+    Cause.COMPILATION: "compilation",
+    Cause.TRANSFERS: "copies between host and device",
     Cause.SYNCHRONIZATION: "waiting for its devices",
     Cause.CALLBACKS: "callbacks",
-    Cause.PERIODIC: "work of every n-th step",
+    Cause.PERIODIC: "periodic work",
 }
 
 
-def slow_hosts(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]]) -> list[Finding]:
-    """A finding for each host that is slower than the others. `found`: what each host's own rules say."""
-    everywhere = set(hosts[0].names).intersection(*(host.names for host in hosts))
-    common = [name for name in hosts[0].names if name in everywhere] if len(hosts) > 1 else []
+def slow_hosts(hosts: Sequence[HostEvidence], findings_by_host: Sequence[Sequence[Finding]]) -> list[Finding]:
+    """A finding per host that is slower than the others. `findings_by_host`: those of each host's rules."""
+    shared_names = set(hosts[0].names).intersection(*(host.names for host in hosts))
+    common = [name for name in hosts[0].names if name in shared_names] if len(hosts) > 1 else []
     if not common:
         return []
-    own = np.array([_own(host, common) for host in hosts])
-    lasting = {slow.unit: (slow.excess_ps, own[slow.unit, slow.since :].mean()) for slow in slow_units(own)}
+    own_ps = np.array([_own(host, common) for host in hosts])
+    excess_by_unit = {
+        slow.unit: (slow.excess_ps, own_ps[slow.unit, slow.since :].mean()) for slow in slow_units(own_ps)
+    }
     if len(common) < MIN_STEPS:
-        lasting = _outliers(own.mean(axis=1))
-    slow = [_finding(hosts, found, unit, excess, common) for unit, (excess, _) in lasting.items()]
+        excess_by_unit = _outliers(own_ps.mean(axis=1))
+    slow = [
+        _finding(hosts, findings_by_host, unit, excess, common)
+        for unit, (excess, _) in excess_by_unit.items()
+    ]
     return [one for one in slow if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
 
 
 def _own(host: HostEvidence, names: Sequence[str]) -> Floats:
-    """Time of each of the named steps without collectives, in which hosts wait for one another."""
+    """Time in ps of each named step without collectives, in which hosts wait for one another."""
     exchanged: Floats = np.zeros(host.n_steps)
     for part in host.parts:
         if part.cause == Cause.COMMUNICATION:
             exchanged = exchanged + part.time_ps
     rows = {
         name: row for row, name in reversed(list(enumerate(host.names)))
-    }  # of several steps of a name the first
-    at = [rows[name] for name in names]
-    result: Floats = (host.duration_ps - exchanged)[at]
+    }  # of several steps with one name, the first
+    common_rows = [rows[name] for name in names]
+    result: Floats = (host.duration_ps - exchanged)[common_rows]
     return result
 
 
-def _outliers(own: Floats) -> dict[int, tuple[float, float]]:
-    """Of few steps: hosts whose mean lies far from the others', by the modified z-score."""
-    if len(own) < _FEW_HOSTS:
+def _outliers(own_ps: Floats) -> dict[int, tuple[float, float]]:
+    """Slow hosts of runs with few steps, by the modified z-score of their means: (excess, mean) in ps by
+    host.
+    """
+    if len(own_ps) < _FEW_HOSTS:
         return {}
-    middle = float(np.median(own))
-    spread = max(float(np.median(np.abs(own - middle))), _LEAST_MAD * middle, 1.0)
-    far = np.flatnonzero((0.6745 * (own - middle) / spread > _FAR) & (own > (1 + LEAST_EXCESS) * middle))
-    return {int(unit): (float(own[unit] - middle), float(own[unit])) for unit in far.tolist()}
+    middle = float(np.median(own_ps))
+    spread = max(float(np.median(np.abs(own_ps - middle))), _LEAST_MAD * middle, 1.0)
+    outliers = np.flatnonzero(
+        (0.6745 * (own_ps - middle) / spread > _FAR) & (own_ps > (1 + LEAST_EXCESS) * middle)
+    )
+    return {int(unit): (float(own_ps[unit] - middle), float(own_ps[unit])) for unit in outliers.tolist()}
 
 
 def _finding(
     hosts: Sequence[HostEvidence],
-    found: Sequence[Sequence[Finding]],
+    findings_by_host: Sequence[Sequence[Finding]],
     unit: int,
     excess: float,
     common: Sequence[str],
 ) -> Finding:
     host, others = hosts[unit], [one for i, one in enumerate(hosts) if i != unit]
-    more = {
+    excess_by_cause = {
         cause: host.time_ps(cause) - float(np.median([one.time_ps(cause) for one in others]))
         for cause in Cause if cause not in (Cause.COMMUNICATION, Cause.WARM_UP, Cause.CONTENTION)
     }  # fmt: skip
-    cause = max(more, key=lambda one: more[one])
+    cause = max(excess_by_cause, key=lambda one: excess_by_cause[one])
     excess = min(excess, host.step_ps)
-    own = next((one for one in sorted(found[unit], key=lambda one: -one.rank) if one.cause == cause), None)
+    own_finding = next(
+        (one for one in sorted(findings_by_host[unit], key=lambda one: -one.rank) if one.cause == cause), None
+    )
     slowest_other = max(float(_own(one, common).mean()) for one in others)
     saved = min(max(float(_own(host, common).mean()) - slowest_other, 0.0), excess)
-    what = f", most of it in {_LONGER.get(cause, cause.label.lower())}" if more[cause] * 2 > excess else ""
+    mostly = (
+        f", most of it in {_LONGER.get(cause, cause.label.lower())}"
+        if excess_by_cause[cause] * 2 > excess
+        else ""
+    )
     exchanges = any(one.time_ps(Cause.COMMUNICATION) for one in hosts)
-    is_slow = "holds the other hosts up" if exchanges else "is slower than the other hosts"
+    is_slow = "holds up the other hosts" if exchanges else "is slower than the other hosts"
     return Finding(
         cause,
         f"`{host.host}` {is_slow}: its own work takes {format_time(excess)} "
-        f"({format_fraction(host.share(excess))}) longer per step than theirs{what}.",
+        f"({format_fraction(host.share(excess))}) longer per step than theirs{mostly}.",
         excess,
         host.share(excess),
-        f"On `{host.host}`: {own.sentence}"
-        if own
-        else "Hosts that train together wait for the slowest one in each exchange of data.",
+        f"On `{host.host}`: {own_finding.sentence}"
+        if own_finding
+        else "Hosts that train together wait for the slowest one whenever they exchange data.",
         Culprit("host", host.host),
         host.host,
         base=f"of {host.host}'s mean step",
         gain_ps=(0.0, saved),
-        fix=own.fix
-        if own and own.fix
-        else "Compare this host with another: its data, its share of the work, its clocks, other jobs on it.",
-        snippet=own.snippet if own else "",
+        fix=own_finding.fix
+        if own_finding and own_finding.fix
+        else "Compare this host with another: data, share of the work, clock speed, other jobs on it.",
+        snippet=own_finding.snippet if own_finding else "",
         evidence=(
             Evidence(
-                f"Compared over {len(common):,} steps that all hosts have, without time in collectives.",
+                f"Compared over {len(common):,} steps common to all hosts, excluding time in collectives.",
                 host.host,
             ),
         ),

@@ -1,6 +1,4 @@
-"""How often each step calls what: compiled programs, eager operations, functions, compilations. Counts that a
-cause can cite.
-"""
+"""Number of calls of each program, eager operation, kernel launch and compilation in each step."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
-MANY = 8  # calls per step that are many
+MANY = 8  # from here on, calls per step are many
 PROGRAM, EAGER, COMPILE, LAUNCH = "program", "eager", "compile", "launch"
 _CALLS = re.compile(
     r"PjitFunction\((?P<program>.*)\)|EagerLocalExecute: "
@@ -33,31 +31,31 @@ _INFERENCE = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
 
 @once
 def step_calls(trace: Trace) -> Calls:
-    """The calls in a host's steps."""
+    """The calls in a host's steps, most frequent first."""
     found_steps = steps(trace)
     if not len(found_steps):
         return Calls()
     names = metadata_names(trace)
-    kind = np.zeros(len(names), np.uint8)
+    is_call = np.zeros(len(names), np.uint8)
     labels: list[tuple[str, str]] = [("", "")] * len(names)
     for row in np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist():
         labels[row] = _label(names[row])
-        kind[row] = bool(labels[row][0])
-    rows = np.flatnonzero(kind[trace.events["metadata"]])
-    above = parents(trace)[rows]
+        is_call[row] = bool(labels[row][0])
+    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    parent_rows = parents(trace)[rows]
     metadata = trace.events["metadata"]
-    # PjitFunction is written twice, one inside the other; compilers call one another.
-    twice = (above >= 0) & np.array(
+    # PjitFunction is recorded twice, one inside the other; compilers call one another.
+    is_repeated = (parent_rows >= 0) & np.array(
         [
             labels[a] == labels[b]
-            for a, b in zip(metadata[above].tolist(), metadata[rows].tolist(), strict=True)
+            for a, b in zip(metadata[parent_rows].tolist(), metadata[rows].tolist(), strict=True)
         ],
         np.bool_,
     )
     is_compile = np.array([label[0] == COMPILE for label in labels], np.bool_)
-    rows = rows[~twice & ~(is_compile[metadata[rows]] & are_inside(trace, rows, is_compile))]
-    at = step_at(windows_of(found_steps.start_ps, found_steps.duration_ps), trace.events["start_ps"][rows])
-    rows, at = rows[at >= 0], at[at >= 0]
+    rows = rows[~is_repeated & ~(is_compile[metadata[rows]] & are_inside(trace, rows, is_compile))]
+    step = step_at(windows_of(found_steps.start_ps, found_steps.duration_ps), trace.events["start_ps"][rows])
+    rows, step = rows[step >= 0], step[step >= 0]
     counts: dict[tuple[str, str], Int64s] = {}
     for row in np.unique(metadata[rows]).tolist():
         label = (
@@ -65,8 +63,8 @@ def step_calls(trace: Trace) -> Calls:
             if labels[row][0] == COMPILE
             else labels[row]
         )
-        mine = np.bincount(at[metadata[rows] == row], minlength=len(found_steps)).astype(np.int64)
-        counts[label] = counts.get(label, 0) + mine
+        per_step = np.bincount(step[metadata[rows] == row], minlength=len(found_steps)).astype(np.int64)
+        counts[label] = counts.get(label, 0) + per_step
     return Calls(
         tuple(
             sorted(
@@ -78,7 +76,7 @@ def step_calls(trace: Trace) -> Calls:
 
 
 def _label(name: str) -> tuple[str, str]:
-    """(kind, what) of an event's name."""
+    """(kind, called name) of an event's name; empty if it is no call."""
     match = _CALLS.fullmatch(name)
     if match:
         kind = match.lastgroup or ""
@@ -88,18 +86,18 @@ def _label(name: str) -> tuple[str, str]:
 
 
 def _compiled(trace: Trace, rows: Rows, names: Sequence[str]) -> str:
-    """What the first of some compilations compiles: the program or function around it, else the compiler's
-    own name.
+    """The program or function that the first of some compilations compiles; the compiler's name if none is
+    around it.
     """
     parent = parents(trace)
-    at = int(rows[0])
-    own: str = names[trace.events["metadata"][at]]
-    while at >= 0:
-        kind, what = _label(names[trace.events["metadata"][at]])
+    event = int(rows[0])
+    compiler_name: str = names[trace.events["metadata"][event]]
+    while event >= 0:
+        kind, what = _label(names[trace.events["metadata"][event]])
         if kind == PROGRAM:
             return what
-        if own == "tf.function-graph_building" and parent[at] >= 0:
-            above: str = names[trace.events["metadata"][parent[at]]]
+        if compiler_name == "tf.function-graph_building" and parent[event] >= 0:
+            above: str = names[trace.events["metadata"][parent[event]]]
             return above
-        at = int(parent[at])
-    return own
+        event = int(parent[event])
+    return compiler_name

@@ -1,10 +1,9 @@
-"""Calls of programs that are too small: the host's part of each takes as long as the device's, so that what
-they compute hardly counts.
+"""Calls of programs too small to be worth a call: the host's part takes as long as the device's, so their
+compute hardly counts.
 
 thread   │g│g│g│g│g│g│g│g│    │step│
 device     ■ ■ ■ ■ ■ ■ ■ ■         ■■■■■■■■■■
-burst    ├───────────────┤                       all of it is the price of many calls: as one program it would
-be nearly nothing
+burst    ├───────────────┤                       the cost of many calls: one program would take almost no time
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.names import CAUSES
-from tb_tpuprof.analysis.diagnosis.parts import own_lines, program_of, told_of
+from tb_tpuprof.analysis.diagnosis.parts import attribution_of, own_lines, program_of
 from tb_tpuprof.analysis.diagnosis.step_calls import MANY
 from tb_tpuprof.analysis.events.charging import union_cover
 from tb_tpuprof.analysis.events.hlo_links import hlo_links
@@ -32,15 +31,15 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
-_TINY_PS = 100 * 10**6  # what a program computes at most, or three times what the call takes
+_TINY_PS = 100 * 10**6  # a tiny program computes for at most this, or three times as long as its call
 _TIMES = 3
-_PAUSE = 2  # calls long: what follows later is no longer of the same burst
+_PAUSE = 2  # in call lengths: after a longer pause, a new burst begins
 
 
 @dataclass(frozen=True)
 class TinyCalls:
-    """`names`: of the programs and operations. `computed_ps`: of each step within bursts of their calls, as
-    far as no larger program computes.
+    """`names`: of the tiny programs and operations. `computed_ps`: compute of each step within bursts of
+    their calls, while no larger program computes.
     """
 
     names: frozenset[str]
@@ -50,35 +49,35 @@ class TinyCalls:
 @once
 def tiny_calls(trace: Trace) -> TinyCalls:
     """The tiny programs of a host's steps, on hosts without accelerators."""
-    found, pieces = step_pieces(trace)
-    none = TinyCalls(frozenset(), np.zeros(len(found), np.int64))
-    if pieces is None or not len(found):
-        return none
+    all_steps, pieces = step_pieces(trace)
+    no_calls = TinyCalls(frozenset(), np.zeros(len(all_steps), np.int64))
+    if pieces is None or not len(all_steps):
+        return no_calls
     rows = _calls(trace, pieces)
-    windows = windows_of(found.start_ps, found.duration_ps)
+    windows = windows_of(all_steps.start_ps, all_steps.duration_ps)
     step = step_at(windows, trace.events["start_ps"][rows])
     rows = rows[step >= 0]
-    tiny = _tiny(trace, rows, len(found))
+    tiny = _tiny(trace, rows, len(all_steps))
     rows = rows[tiny[trace.events["metadata"][rows]]]
     if not len(rows):
-        return none
+        return no_calls
     begin, end = _bursts(trace, rows)
     larger = _larger(trace, tiny)
     outline = pieces.outline()
-    computes = told_of(trace, outline).cause == CAUSES.index(Cause.COMPUTE)
+    computes = attribution_of(trace, outline).cause == CAUSES.index(Cause.COMPUTE)
     busy = pieces.spread(np.where(computes, 0, -1))
     either = union_cover(np.concatenate((busy.start, larger[0])), np.concatenate((busy.end, larger[1])))
-    alone = union_cover(*larger)
+    larger_only = union_cover(*larger)
     order = np.argsort(windows.start, kind="stable")
-    _which, at, begin, end = clipped(begin, end, windows.take(order))
-    lost = (either(end) - either(begin)) - (alone(end) - alone(begin))
-    time = np.bincount(order[at], weights=lost, minlength=len(found)).astype(np.int64)
+    _which, window, begin, end = clipped(begin, end, windows.take(order))
+    lost = (either(end) - either(begin)) - (larger_only(end) - larger_only(begin))
+    time = np.bincount(order[window], weights=lost, minlength=len(all_steps)).astype(np.int64)
     called = (metadata_names(trace)[row] for row in np.flatnonzero(tiny).tolist())
     return TinyCalls(frozenset(program_of(name) or name for name in called), time)
 
 
 def _calls(trace: Trace, pieces: Pieces) -> Rows:
-    """Calls of programs and eager operations on the steps' threads, those inside of others left out."""
+    """Outermost calls of programs and eager operations on the steps' threads."""
     is_call = np.array(
         [name.startswith(("PjitFunction(", "EagerLocalExecute: ")) for name in metadata_names(trace)],
         np.bool_,
@@ -89,14 +88,14 @@ def _calls(trace: Trace, pieces: Pieces) -> Rows:
 
 
 def _tiny(trace: Trace, rows: Rows, n_steps: int) -> npt.NDArray[np.bool_]:
-    """Whether each metadata row is a call that is made often in each step and computes little."""
+    """Whether each metadata row is a call that is frequent in the steps and computes little."""
     result = np.zeros(len(trace.metadata), np.bool_)
     metadata = trace.events["metadata"][rows]
     count = np.bincount(metadata, minlength=len(result))
     total = np.bincount(metadata, weights=trace.events["duration_ps"][rows], minlength=len(result))
-    often = np.flatnonzero(count >= MANY * n_steps).tolist()
-    computed = _computed(trace) if often else {}
-    for row in often:
+    frequent = np.flatnonzero(count >= MANY * n_steps).tolist()
+    computed = _computed(trace) if frequent else {}
+    for row in frequent:
         call = total[row] / count[row]
         name = metadata_names(trace)[row]
         is_program = bool(program_of(name))
@@ -109,40 +108,44 @@ def _tiny(trace: Trace, rows: Rows, n_steps: int) -> npt.NDArray[np.bool_]:
 
 
 def _computed(trace: Trace) -> dict[str, float]:
-    """How long one execution of each program of XLA:CPU computes, by the name of its function."""
+    """Mean compute time in ps of one execution of each XLA:CPU program, by function name."""
     number, start, end = _executions(trace)
-    found: dict[str, list[float]] = {}
-    for one in np.unique(number).tolist():
-        program = trace.programs.get(one)
-        mine = number == one
+    times_by_name: dict[str, list[float]] = {}
+    for program_id in np.unique(number).tolist():
+        program = trace.programs.get(program_id)
+        is_execution = number == program_id
         if program:
-            found.setdefault(_function(program.title), []).append(float((end - start)[mine].mean()))
-    return {name: max(times) for name, times in found.items()}
+            times_by_name.setdefault(_function(program.title), []).append(
+                float((end - start)[is_execution].mean())
+            )
+    return {name: max(times) for name, times in times_by_name.items()}
 
 
 @once
 def _executions(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
     """(program, start, end) of each execution of a program on XLA:CPU."""
     runs, links = cpu_runs(trace), hlo_links(trace)
-    known = np.flatnonzero(runs.op >= 0)
-    program = links.program[runs.op[known]]
-    event = runs.event[known]
+    linked = np.flatnonzero(runs.op >= 0)
+    program = links.program[runs.op[linked]]
+    event = runs.event[linked]
     run_id = trace.event_stats.ints("run_id")
-    at = np.minimum(np.searchsorted(run_id.owner, event), max(len(run_id.owner) - 1, 0))
-    if not len(known) or not len(run_id.owner):
+    stat_row = np.minimum(np.searchsorted(run_id.owner, event), max(len(run_id.owner) - 1, 0))
+    if not len(linked) or not len(run_id.owner):
         none = np.empty(0, np.int64)
         return none, none, none
-    keys, which = distinct_codes(mix(mix(program, run_id.value[at].astype(np.int64)), runs.device[known]))
+    keys, which = distinct_codes(
+        mix(mix(program, run_id.value[stat_row].astype(np.int64)), runs.device[linked])
+    )
     first, last = np.full(len(keys), np.iinfo(np.int64).max), np.zeros(len(keys), np.int64)
-    np.minimum.at(first, which, runs.start_ps[known])
-    np.maximum.at(last, which, runs.end_ps[known])
+    np.minimum.at(first, which, runs.start_ps[linked])
+    np.maximum.at(last, which, runs.end_ps[linked])
     number = np.zeros(len(keys), np.int64)
     number[which] = program
     return number, first, last
 
 
 def _function(title: str) -> str:
-    """`step` of `jit_step(7)`."""
+    """The `step` in `jit_step(7)`."""
     return title.partition("(")[0].removeprefix("jit_")
 
 
@@ -150,17 +153,17 @@ def _larger(trace: Trace, tiny: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
     """Starts and ends of executions of all other programs."""
     called = {program_of(metadata_names(trace)[row]) for row in np.flatnonzero(tiny).tolist()}
     number, start, end = _executions(trace)
-    small = [
+    tiny_programs = [
         one
         for one in np.unique(number).tolist()
         if (program := trace.programs.get(one)) and _function(program.title) in called
     ]
-    kept = ~np.isin(number, small)
-    return start[kept], end[kept]
+    is_larger = ~np.isin(number, tiny_programs)
+    return start[is_larger], end[is_larger]
 
 
 def _bursts(trace: Trace, rows: Rows) -> tuple[Int64s, Int64s]:
-    """Starts and ends of stretches in which one such call follows another closely."""
+    """Starts and ends of stretches in which such calls follow one another closely."""
     rows = rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
     start = trace.events["start_ps"][rows].astype(np.int64)
     end = np.maximum.accumulate(start + trace.events["duration_ps"][rows])

@@ -1,5 +1,5 @@
-"""Whose a frame of PyTorch's tracer is, by its folder in `site-packages` (`torch/nn/modules/linear.py(124):
-forward`).
+"""The origin of a frame of PyTorch's tracer, by its folder in `site-packages`:
+`torch/nn/modules/linear.py(124): forward`.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ _LIBRARY = frozenset(
 
 
 def is_framework(name: str) -> bool:
-    """Whether a frame lies in PyTorch."""
+    """Whether a frame belongs to PyTorch."""
     return _package(name) in _FRAMEWORK
 
 
 def is_library(name: str) -> bool:
-    """Whether a frame lies in a package that jobs install."""
+    """Whether a frame belongs to a package that jobs commonly install."""
     return _package(name) in _LIBRARY
 
 

@@ -1,6 +1,4 @@
-"""Time that a trace says nothing of: where in the step it lies, by what the step's thread did before and
-after.
-"""
+"""Unrecorded time: its place in the step, by the events of the step's thread before and after it."""
 
 from __future__ import annotations
 
@@ -24,7 +22,9 @@ _MOST_CODES = 500
 
 
 class _Gaps(NamedTuple):
-    """One row per stretch of unrecorded time: the pieces before and after it (-1 for none), and its step."""
+    """One row per stretch of unrecorded time: its span, the pieces before and after it (-1 for none), its
+    step.
+    """
 
     begin: Int64s
     end: Int64s
@@ -35,17 +35,15 @@ class _Gaps(NamedTuple):
 
 @once
 def gaps(trace: Trace) -> tuple[Gap, ...]:
-    """The longest kinds of unrecorded time in a host's steps."""
-    pieces, table = _every(trace)
+    """Unrecorded time in a host's steps by place, the longest places first."""
+    pieces, table = _all_gaps(trace)
     return _by_place(trace, pieces, table, len(step_pieces(trace)[0])) if len(table.begin) else ()
 
 
 @once
 def short_gaps(trace: Trace) -> Int64s:
-    """Unrecorded time of each step between two things that follow one another closely: where calls are many,
-    the price of each.
-    """
-    _pieces, table = _every(trace)
+    """Unrecorded time of each step in short gaps between two events: where calls are many, their cost."""
+    _pieces, table = _all_gaps(trace)
     length = table.end - table.begin
     short = (length <= _SHORT_PS) & (table.before >= 0) & (table.after >= 0)
     return np.bincount(table.step[short], weights=length[short], minlength=len(step_pieces(trace)[0])).astype(
@@ -54,19 +52,19 @@ def short_gaps(trace: Trace) -> Int64s:
 
 
 @once
-def _every(trace: Trace) -> tuple[Pieces, _Gaps]:
-    """All unrecorded time of the steps, and the pieces that lie around it."""
+def _all_gaps(trace: Trace) -> tuple[Pieces, _Gaps]:
+    """All unrecorded time of the steps, and the pieces around it."""
     steps, pieces = step_pieces(trace)
     none = np.empty(0, np.int64)
-    nothing = no_pieces(), _Gaps(none, none, none, none, none)
+    no_gaps = no_pieces(), _Gaps(none, none, none, none, none)
     if pieces is None or not len(steps):
-        return nothing
+        return no_gaps
     pieces = pieces.spread(np.where(pieces.outline().thread_class != TimeClass.UNKNOWN, 0, -1))
     if not len(pieces):
-        return nothing
+        return no_gaps
     order = np.lexsort((pieces.start, pieces.step))
     step, start = pieces.step[order], pieces.start[order]
-    # When all that began before has ended, step by step.
+    # When everything that began earlier has ended, step by step.
     overlap = (steps.start_ps[1:] < (steps.start_ps + steps.duration_ps)[:-1]).any()
     offset = (
         step * (int(steps.duration_ps.max()) + 1) - steps.start_ps[step]
@@ -76,12 +74,12 @@ def _every(trace: Trace) -> tuple[Pieces, _Gaps]:
     reached = np.maximum.accumulate(pieces.end[order] + offset) - offset
     until = order[
         np.maximum.accumulate(np.where(pieces.end[order] == reached, np.arange(len(order)), 0))
-    ]  # what ends then
+    ]  # the piece that ends then
     first = np.append(True, step[1:] != step[:-1])
     last = np.append(step[1:] != step[:-1], True)
-    opens = np.where(first, steps.start_ps[step], np.append(0, reached[:-1]))
-    found = [(opens, start, np.where(first, -1, np.append(-1, until[:-1])), order, step)]
-    found.append(
+    gap_start = np.where(first, steps.start_ps[step], np.append(0, reached[:-1]))
+    column_parts = [(gap_start, start, np.where(first, -1, np.append(-1, until[:-1])), order, step)]
+    column_parts.append(
         (
             reached[last],
             (steps.start_ps + steps.duration_ps)[step[last]],
@@ -90,42 +88,42 @@ def _every(trace: Trace) -> tuple[Pieces, _Gaps]:
             step[last],
         )
     )
-    every = _Gaps(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-    return pieces, _Gaps(*(column[every.end > every.begin] for column in every))
+    all_gaps = _Gaps(*(np.concatenate(columns) for columns in zip(*column_parts, strict=True)))
+    return pieces, _Gaps(*(column[all_gaps.end > all_gaps.begin] for column in all_gaps))
 
 
 def _by_place(trace: Trace, pieces: Pieces, table: _Gaps, n_steps: int) -> tuple[Gap, ...]:
-    begin, end, before, after, at = table
+    begin, end, before, after, step = table
     size = 2 * (len(trace.metadata) + 1)
     code = _codes(trace, pieces, before, pieces.last) * size + _codes(trace, pieces, after, pieces.event)
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     total = np.bincount(place, weights=end - begin, minlength=len(first))
     by_name: dict[tuple[str, str], list[int]] = {}
-    for one in np.argsort(-total, kind="stable")[:_MOST_CODES].tolist():
+    for place_number in np.argsort(-total, kind="stable")[:_MOST_CODES].tolist():
         key = (
-            _name(trace, pieces, int(before[first[one]]), pieces.last),
-            _name(trace, pieces, int(after[first[one]]), pieces.event),
+            _name(trace, pieces, int(before[first[place_number]]), pieces.last),
+            _name(trace, pieces, int(after[first[place_number]]), pieces.event),
         )
-        by_name.setdefault(key, []).append(one)
+        by_name.setdefault(key, []).append(place_number)
     longest = sorted(by_name.items(), key=lambda pair: -float(total[pair[1]].sum()))[:_MOST]
-    found = []
+    longest_gaps = []
     for key, codes in longest:
-        mine = np.flatnonzero(np.isin(place, codes))
-        time = np.bincount(at[mine], weights=(end - begin)[mine], minlength=n_steps).astype(np.int64)
-        top = int(mine[(end - begin)[mine].argmax()])
-        found.append(Gap(*key, time, int(begin[top]), int(end[top])))
-    return tuple(found)
+        rows = np.flatnonzero(np.isin(place, codes))
+        time = np.bincount(step[rows], weights=(end - begin)[rows], minlength=n_steps).astype(np.int64)
+        top = int(rows[(end - begin)[rows].argmax()])
+        longest_gaps.append(Gap(*key, time, int(begin[top]), int(end[top])))
+    return tuple(longest_gaps)
 
 
 def _codes(trace: Trace, pieces: Pieces, piece: Int64s, event: Int64s) -> Int64s:
-    """A number for each piece that those of one name have in common; 0 for none."""
+    """A code per piece, equal for pieces with one name; 0 for none."""
     row = trace.events["metadata"][event[piece]].astype(np.int64)
     is_device = (pieces.named[piece] < 0) & (pieces.thread_class[piece] > TimeClass.HOST_COMPUTE)
     return np.where(piece < 0, 0, 2 * (row + 1) + is_device)
 
 
 def _name(trace: Trace, pieces: Pieces, piece: int, event: Int64s) -> str:
-    """What a piece is called: a program or operation, without numbers that differ from call to call."""
+    """The name of a piece: a program or operation, without numbers that differ between calls."""
     if piece < 0:
         return ""
     text = trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][event[piece]]]))

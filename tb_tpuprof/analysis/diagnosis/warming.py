@@ -1,4 +1,4 @@
-"""First steps that are longer than the rest: what they do that later ones need not."""
+"""First steps that take longer than the others, and what they do that later steps do not."""
 
 from __future__ import annotations
 
@@ -21,36 +21,43 @@ _LONG = 2.0  # times the median step
 
 @once
 def warming(trace: Trace) -> Warming | None:
-    """The first step of a host if it took twice as long as usual, else what was compiled before it."""
-    found = steps(trace)
-    first = found.first
-    if not len(found):
+    """The first step of a host if it took twice as long as usual, or long compilation before it; None
+    without.
+    """
+    all_steps = steps(trace)
+    first = all_steps.first
+    if not len(all_steps):
         return None
-    usual = int(np.median(found.duration_ps))
-    begin = first.start_ps if first else int(found.start_ps.min())
-    compiled, since = _compiled_before(trace, begin)
-    if compiled >= _LONG * usual:
-        return Warming("", compiled, usual, Cause.COMPILATION, compiled, since)
-    if first is None or first.duration_ps + compiled < _LONG * usual:
+    usual_ps = int(np.median(all_steps.duration_ps))
+    begin = first.start_ps if first else int(all_steps.start_ps.min())
+    compiled_ps, since = _compiled_before(trace, begin)
+    if compiled_ps >= _LONG * usual_ps:
+        return Warming("", compiled_ps, usual_ps, Cause.COMPILATION, compiled_ps, since)
+    if first is None or first.duration_ps + compiled_ps < _LONG * usual_ps:
         return None
     if (
-        first.duration_ps < _LONG * usual
-    ):  # a step found by its program begins when that runs, compiled by then
-        longer = max(0, first.duration_ps - usual)
+        first.duration_ps < _LONG * usual_ps
+    ):  # a step found by its program begins when that runs, after compilation
+        longer = max(0, first.duration_ps - usual_ps)
         return Warming(
-            first.name, first.duration_ps + compiled, usual, Cause.COMPILATION, compiled + longer, since
+            first.name,
+            first.duration_ps + compiled_ps,
+            usual_ps,
+            Cause.COMPILATION,
+            compiled_ps + longer,
+            since,
         )
-    more: dict[Cause, int] = {}
-    mean = found.class_ps.mean(axis=0)
+    excess_by_cause: dict[Cause, int] = {}
+    mean_ps = all_steps.class_ps.mean(axis=0)
     for klass in TimeClass:
         cause = BY_CLASS[klass]
-        more[cause] = more.get(cause, 0) + int(first.class_ps[klass] - mean[klass])
-    cause = max(more, key=lambda one: more[one])
-    return Warming(first.name, first.duration_ps, usual, cause, more[cause], first.start_ps)
+        excess_by_cause[cause] = excess_by_cause.get(cause, 0) + int(first.class_ps[klass] - mean_ps[klass])
+    cause = max(excess_by_cause, key=lambda one: excess_by_cause[one])
+    return Warming(first.name, first.duration_ps, usual_ps, cause, excess_by_cause[cause], first.start_ps)
 
 
 def _compiled_before(trace: Trace, begin: int) -> tuple[int, int]:
-    """(time, since when) of compiling on the host before a moment."""
+    """(duration, start) of compilation on the host before a moment, in ps."""
     of_host = np.isin(trace.metadata["plane"], planes(trace).hosts)
     is_compile = np.array([is_compilation(name) for name in metadata_names(trace)], np.bool_) & of_host
     rows = np.flatnonzero(is_compile[trace.events["metadata"]])

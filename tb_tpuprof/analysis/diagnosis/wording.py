@@ -1,4 +1,4 @@
-"""Pieces of sentences that findings share."""
+"""Sentence parts that findings share."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tb_tpuprof.units import format_fraction, format_time
 
 @dataclass(frozen=True)
 class Fix:
-    """What to do, in a framework's terms, and code that does it."""
+    """A remedy in a framework's terms, and code for it."""
 
     text: str
     snippet: str = ""
 
 
 def fix_for(fixes: Mapping[str, Fix], evidence: HostEvidence) -> Fix:
-    """The framework's own, else the one under the empty name."""
+    """The fix for the run's framework, else the one under the empty name."""
     framework = TENSORFLOW if evidence.software.framework == SERVING else evidence.software.framework
     return fixes.get(framework, fixes[""])
 
 
 def gain(evidence: HostEvidence, time_ps: float, least: float, most: float) -> tuple[float, float]:
-    """Between how much and how much a step is shorter without a cause, given factors of the cause's time;
-    never more than the step.
+    """Bounds in ps of the time that a step saves without a cause: factors of the cause's time, at most the
+    step.
 
-    More than the time itself can go: what a cause brings with it (cold caches, a sleeping processor, its own
-    set-up) has other names in the trace. The factors are those of jobs that ran with and without their cause
+    The gain can exceed the time itself: side effects of a cause (cold caches, a sleeping processor, its
+    setup) have other names in the trace. The factors were measured on jobs with and without their cause
     (`make exam`).
     """
     return min(least * time_ps, evidence.step_ps), min(most * time_ps, evidence.step_ps)
@@ -44,10 +44,10 @@ def time_and_share(evidence: HostEvidence, time_ps: float) -> str:
 
 
 def python_option(evidence: HostEvidence) -> str:
-    """How to capture Python's calls, empty where they were.
+    """The option that captures Python calls; empty if the trace has them.
 
-    TensorFlow records Python's calls for captures from outside alone: seen with 2.21, where a profile that
-    the program starts has none.
+    TensorFlow records Python calls only in captures from outside: with 2.21, a profile that the program
+    itself starts has none.
     """
     if evidence.software.has_python:
         return ""
@@ -57,32 +57,30 @@ def python_option(evidence: HostEvidence) -> str:
 
 
 def by_culprit(parts: Sequence[Part]) -> list[tuple[Culprit, list[Part]]]:
-    """Parts under the user's function that is to blame, longest first: the culprit itself, or whoever calls
-    it where it is no function.
-    """
-    found: dict[Culprit, list[Part]] = {}
+    """Parts by the user's function, longest first: the culprit if it is a function, else its caller."""
+    by_function: dict[Culprit, list[Part]] = {}
     for part in parts:
         culprit = (
             part.caller
             if part.culprit.kind not in ("function", "annotation") and part.caller.name
             else part.culprit
         )
-        found.setdefault(culprit, []).append(part)
-    return sorted(found.items(), key=lambda pair: -total(pair[1]))
+        by_function.setdefault(culprit, []).append(part)
+    return sorted(by_function.items(), key=lambda pair: -total(pair[1]))
 
 
 def total(parts: Sequence[Part]) -> float:
-    """Their time per step."""
+    """Their mean time per step in ps."""
     return sum(part.mean_ps for part in parts)
 
 
 def usual(parts: Sequence[Part]) -> float:
-    """Their time in the median step."""
+    """Their time in the median step, in ps."""
     return float(np.median(np.sum([part.time_ps for part in parts], axis=0))) if parts else 0.0
 
 
 def shown(evidence: HostEvidence, parts: Sequence[Part], text: str) -> tuple[Evidence, ...]:
-    """Where the longest of some parts is on the timeline."""
+    """The longest of some parts as evidence, with its place on the timeline."""
     longest = max(parts, key=lambda part: part.mean_ps, default=None)
     if longest is None or longest.first_ps < 0:
         return (Evidence(text),) if text else ()
@@ -90,7 +88,7 @@ def shown(evidence: HostEvidence, parts: Sequence[Part], text: str) -> tuple[Evi
 
 
 def most_called(parts: Sequence[Part]) -> str:
-    """The library call that takes most of some parts' time, empty where the code itself does."""
+    """The library call that takes more than half of some parts' time; empty if none does."""
     by_call: dict[str, float] = {}
     for part in parts:
         by_call[part.call] = by_call.get(part.call, 0.0) + part.mean_ps

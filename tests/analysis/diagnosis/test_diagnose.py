@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose, without_waits_for_others
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, shares
-from tb_tpuprof.analysis.diagnosis.records import Beside, HostEvidence, Period, Warming
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Period, ThreadActivity, Warming
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.trace.trace import Trace
@@ -335,10 +335,10 @@ def test_a_diagnosis_of_any_trace_adds_up(trace: Trace) -> None:
 
 
 def test_contention_counts_beside_the_causes_and_not_among_them() -> None:
-    beside = Beside("worker", function("spin", "work.py", 3), 0.9, 0, False)
+    beside = ThreadActivity("worker", function("spin", "work.py", 3), 0.9, 0, False)
     given_ = replace(
         host("w", (Cause.PYTHON, UPDATE, 60), (Cause.DISPATCH, REPORT, 20)),
-        beside=(beside,),
+        other_threads=(beside,),
         calls=calls(PROGRAM, grow=[9, 9, 9]),
     )
     found = diagnose([given_])

@@ -16,13 +16,13 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.records import (
-    Beside,
     Gap,
     HostEvidence,
     Part,
     Period,
     Pools,
     Sync,
+    ThreadActivity,
     Warming,
 )
 from tb_tpuprof.analysis.diagnosis.rules import rules
@@ -152,15 +152,15 @@ def test_input_is_of_what_makes_the_data() -> None:
 def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
     fill = function("fill", "feeder.py", 9)
     waited = part(Cause.INPUT, 30, 30, 60, culprit=Culprit("function", "get", "queue.py", 154))
-    producer = Beside("feeder", fill, 0.6, 0.1, True)
+    producer = ThreadActivity("feeder", fill, 0.6, 0.1, True)
     idle, other = (
         replace(producer, running=0.01, waiting=0.0, culprit=REPORT),
-        Beside("other", UPDATE, 0.9, 0, False),
+        ThreadActivity("other", UPDATE, 0.9, 0, False),
     )
-    (one,) = found(Cause.INPUT, evidence(waited, beside=(other, idle, producer)))
+    (one,) = found(Cause.INPUT, evidence(waited, other_threads=(other, idle, producer)))
     check(one, fill, 40, (34, 50))
     assert "60.0 %" in one.evidence[-1].text
-    (named,) = found(Cause.INPUT, evidence(replace(waited, culprit=BATCHES), beside=(producer,)))
+    (named,) = found(Cause.INPUT, evidence(replace(waited, culprit=BATCHES), other_threads=(producer,)))
     check(named, BATCHES, 40, (34, 50))
 
 
@@ -313,30 +313,30 @@ def test_transfers_are_of_each_function() -> None:
 def test_copies_beside_the_computing_slow_it_where_all_processors_are_in_use() -> None:
     copied = part(Cause.TRANSFERS, 10, 20, 60, culprit=Culprit("call", "DevicePut"), caller=UPDATE)
     (one,) = found(Cause.TRANSFERS, evidence(copied, copies=0.8, pools=Pools(2, 2.0)))
-    assert "80.0 % of its time" in one.reason
+    assert "80.0 % of the compute time" in one.reason
     (free,) = found(Cause.TRANSFERS, evidence(copied, copies=0.8, pools=Pools(4, 2.0)))
     assert free.reason == first_reason(Cause.TRANSFERS, evidence(copied))
 
 
 def test_python_ahead_of_the_device_takes_a_processor_from_it() -> None:
     given = evidence(
-        part(Cause.PYTHON, 30, 50, 70, culprit=UPDATE), ahead=Beside("main", UPDATE, 0.55, 0, False)
+        part(Cause.PYTHON, 30, 50, 70, culprit=UPDATE), ahead=ThreadActivity("main", UPDATE, 0.55, 0, False)
     )
     (one,) = found(Cause.PYTHON, given)
-    assert "55.0 % of that time" in one.reason
+    assert "55.0 % of the compute time" in one.reason
     assert "thread" not in one.fix
-    assert "dispatched only when" in first_reason(
-        Cause.PYTHON, replace(given, ahead=Beside("main", REPORT, 0.55, 0, False))
+    assert "dispatched only after" in first_reason(
+        Cause.PYTHON, replace(given, ahead=ThreadActivity("main", REPORT, 0.55, 0, False))
     )
 
 
 def test_data_that_is_made_beside_the_computing_is_named_by_who_makes_it() -> None:
-    producer = Beside("feeder", BATCHES, 0.7, 0.1, True)
+    producer = ThreadActivity("feeder", BATCHES, 0.7, 0.1, True)
     waited = part(
         Cause.INPUT, 1, 2, 3, culprit=Culprit("function", "get", "queue.py", 154), klass=TimeClass.HOST_WAIT
     )
     slowed = part(Cause.INPUT, 20, 30, 40, culprit=BATCHES, klass=TimeClass.HOST_COMPUTE)
-    (one,) = found(Cause.INPUT, evidence(waited, slowed, beside=(producer,)))
+    (one,) = found(Cause.INPUT, evidence(waited, slowed, other_threads=(producer,)))
     check(one, BATCHES, 32, (27.2, 40))
     assert "on another thread" in one.sentence
     assert "takes processors" in one.reason
@@ -383,22 +383,30 @@ def test_communication_may_be_needed() -> None:
 
 def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_needs_it() -> None:
     spin = function("spin", "work.py", 3)
-    busy, feeder = Beside("worker", spin, 0.45, 0.1, False), Beside("feeder", BATCHES, 0.9, 0, True)
+    busy, feeder = (
+        ThreadActivity("worker", spin, 0.45, 0.1, False),
+        ThreadActivity("feeder", BATCHES, 0.9, 0, True),
+    )
     parts = [
         part(Cause.PYTHON, 10, 20, 30),
         part(Cause.DISPATCH, 5, 10, 15),
         part(Cause.UNRECORDED, 1, 2, 3),
         part(Cause.COMPUTE, 84, 168, 252),
     ]
-    (one,) = found(Cause.CONTENTION, evidence(*parts, beside=(feeder, busy)))
+    (one,) = found(Cause.CONTENTION, evidence(*parts, other_threads=(feeder, busy)))
     check(one, spin, 32, (0, 32))
     assert "45.0 %" in one.sentence
-    assert found(Cause.CONTENTION, evidence(*parts, beside=(feeder, replace(busy, running=0.29)))) == []
+    assert (
+        found(Cause.CONTENTION, evidence(*parts, other_threads=(feeder, replace(busy, running=0.29)))) == []
+    )
     # Where computing loses more to it than the interpreter's lock costs, that is what it costs.
     (slows,) = found(
         Cause.CONTENTION,
         evidence(
-            *parts, part(Cause.CONTENTION, 20, 40, 60, culprit=spin), beside=(busy,), pools=Pools(8, 9.5)
+            *parts,
+            part(Cause.CONTENTION, 20, 40, 60, culprit=spin),
+            other_threads=(busy,),
+            pools=Pools(8, 9.5),
         ),
     )
     check(slows, spin, 40, (24, 72))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls
+from tb_tpuprof.analysis.diagnosis.moved_parts import after_waits, between_calls
 from tb_tpuprof.analysis.diagnosis.records import Calls, Gap, Part, Sync
 from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM
 from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows
@@ -49,7 +49,7 @@ def whole() -> tuple[Part, ...]:
 
 def test_the_hosts_time_behind_a_wait_is_the_waits_the_longest_part_first() -> None:
     other = replace(sync((9, 9, 9), (90, 90, 90)), culprit=REPORT)
-    found = behind_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), other])
+    found = after_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), other])
     assert rows(found) == {
         (Cause.COMPUTE, "", "", ""): [60, 130, 250],
         (Cause.PYTHON, "report", "", ""): [0, 10, 0],
@@ -63,7 +63,7 @@ def test_the_hosts_time_behind_a_wait_is_the_waits_the_longest_part_first() -> N
 
 
 def test_no_more_is_lost_than_there_is_computing_to_hide_it_behind() -> None:
-    found = rows(behind_waits(whole(), [sync((20, 40, 30), (7, 13, 300))]))
+    found = rows(after_waits(whole(), [sync((20, 40, 30), (7, 13, 300))]))
     assert found[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [7, 13, 30]
     assert found[Cause.PYTHON, "report", "", ""] == [13, 27, 0]
 
@@ -78,16 +78,16 @@ def test_no_more_is_lost_than_there_is_computing_to_hide_it_behind() -> None:
     ],
 )
 def test_waits_that_cost_little_move_nothing(found: list[Sync], why: str) -> None:
-    assert rows(behind_waits(whole(), found)) == rows(whole()), why
+    assert rows(after_waits(whole(), found)) == rows(whole()), why
 
 
 def test_behind_the_only_wait_of_a_step_that_dispatches_no_more_the_host_works_by_itself() -> None:
     """Unless there are several: then what follows one of them could run before the next."""
     last = replace(sync((20, 40, 30), (60, 130, 250)), before_dispatch_ps=columns(0, 0, 0))
-    assert rows(behind_waits(whole(), [last])) == rows(whole())
-    assert rows(behind_waits(whole(), [last], has_accelerator=True)) != rows(whole())
+    assert rows(after_waits(whole(), [last])) == rows(whole())
+    assert rows(after_waits(whole(), [last], has_accelerator=True)) != rows(whole())
     several = replace(last, per_step=np.array([2, 1, 2], np.int64))
-    assert rows(behind_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [
+    assert rows(after_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [
         20,
         40,
         30,
@@ -99,9 +99,9 @@ def test_waits_of_one_function_count_together_whatever_shows_them() -> None:
     first = replace(sync((10, 20, 10), (60, 130, 250)), before_dispatch_ps=columns(0, 0, 0))
     second = replace(first, call="Await", after_ps=columns(10, 10, 10))
     other = replace(first, culprit=REPORT, after_ps=columns(15, 15, 15))
-    moved = rows(behind_waits(whole(), [first, other, second]))
+    moved = rows(after_waits(whole(), [first, other, second]))
     assert moved[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [20, 30, 20]
-    assert rows(behind_waits(whole(), [first, other])) == rows(whole())
+    assert rows(after_waits(whole(), [first, other])) == rows(whole())
 
 
 GAP = Gap("PjitFunction(grow)", "PjitFunction(shrink)", columns(10, 15, 30), 0, 1)
@@ -157,7 +157,7 @@ def test_causes_still_add_up(
         if any(times)
     ]
     before = np.sum([one.time_ps for one in parts] or [columns(0, 0, 0)], axis=0)
-    moved = behind_waits(parts, [sync(tuple(after), tuple(computed))])
+    moved = after_waits(parts, [sync(tuple(after), tuple(computed))])
     moved = between_calls(moved, [GAP], NONE, calls(EAGER, Mul=[9, 9, 9]))
     assert np.sum([one.time_ps for one in moved] or [columns(0, 0, 0)], axis=0).tolist() == before.tolist()
     assert all((one.time_ps >= 0).all() for one in moved)

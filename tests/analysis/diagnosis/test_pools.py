@@ -6,18 +6,18 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.moved_parts import (
-    beside_copies,
-    beside_own_python,
-    beside_producers,
-    beside_threads,
+    lost_to_copies,
+    lost_to_own_python,
+    lost_to_producers,
+    lost_to_threads,
 )
 from tb_tpuprof.analysis.diagnosis.pools import pools
-from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Beside, Pools
+from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Pools, ThreadActivity
 from tests.analysis.diagnosis.drawn import function, part, rows, trace_of
 
 SPIN = function("spin", "work.py", 3)
 FILL = function("fill", "feeder.py", 9)
-BUSY = Beside("worker", SPIN, 0.5, 0.5, False)
+BUSY = ThreadActivity("worker", SPIN, 0.5, 0.5, False)
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ def test_what_is_lost_is_what_the_processors_lack(found: Pools, running: float, 
 
 def test_of_computing_that_share_is_the_threads() -> None:
     parts = (part(Cause.COMPUTE, 90, 180, 270), part(Cause.PYTHON, 10, 20, 30))
-    assert rows(beside_threads(parts, [BUSY], Pools(4, 4.0))) == {
+    assert rows(lost_to_threads(parts, [BUSY], Pools(4, 4.0))) == {
         (Cause.COMPUTE, "", "", ""): [80, 160, 240],
         (Cause.CONTENTION, "spin", "", ""): [10, 20, 30],
         (Cause.PYTHON, "", "", ""): [10, 20, 30],
     }
-    assert beside_threads(parts, [BUSY], Pools(8, 4.0)) == parts
-    assert beside_threads(parts, [], Pools(4, 4.0)) == parts
+    assert lost_to_threads(parts, [BUSY], Pools(8, 4.0)) == parts
+    assert lost_to_threads(parts, [], Pools(4, 4.0)) == parts
 
 
 def test_copies_producers_and_own_python_take_their_share_of_computing() -> None:
@@ -50,19 +50,19 @@ def test_copies_producers_and_own_python_take_their_share_of_computing() -> None
         part(Cause.COMPUTE, 90, 180, 270),
         part(Cause.TRANSFERS, 1, 2, 3, culprit=SPIN, call="device_put"),
     )
-    assert rows(beside_copies(parts, 0.5, Pools(4, 4.0))) == {
+    assert rows(lost_to_copies(parts, 0.5, Pools(4, 4.0))) == {
         (Cause.COMPUTE, "", "", ""): [80, 160, 240],
         (Cause.TRANSFERS, "spin", "", "device_put"): [11, 22, 33],
     }
-    feeder = Beside("feeder", FILL, 0.5, 0.2, True)
-    assert rows(beside_producers(parts, [BUSY, feeder], Pools(4, 4.0)))[Cause.INPUT, "fill", "", ""] == [
+    feeder = ThreadActivity("feeder", FILL, 0.5, 0.2, True)
+    assert rows(lost_to_producers(parts, [BUSY, feeder], Pools(4, 4.0)))[Cause.INPUT, "fill", "", ""] == [
         10,
         20,
         30,
     ]
-    assert beside_producers(parts, [BUSY], Pools(4, 4.0)) == parts
-    assert rows(beside_own_python(parts, BUSY, Pools(4, 4.0)))[Cause.PYTHON, "spin", "", ""] == [10, 20, 30]
-    assert beside_own_python(parts, None, Pools(4, 4.0)) == parts
+    assert lost_to_producers(parts, [BUSY], Pools(4, 4.0)) == parts
+    assert rows(lost_to_own_python(parts, BUSY, Pools(4, 4.0)))[Cause.PYTHON, "spin", "", ""] == [10, 20, 30]
+    assert lost_to_own_python(parts, None, Pools(4, 4.0)) == parts
 
 
 def test_a_pool_has_as_many_processors_as_threads() -> None:

@@ -1,4 +1,4 @@
-"""Python that the framework calls back: from inside of a program, or at each batch."""
+"""Python that the framework calls back, from inside a program or after each batch."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
     JAX: Fix(
-        "Write it with `jax.numpy` so that it is compiled with the program, or call it less often; "
-        "`jax.debug.print` and `io_callback` belong into every n-th step.",
+        "Rewrite it with `jax.numpy` so that it compiles with the program, or call it less often: "
+        "`jax.debug.print` and `io_callback` only every n-th step.",
         "def body(x):\n    return jnp.where(x > 0, x, 0.0)      # instead of jax.pure_callback(fn, shape, x)",
     ),
     TENSORFLOW: Fix(
-        "Write it with TensorFlow's operations instead of `tf.py_function`; in Keras move it from "
+        "Replace `tf.py_function` with TensorFlow operations. In Keras, move the work from "
         "`on_train_batch_end` to `on_epoch_end`, or do it every n-th batch.",
         "def on_train_batch_end(self, batch, logs=None):\n    if batch % 100 == 0:\n        "
         "self.report(logs)",
@@ -37,19 +37,17 @@ FIXES = {
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all callbacks of one function; what no function names joins the function that takes
-    most.
-    """
-    mine = [part for part in evidence.parts if part.cause == Cause.CALLBACKS]
-    if not mine:
+    """One finding for all callbacks; unnamed ones count toward the function that takes the most time."""
+    callbacks = [part for part in evidence.parts if part.cause == Cause.CALLBACKS]
+    if not callbacks:
         return
-    named = [part for part in mine if part.culprit.kind == "function"]
+    named = [part for part in callbacks if part.culprit.kind == "function"]
     functions: dict[Culprit, float] = {}
     for part in named:
         functions[part.culprit] = functions.get(part.culprit, 0.0) + part.mean_ps
     operations = list(
         dict.fromkeys(
-            part.culprit.name for part in mine if part.culprit.kind != "function" and part.culprit.name
+            part.culprit.name for part in callbacks if part.culprit.kind != "function" and part.culprit.name
         )
     )
     culprit = (
@@ -59,25 +57,25 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         if operations
         else Culprit()
     )
-    time = total(mine)
-    what = culprit.title or "a Python function"
+    time = total(callbacks)
+    where = f"the callback {culprit.title}" if culprit.name else "a Python callback"
     by = (
-        f" (the operation {', '.join(f'`{name}`' for name in operations[:2])})"
+        f" (operation {', '.join(f'`{name}`' for name in operations[:2])})"
         if functions and operations
         else ""
     )
     fix = fix_for(FIXES, evidence)
     yield Finding(
         Cause.CALLBACKS,
-        f"Each step spends {time_and_share(evidence, time)} in the callback {what}{by}.",
+        f"Each step spends {time_and_share(evidence, time)} in {where}{by}.",
         time,
         evidence.share(time),
-        "The program stops until Python returns: a callback runs on the host, under the interpreter's lock.",
+        "The program blocks until the callback returns. Callbacks run on the host and hold the GIL.",
         culprit,
         gain_ps=gain(evidence, time, 0.8, 1.2),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=shown(evidence, mine, "The longest call"),
+        evidence=shown(evidence, callbacks, "The longest call"),
         capture_option="" if functions else python_option(evidence),
     )
 
@@ -93,7 +91,7 @@ RULE = Rule(
         Claim(r"(?:\S+:)?(?:Eager)?PyFunc(?:Stateless)?(?::\w+)?", 4),
         Claim(r"\$callback\.py:\d+ _(?:wrapped_)?callback|\$script_ops\.py:\d+ (?:__call__|_call|call)", 4),
         Claim(r"\$callback_list\.py:\d+ \w+", 4),
-        # Keras's hooks by their names: an annotation that begins within one breaks the nesting.
+        # Match Keras's hooks by name: an annotation that begins inside one breaks the nesting.
         Claim(r"\$\S+\.py:\d+ on_(?:train|test|predict)_batch_(?:begin|end)", 4),
         Claim(r"\$\S+\.py:\d+ on_(?:epoch|train|test|predict)_(?:begin|end)", 4),
     ),

@@ -1,4 +1,4 @@
-"""Collectives that nothing else hides."""
+"""Exposed collectives: those that no compute hides."""
 
 from __future__ import annotations
 
@@ -15,45 +15,44 @@ from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Shard so that less is exchanged, make the batch per device larger, or let XLA overlap collectives "
-        "with computing (`--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs)."
+        "Use a sharding that exchanges less data, increase the batch per device, or let XLA overlap "
+        "collectives with compute (`--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs)."
     ),
     PYTORCH: Fix(
-        "Overlap gradients' all-reduce with the backward pass (larger `bucket_cap_mb`, "
-        "`gradient_as_bucket_view=True`), or exchange less often."
+        "Overlap the gradients' all-reduce with the backward pass (larger `bucket_cap_mb`, "
+        "`gradient_as_bucket_view=True`), or communicate less often."
     ),
-    "": Fix("Exchange less, less often, or while something computes."),
+    "": Fix("Exchange less data, exchange it less often, or overlap the exchange with compute."),
 }
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all exposed collectives."""
-    mine = [part for part in evidence.parts if part.cause == Cause.COMMUNICATION]
-    if not mine:
+    exposed = [part for part in evidence.parts if part.cause == Cause.COMMUNICATION]
+    if not exposed:
         return
-    time = total(mine)
-    named = next((part.culprit for part in mine if part.culprit.name), Culprit())
+    time = total(exposed)
+    named = next((part.culprit for part in exposed if part.culprit.name), Culprit())
     fix = fix_for(FIXES, evidence)
-    which = f" (`{named.name}` most)" if named.name else ""
+    where = f" (mostly `{named.name}`)" if named.name else ""
     exchanges = evidence.device.exchanges if evidence.device else ()
     if exchanges:
         named = Culprit("operation", exchanges[0].kind)
-        which = f", {format_fraction(exchanges[0].share)} of it {exchanges[0].title}"
+        where = f", {format_fraction(exchanges[0].share)} of it in {exchanges[0].title}"
     elif evidence.device and not named.name and evidence.device.collectives.top:
         named = Culprit("operation", evidence.device.collectives.top)
-        which = most(evidence.device.collectives)
+        where = most(evidence.device.collectives)
     yield Finding(
         Cause.COMMUNICATION,
-        f"Each step spends {time_and_share(evidence, time)} in collectives between devices while nothing "
-        f"computes{which}.",
+        f"Each step spends {time_and_share(evidence, time)} in collectives while nothing computes{where}.",
         time,
         evidence.share(time),
-        "The devices exchange data, or wait for the last of them to arrive.",
+        "The devices exchange data, or wait for the slowest of them to join.",
         Culprit("operation", named.name) if named.name else named,
         gain_ps=(0.0, time),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=shown(evidence, mine, "The longest"),
+        evidence=shown(evidence, exposed, "The longest collective"),
         confidence="medium",
     )
 

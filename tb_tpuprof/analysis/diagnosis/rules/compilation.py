@@ -1,4 +1,4 @@
-"""Programs that are compiled, or functions that are traced, again and again."""
+"""Programs that recompile, or functions that are traced again, in many steps."""
 
 from __future__ import annotations
 
@@ -15,46 +15,45 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 _LAMBDA = "<lambda>"
 FIXES = {
     JAX: Fix(
-        "Keep shapes, dtypes and static arguments the same from step to step, and create the jitted function "
-        "once, outside of the loop. "
+        "Keep shapes, dtypes and static arguments the same in every step, and create the jitted function "
+        "once, outside the loop. "
         "`jax.config.update('jax_explain_cache_misses', True)` logs why each call missed the cache.",
         "step = jax.jit(step_fn)              # once, before the loop\nfor batch in batches:\n    state = "
         "step(state, pad_to(batch, SIZE))",
     ),
     TENSORFLOW: Fix(
-        "Create the `tf.function` once, pass tensors instead of Python numbers, and fix its shapes with "
+        "Create the `tf.function` once, pass tensors instead of Python numbers, and fix shapes with "
         "`input_signature` (or `reduce_retracing=True`).",
         "@tf.function(reduce_retracing=True)\ndef step(x, rate):                   # rate: a tensor, not a "
         "Python number\n    ...\n"
         "step(x, tf.constant(rate))",
     ),
     PYTORCH: Fix(
-        "Mark changing sizes as dynamic, or pad them: `TORCH_LOGS=recompiles` logs why each compilation "
-        "happened.",
+        "Mark varying sizes as dynamic, or pad them. `TORCH_LOGS=recompiles` logs the reason for each "
+        "recompilation.",
         "step = torch.compile(step, dynamic=True)",
     ),
     "": Fix(
-        "Keep shapes, dtypes and constants the same from step to step, so that compiled programs are "
-        "found again."
+        "Keep shapes, dtypes and constants the same in every step, so that compiled programs are reused."
     ),
 }
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for each program that is compiled in the steps."""
-    mine = [part for part in evidence.parts if part.cause == Cause.COMPILATION]
+    """One finding per program that the steps compile."""
+    compiling = [part for part in evidence.parts if part.cause == Cause.COMPILATION]
     by_name: dict[str, list[int]] = {}
-    for i, part in enumerate(mine):
+    for i, part in enumerate(compiling):
         by_name.setdefault(part.culprit.name, []).append(i)
     counts = {call.name: call for call in evidence.calls.of(COMPILE)}
     for name, rows in by_name.items():
-        parts = [mine[i] for i in rows]
+        parts = [compiling[i] for i in rows]
         time = total(parts)
         caller = max(parts, key=lambda part: part.mean_ps).caller
         call = counts.get(name)
-        n = int((call.per_step > 0).sum()) if call else 0
+        n_steps = int((call.per_step > 0).sum()) if call else 0
         what = f"`{name}`" + (f", called by {caller.title}," if caller.name else "") if name else "a program"
-        often = f" in {n} of {evidence.n_steps} steps" if n else ""
+        often = f" in {n_steps} of {evidence.n_steps} steps" if n_steps else ""
         if name == _LAMBDA and caller.name:
             what = f"a lambda in {caller.title}"
         fix = fix_for(FIXES, evidence)
@@ -71,7 +70,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(
-                *shown(evidence, parts, "The longest stretch of compiling"),
+                *shown(evidence, parts, "The longest compilation"),
                 *([Evidence(f"Called by {caller.title}")] if caller.name else []),
             ),
         )
@@ -80,12 +79,12 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
 def _reason(evidence: HostEvidence) -> str:
     if evidence.software.framework == TENSORFLOW:
         return (
-            "A tf.function is traced again where an argument's Python value, shape or dtype is new, or "
-            "where the function itself is."
+            "TensorFlow retraces a tf.function when an argument has a new Python value, shape or dtype, or "
+            "when the function object itself is new."
         )
     return (
-        "A call is compiled again where shapes, dtypes, static arguments or the function itself differ "
-        "from all calls before."
+        "A call recompiles when its shapes, dtypes, static arguments or function object differ from those "
+        "of all earlier calls."
     )
 
 
@@ -101,7 +100,7 @@ RULE = Rule(
         ),
         Claim(
             r"\$(?:tracing_compilation|func_graph|concrete_function)\.py:\d+ "
-            # `trace_function` and `_maybe_define_*` also look up functions that are known.
+            # `trace_function` and `_maybe_define_*` also look up functions that are already traced.
             r"(?:_create_\w+|func_graph_\w+)",
             3,
         ),

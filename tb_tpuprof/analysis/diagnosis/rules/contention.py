@@ -1,4 +1,4 @@
-"""Other Python threads that hold the interpreter's lock while the steps need it."""
+"""Other Python threads that hold the GIL or a processor while the steps need it."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from tb_tpuprof.units import format_fraction
 
 FIXES = {
     "": Fix(
-        "Move the thread's work into another process: Python runs one thread at a time.",
+        "Move the thread's work to another process: the GIL lets only one Python thread run at a time.",
         "multiprocessing.Process(target=work, daemon=True).start()",
     )
 }
 _CHEAPER = Fix(
-    "All processors are in use: make the thread's work cheaper, do it less often or elsewhere, or take a "
-    "host with more processors."
+    "All processors are busy: make the thread's work cheaper, do it less often or on another machine, or "
+    "use a host with more processors."
 )
-_HELD = "the step's thread waits for the interpreter: up to {} of each step."
+_HELD = "the step's thread waits for the GIL: up to {} of each step."
 _SLOWED = "takes processor time from the steps: about {} of each step."
 _WHY_HELD = (
-    "Python runs one thread at a time: each call of the step waits until the other thread hands over the "
-    "interpreter."
+    "Only one Python thread runs at a time: each call in the step waits until the other thread releases "
+    "the GIL."
 )
 _WHY_SLOWED = (
-    "The {} threads of the pool that computes have a processor each; another busy thread takes its share of "
-    "them."
+    "The compute pool has {} threads, one per processor; another busy thread competes with them for "
+    "processors."
 )
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """A thread that runs Python for much of the time and hands nothing over."""
-    worst = busy_thread(evidence.beside)
-    if worst is None:
+    """One finding for the busiest thread that runs Python and produces nothing the steps wait for."""
+    busiest = busy_thread(evidence.other_threads)
+    if busiest is None:
         return
     held = sum(evidence.time_ps(cause) for cause in (Cause.PYTHON, Cause.DISPATCH, Cause.UNRECORDED))
     slowed = evidence.time_ps(Cause.CONTENTION)
@@ -44,19 +44,19 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     fix = _CHEAPER if slowed > held else fix_for(FIXES, evidence)
     yield Finding(
         Cause.CONTENTION,
-        f"Another thread runs {worst.culprit.title} for {format_fraction(worst.running)} of the time, and "
-        + (_SLOWED if slowed > held else _HELD).format(time_and_share(evidence, time)),
+        f"Another thread runs {busiest.culprit.title} for {format_fraction(busiest.running)} of the time, "
+        "and " + (_SLOWED if slowed > held else _HELD).format(time_and_share(evidence, time)),
         time,
         evidence.share(time),
         _WHY_SLOWED.format(evidence.pools.n) if slowed > held else _WHY_HELD,
-        worst.culprit,
+        busiest.culprit,
         gain_ps=gain(evidence, time, 0.6, 1.8) if slowed > held else (0.0, time),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(
             Evidence(
-                f"{worst.culprit.title} runs on another thread for {format_fraction(worst.running)} of the "
-                "steps' time."
+                f"{busiest.culprit.title} runs on another thread for {format_fraction(busiest.running)} of "
+                "the step time."
             ),
         ),
         confidence="medium",

@@ -1,6 +1,4 @@
-"""Computing, which is what steps are for, and never a fault by itself: only operations that stay far below
-every peak of their device.
-"""
+"""Operations that stay far below every peak of their device. Computing by itself is no fault."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ _LEAST = 0.10  # of the step
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """The operation that loses most beside its nearest peak."""
+    """One finding for the operation that loses the most time compared with its nearest peak."""
     device = evidence.device
     slow = (
         [op for op in device.ops if _is_slow(op) and op.time_ps >= _LEAST * evidence.step_ps]
@@ -28,27 +26,27 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     )
     if not device or not slow:
         return
-    worst = max(slow, key=lambda op: op.lost_ps)
+    slowest = max(slow, key=lambda op: op.lost_ps)
     yield Finding(
         Cause.COMPUTE,
-        f"{operation(worst)} takes {time_and_share(evidence, worst.time_ps)} of each step and is far below "
-        f"its peaks: {format_fraction(worst.flops_fraction)} of the {evidence.kind}'s compute, "
-        f"{format_fraction(worst.hbm_fraction)} of its memory bandwidth.",
-        worst.lost_ps,
-        evidence.share(worst.lost_ps),
-        "It waits for something else than arithmetic or memory: its shape is too small or narrow for the "
-        "device, or its layout is unfit.",
-        Culprit("operation", worst.name),
-        gain_ps=(0.0, worst.lost_ps),
-        fix="Give it more work at once (larger batch, dimensions that are multiples of the matrix unit's "
-        "side), or write it so that the compiler can fuse it with its neighbours.",
+        f"{operation(slowest)} takes {time_and_share(evidence, slowest.time_ps)} of each step but reaches "
+        f"only {format_fraction(slowest.flops_fraction)} of the {evidence.kind}'s peak compute rate and "
+        f"{format_fraction(slowest.hbm_fraction)} of its memory bandwidth.",
+        slowest.lost_ps,
+        evidence.share(slowest.lost_ps),
+        "Neither arithmetic nor memory bandwidth limits it: its shape is too small or narrow for the device, "
+        "or its layout does not fit.",
+        Culprit("operation", slowest.name),
+        gain_ps=(0.0, slowest.lost_ps),
+        fix="Give it more work per call (a larger batch, dimensions that are multiples of the matrix unit's "
+        "size), or rewrite it so that the compiler can fuse it with its neighbors.",
         evidence=peak_evidence(device),
         confidence="medium",
     )
 
 
 def _is_slow(op: DeviceOp) -> bool:
-    """Whether its work is known and it comes near no peak."""
+    """Whether its work is known and it stays far below every peak."""
     return op.efficiency < NEAR_A_LIMIT
 
 

@@ -16,19 +16,19 @@ _LEAST = 0.30  # of the step (XProf, smart suggestion)
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    found = evidence.device.moves if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    moves = evidence.device.moves if evidence.device else None
+    if moves is None or moves.time_ps < _LEAST * evidence.step_ps:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"Each step spends {time_and_share(evidence, found.time_ps)} on moving data into another "
-        f"layout{most(found)}.",
-        found.time_ps,
-        evidence.share(found.time_ps),
+        f"Each step spends {time_and_share(evidence, moves.time_ps)} rearranging data into other "
+        f"layouts{most(moves)}.",
+        moves.time_ps,
+        evidence.share(moves.time_ps),
         "Copies, transposes and reshapes compute nothing.",
-        Culprit("operation", found.top) if found.top else Culprit(),
-        gain_ps=(0.0, found.time_ps),
-        fix="Keep one layout through the step: avoid transposes and `reshape` between operations, donate "
+        Culprit("operation", moves.top) if moves.top else Culprit(),
+        gain_ps=(0.0, moves.time_ps),
+        fix="Keep one layout throughout the step: avoid transposes and `reshape` between operations, donate "
         "buffers that are updated, and do not copy slices.",
         confidence="medium",
     )

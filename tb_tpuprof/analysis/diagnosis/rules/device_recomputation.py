@@ -1,4 +1,4 @@
-"""What is computed again because it was not kept: rematerialization."""
+"""Rematerialization: values that are computed again instead of stored."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _LEAST = 0.10  # of the step
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    found = evidence.device.remat if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    remat = evidence.device.remat if evidence.device else None
+    if remat is None or remat.time_ps < _LEAST * evidence.step_ps:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"Each step computes {time_and_share(evidence, found.time_ps)} again that it had computed "
-        f"before{most(found)}.",
-        found.time_ps,
-        evidence.share(found.time_ps),
-        "The compiler, or `jax.checkpoint`, trades time for memory.",
-        Culprit("operation", found.top) if found.top else Culprit(),
-        gain_ps=(0.0, found.time_ps),
-        fix="Keep more where memory allows: a laxer `jax.checkpoint` policy, a smaller batch, or parameters "
-        "spread over more devices.",
+        f"Each step spends {time_and_share(evidence, remat.time_ps)} on rematerialization, computing "
+        f"values again{most(remat)}.",
+        remat.time_ps,
+        evidence.share(remat.time_ps),
+        "The compiler or `jax.checkpoint` trades time for memory: values are recomputed, not stored.",
+        Culprit("operation", remat.top) if remat.top else Culprit(),
+        gain_ps=(0.0, remat.time_ps),
+        fix="Keep more values where memory allows: a more permissive `jax.checkpoint` policy, a smaller "
+        "batch, or parameters sharded over more devices.",
         confidence="medium",
     )
 

@@ -1,4 +1,4 @@
-"""Calls in which the host waits for a GPU, and the GPU then for the host."""
+"""Calls in which the host waits for a GPU, after which the GPU waits for the host."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, s
 from tb_tpuprof.analysis.events.frameworks import PYTORCH
 
 _PINNED = Fix(
-    "A copy from ordinary memory waits until it is done: pin the memory, then copy without waiting.",
+    "A copy from pageable memory blocks until it is done. Pin the memory, then copy asynchronously.",
     "loader = DataLoader(dataset, pin_memory=True)\nbatch = batch.to('cuda', non_blocking=True)",
 )
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all of them, under the one that costs most."""
-    mine = [
+    """One finding for all such calls; the most expensive one is the culprit."""
+    waits = [
         part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION and part.klass not in COMPUTES
     ]
-    time = total(mine)
+    time = total(waits)
     if evidence.kind == "CPU" or not time:
         return
-    longest = max(mine, key=lambda part: part.mean_ps)
+    longest = max(waits, key=lambda part: part.mean_ps)
     sync = evidence.syncs[0] if evidence.syncs else None
     call = sync.call if sync else longest.call or longest.culprit.name
     culprit = sync.culprit if sync else longest.culprit
@@ -41,16 +41,19 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     yield Finding(
         Cause.SYNCHRONIZATION,
         f"The {evidence.kind} is idle for {time_and_share(evidence, time)} of each step because the host "
-        f"waits in `{call}`{where} and launches nothing until it has the result.",
+        f"waits in `{call}`{where} and launches nothing until that returns.",
         time,
         evidence.share(time),
-        f"The host waits for the {evidence.kind}, then the {evidence.kind} for the host; without the wait "
-        "both work at the same time.",
+        f"The host waits for the {evidence.kind}, then the {evidence.kind} waits for the host; without the "
+        "wait both would work at the same time.",
         culprit if culprit.kind == "function" else Culprit("call", call),
         gain_ps=(0.5 * time, time),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=(*shown(evidence, mine, "The longest"), Evidence(f"`{call}` is called {times} per step.")),
+        evidence=(
+            *shown(evidence, waits, "The longest wait"),
+            Evidence(f"`{call}` is called {times} per step."),
+        ),
         confidence="medium",
         capture_option="" if culprit.kind == "function" else python_option(evidence),
     )

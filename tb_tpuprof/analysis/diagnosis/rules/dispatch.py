@@ -1,6 +1,4 @@
-"""Many small programs, kernels or eager operations: the host's part of each call is longer than
-the device's.
-"""
+"""Many small programs, kernels or eager operations: each call takes the host longer than the device."""
 
 from __future__ import annotations
 
@@ -16,18 +14,18 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
     JAX: Fix(
-        "Put the whole step into one `jax.jit`, so that it is one call and its operations are fused; several "
+        "Put the whole step into one `jax.jit`, so that it is one call with fused operations, or several "
         "steps into a `lax.scan`.",
         "@jax.jit\ndef step(state, batch):\n    ...                              # everything that ran "
         "operation by operation",
     ),
     TENSORFLOW: Fix(
-        "Put the step into a `tf.function` (in Keras: `compile(run_eagerly=False)`), perhaps with "
+        "Put the step into a `tf.function` (in Keras: `compile(run_eagerly=False)`), optionally with "
         "`jit_compile=True`.",
         "@tf.function(jit_compile=True)\ndef step(x, y):\n    ...",
     ),
     PYTORCH: Fix(
-        "Fuse and replay: `torch.compile`, with CUDA graphs where shapes do not change.",
+        "Fuse operations with `torch.compile`, and use CUDA graphs where shapes are static.",
         "model = torch.compile(model, mode='reduce-overhead')",
     ),
     "": Fix("Put more work into each call: compile the step as one program."),
@@ -38,35 +36,35 @@ _GAINS = {
     PROGRAM: (0.55, 1.0),
     EAGER: (0.6, 1.1),
     LAUNCH: (0.55, 1.0),
-}  # of the time: what the operations compute stays
-_KERAS_GAINS = (0.85, 1.6)  # as a graph its operations are fused and run beside each other
+}  # of the time: the operations' own compute remains
+_KERAS_GAINS = (0.85, 1.6)  # as a graph, its operations are fused and run in parallel
 _KERAS_LOOP = "trainer.py"
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all dispatching, where there are many calls per step."""
-    mine = [part for part in evidence.parts if part.cause == Cause.DISPATCH]
-    time = sum(part.mean_ps for part in mine)
+    """One finding for all dispatch, if there are many calls per step."""
+    dispatches = [part for part in evidence.parts if part.cause == Cause.DISPATCH]
+    time = sum(part.mean_ps for part in dispatches)
     counts = {kind: evidence.calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)}
     kind = max(counts, key=lambda one: counts[one])
-    n = counts[kind]
-    if not time or n < MANY or evidence.kind != "CPU":  # of accelerators: launching.py
+    n_calls = counts[kind]
+    if not time or n_calls < MANY or evidence.kind != "CPU":  # launching.py covers accelerators
         return
     names = [call.name for call in evidence.calls.of(kind)]
     callers: dict[Culprit, float] = {}
-    for part in mine:
-        who = (
+    for part in dispatches:
+        function = (
             part.caller
             if part.caller.name
             else part.culprit
             if part.culprit.kind == "function"
             else Culprit()
         )
-        if who.name:
-            callers[who] = callers.get(who, 0.0) + part.mean_ps
+        if function.name:
+            callers[function] = callers.get(function, 0.0) + part.mean_ps
     culprit = max(callers, key=lambda one: callers[one]) if callers else Culprit("program", names[0])
     is_keras = kind == EAGER and culprit.file == _KERAS_LOOP
-    what = {PROGRAM: "compiled programs", EAGER: "operations, eagerly", LAUNCH: "kernels, one by one"}[kind]
+    what = {PROGRAM: "compiled programs", EAGER: "eager operations", LAUNCH: "kernels one by one"}[kind]
     where = (
         " in Keras's training step"
         if is_keras
@@ -77,30 +75,30 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     fix = fix_for(FIXES, evidence)
     yield Finding(
         Cause.DISPATCH,
-        f"Each step spends {time_and_share(evidence, time)} on dispatching {n:,.0f} {what}{where}.",
+        f"Each step spends {time_and_share(evidence, time)} dispatching {n_calls:,.0f} {what}{where}.",
         time,
         evidence.share(time),
-        _reason(evidence, time, n),
+        _reason(evidence, time, n_calls),
         culprit,
         gain_ps=gain(evidence, time, *(_KERAS_GAINS if is_keras else _GAINS[kind])),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(
-            *shown(evidence, mine, "The longest call"),
-            Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}"),
+            *shown(evidence, dispatches, "The longest call"),
+            Evidence(f"Most frequent calls: {', '.join(f'`{name}`' for name in names[:3])}"),
         ),
     )
 
 
-def _reason(evidence: HostEvidence, time: float, n: float) -> str:
-    """What one call costs, and how much of it its operation computes, where that counts as the call's."""
-    each = f"{1e-6 * time / n:,.3g} µs"
+def _reason(evidence: HostEvidence, time: float, n_calls: float) -> str:
+    """The host's cost per call, and the compute of tiny programs that counts toward it."""
+    each = f"{1e-6 * time / n_calls:,.3g} µs"
     if evidence.tiny_ps < _COUNTS * time:
         return f"Each call costs the host {each} on top of the operation itself."
     return (
-        f"Each call takes {each}. The breakdown counts the calls, and the "
-        f"{time_and_share(evidence, evidence.tiny_ps)} that their programs "
-        "compute, as host compute; as a single program they would need little of it."
+        f"Each call takes {each}. The breakdown counts these calls, and the "
+        f"{time_and_share(evidence, evidence.tiny_ps)} that their programs compute, as host compute; a "
+        "single program would need little of it."
     )
 
 

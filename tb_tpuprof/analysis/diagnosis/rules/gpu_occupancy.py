@@ -1,4 +1,4 @@
-"""Kernels that leave most of a GPU empty: fewer blocks than it has multiprocessors."""
+"""Kernels with fewer blocks than the GPU has multiprocessors."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _LONG_PS = 20_000_000
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """The longest such kernel."""
+    """One finding for the longest such kernel."""
     device = evidence.device
     if device is None or not device.n_multiprocessors:
         return
-    few = [
+    underfilled = [
         kernel for kernel in device.kernels
         if 0 < kernel.n_blocks <= _FEW * device.n_multiprocessors and kernel.each_ps >= _LONG_PS
     ]  # fmt: skip
-    worst = max(few, key=lambda kernel: kernel.time_ps, default=None)
-    if worst is None or worst.time_ps < _LEAST * evidence.step_ps:
+    longest = max(underfilled, key=lambda kernel: kernel.time_ps, default=None)
+    if longest is None or longest.time_ps < _LEAST * evidence.step_ps:
         return
-    filled = worst.n_blocks / device.n_multiprocessors
-    lost = worst.time_ps * (1 - filled)
-    by_op = f" of `{worst.op}`" if worst.op and worst.op != worst.name else ""
-    blocks = f"{worst.n_blocks:,} block{'s' * (worst.n_blocks > 1)}"
+    filled = longest.n_blocks / device.n_multiprocessors
+    lost = longest.time_ps * (1 - filled)
+    by_op = f" of `{longest.op}`" if longest.op and longest.op != longest.name else ""
+    blocks = f"{longest.n_blocks:,} block{'s' * (longest.n_blocks > 1)}"
     yield Finding(
         Cause.COMPUTE,
-        f"The kernel `{worst.name}`{by_op} takes {time_and_share(evidence, worst.time_ps)} of each step on "
-        f"{blocks}: at least {device.n_multiprocessors - worst.n_blocks:,} of the GPU's "
-        f"{device.n_multiprocessors:,} multiprocessors have nothing to do.",
+        f"The kernel `{longest.name}`{by_op} takes {time_and_share(evidence, longest.time_ps)} of each step "
+        f"with only {blocks}: at least {device.n_multiprocessors - longest.n_blocks:,} of the GPU's "
+        f"{device.n_multiprocessors:,} multiprocessors are idle.",
         lost,
         evidence.share(lost),
-        "A block runs on one multiprocessor: with fewer blocks than these the rest of the GPU is empty.",
-        Culprit("operation", worst.op or worst.name),
+        "A block runs on one multiprocessor: with fewer blocks, the other multiprocessors have no work.",
+        Culprit("operation", longest.op or longest.name),
         gain_ps=(0.0, lost),
-        fix="Give the operation more to do at once (a larger batch, several of them as one), or use an "
-        "implementation that splits it further.",
+        fix="Give the operation more parallel work (a larger batch, several operations merged into one), or "
+        "use an implementation that splits it into more blocks.",
         confidence="medium",
     )
 

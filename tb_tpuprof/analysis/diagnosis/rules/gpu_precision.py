@@ -1,4 +1,4 @@
-"""Products of matrices in 32 bits on a GPU whose tensor cores would take 16."""
+"""32-bit matrix products on a GPU whose tensor cores accept 16 bits."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ FIXES = {
     "": Fix("Compute in bfloat16 or TF32."),
 }
 _LEAST = 0.15  # of the step
-_FASTER = (0.1, 0.5)  # of the time that 16 bits on tensor cores save: less where memory is the limit
+_FASTER = (0.1, 0.5)  # of the time, saved by 16 bits on tensor cores: less where memory is the limit
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such kernels."""
-    found = evidence.device.wide if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    wide = evidence.device.wide if evidence.device else None
+    if wide is None or wide.time_ps < _LEAST * evidence.step_ps:
         return
-    time = found.time_ps
+    time = wide.time_ps
     fix = fix_for(FIXES, evidence)
-    most = _FASTER[1] * time
+    max_gain = _FASTER[1] * time
     yield Finding(
         Cause.COMPUTE,
-        "Matrix products and convolutions in 32 bits, without tensor cores, take "
-        f"{time_and_share(evidence, time)} of each step{longest(found)}.",
-        most,
-        evidence.share(most),
+        "32-bit matrix products and convolutions, which do not use tensor cores, take "
+        f"{time_and_share(evidence, time)} of each step{longest(wide)}.",
+        max_gain,
+        evidence.share(max_gain),
         "Tensor cores multiply 16-bit matrices at many times the rate of 32-bit arithmetic.",
-        Culprit("operation", found.top),
-        gain_ps=(_FASTER[0] * time, most),
+        Culprit("operation", wide.top),
+        gain_ps=(_FASTER[0] * time, max_gain),
         fix=fix.text,
         snippet=fix.snippet,
         confidence="medium",

@@ -1,4 +1,4 @@
-"""Waiting for data: loaders, generators, queues, tf.data."""
+"""Waiting for data from loaders, generators, queues or tf.data."""
 
 from __future__ import annotations
 
@@ -24,64 +24,64 @@ from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Make batches ahead, in a thread or in processes, and move them to the device before they are "
-        "needed.",
+        "Prepare batches ahead of the step, in a thread or in processes, and copy them to the device before "
+        "they are needed.",
         "def fill(ready, batches):\n    for batch in batches:\n        ready.put(jax.device_put(batch))\n\n"
         "ready = queue.Queue(2)\nthreading.Thread(target=fill, args=(ready, batches), daemon=True).start()\n"
         "batch = ready.get()",
     ),
     TENSORFLOW: Fix(
-        "Let tf.data work in parallel and ahead of the step.",
+        "Let tf.data run in parallel and prefetch.",
         "ds = ds.map(fn, num_parallel_calls=tf.data.AUTOTUNE).batch(n).prefetch(tf.data.AUTOTUNE)",
     ),
     PYTORCH: Fix(
-        "Load in worker processes, ahead of the step.",
+        "Load batches in worker processes, ahead of the step.",
         "DataLoader(dataset, batch_size=n, num_workers=8, persistent_workers=True, pin_memory=True)",
     ),
-    "": Fix("Make data ahead of the step, in other threads or processes."),
+    "": Fix("Prepare data ahead of the step, in other threads or processes."),
 }
 _PRODUCES = 0.02
 _MOST = 0.5
-_REASON = "The data of a step is made after the step asks for it, or more slowly than steps use it."
+_REASON = "Each batch is prepared only when the step requests it, or more slowly than steps consume batches."
 _REASON_SLOWED = (
-    "The data is there in time, but the thread that makes it takes processors from the "
-    "computation: all of them are in use."
+    "The data arrives in time, but the thread that prepares it takes processors from the computation: all "
+    "of them are busy."
 )
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all waiting for data: what makes the data is the culprit, where the trace shows it."""
-    mine = [part for part in evidence.parts if part.cause == Cause.INPUT]
-    if not mine:
+    """One finding for all waiting for data; the culprit is what prepares it, if the trace shows that."""
+    waits = [part for part in evidence.parts if part.cause == Cause.INPUT]
+    if not waits:
         return
-    time = total(mine)
-    culprit = by_culprit(mine)[0][0]
+    time = total(waits)
+    culprit = by_culprit(waits)[0][0]
     producer = next(
         (
             one
-            for one in evidence.beside
+            for one in evidence.other_threads
             if one.hands_over and one.culprit.name and one.running + one.waiting > _PRODUCES
         ),
         None,
     )
     waits_for_thread = producer is not None and culprit.name in ("get", "__next__", "wait", "acquire", "")
     where = f" in {culprit.title}" if culprit.name and culprit.kind in ("function", "annotation") else ""
-    waits_for_stage = max(mine, key=lambda part: part.mean_ps).klass == TimeClass.HOST_WAIT_INPUT
+    waits_for_stage = max(waits, key=lambda part: part.mean_ps).klass == TimeClass.HOST_WAIT_INPUT
     if evidence.stage and (waits_for_stage or culprit.kind != "function"):
         culprit = Culprit("stage", evidence.stage)
-        where = f", most of it for the stage `{evidence.stage}` of tf.data"
+        where = f", most of it for the tf.data stage `{evidence.stage}`"
     if producer and waits_for_thread:
         culprit, where = (
             producer.culprit,
-            f": the thread that makes it spends its time in {producer.culprit.title}",
+            f": the thread that prepares it spends its time in {producer.culprit.title}",
         )
     fix = fix_for(FIXES, evidence)
-    slowed = total([part for part in mine if part.klass in COMPUTES])
+    slowed = total([part for part in waits if part.klass in COMPUTES])
     text, reason = f"Each step waits {time_and_share(evidence, time)} for data{where}.", _REASON
     if producer and slowed > _MOST * time:
         culprit, reason = producer.culprit, _REASON_SLOWED
         text = (
-            f"Each step loses {time_and_share(evidence, time)} to making data in {culprit.title}, on "
+            f"Each step loses {time_and_share(evidence, time)} to {culprit.title}, which prepares data on "
             "another thread."
         )
     yield Finding(
@@ -98,13 +98,13 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         gain_ps=_gain(evidence, time),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=(*shown(evidence, mine, "The longest wait"), *_producers(evidence)),
+        evidence=(*shown(evidence, waits, "The longest wait"), *_producers(evidence)),
         capture_option="" if culprit.kind == "function" else python_option(evidence),
     )
 
 
 def _gain(evidence: HostEvidence, time: float) -> tuple[float, float]:
-    """Python stages that run ahead may compute, too: then the computation is faster without them."""
+    """Python stages that run ahead may use processors too: the computation would be faster without them."""
     least, most = gain(evidence, time, 0.85, 1.25)
     slowed = evidence.pools.lost(evidence.stages) * evidence.time_ps(Cause.COMPUTE)
     return least, min(most + slowed, evidence.step_ps)
@@ -113,10 +113,10 @@ def _gain(evidence: HostEvidence, time: float) -> tuple[float, float]:
 def _producers(evidence: HostEvidence) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
-            f"A thread runs {one.culprit.title} for {format_fraction(one.running)} of the time and "
-            "hands over what it makes."
+            f"Another thread runs {one.culprit.title} for {format_fraction(one.running)} of the time and "
+            "hands over its results."
         )
-        for one in evidence.beside
+        for one in evidence.other_threads
         if one.hands_over and one.culprit.name
     )[:2]
 

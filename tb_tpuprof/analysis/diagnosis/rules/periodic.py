@@ -41,7 +41,7 @@ FIXES = {
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for each period; what happens in the same steps is one."""
+    """One finding per period: all work of the same steps counts as one."""
     groups: dict[int, list[Period]] = {}
     for period in evidence.periods:
         groups.setdefault(period.every, []).append(period)
@@ -50,10 +50,18 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     for every, periods in groups.items():
         time = sum(period.mean_ps for period in periods)
         excess = sum(period.excess_ps for period in periods)
-        named = max((one for one in periods if one.culprit.name), key=lambda one: one.mean_ps, default=None)
+        longest_named = max(
+            (one for one in periods if one.culprit.name), key=lambda one: one.mean_ps, default=None
+        )
         programs = tuple(dict.fromkeys(name for period in periods for name in period.programs))
-        culprit = named.culprit if named else Culprit("program", programs[0]) if programs else Culprit()
-        call = named.call if named else ""
+        culprit = (
+            longest_named.culprit
+            if longest_named
+            else Culprit("program", programs[0])
+            if programs
+            else Culprit()
+        )
+        call = longest_named.call if longest_named else ""
         inside = f" (in `{call}`)" if call and call != culprit.name else ""
         what = f"{culprit.title}{inside}" if culprit.name else "work that the trace does not name"
         others = [name for name in programs if name != culprit.name]
@@ -62,16 +70,16 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         longest = max(periods, key=lambda one: one.mean_ps)
         yield Finding(
             Cause.PERIODIC,
-            f"Every {_ordinal(every)} step takes {format_time(excess)} longer for {what}{with_it}: "
+            f"Every {_ordinal(every)} step takes {format_time(excess)} longer because of {what}{with_it}: "
             f"{time_and_share(evidence, time)} per step on average.",
             time,
             evidence.share(time),
-            f"{longest.n} of {evidence.n_steps} steps, at equal distances, take longer; the others do not.",
+            f"{longest.n} of {evidence.n_steps} steps, at regular intervals, take longer; the others do not.",
             culprit,
             gain_ps=gain(evidence, excess / every, 0.75, 1.45),
             fix=fix.text,
             snippet=fix.snippet,
-            evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),)
+            evidence=(Evidence("The longest occurrence", evidence.host, longest.first_ps, longest.last_ps),)
             if longest.first_ps >= 0
             else (),
             capture_option="" if culprit.kind == "function" else python_option(evidence),
@@ -79,22 +87,22 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
 
 
 def _of_one_step(evidence: HostEvidence) -> Iterable[Finding]:
-    """A step that is looked at alone, and that does what only every n-th one does."""
-    mine = [part for part in evidence.parts if part.cause == Cause.PERIODIC]
-    if not mine:
+    """The finding for a single step that does what only every n-th step does."""
+    parts = [part for part in evidence.parts if part.cause == Cause.PERIODIC]
+    if not parts:
         return
-    time = total(mine)
-    culprit = by_culprit(mine)[0][0]
+    time = total(parts)
+    culprit = by_culprit(parts)[0][0]
     what = culprit.title or "work that the trace does not name"
     yield Finding(
         Cause.PERIODIC,
-        f"This step takes {time_and_share(evidence, time)} for {what}, which only every n-th step does.",
+        f"This step spends {time_and_share(evidence, time)} on {what}, which occurs only every n-th step.",
         time,
         evidence.share(time),
-        "Steps at equal distances do this; the others do not.",
+        "Only steps at regular intervals do this.",
         culprit,
         fix=fix_for(FIXES, evidence).text,
-        evidence=shown(evidence, mine, "The longest stretch"),
+        evidence=shown(evidence, parts, "The longest stretch"),
     )
 
 

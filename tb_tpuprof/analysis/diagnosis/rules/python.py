@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Finding
-from tb_tpuprof.analysis.diagnosis.records import Beside, HostEvidence
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, ThreadActivity
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import (
     Fix,
@@ -25,32 +25,28 @@ from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Take it out of the step: compute it once before the loop, do it with `jax.numpy` inside of the "
-        "jitted function, or do it in a thread while the device computes. Dispatch is asynchronous: work "
-        "between the dispatch and the first use of the result is hidden.",
+        "Move it out of the step: compute it once before the loop, rewrite it with `jax.numpy` inside the "
+        "jitted function, or run it in a thread while the device computes. Dispatch is asynchronous: work "
+        "between dispatch and the first use of the result is hidden.",
         "loss = step(state, batch)            # returns at once\n"
         "prepare_next()                       # while the device computes\nreport(loss)",
     ),
     TENSORFLOW: Fix(
-        "Take it out of the step: compute it once before the loop, or move it into the `tf.function` or the "
+        "Move it out of the step: compute it once before the loop, or put it into the `tf.function` or the "
         "`tf.data` pipeline.",
         "ds = ds.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
     ),
-    PYTORCH: Fix(
-        "Take it out of the step, or move it into the `Dataset` so that the loader's workers do it."
-    ),
-    "": Fix("Take it out of the step, or do it in another thread or process while the device computes."),
+    PYTORCH: Fix("Move it out of the step, or into the `Dataset`, so that the loader's workers run it."),
+    "": Fix("Move it out of the step, or run it in another thread or process while the device computes."),
 }
-_CHEAPER = Fix(
-    "Make it cheaper, do it less often or in a process on another host, or take a host with more processors."
-)
+_CHEAPER = Fix("Make it cheaper, run it less often or on another host, or use a host with more processors.")
 _WAITED = 0.5
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for each function (or annotation) of the user."""
-    mine = [part for part in evidence.parts if part.cause == Cause.PYTHON]
-    for culprit, parts in by_culprit(mine):
+    """One finding per function or annotation of the user."""
+    python = [part for part in evidence.parts if part.cause == Cause.PYTHON]
+    for culprit, parts in by_culprit(python):
         time = total(parts)
         waits = sum(part.mean_ps for part in parts if part.klass == TimeClass.HOST_WAIT) > _WAITED * time
         call = most_called(parts)
@@ -58,13 +54,14 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         amount = time_and_share(evidence, time)
         if culprit.kind == "annotation":
             text = (
-                f"{amount} of each step is in `{culprit.name}`, where no operation was traced: Python or "
-                "other host work, or waiting."
+                f"{amount} of each step is in the annotation `{culprit.name}`, where no operation was "
+                "traced: Python, other host work, or waiting."
             )
         elif waits:
             text = f"Each step waits {amount} in {culprit.title or 'Python'}{inside}."
         else:
-            text = f"Each step spends {amount} in Python, in {culprit.title or 'the interpreter'}{inside}."
+            where = f", in {culprit.title}" if culprit.name else ""
+            text = f"Each step spends {amount} in Python{where}{inside}."
         ahead = evidence.ahead if evidence.ahead and evidence.ahead.culprit == culprit else None
         fix = _CHEAPER if ahead else fix_for(FIXES, evidence)
         option = python_option(evidence)
@@ -83,12 +80,12 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         )
 
 
-def _reason(ahead: Beside | None) -> str:
+def _reason(ahead: ThreadActivity | None) -> str:
     if ahead is None:
-        return "Nothing computes meanwhile: the next operation is dispatched only when it returns."
+        return "Nothing computes meanwhile: the next operation is dispatched only after it returns."
     return (
-        f"It runs while the device computes, for {format_fraction(ahead.running)} of that time, and takes a "
-        "processor from it: all of them are in use."
+        f"It runs during {format_fraction(ahead.running)} of the compute time and takes a processor from the "
+        "computation: all of them are busy."
     )
 
 

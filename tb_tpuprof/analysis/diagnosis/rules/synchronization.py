@@ -1,4 +1,4 @@
-"""Waiting for the device's result in the middle of a step, before host work that could run meanwhile."""
+"""Waiting for the device's result in mid-step, before host work that could overlap with its compute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 FIXES = {
     JAX: Fix(
         "Dispatch is asynchronous until a value is read: keep losses on the device, and read them every n-th "
-        "step or one step late.",
+        "step or one step later.",
         "losses.append(loss)                  # stays on the device\n"
         "if step % 100 == 0:\n    print(jnp.stack(losses).mean())\n    losses.clear()",
     ),
@@ -36,7 +36,7 @@ FIXES = {
         "Do not call `.item()`, `.cpu()` or `print` on a tensor in each step: accumulate on the device.",
         "total += loss.detach()\nif step % 100 == 0:\n    print(total.item() / 100); total.zero_()",
     ),
-    "": Fix("Read results every n-th step, or one step late."),
+    "": Fix("Read results every n-th step, or one step later."),
 }
 
 _BEHIND, _TURNS, _IDLE = "behind", "turns", "idle"
@@ -44,18 +44,20 @@ _LEAST_USUAL = 0.02
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """Host work behind a wait, devices that take turns because of one, and waits while nothing computes."""
-    mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
+    """Host work after a wait, devices that take turns because of a wait, and waits while nothing computes."""
+    waits = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
     takes_turns = bool(evidence.turns_ps.any())
     kinds = {
-        _BEHIND: [part for part in mine if part.klass not in COMPUTES],
-        _TURNS if takes_turns else _IDLE: [part for part in mine if part.klass in COMPUTES],
+        _BEHIND: [part for part in waits if part.klass not in COMPUTES],
+        _TURNS if takes_turns else _IDLE: [part for part in waits if part.klass in COMPUTES],
     }
     for kind, parts in kinds.items():
         is_usual = (
             kind != _IDLE or usual(parts) >= _LEAST_USUAL * evidence.step_ps
-        )  # not the scheduler's, in a step now and then
-        if total(parts) and is_usual and (evidence.kind == "CPU" or kind == _TURNS):  # else device_waits.py
+        )  # excludes the scheduler's, in occasional steps
+        if (
+            total(parts) and is_usual and (evidence.kind == "CPU" or kind == _TURNS)
+        ):  # otherwise device_waits.py reports it
             yield _finding(evidence, parts, kind)
 
 
@@ -72,12 +74,16 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
     call = f"`{called}`{where}" if called and called != culprit.name else culprit.title if called else ""
     amount = time_and_share(evidence, lost)
     if kind == _TURNS:
-        waits = f": {call} waits for one before the next one starts" if call else ""
-        text = f"The devices take turns{waits}. {amount} of each step could run on several at once."
-        reason = "Only one device computes at a time. If none needs the others' results, all can."
+        waits = f": {call} waits for one before the next starts" if call else ""
+        text = f"The devices take turns{waits}. {amount} of each step could run on several devices at once."
+        reason = (
+            "Only one device computes at a time. Devices that do not need each other's results can run in "
+            "parallel."
+        )
     elif kind == _IDLE:
-        text = f"Each step spends {amount} in {call or 'waits for results'} while nothing computes."
-        reason = "The call returns when the result is on the host; until then the thread does nothing else."
+        where = f"in {call}" if call else "waiting for results"
+        text = f"Each step spends {amount} {where} while nothing computes."
+        reason = "The call returns when the result is on the host; until then its thread does nothing else."
     else:
         work = next((part.caller.title for part in parts if part.caller.name), "")
         doing = f" ({work})" if work else ""
@@ -85,7 +91,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         text = f"{call or 'The host'} waits for the device in each step: {could}."
         reason = (
             "The host waits for the device, then the device waits for the host; without the wait both "
-            "work at the same time."
+            "would work at the same time."
         )
     fix = fix_for(FIXES, evidence)
     return Finding(

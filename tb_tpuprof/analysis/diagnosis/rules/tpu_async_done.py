@@ -1,4 +1,4 @@
-"""Waiting for asynchronous operations to end: copies, sends, collectives that nothing hides."""
+"""Waiting for asynchronous operations to finish: exposed copies, sends and collectives."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _LEAST = 0.10  # of the step (XProf, smart suggestion)
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    found = evidence.device.waits if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    waits = evidence.device.waits if evidence.device else None
+    if waits is None or waits.time_ps < _LEAST * evidence.step_ps:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"In each step the {evidence.kind} waits {time_and_share(evidence, found.time_ps)} for asynchronous "
-        f"operations{most(found)}.",
-        found.time_ps,
-        evidence.share(found.time_ps),
-        "A `-done` takes time only if its data is not there yet: too little computing lies between start and "
-        "done.",
-        Culprit("operation", found.top) if found.top else Culprit(),
-        gain_ps=(0.0, found.time_ps),
+        f"In each step the {evidence.kind} waits {time_and_share(evidence, waits.time_ps)} for asynchronous "
+        f"operations{most(waits)}.",
+        waits.time_ps,
+        evidence.share(waits.time_ps),
+        "A `-done` operation takes time only if its data has not arrived yet: too little compute runs "
+        "between start and done.",
+        Culprit("operation", waits.top) if waits.top else Culprit(),
+        gain_ps=(0.0, waits.time_ps),
         fix="Start transfers earlier (prefetch weights and offloaded activations one layer ahead), or keep "
         "them on the device.",
         confidence="medium",

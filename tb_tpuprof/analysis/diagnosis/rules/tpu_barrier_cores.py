@@ -16,19 +16,19 @@ _LEAST = 0.10  # of the step (XProf, smart suggestion)
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    found = evidence.device.barrier if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    barrier = evidence.device.barrier if evidence.device else None
+    if barrier is None or barrier.time_ps < _LEAST * evidence.step_ps:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"In each step the cores wait {time_and_share(evidence, found.time_ps)} for one another at a "
-        f"barrier{most(found)}.",
-        found.time_ps,
-        evidence.share(found.time_ps),
-        "The cores of a chip reach the barrier at different times: one has more to do.",
-        Culprit("operation", found.top) if found.top else Culprit(),
-        gain_ps=(0.0, found.time_ps),
-        fix="Give all cores the same work: even shards, no work on one core alone.",
+        f"In each step the cores wait {time_and_share(evidence, barrier.time_ps)} for one another at a "
+        f"barrier{most(barrier)}.",
+        barrier.time_ps,
+        evidence.share(barrier.time_ps),
+        "The cores of a chip reach the barrier at different times: one has more work than the others.",
+        Culprit("operation", barrier.top) if barrier.top else Culprit(),
+        gain_ps=(0.0, barrier.time_ps),
+        fix="Give all cores the same amount of work: even shards, no work on a single core.",
         confidence="medium",
     )
 

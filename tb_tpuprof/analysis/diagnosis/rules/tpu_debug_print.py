@@ -1,4 +1,4 @@
-"""Debug output from inside of a program."""
+"""Debug output from inside a compiled program."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _LEAST = 0.05  # of the step (XProf, smart suggestion)
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    found = evidence.device.debug if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    debug = evidence.device.debug if evidence.device else None
+    if debug is None or debug.time_ps < _LEAST * evidence.step_ps:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"Each step spends {time_and_share(evidence, found.time_ps)} on debug output{most(found)}.",
-        found.time_ps,
-        evidence.share(found.time_ps),
-        "The device hands values to the host and waits until it has them.",
-        Culprit("operation", found.top) if found.top else Culprit(),
-        gain_ps=(0.0, found.time_ps),
+        f"Each step spends {time_and_share(evidence, debug.time_ps)} on debug output{most(debug)}.",
+        debug.time_ps,
+        evidence.share(debug.time_ps),
+        "The device sends values to the host and waits until they arrive.",
+        Culprit("operation", debug.top) if debug.top else Culprit(),
+        gain_ps=(0.0, debug.time_ps),
         fix="Remove `jax.debug.print` and `jax.debug.callback` from the compiled step, or call them every "
         "n-th step.",
         confidence="medium",

@@ -1,4 +1,4 @@
-"""Computing that waits for HBM: its bandwidth is nearly used up while the matrix units are not."""
+"""Memory-bound compute: HBM bandwidth is nearly exhausted while the matrix units are not."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _HALF = 0.5  # half the bytes take half the time
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all computing. The most that can be gained: half the bytes, but never less than the
-    arithmetic takes.
+    """One finding for all compute. The upper bound of the gain assumes half the bytes, limited by the time
+    that the arithmetic takes.
     """
     device = evidence.device
     if device is None or not device.hbm_fraction > HIGH or device.flops_fraction >= LOW:
@@ -27,23 +27,22 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     if device.compute_ps < _LEAST * evidence.step_ps:
         return
     flops = device.flops_fraction if device.flops_fraction > 0 else 0.0
-    most = device.compute_ps * min(1 - flops, _HALF)
-    bound = [op for op in device.ops if op.hbm_fraction > HIGH]
-    top = f", most in {operation(bound[0])}" if bound else ""
-    arithmetic = f"; its matrix units reach {format_fraction(flops)} of their peak" if flops else ""
+    max_gain = device.compute_ps * min(1 - flops, _HALF)
+    bound_ops = [op for op in device.ops if op.hbm_fraction > HIGH]
+    top = f"; its longest memory-bound operation is {operation(bound_ops[0])}" if bound_ops else ""
+    arithmetic = f", and its matrix units reach only {format_fraction(flops)} of their peak" if flops else ""
     yield Finding(
         Cause.COMPUTE,
-        f"The {evidence.kind} computes for {time_and_share(evidence, device.compute_ps)} of each step and "
-        "waits for memory in it: it uses "
+        f"The {evidence.kind} is memory-bound while it computes, "
+        f"{time_and_share(evidence, device.compute_ps)} of each step: it uses "
         f"{format_fraction(device.hbm_fraction)} of its HBM bandwidth{arithmetic}{top}.",
-        most,
-        evidence.share(most),
-        "Each byte that is read is used for too little arithmetic: a faster matrix unit would change "
-        "nothing.",
-        Culprit("operation", bound[0].name) if bound else Culprit(),
-        gain_ps=(0.0, most),
-        fix="Move fewer bytes: bfloat16 or 8-bit weights and activations, a larger batch (weights are read "
-        "once for more rows), fused operations, no recomputation of what is kept in HBM.",
+        max_gain,
+        evidence.share(max_gain),
+        "The operations do too little arithmetic per byte: a faster matrix unit would change nothing.",
+        Culprit("operation", bound_ops[0].name) if bound_ops else Culprit(),
+        gain_ps=(0.0, max_gain),
+        fix="Move fewer bytes: bfloat16 or 8-bit weights and activations, a larger batch (each weight "
+        "that is read serves more rows), fused operations, no recomputation of what is kept in HBM.",
         evidence=peak_evidence(device),
         confidence="medium",
     )

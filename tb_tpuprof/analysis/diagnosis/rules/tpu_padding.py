@@ -1,4 +1,4 @@
-"""Products of matrices whose sizes do not fit the matrix unit."""
+"""Matrix products whose dimensions do not fill the matrix unit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT
 from tb_tpuprof.units import format_fraction
 
 _LEAST = 0.10  # of the step
-_FULL = 0.60  # of the unit's multiplications are asked for
+_FULL = 0.60  # of the unit's multiplications are useful
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """The product that wastes most. Padding costs nothing where memory is the limit."""
+    """One finding for the product that wastes the most time. Padding is free where memory is the limit."""
     padded = (
         [op for op in evidence.device.ops if op.fill < _FULL and not op.hbm_fraction > NEAR_A_LIMIT]
         if evidence.device
@@ -30,15 +30,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     wasted = worst.time_ps * (1 - worst.fill)
     yield Finding(
         Cause.COMPUTE,
-        f"{operation(worst)} takes {time_and_share(evidence, worst.time_ps)} of each step and uses "
+        f"{operation(worst)} takes {time_and_share(evidence, worst.time_ps)} of each step but uses only "
         f"{format_fraction(worst.fill)} of the matrix unit: the rest is padding ({worst.product}).",
         wasted,
         evidence.share(wasted),
-        "The matrix unit multiplies whole tiles; what a matrix does not fill is multiplied as zeros.",
+        "The matrix unit multiplies whole tiles; the part that a matrix does not fill is padded with zeros.",
         Culprit("operation", worst.name),
         gain_ps=(0.0, wasted),
-        fix="Make the named dimensions multiples of the tile: a larger or rounder batch, hidden size or "
-        "number of heads.",
+        fix="Make these dimensions multiples of the tile size: a larger or rounder batch size, hidden "
+        "size or number of heads.",
         confidence="medium",
     )
 

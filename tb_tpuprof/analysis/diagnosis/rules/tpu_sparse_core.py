@@ -16,19 +16,19 @@ _LEAST = 0.10  # of the step (XProf, smart suggestion)
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    found = evidence.device.sparse if evidence.device else None
-    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+    waits = evidence.device.sparse if evidence.device else None
+    if waits is None or waits.time_ps < _LEAST * evidence.step_ps:
         return
     yield Finding(
         Cause.COMPUTE,
-        f"In each step the TensorCores wait {time_and_share(evidence, found.time_ps)} for the "
-        f"SparseCores{most(found)}.",
-        found.time_ps,
-        evidence.share(found.time_ps),
-        "Embedding look-ups take longer than the computing beside them.",
-        Culprit("operation", found.top) if found.top else Culprit(),
-        gain_ps=(0.0, found.time_ps),
-        fix="Pipeline the look-ups of the next step with this one (`pipeline_execution_with_tensor_core`), "
+        f"In each step the TensorCores wait {time_and_share(evidence, waits.time_ps)} for the "
+        f"SparseCores{most(waits)}.",
+        waits.time_ps,
+        evidence.share(waits.time_ps),
+        "Embedding lookups take longer than the compute that overlaps with them.",
+        Culprit("operation", waits.top) if waits.top else Culprit(),
+        gain_ps=(0.0, waits.time_ps),
+        fix="Pipeline the lookups of the next step with this step (`pipeline_execution_with_tensor_core`), "
         "or make the embedding tables smaller.",
         confidence="medium",
     )

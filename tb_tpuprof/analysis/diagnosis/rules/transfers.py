@@ -25,37 +25,37 @@ from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
-        "Move arrays to the device once and keep them there; send the next step's batch while this step "
+        "Copy arrays to the device once and keep them there; copy the next step's batch while this step "
         "computes.",
         "table = jax.device_put(table)        # once, before the loop",
     ),
     TENSORFLOW: Fix(
-        "Make tensors once, outside of the loop, and prefetch batches to the device.",
+        "Create tensors once, outside the loop, and prefetch batches to the device.",
         "ds = ds.apply(tf.data.experimental.prefetch_to_device('/GPU:0'))",
     ),
     PYTORCH: Fix(
-        "Pin memory and copy without waiting.",
+        "Pin memory and copy asynchronously.",
         "batch = batch.to('cuda', non_blocking=True)  # DataLoader(pin_memory=True)",
     ),
-    "": Fix("Move data once and keep it on the device."),
+    "": Fix("Copy data once and keep it on the device."),
 }
 _SLOWS = 0.03  # of the computing
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for the arguments of each program, and one for the other copies of each function."""
+    """One finding per program for its arguments, and one per function for its other copies."""
     programs = {call.name for call in evidence.calls.of(PROGRAM)}
-    mine = [part for part in evidence.parts if part.cause == Cause.TRANSFERS]
-    for name in sorted({part.call for part in mine} & programs):
-        parts = [part for part in mine if part.call == name]
+    copies = [part for part in evidence.parts if part.cause == Cause.TRANSFERS]
+    for name in sorted({part.call for part in copies} & programs):
+        parts = [part for part in copies if part.call == name]
         callers = [
             title
             for culprit, _ in by_culprit(parts)
             if culprit.kind == "function" and (title := culprit.title)
         ]
-        where = f"for arguments of `{name}`" + (f", which {callers[0]} calls" if callers else "")
+        where = f"for the arguments of `{name}`" + (f", which {callers[0]} calls" if callers else "")
         yield _finding(evidence, parts, Culprit("program", name), where)
-    for culprit, parts in by_culprit([part for part in mine if part.call not in programs]):
+    for culprit, parts in by_culprit([part for part in copies if part.call not in programs]):
         where = (
             f"in {culprit.title}"
             if culprit.kind == "function"
@@ -63,8 +63,10 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             if culprit.name
             else ""
         )
-        most = most_called(parts)
-        yield _finding(evidence, parts, culprit, where or (f"(most of it in `{most}`)" if most else ""))
+        longest_call = most_called(parts)
+        yield _finding(
+            evidence, parts, culprit, where or (f"(most of it in `{longest_call}`)" if longest_call else "")
+        )
 
 
 def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, where: str) -> Finding:
@@ -91,12 +93,12 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, wh
 
 
 def _reason(evidence: HostEvidence) -> str:
-    """Whether the step waits for the copies, or computes more slowly beside them."""
+    """Whether the step waits for the copies, or they slow down its compute."""
     if evidence.pools.lost(evidence.copies) < _SLOWS:
         return "Nothing computes during these copies."
     return (
-        f"They run beside the computation for {format_fraction(min(evidence.copies, 1.0))} of its time and "
-        "use processors that it needs: part of the time is computing that takes longer."
+        f"They overlap with {format_fraction(min(evidence.copies, 1.0))} of the compute time and take "
+        "processors from the computation: part of their cost is that it takes longer."
     )
 
 

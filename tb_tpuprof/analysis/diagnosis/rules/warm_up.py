@@ -11,17 +11,17 @@ from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.units import format_time, three_digits
 
 _FIX = (
-    "Start the capture after the first steps to see the steady state; a persistent compilation cache "
-    "shortens the start."
+    "Start the capture after the first steps to see the steady state. A persistent compilation cache "
+    "shortens startup."
 )
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """The first step, if it took twice as long as usual and what it did more of is known."""
+    """The first step, if it took twice as long as usual, or the compilation before it."""
     first = evidence.warming
     if first is None:
         return
-    did = {
+    activity = {
         Cause.COMPILATION: "it compiles",
         Cause.INPUT: "it waits for the first data",
         Cause.COMPUTE: "its operations run longer",
@@ -30,8 +30,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     if not first.name:
         yield Finding(
             Cause.WARM_UP,
-            f"Before the first step the job compiled for {format_time(first.duration_ps)}, as long as "
-            f"{three_digits(first.duration_ps / first.usual_ps)} steps. It is in no average.",
+            f"Before the first step, the job compiled for {format_time(first.duration_ps)}, as long as "
+            f"{three_digits(first.duration_ps / first.usual_ps)} steps. All averages exclude this time.",
             0.0,
             0.0,
             "A program is compiled at its first call.",
@@ -43,15 +43,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             ),
         )
         return
-    more = first.duration_ps - first.usual_ps
+    excess = first.duration_ps - first.usual_ps
     yield Finding(
         Cause.WARM_UP,
         f"The first step ({first.name}) took {format_time(first.duration_ps)}, "
         f"{three_digits(first.duration_ps / first.usual_ps)} times "
-        f"the median{': ' + did if did else ''}. It is left out of all averages.",
+        f"the median{': ' + activity if activity else ''}. All averages exclude it.",
         0.0,
         0.0,
-        f"{format_time(max(first.cause_ps, 0))} of the {format_time(more)} more are "
+        f"{format_time(max(first.cause_ps, 0))} of the {format_time(excess)} excess is "
         f"{first.cause.label.lower()}.",
         fix=_FIX,
         evidence=(

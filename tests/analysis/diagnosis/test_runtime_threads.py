@@ -6,7 +6,7 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Pools
-from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside, python_stages_beside
+from tb_tpuprof.analysis.diagnosis.runtime_threads import concurrent_copies, concurrent_python_stages
 from tests.analysis.diagnosis.drawn import trace_of
 
 # Steps of 24, 18 and 9 columns.
@@ -32,13 +32,13 @@ def test_python_stages_count_on_other_threads_and_within_steps() -> None:
         """,
         LEGEND,
     )
-    assert python_stages_beside(trace) * 51 == pytest.approx(6 + 15 + 10)
+    assert concurrent_python_stages(trace) * 51 == pytest.approx(6 + 15 + 10)
 
 
 def test_without_steps_or_copies_nothing_is_beside() -> None:
-    assert copies_beside(trace_of("main    [d   ]", LEGEND)) == 0
-    assert copies_beside(trace_of(STEPS, LEGEND)) == 0
-    assert python_stages_beside(trace_of(STEPS, LEGEND)) == 0
+    assert concurrent_copies(trace_of("main    [d   ]", LEGEND)) == 0
+    assert concurrent_copies(trace_of(STEPS, LEGEND)) == 0
+    assert concurrent_python_stages(trace_of(STEPS, LEGEND)) == 0
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.records import Beside
-from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside
-from tb_tpuprof.analysis.diagnosis.threads_beside import ahead_of_device, threads_beside
+from tb_tpuprof.analysis.diagnosis.other_threads import ahead_of_device, other_threads
+from tb_tpuprof.analysis.diagnosis.records import ThreadActivity
+from tb_tpuprof.analysis.diagnosis.runtime_threads import concurrent_copies
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
@@ -50,8 +50,8 @@ def ahead_trace(frame: str) -> Trace:
     return build([DrawnPlane("/host:CPU", {"main": main, "pool": runs, "copies": copies})])
 
 
-def beside(text: str) -> tuple[Beside, ...]:
-    return threads_beside(trace_of(STEPS.strip("\n") + "\n" + text.strip("\n"), LEGEND))
+def beside(text: str) -> tuple[ThreadActivity, ...]:
+    return other_threads(trace_of(STEPS.strip("\n") + "\n" + text.strip("\n"), LEGEND))
 
 
 def test_a_thread_that_runs_one_function_through_all_steps_runs_all_the_time() -> None:
@@ -77,7 +77,7 @@ def test_time_outside_of_the_steps_counts_nowhere() -> None:
         """,
         LEGEND,
     )
-    (one,) = threads_beside(trace)
+    (one,) = other_threads(trace)
     assert one.running == pytest.approx((15 + 10) / 60)
 
 
@@ -114,7 +114,7 @@ feeder                 [s                               ]
 
 def test_pools_of_the_runtime_and_the_steps_own_thread_are_none() -> None:
     assert beside("tf_data  [w                  ]") == ()
-    assert threads_beside(trace_of("main  [train      ]\nmain   [u     ]\nmain    [d  ]")) == ()
+    assert other_threads(trace_of("main  [train      ]\nmain   [u     ]\nmain    [d  ]")) == ()
 
 
 def test_threads_without_frames_are_none() -> None:
@@ -122,7 +122,7 @@ def test_threads_without_frames_are_none() -> None:
 
 
 def test_without_steps_there_are_none() -> None:
-    assert threads_beside(trace_of("a [u   ]\nb [v   ]")) == ()
+    assert other_threads(trace_of("a [u   ]\nb [v   ]")) == ()
 
 
 def test_a_users_own_function_named_put_hands_nothing_over() -> None:
@@ -154,7 +154,7 @@ def test_own_python_that_runs_ahead_of_the_device_is_a_share_of_its_computing() 
     assert found is not None
     assert (found.thread, found.culprit) == ("main", Culprit("function", "weigh", "mine.py", 4))
     assert found.running == pytest.approx(8 / 69)
-    assert copies_beside(trace) == pytest.approx((4 + 6) / 69)
+    assert concurrent_copies(trace) == pytest.approx((4 + 6) / 69)
 
 
 def test_sleep_and_library_code_ahead_of_the_device_take_no_processor() -> None:

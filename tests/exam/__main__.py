@@ -19,7 +19,7 @@ from tests.exam.score import explained, marks, met, ready, report, truths
 
 
 def run_all(options: argparse.Namespace) -> int:
-    """Run the jobs whose label matches, one after the other; how many failed."""
+    """Run the jobs whose label matches, one after the other. Returns the number of failures."""
     chosen = [job for job in jobs(options.seed) if re.search(options.only, job.label)]
     n_failed, began = 0, time.monotonic()
     for job in chosen:
@@ -40,8 +40,8 @@ def run_all(options: argparse.Namespace) -> int:
 
 
 def ask_peer(folder: Path) -> int:
-    """Write what xprof says of a folder's jobs, for `score DIR --answers peer.json`; its Python has nothing
-    of this project.
+    """Write xprof's answers about a folder's jobs, for `score DIR --answers peer.json`, under a Python
+    without this project.
     """
     return subprocess.run(
         [peer_python(), "-m", "tests.exam.peer", str(folder.absolute())], cwd=ROOT, check=False
@@ -57,13 +57,15 @@ def main() -> int:
     runs = commands.add_parser("run", help="generate and profile the jobs of a seed")
     runs.add_argument("--seed", type=int, default=1)
     runs.add_argument("--out", type=Path, required=True)
-    runs.add_argument("--only", default="", help="a regular expression; jobs whose label it finds are run")
-    runs.add_argument("--removed", action="store_true", help="also without the cause, for the gain")
+    runs.add_argument("--only", default="", help="run only jobs whose label matches this regular expression")
+    runs.add_argument(
+        "--removed", action="store_true", help="also run each job without its cause, to measure the gain"
+    )
     runs.add_argument(
         "--patience",
         type=float,
         default=PATIENCE_S,
-        help="seconds that each job waits for a quiet machine at most",
+        help="maximum seconds that each job waits for a quiet machine",
     )
     scores = commands.add_parser("score", help="score the diagnoses of a folder that `run` wrote")
     scores.add_argument("folder", type=Path)
@@ -71,12 +73,12 @@ def main() -> int:
         "--answers",
         default="",
         metavar="NAME",
-        help="read FOLDER/<job>/NAME, for example why.json, instead of asking tb_tpuprof",
+        help="read FOLDER/<job>/NAME, for example why.json, instead of diagnosing with tb_tpuprof",
     )
-    shares = commands.add_parser("met", help="which shares the jobs of a folder really have")
+    shares = commands.add_parser("met", help="list the measured shares of a folder's jobs")
     shares.add_argument("folder", type=Path)
     peers = commands.add_parser(
-        "peer", help="write what xprof says of the jobs of a folder: peer.json of each job"
+        "peer", help="write xprof's answers about a folder's jobs to peer.json in each job's folder"
     )
     peers.add_argument("folder", type=Path)
     frames = commands.add_parser(

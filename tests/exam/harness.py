@@ -1,5 +1,5 @@
-"""Copied beside each generated program under a name of its own: finds the numbers of a job, profiles it,
-writes what it measured.
+"""Copied next to each generated program under a neutral name: finds the numbers of a job, profiles it, and
+writes the measurements.
 
 The program gives three functions: one that builds everything anew from the numbers in `P`, one that goes n
 steps and appends their starts and ends to `P.rows`, and nothing else. Whether the cause is there says `P.on`
@@ -21,16 +21,16 @@ import time
 clock = time.perf_counter
 ROUNDS, REPEATS, WAIT_S, NEAR = 5, 2, 120, 0.08
 LOOK_S, QUIET_CORES = 0.2, 0.25
-LONGEST_S = 0.4  # of a step where the cause costs what it costs
+LONGEST_S = 0.4  # of a step whose cause has a fixed cost
 
 
 class Enough(Exception):
-    """A capture from outside is over."""
+    """A capture from outside has ended."""
 
 
 class Rows(list):
-    """Starts and ends of steps, with the seconds spent so far and whether a profiler recorded; ends a walk
-    that is to be ended.
+    """Starts and ends of steps, with the seconds spent so far and whether a profiler recorded. Raises Enough
+    to end a walk.
     """
 
     def __init__(self):
@@ -44,13 +44,13 @@ class Rows(list):
 
 
 class Sheet:
-    """The numbers of a job, and what it measured."""
+    """The numbers of a job and its measurements."""
 
     on = also = True
     amount = more = 0.0  # how much of the first and of the second cause
     work = 1  # how much a healthy step computes
-    spent = extra = 0.0  # seconds in the first and in the second cause, whichever thread they took
-    turn = 0  # grows each time everything is built anew; threads of before end by it
+    spent = extra = 0.0  # seconds in the first and in the second cause, on any thread
+    turn = 0  # grows with each rebuild, which ends the threads of earlier ones
     first = 0
     end = 0.0
 
@@ -65,14 +65,14 @@ P.meet, P.n_hosts, P.host = f"localhost:{SPEC['port']}", SPEC["hosts"], SPEC["ho
 
 
 class Noise:
-    """What other processes take of the processors: `cores` since it was made."""
+    """Processors that other processes use: `cores` since its creation."""
 
     def __init__(self):
         self.begin = self.now()
 
     @staticmethod
     def now():
-        """Seconds that passed, that all processors were busy, and that this process was."""
+        """Seconds elapsed, busy on all processors, and busy in this process."""
         own = os.times()
         try:
             with open("/proc/stat") as file:
@@ -87,7 +87,7 @@ class Noise:
 
 
 class Desk:
-    """One job on the way from its spec to its truth."""
+    """Turns the spec of a job into its truth."""
 
     def __init__(self, make, walk):
         self.make, self.walk = make, walk
@@ -99,14 +99,14 @@ class Desk:
         P.amount, P.more, P.work = self.spec["amount"], self.spec["more"], self.spec["work"]
 
     def turned(self, on, also):
-        """Everything anew, with or without the causes."""
+        """Rebuilds everything, with or without the causes."""
         P.on, P.also = on and self.lead, also and self.lead
         P.turn += 1
         gc.collect()
         self.make()
 
     def timed(self, n):
-        """Goes n steps; `usual_s`: a step that nothing from outside held up."""
+        """Runs n steps; `usual_s`: a step without outside interference."""
         P.rows.clear()
         P.spent = P.extra = 0.0
         self.walk(n)
@@ -117,7 +117,7 @@ class Desk:
         return {"step_s": mean, "usual_s": usual, "spent_s": P.spent / n, "extra_s": P.extra / n}
 
     def tried(self, on, also=None):
-        """A few steps under a profile that is thrown away."""
+        """Runs a few steps under a profile that is discarded."""
         self.turned(on, on if also is None else also)
         begin = clock()
         self.walk(max(3, self.spec["lap"]))
@@ -128,7 +128,7 @@ class Desk:
         return found
 
     def hush(self):
-        """Stays until other processes leave the processors alone, though not for long."""
+        """Waits for a quiet machine, within the job's patience."""
         self.turned(False, False)
         while self.patience_s > 0:
             noise = Noise()
@@ -139,7 +139,7 @@ class Desk:
 
     @contextlib.contextmanager
     def traced(self, folder):
-        """Under the profiler; `folder` None: what it wrote is thrown away."""
+        """Runs under the profiler; discards the profile if `folder` is None."""
         target = folder or tempfile.mkdtemp()
         if self.spec["framework"] == "jax":
             import jax
@@ -161,7 +161,7 @@ class Desk:
             shutil.rmtree(target, ignore_errors=True)
 
     def same(self, value):
-        """Hosts of one job go on with what the one that has the cause found."""
+        """The value that the host with the cause found, shared with the job's other hosts."""
         if self.spec["hosts"] == 1:
             return value
         self.n_said += 1
@@ -180,20 +180,18 @@ class Desk:
             return json.load(file)
 
     def scaled_work(self, wanted):
-        """Twice: `P.work` so that a step without a cause takes that long."""
+        """Sets `P.work`, in two rounds, so that a step without a cause takes `wanted` seconds."""
         for _ in range(2):
             took = self.tried(False)["usual_s"]
             P.work = self.same(max(1, round(P.work * min(50.0, max(0.02, wanted / took)))))
 
     def grown(self, amount, factor, full):
-        """A better amount: at most 4 times as much, or a fifth; and steps stay short."""
+        """A better amount: between a fifth and 4 times as much, within the limit of a step."""
         most = max(1.0, min(4.0, 6 * self.spec["target_s"] / full))
         return amount * min(most, max(0.2, factor))
 
     def by_amount(self, second=False):
-        """Sets the amount of one cause, the other one away, so that its share of a step with all causes is
-        met.
-        """
+        """Sets the amount of one cause, without the other one, to meet its share of a step with all causes."""
         share = self.spec["second_share" if second else "share"]
         rest = 1 - self.spec["share"] - self.spec["second_share"]
         is_direct = self.spec["is_direct"][second]
@@ -220,7 +218,7 @@ class Desk:
                 return
 
     def by_work(self):
-        """Sets how much a step computes, so that the cause, whose cost is given, has its share."""
+        """Sets the work of a step so that a cause of fixed cost has its share."""
         share = self.spec["share"]
         for _ in range(ROUNDS):
             found = self.tried(True)
@@ -237,9 +235,7 @@ class Desk:
             P.work = max(1, round(P.work * factor))
 
     def corrected(self):
-        """Frames make Python slower where a capture from outside records them: the numbers once more, after
-        one that is thrown away.
-        """
+        """Corrects the numbers after a trial capture: frames recorded from outside make Python slower."""
         folder = tempfile.mkdtemp()
         bare = self.tried(False)["step_s"]
         self.tried(True)
@@ -258,7 +254,7 @@ class Desk:
             P.more *= rest * self.spec["second_share"] / left / found["extra_s"]
 
     def numbers(self):
-        """What was found before, or what is found now."""
+        """The given numbers, or newly tuned ones."""
         given = self.spec["numbers"]
         if given:
             P.amount, P.more, P.work = given["amount"], given["more"], given["work"]
@@ -278,9 +274,7 @@ class Desk:
         return {"amount": P.amount, "more": P.more, "work": P.work}
 
     def captured(self, folder, is_cold):
-        """Goes on while another process captures: a TensorFlow program's own profile has no
-        Python functions.
-        """
+        """Runs while another process captures: a TensorFlow program's own profile has no Python functions."""
         import tensorflow as tf
         from tensorflow.python.profiler import trace
 
@@ -343,7 +337,7 @@ class Desk:
         return {**found, "outside_cores": noise.cores()}
 
     def repeats(self):
-        """The ways once more, in turn; where frames make Python slower, only what was not profiled yet."""
+        """Repeats the ways in turn; with captures from outside, only those not profiled yet."""
         ways = {"with": (True, True), "without": (False, True)}
         if self.is_outside:
             ways = {}
@@ -355,7 +349,7 @@ class Desk:
         return [{way: self.tried(*states) for way, states in ways.items()} for _ in range(REPEATS)]
 
     def go(self):
-        """All of it, into OUT/truth.json; a part of a run that is there already is kept."""
+        """Measures everything and writes OUT/truth.json."""
         path = os.path.join(self.out, "truth.json")
         truth = {"numbers": self.numbers()}
         is_cold = self.spec["tune"] == "cold"

@@ -93,7 +93,7 @@ PAIRS = (
     ("input", "callbacks"),
 )
 PAIR_SHARES = ((0.4, 0.15), (0.3, 0.12))
-HOSTED = ("input", "python", "periodic", "")  # causes that may stand on one of two hosts
+HOSTED = ("input", "python", "periodic", "")  # causes that may be planted on one of two hosts
 N_HEALTHY = 28
 _TAKEN = {"go", "make", "io", "np", "tf", "jax", "os"}
 
@@ -125,7 +125,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Says nothing of what is planted."""
+        """A neutral name, which does not reveal the cause."""
         return f"j{self.number:03d}"
 
     @property
@@ -140,19 +140,19 @@ class Job:
 
     @property
     def spread(self) -> int:
-        """Over how many devices a step is spread."""
+        """Number of devices that a step is spread over."""
         return self.n_devices * self.n_hosts
 
     @property
     def label(self) -> str:
-        """All that is known of it, for people."""
+        """A readable description."""
         what = " and ".join(f"{part.cause or 'healthy'} ({part.name})" for part in self.parts) or "healthy"
         tracer = "with Python tracer" if self.tracer else "no Python tracer"
         return f"{self.name} {self.framework} {what} {self.share:.0%} {tracer}"
 
 
 class Draw:
-    """All that chance decides of a seed's jobs."""
+    """The random choices of a seed's jobs."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -160,7 +160,7 @@ class Draw:
         self.n = 0
 
     def name(self, taken: set[str]) -> str:
-        """A name that says nothing, and is not taken."""
+        """A neutral name that is not taken."""
         while True:
             word, letter, digits = (
                 self.rng.choice(WORDS),
@@ -182,7 +182,7 @@ class Draw:
                 return name
 
     def part(self, cause: str, share: int, framework: str = "") -> Part:
-        """One of those that plant the cause, with that share, that was used least."""
+        """The least used part that plants the cause with that share."""
         fits = [
             part
             for part in PLANTED
@@ -196,13 +196,13 @@ class Draw:
         return part
 
     def framework(self, parts: Sequence[Part]) -> str:
-        """One that all parts know."""
-        known = [
+        """One that all parts support."""
+        supported = [
             one
             for one in ("jax", "jax", "tensorflow", "keras")
             if all(one in part.frameworks for part in parts)
         ]
-        return self.rng.choice(known)
+        return self.rng.choice(supported)
 
     def job(
         self,
@@ -255,8 +255,8 @@ class Draw:
 
     @staticmethod
     def _hides(parts: Sequence[Part], shares: tuple[float, float]) -> bool:
-        """Whether a loop that never waits still shows the cause: one cause beside the device, longer than the
-        device's work.
+        """Whether a loop that never waits still shows the cause: one cause that overlaps with the device,
+        longer than the device's work.
         """
         return len(parts) == 1 and parts[0].cause in ("input", "python") and shares[0] >= 0.3
 
@@ -297,7 +297,7 @@ class Draw:
         ]
 
     def numbered(self, found: Sequence[Job]) -> tuple[Job, ...]:
-        """The jobs in an order that says nothing."""
+        """The jobs in random order."""
         numbers = list(range(1, len(found) + 1))
         self.rng.shuffle(numbers)
         renamed = [replace(job, number=number) for job, number in zip(found, numbers, strict=True)]

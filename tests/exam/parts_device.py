@@ -12,7 +12,7 @@ _ENDLESS = "U, K = None, 8"
 
 
 def recompiled(name: str, framework: str, side: str, make: str, before: str) -> Part:
-    """A small function that is compiled anew in each step."""
+    """A small function that recompiles in each step."""
     return Part(
         name,
         "compilation",

@@ -1,4 +1,4 @@
-"""Python that runs in a step: a user's own work, callbacks, and what comes every few steps."""
+"""Python that runs in a step: a user's own work, callbacks, and periodic work."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ _IDS = ("jit_$g", "jit($g)")
 
 
 def every(name: str, pieces: tuple[str, str, str], amount: float, lap: int, **more: Any) -> Part:
-    """Something at every `lap`th step; `pieces`: functions, the call, what they import."""
+    """Work in every `lap`-th step; `pieces`: functions, the call, their imports."""
     side, call, imports = pieces
     after = put(f"if $on and k % {lap} == {lap - 1}:\n    @call", call=timed(call))
     more = {"needs_python": True, "is_direct": True, **more}

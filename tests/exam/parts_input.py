@@ -31,7 +31,7 @@ _READ = put("""
 
 
 def generator(name: str, work: str, amount: float, imports: str = "") -> Part:
-    """A generator that the main thread asks for the next element."""
+    """A generator that the main thread reads."""
     side = put(
         """
         def $f(v):
@@ -140,7 +140,7 @@ _ROWS = put(
 def tf_data(
     name: str, framework: str, pieces: tuple[str, str, tuple[str, ...]], amount: float, is_tuned: bool = False
 ) -> Part:
-    """A tf.data pipeline with a slow stage, asked from a loop: as written, or as TensorFlow tunes it."""
+    """A tf.data pipeline with a slow stage, read in a loop: as written, or as TensorFlow tunes it."""
     side, dataset, names = pieces
     make = (
         f"global R\nR = iter({dataset})"
@@ -201,7 +201,7 @@ _ITEMS = put(
 
 
 def for_keras(name: str, side: str, fetch: str, names: tuple[str, ...], amount: float) -> Part:
-    """What `fit` is given."""
+    """The input of `fit`."""
     return Part(name, "input", ("keras",), side=side, fetch=fetch, names=names, seen="always", amount=amount)
 
 

@@ -1,19 +1,15 @@
-"""What xprof says of the exam's jobs, in the form that the scorer reads: `python -m tests.exam.peer FOLDER
+"""xprof's answers about the exam's jobs, in the scorer's format: `python -m tests.exam.peer FOLDER
 [--name NAME]`.
 
-Runs under the peer's Python and imports nothing of this project. Each job's answer becomes FOLDER/<job>/NAME.
-Marking is generous:
+Runs under the peer's Python and imports nothing from this project. Writes each answer to FOLDER/<job>/NAME.
+The marking is generous:
 
-- What the peer says of the run (the sentences of its overview, the tips that it derives from the run) counts
-as naming each cause that it
-  may be read as (SENTENCES); one sentence may be right in several ways (`also`). Tips that every run gets
-  name nothing.
-- Where one part of its step time is larger than all others and is called by a cause's name (PARTS), that
-counts, too, and so does the
-  operation that takes most time (OPERATIONS), though a reader finds it two pages further on.
-- Findings stand in the order of their shares; below 5 % they are no alarm. "NOT input-bound" is a calm
-verdict, "No step time measured"
-  is none.
+- Sentences of the peer's overview, and tips that it derives from the run, name every cause that they may be
+read as (SENTENCES); an ambiguous sentence may be right in several ways (`also`). Tips that every run gets
+name nothing. - The largest part of the peer's step time also counts if it has a cause's name (PARTS), and so
+does the operation that takes most time (OPERATIONS), although a reader finds it two pages further on. -
+Findings are sorted by share; below 5 % they are no alarm. "NOT input-bound" is a calm verdict, "No step time
+measured" is none.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from typing import Any
 
 Table = Mapping[str, Any]
 TOOLS = ("overview_page", "input_pipeline_analyzer", "framework_op_stats")
-# What its sentences contain, and what they may be read as.
+# Phrases in the peer's sentences, and the causes that they may mean.
 SENTENCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("HIGHLY input-bound", ("input",)),
     ("MODERATELY input-bound", ("input",)),
@@ -45,7 +41,7 @@ SENTENCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("used eager execution", ("dispatch", "compilation")),
     ("for outside compilation", ("dispatch", "callbacks")),
 )
-# Averages of its step table: called by a cause's name, or not.
+# Averages of the peer's step table, and the causes that they name.
 PARTS: dict[str, tuple[str, ...]] = {
     "infeed_time_ms_avg": ("input",),
     "compile_time_ms_avg": ("compilation",),
@@ -63,7 +59,7 @@ OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("PyFunc", ("callbacks", "python")),
     ("EagerPyFunc", ("callbacks", "python")),
 )
-# What the peer calls moderate: the least that is an alarm, and that an operation must take to be looked at
+# The peer's threshold for "moderate": the least share of an alarm and of an operation that counts
 LEAST = 0.05
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _STATEMENTS = ("statement", "kernel_launch_statement", "all_other_statement", "device_collectives_statement")
@@ -71,9 +67,7 @@ _PS_PER_MS = 1e9
 
 
 def answer(pages: Mapping[str, Sequence[Table]]) -> dict[str, Any]:
-    """The scorer's answer of what the pages say; `pages`: the peer's tables by the tool's name, a missing one
-    is empty.
-    """
+    """The peer's pages in the scorer's format. `pages`: tables by tool name, a missing one is empty."""
     overview, pipeline = pages.get("overview_page") or [], pages.get("input_pipeline_analyzer") or []
     averages = _properties(overview, 1)
     texts = list(dict.fromkeys(text for text in sentences(overview, pipeline) if text))
@@ -97,7 +91,7 @@ def answer(pages: Mapping[str, Sequence[Table]]) -> dict[str, Any]:
 
 
 def sentences(overview: Sequence[Table], pipeline: Sequence[Table]) -> Iterator[str]:
-    """What the peer says of this run, the first sentence of the overview first."""
+    """The peer's sentences about this run, beginning with the first one of the overview."""
     recommendation = _properties(overview, 3)
     for key in _STATEMENTS:
         yield str(recommendation.get(key) or "")
@@ -135,7 +129,7 @@ def _finding(causes: Sequence[str], share: float, sentence: str, name: str = "")
 
 
 def _said(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """A finding for each sentence that may be read as a cause; its share is the first percentage in it."""
+    """A finding per sentence that names a cause; its share is the first percentage in the sentence."""
     for text in texts:
         causes = next((causes for phrase, causes in SENTENCES if phrase in text), ())
         if causes:
@@ -144,7 +138,7 @@ def _said(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _largest_part(averages: Mapping[str, Any], step_ms: float) -> Iterator[dict[str, Any]]:
-    """The largest part of the mean step, if a cause has its name."""
+    """A finding for the largest part of the mean step, if it names a cause."""
     times = {key: float(averages.get(key) or 0.0) for key in PARTS}
     key = max(times, key=lambda one: times[one])
     if step_ms and times[key] and PARTS[key]:
@@ -152,7 +146,7 @@ def _largest_part(averages: Mapping[str, Any], step_ms: float) -> Iterator[dict[
 
 
 def _largest_operation(page: Sequence[Table]) -> Iterator[dict[str, Any]]:
-    """The operation that takes most time of all that is not idle, if it speaks of a cause."""
+    """A finding for the longest operation that is not idle, if it names a cause."""
     rows = [row for row in _rows(page, 0) if row.get("total_self_time")]
     total = sum(row["total_self_time"] for row in rows)
     busy = [row for row in rows if row.get("type") != "IDLE"]
@@ -165,9 +159,9 @@ def _largest_operation(page: Sequence[Table]) -> Iterator[dict[str, Any]]:
             )
 
 
-def asked(run_dir: Path) -> dict[str, list[Table]]:
-    """The peer's tables of a run; the run's folder stays as it is, for the peer writes beside the files that
-    it reads.
+def peer_tables(run_dir: Path) -> dict[str, list[Table]]:
+    """The peer's tables of a run. Copies the files first, because the peer writes next to the files that it
+    reads.
     """
     from xprof.convert.raw_to_tool_data import xspace_to_tool_data
 
@@ -183,19 +177,19 @@ def asked(run_dir: Path) -> dict[str, list[Table]]:
 
 
 def main() -> int:
-    """Write the answers of a folder's jobs."""
+    """Write the answers about a folder's jobs."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.exam.peer", description="what xprof says of the exam's jobs"
+        prog="python -m tests.exam.peer", description="write xprof's answers about the exam's jobs"
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--name", default="peer.json", help="the file that each job's answer is written to")
+    parser.add_argument("--name", default="peer.json", help="file name for each job's answer")
     options = parser.parse_args()
     for truth in sorted(options.folder.glob("*/truth.json")):
         (run_dir,) = (truth.parent / "plugins" / "profile").iterdir()
-        found = answer(asked(run_dir))
-        (truth.parent / options.name).write_text(json.dumps(found, indent=1), "utf-8")
+        result = answer(peer_tables(run_dir))
+        (truth.parent / options.name).write_text(json.dumps(result, indent=1), "utf-8")
         print(
-            f"{truth.parent.name}: {', '.join(one['cause'] for one in found['findings']) or found['level']}",
+            f"{truth.parent.name}: {', '.join(one['cause'] for one in result['findings']) or result['level']}",
             flush=True,
         )
     return 0

@@ -1,6 +1,4 @@
-"""A job's source files, put together from parts and given neutral names, and where in them the planted
-function stands.
-"""
+"""A job's source files, assembled from parts with neutral names, and the places of the planted functions."""
 
 from __future__ import annotations
 
@@ -118,7 +116,7 @@ _LIBRARIES = {
     "tensorflow": "import tensorflow as tf",
     "keras": "import keras\nimport tensorflow as tf",
 }
-# What a step computes: `w` are weights, `x` is what the input gave; the last value is the loss.
+# The compute of a step: `w` are weights, `x` is the input; the last value is the loss.
 _MODELS = {
     ("jax", "chain"): """
         def $cell(w, x):
@@ -216,7 +214,7 @@ class Source:
         return f"{self.job.names['file']}.py"
 
     def culprit(self, place: int) -> dict[str, Any]:
-        """Where the planted function of a part stands, and what else an answer may name."""
+        """Places of a part's planted function, and other names that an answer may give."""
         part, roles = self.job.parts[place], {**self.job.names, **self.job.roles[place]}
         names = [
             *(roles[role] for role in part.culprits),
@@ -268,9 +266,7 @@ class Source:
         return "\n".join([*outer, text])
 
     def _spread(self) -> dict[str, str]:
-        """How the step is spread over devices: rows of the weights, or of what is fed where a gradient is
-        taken.
-        """
+        """Blocks that spread the step over devices: rows of the weights, or of the input for a gradient."""
         job, ones = self.job, f"jnp.ones(({self.job.size}, {self.job.size}))"
         if job.spread == 1:
             return {"start": "", "compiled": "jax.jit($cell)", "weights": ones}

@@ -1,8 +1,8 @@
-"""Runs a job under the interpreter that has its framework, and keeps its profile and its truth.
+"""Runs a job under an interpreter with its framework, and keeps its profile and its truth.
 
 FOLDER/<job>/plugins/profile/<time>/<host>.xplane.pb    the job as planted
 FOLDER/removed/<job>/plugins/profile/…                  without its cause
-FOLDER/<job>/truth.json                                 what was planted and measured
+FOLDER/<job>/truth.json                                 the planted causes and measurements
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMIT_S = 240
 PATIENCE_S = 10.0
 HOSTS = ("n1", "n2")
 _STARTING_WORK = {"chain": 3, "loop": 6, "scan": 6, "gradient": 2, "dense": 64}
-# For frames of Python in TensorFlow programs: those that they profile themselves have none.
+# Captures from outside record Python frames of TensorFlow programs; their own profiles have none.
 _CAPTURE = [
     sys.executable,
     "-c",
@@ -42,8 +42,8 @@ _PACKAGE = {"jax": "jax", "tensorflow": "tensorflow", "keras": "tensorflow"}
 
 
 def run(job: Job, folder: Path, removed: bool, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """Run a job; its truth. A job whose results are there is not run again. `patience_s`: how long it waits
-    for a quiet machine.
+    """Run a job and return its truth. Existing results are reused. `patience_s`: how long it waits for a
+    quiet machine.
     """
     home, other = folder / job.name, folder / "removed" / job.name
     done = _read(home / "truth.json")
@@ -76,7 +76,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each host's process measured."""
+    """Measurements of each host's process."""
     written = Source(job)
     for name, text in written.files.items():
         (source / name).write_text(text, "utf-8")
@@ -157,7 +157,7 @@ def _keep(job: Job, space: Path, part: str, target: Path) -> None:
 
 
 def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> dict[str, Any]:
-    """What was planted, what each way measured, and the gain."""
+    """The planted causes, the measurements of each way, and the gain."""
     lead = {
         **done.get("measured", {}),
         **{key: value for key, value in measured[job.lead].items() if key != "numbers"},
@@ -200,41 +200,41 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
 
 
 def _see(truth: dict[str, Any], profile: bytes) -> None:
-    """What may be seen must also be there: a callback's thread, for one, is not always traced."""
+    """Restricts visible culprits to those in the profile: a callback's thread, for example, is not always
+    traced.
+    """
     for place, culprit in enumerate(truth["culprits"]):
         culprit["visible"] &= any(name.encode() in profile for name in culprit["names"])
         truth["hidden"][place] &= not (truth["tracer"] and culprit["visible"])
-        # JAX's profiler does not see TensorFlow's own events, be it in the same process.
+        # JAX's profiler does not record TensorFlow's events, even in the same process.
         truth["hidden"][place] |= (
             "tf.data" in truth["mechanisms"][place] and not truth["tracer"] and b"Iterator::" not in profile
         )
 
 
 def is_hidden(job: Job, part: Part) -> bool:
-    """Whether a trace without the Python tracer cannot show the cause. Without steps nothing says that a wait
-    is in the middle of one.
+    """Whether a trace without the Python tracer cannot show the cause. Without steps, a wait cannot be
+    located in mid-step.
     """
     return part.needs_python or (part.is_async and not job.is_annotated and not job.tracer)
 
 
 def is_direct(job: Job, place: int) -> bool:
-    """Whether the seconds that a part spent are what it costs: the loop waits for each step, and nothing goes
-    on beside it.
-    """
+    """Whether the seconds that a part spent are its cost: the loop waits for each step, and nothing overlaps."""
     part = job.parts[place]
     return part.is_direct and (part.is_async or job.end != "none")
 
 
 def _gain(lead: dict[str, Any], way: str) -> tuple[float, float]:
-    """What a step gains without the cause, and the noise: half the range of a way's means; of an only one,
+    """Gain per step without the cause, and its noise: half the range of a way's means, or for a single one
     its distance from the median.
     """
-    found: dict[str, list[dict[str, float]]] = {"with": [], way: []}
-    for one, measured in found.items():
+    measurements: dict[str, list[dict[str, float]]] = {"with": [], way: []}
+    for one, measured in measurements.items():
         measured += [some[one] for some in (lead, *lead.get("repeats", ())) if one in some]
-    times = {one: [some["usual_s"] for some in measured] for one, measured in found.items()}
+    times = {one: [some["usual_s"] for some in measured] for one, measured in measurements.items()}
     noise = [(max(some) - min(some)) / 2 for some in times.values()]
-    noise += [abs(some[0]["step_s"] - some[0]["usual_s"]) for some in found.values() if len(some) == 1]
+    noise += [abs(some[0]["step_s"] - some[0]["usual_s"]) for some in measurements.values() if len(some) == 1]
     return statistics.median(times["with"]) - statistics.median(times[way]), max(noise)
 
 

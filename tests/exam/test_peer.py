@@ -96,7 +96,7 @@ def test_a_sentence_that_may_be_read_in_two_ways_is_right_in_both() -> None:
         assert mark(truth(cause), found).is_right
     miss = mark(truth("dispatch"), found)
     assert not miss.is_right
-    assert miss.told == "input or python"
+    assert miss.answered == "input or python"
 
 
 def test_a_calm_verdict_is_none_about_a_cause() -> None:

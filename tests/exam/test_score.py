@@ -107,23 +107,23 @@ def test_contention_without_any_event_is_counted_apart(
     found = mark(planted, answer())
     assert found.is_unseen == is_unseen
     text = report([found, mark(truth(), answer(finding()))])
-    assert ("j001 (told nothing)" in text) == is_unseen
+    assert ("j001 (answered nothing)" in text) == is_unseen
     assert ("1 of 2" in text) != is_unseen
 
 
 def test_only_the_first_finding_counts() -> None:
     found = mark(truth(), answer(finding("input"), finding("python")))
     assert not found.is_right
-    assert found.told == "input"
-    assert found.why == "told input"
+    assert found.answered == "input"
+    assert found.why == "answered input"
     assert found.is_culprit_right is None
     assert found.has_gain is None
 
 
 def test_no_finding_and_no_answer_are_wrong() -> None:
-    assert mark(truth(), answer()).told == "nothing"
+    assert mark(truth(), answer()).answered == "nothing"
     assert not mark(truth(), answer()).is_right
-    assert mark(truth(), None).told == "no answer"
+    assert mark(truth(), None).answered == "no answer"
     assert not mark(truth(), None).is_right
     assert not mark(truth(""), None).is_right
 
@@ -362,7 +362,7 @@ def test_confusion() -> None:
 
 def test_misses_are_listed() -> None:
     text = report(some())
-    assert "- j001: told input" in text
+    assert "- j001: answered input" in text
     assert "- j001: alarm: dispatch" in text
     assert text.count("\n- ") == 2
 
@@ -391,7 +391,7 @@ def test_ready_answers_are_read(
         )
         if told is not None:
             (tmp_path / name / "why.json").write_text(json.dumps(told), "utf-8")
-    assert [(one.name, one.is_right, one.told) for one in marks(tmp_path, ready("why.json"))] == [
+    assert [(one.name, one.is_right, one.answered) for one in marks(tmp_path, ready("why.json"))] == [
         ("j001", True, "python"),
         ("j002", False, "no answer"),
     ]

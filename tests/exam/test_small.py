@@ -140,7 +140,7 @@ def test_what_is_wrong_is_found() -> None:
     misnamed = {**answer, "findings": [{**finding, "culprit": {"name": "tick"}}]}
     unseen = {**truth, "culprits": [{**truth["culprits"][0], "visible": False}]}
     assert problems(job, mark(truth, answer), None) == []
-    assert problems(job, mark(truth, wrong), None) == ["told input"]
+    assert problems(job, mark(truth, wrong), None) == ["answered input"]
     assert problems(job, mark(truth, misnamed), None) == ["named tick, not hop"]
     assert problems(job, mark(unseen, answer), None) == [
         "the profile does not show whom the answer should name"

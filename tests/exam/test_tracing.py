@@ -12,7 +12,16 @@ from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.exam import __main__ as exam
 from tests.exam.score import Answer
 from tests.exam.test_score import NOT_RECORDED, answer, finding, truth
-from tests.exam.tracing import Pair, compared, pair, report, specificity, told, unseen, without_frames
+from tests.exam.tracing import (
+    Pair,
+    compared,
+    first_finding,
+    pair,
+    report,
+    specificity,
+    unseen,
+    without_frames,
+)
 from tests.plain_protobuf import plain_fields
 from tests.xspace_files import write_drawing
 
@@ -241,4 +250,4 @@ def test_report() -> None:
         "  - with: input by `hop reed.py 10` (30%)",
     ]
     calm: Answer = answer()
-    assert told(calm) == "nothing (good)"
+    assert first_finding(calm) == "nothing (good)"

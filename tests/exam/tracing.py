@@ -1,8 +1,7 @@
-"""More tracing never makes an answer worse: the same profiles with and without what the Python tracer added
-to them.
+"""More tracing never makes a diagnosis worse: compares profiles with and without their Python frames.
 
-Two runs of a job differ in more than their tracing. So each profile that has Python frames is diagnosed
-twice, as it was recorded and with its frames taken out; what is right without them must be right with them.
+Two runs of a job differ in more than their tracing. So each profile with Python frames is diagnosed twice, as
+recorded and with the frames removed; an answer that is right without them must be right with them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _PARTS = {part.name: part for part in PLANTED}
 
 @dataclass(frozen=True)
 class Pair:
-    """The two answers about one job, marked, and in what the one with frames is worse."""
+    """The two answers about one job with their marks, and the aspects in which the one with frames is worse."""
 
     label: str
     frames: Mark
@@ -62,7 +61,7 @@ def _replace(field: Any, kept: Sequence[Any]) -> None:
 
 
 def diagnosed(run_dir: Path) -> Answer:
-    """This project's diagnosis, of which nothing is kept on disk."""
+    """This project's diagnosis, without the cache on disk."""
     return plain(diagnosis(Session(str(run_dir), cache=False)))
 
 
@@ -96,7 +95,7 @@ def unseen(truth: Mapping[str, Any], profile: bytes) -> dict[str, Any]:
 
 
 def _is_hidden(mechanism: str, truth: Mapping[str, Any], profile: bytes) -> bool:
-    """As the runner has it for jobs whose Python was not traced."""
+    """Whether the profile hides the cause, as in the runner for jobs without the Python tracer."""
     part = _PARTS.get(mechanism)
     if "tf.data" in mechanism and b"Iterator::" not in profile:
         return True
@@ -104,7 +103,7 @@ def _is_hidden(mechanism: str, truth: Mapping[str, Any], profile: bytes) -> bool
 
 
 def pair(truth: Mapping[str, Any], frames: Answer, blind: Mapping[str, Any], none: Answer) -> Pair:
-    """Both answers, each held against what its profile can show."""
+    """Both answers, each compared with what its profile can show."""
     marks = mark(truth, frames), mark(blind, none)
     worse = []
     if rank(marks[0], frames) < rank(marks[1], none):
@@ -112,62 +111,61 @@ def pair(truth: Mapping[str, Any], frames: Answer, blind: Mapping[str, Any], non
     elif marks[1].is_right and truth["cause"] and specificity(truth, frames) < specificity(truth, none):
         worse.append("culprit")
     worse += [what for what, before, after in _more(*marks) if before and not after]
-    return Pair(truth["label"], *marks, told(frames), told(none), tuple(worse))
+    return Pair(truth["label"], *marks, first_finding(frames), first_finding(none), tuple(worse))
 
 
 def _more(frames: Mark, none: Mark) -> Iterator[tuple[str, bool | None, bool | None]]:
-    """What else may become worse: before, and with frames."""
+    """Other aspects that may become worse: (name, without frames, with frames)."""
     yield "host", none.is_host_right, frames.is_host_right
     yield "order", none.is_order_right, frames.is_order_right
 
 
-def rank(found: Mark, answer: Answer) -> int:
-    """2: the cause is right; 1: the answer asks for the Python tracer instead of guessing, about a job that
-    has a cause; 0: it is wrong.
+def rank(result: Mark, answer: Answer) -> int:
+    """2: the cause is right; 1: the job has a cause, and the answer requests the Python tracer instead of
+    guessing; 0: the cause is wrong.
     """
     first = next(iter(answer.get("findings") or ()), None)
-    if found.is_right:
+    if result.is_right:
         return 2
-    return int(bool(found.cause) and first is not None and asks_for_python(first))
+    return int(bool(result.cause) and first is not None and asks_for_python(first))
 
 
 def specificity(truth: Mapping[str, Any], answer: Answer) -> int:
-    """How much the first finding gives of a culprit who can be seen.
+    """How specific the first finding is about a visible culprit.
 
-    1 for the right name and one more each for file and line, 0 where it names nobody, -1 where it names
-    somebody else.
+    1 for the right name, plus 1 each for file and line; 0 without a culprit, -1 for a wrong one.
     """
     first = next(iter(answer.get("findings") or ()), {})
-    culprit, known = first.get("culprit") or {}, [one for one in truth["culprits"] if one["visible"]]
-    if not known or not culprit.get("name"):
+    culprit, visible = first.get("culprit") or {}, [one for one in truth["culprits"] if one["visible"]]
+    if not visible or not culprit.get("name"):
         return 0
     return (
         sum(bool(culprit.get(key)) for key in ("name", "file", "line"))
-        if any(is_culprit_right(one, culprit) for one in known)
+        if any(is_culprit_right(one, culprit) for one in visible)
         else -1
     )
 
 
-def told(answer: Answer) -> str:
-    """The first finding, or that there is none."""
+def first_finding(answer: Answer) -> str:
+    """The first finding as text; `nothing (LEVEL)` without one."""
     findings = answer.get("findings") or []
     if not findings:
         return f"nothing ({answer['level']})"
     first = findings[0]
     culprit = first.get("culprit") or {}
-    whose = " ".join(str(culprit[key]) for key in ("name", "file", "line") if culprit.get(key))
-    return f"{first['cause']}{f' by `{whose}`' if whose else ''} ({first['share']:.0%})"
+    title = " ".join(str(culprit[key]) for key in ("name", "file", "line") if culprit.get(key))
+    return f"{first['cause']}{f' by `{title}`' if title else ''} ({first['share']:.0%})"
 
 
 def pairs(folder: Path) -> list[Pair]:
-    """All jobs of a folder that have frames."""
-    found = (compared(truth, folder / truth["name"]) for truth in truths(folder))
-    return [one for one in found if one is not None]
+    """The pairs of all jobs of a folder that have frames."""
+    compared_jobs = (compared(truth, folder / truth["name"]) for truth in truths(folder))
+    return [one for one in compared_jobs if one is not None]
 
 
-def report(found: Iterable[Pair]) -> str:
-    """All of it as Markdown; jobs whose cause came out small are left out, as in the score."""
-    counted = [one for one in found if not one.frames.is_small]
+def report(all_pairs: Iterable[Pair]) -> str:
+    """The comparison as Markdown. Like the score, it leaves out jobs whose cause turned out small."""
+    counted = [one for one in all_pairs if not one.frames.is_small]
     worse = [one for one in counted if one.worse]
     right = [
         sum(mark.is_right for mark in marks)

@@ -1,6 +1,4 @@
-"""What pages say in the light of the diagnosis: its first finding where that is their subject, else what
-limits the job.
-"""
+"""Verdicts of pages combined with the diagnosis: its first finding on pages about it, else the job's limit."""
 
 from __future__ import annotations
 

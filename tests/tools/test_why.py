@@ -1,4 +1,6 @@
-"""What is said of one step: which it is, how long beside the median, and what makes the difference."""
+"""The diagnosis of one step: its name, its duration compared with the median, and the cause of the
+difference.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def jax_train() -> Session:
         (9.7, "50.0 % shorter than the median of 19.4 ms"),
     ],
 )
-def test_a_step_beside_the_median(time_ms: float, text: str) -> None:
+def test_a_step_compared_with_the_median(time_ms: float, text: str) -> None:
     assert against_median(time_ms * MS, 19.4 * MS) == text
 
 

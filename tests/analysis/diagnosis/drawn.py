@@ -1,5 +1,5 @@
-"""Traces for the diagnosis, drawn with short names: a legend says what stands for `u` or `g`. And its parts,
-in columns of the drawing.
+"""Traces for the diagnosis, drawn with short names: a legend gives the full name of `u` or `g`. And helpers
+that show its parts in columns of the drawing.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ def trace_of(
 
 
 def us(times: npt.ArrayLike) -> list[float]:
-    """Times in columns of the drawing."""
+    """Times in ps as columns of the drawing."""
     return (np.asarray(times) / PS).tolist()
 
 
 def rows(parts: Iterable[Part]) -> dict[Row, list[float]]:
     """(cause, culprit, caller, call) → time in each step."""
-    found: dict[Row, npt.NDArray[np.int64]] = {}
+    times: dict[Row, npt.NDArray[np.int64]] = {}
     for part in parts:
         key = part.cause, part.culprit.name, part.caller.name, part.call
-        found[key] = found.get(key, 0) + part.time_ps
-    return {key: us(time) for key, time in found.items()}
+        times[key] = times.get(key, 0) + part.time_ps
+    return {key: us(time) for key, time in times.items()}
 
 
 def columns(*times_us: float) -> npt.NDArray[np.int64]:
-    """Times of steps, given in µs."""
+    """Times of steps in ps, given in µs."""
     return np.array([round(time * PS) for time in times_us], np.int64)
 
 
@@ -97,7 +97,7 @@ def part(
     call: str = "",
     span: tuple[int, int] = (-1, -1),
 ) -> Part:
-    """A part by hand."""
+    """A handmade part."""
     return Part(cause, klass, culprit, caller, call, columns(*times_us), 1, *span)
 
 
@@ -108,8 +108,8 @@ def evidence(
     steps_us: Sequence[float] = STEPS_US,
     **given: object,
 ) -> HostEvidence:
-    """Evidence by hand, of three unlike steps unless others are given: 100, 200 and 300 µs, so that a mean of
-    20 µs is 10 %.
+    """Handmade evidence, by default of three unlike steps: 100, 200 and 300 µs, so that a mean of 20 µs is 10
+    %.
     """
     duration = columns(*steps_us)
     start = np.concatenate((np.zeros(1, np.int64), np.cumsum(duration)[:-1])) if len(duration) else duration

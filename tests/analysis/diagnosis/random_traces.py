@@ -1,5 +1,5 @@
-"""Random nested traces for properties that hold of any: steps of unlike length on one thread, others beside
-it, a GPU or none.
+"""Random nested traces for properties that any trace has: steps of unlike length on one thread, others next
+to it, a GPU or none.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ def _ordered(events: list[DrawnEvent]) -> list[DrawnEvent]:
 
 
 def _nested(draw: st.DrawFn, first: int, last: int, depth: int) -> list[DrawnEvent]:
-    """Events within a span, each with some inside of it."""
-    found: list[DrawnEvent] = []
+    """Events within a span, each with some inside."""
+    events: list[DrawnEvent] = []
     at = first
     for _ in range(draw(st.integers(0, 3))):
         if at >= last:
             break
         start = draw(st.integers(at, last))
         end = draw(st.integers(start, last))
-        found.append(DrawnEvent(draw(st.sampled_from(_NAMES)), start * PS, (end - start) * PS))
+        events.append(DrawnEvent(draw(st.sampled_from(_NAMES)), start * PS, (end - start) * PS))
         if depth:
-            found += _nested(draw, start, end, depth - 1)
+            events += _nested(draw, start, end, depth - 1)
         at = end
-    return found
+    return events
 
 
 def _kernels(draw: st.DrawFn, main: list[DrawnEvent], last: int) -> list[DrawnEvent]:

@@ -37,13 +37,13 @@ def check_sums(trace: Trace) -> None:
     """Parts of a class add up to the class, step by step: the breakdown and the diagnosis cannot contradict
     each other.
     """
-    found = steps(trace)
-    if not len(found):
+    trace_steps = steps(trace)
+    if not len(trace_steps):
         return
-    by_class = np.zeros_like(found.class_ps)
+    by_class = np.zeros_like(trace_steps.class_ps)
     for part in parts(trace):
         by_class[:, part.klass] += part.time_ps
-    np.testing.assert_array_equal(by_class, found.class_ps)
+    np.testing.assert_array_equal(by_class, trace_steps.class_ps)
 
 
 @pytest.mark.parametrize("job", RANKS, ids=lambda job: f"rank{job.rank}")
@@ -76,7 +76,7 @@ def test_parts_add_up_to_the_classes_of_the_corpus() -> None:
     assert n > 30
 
 
-def test_idle_time_is_told_by_what_the_host_does(tmp_path: Path) -> None:
+def test_idle_time_has_the_cause_of_the_hosts_work(tmp_path: Path) -> None:
     """One step of 1000 µs, of which a kernel runs for 100."""
     events = [
         x("user_annotation", "ProfilerStep#1", 0, 1000, HOST),
@@ -140,7 +140,7 @@ def test_frames_of_a_captured_file_have_their_origin() -> None:
 
 
 def test_classes_of_a_part_are_those_of_its_step() -> None:
-    """What a loader runs beside kernels is hidden: only what is charged to it counts."""
+    """Loader time that overlaps with kernels is hidden: only the charged time counts."""
     trace = opened(DATA / "gpu" / "torch_loader4.pt.trace.json.gz")
     waited = sum(
         int(part.time_ps.sum())

@@ -1,4 +1,4 @@
-"""Rules about accelerators, each on the least evidence that makes it speak, and just below its threshold."""
+"""Rules about accelerators, each with the least evidence for a finding, and just below its threshold."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_a_healthy_tpu_has_no_finding() -> None:
     ],
     ids=["data shuffle", "recomputation", "async-done", "barrier cores", "debug print", "SparseCore"],
 )
-def test_a_share_of_the_step_speaks_from_its_threshold_on(least: float, device: object, word: str) -> None:
+def test_a_share_of_the_step_is_a_finding_from_its_threshold_on(
+    least: float, device: object, word: str
+) -> None:
     step = host().step_ps
     (above,) = found(device(1.02 * least * step))  # type: ignore[operator]
     assert word in above.sentence
@@ -142,7 +144,7 @@ def test_a_collective_is_named_with_its_group() -> None:
     assert "`all-reduce" in named.sentence
 
 
-def test_one_step_alone_is_not_told_by_the_mean_of_all() -> None:
+def test_a_single_step_does_not_use_the_mean_of_all() -> None:
     evidence = replace(host(), device=replace(HEALTHY, moves=Group(0.9 * MS, 1, "copy.1", 0.9 * MS)))
     assert diagnose([evidence]).findings
     assert not diagnose([evidence.of_step(0)]).findings

@@ -1,4 +1,4 @@
-"""Devices that work one after the other."""
+"""Devices that take turns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECOND = (
 SAME = "   [x     ]                     [y          ]                           [z              ]"
 
 
-def test_the_turns_are_what_the_busiest_device_does_not_do() -> None:
+def test_turns_are_the_time_without_the_busiest_device() -> None:
     """8 and 11 µs in the first step, 13 and 15 in the second, 17 and 9 in the third."""
     assert us(device_turns(gpus(FIRST, SECOND))) == [8, 13, 9]
 
@@ -58,7 +58,7 @@ def test_without_steps_there_are_none() -> None:
 
 
 def test_turns_are_a_waits_time_and_the_step_still_adds_up() -> None:
-    found = host_evidence(gpus(FIRST, SECOND))
-    moved = [one for one in found.parts if one.cause == Cause.SYNCHRONIZATION]
+    evidence = host_evidence(gpus(FIRST, SECOND))
+    moved = [one for one in evidence.parts if one.cause == Cause.SYNCHRONIZATION]
     assert us(sum(one.time_ps for one in moved)) == [8, 13, 9]
-    assert us(sum(one.time_ps for one in found.parts)) == us(found.duration_ps)
+    assert us(sum(one.time_ps for one in evidence.parts)) == us(evidence.duration_ps)

@@ -1,4 +1,4 @@
-"""Evidence of hosts as one diagnosis: ranks, shares, several hosts, and what must hold of any trace."""
+"""The diagnosis of hosts: ranks, shares, several hosts, and invariants of any trace."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def causes(found: Diagnosis) -> dict[Cause, float]:
 
 
 def check(found: Diagnosis) -> None:
-    """What holds of any diagnosis of one host."""
+    """Invariants of any diagnosis of one host."""
     assert sum(one.time_ps for one in found.causes) == pytest.approx(found.step_time_ps)
     assert all(
         one.time_ps > 0 and one.share == pytest.approx(one.time_ps / found.step_time_ps)
@@ -89,23 +89,23 @@ def test_findings_are_ranked_by_what_they_would_gain() -> None:
     """Python 40 of 200 µs (gain 28 to 40), input 36 (28.8 to 36), transfers 5 of which are too little to
     tell.
     """
-    found = diagnose(
+    diagnosis = diagnose(
         [host("w", (Cause.PYTHON, UPDATE, 40), (Cause.INPUT, REPORT, 36), (Cause.TRANSFERS, UPDATE, 5))]
     )
-    assert [(one.cause, one.culprit) for one in found.findings] == [
+    assert [(one.cause, one.culprit) for one in diagnosis.findings] == [
         (Cause.PYTHON, UPDATE),
         (Cause.INPUT, REPORT),
     ]
-    assert found.top == found.findings[0]
-    assert (found.level, found.step_time_ps, found.n_steps, found.category) == (
+    assert diagnosis.top == diagnosis.findings[0]
+    assert (diagnosis.level, diagnosis.step_time_ps, diagnosis.n_steps, diagnosis.category) == (
         "bad",
         200 * PS,
         3,
         "host_python",
     )
-    assert "`update` (mine.py:40)" in found.text
-    assert causes(found) == {Cause.COMPUTE: 119, Cause.PYTHON: 40, Cause.INPUT: 36, Cause.TRANSFERS: 5}
-    check(found)
+    assert "`update` (mine.py:40)" in diagnosis.text
+    assert causes(diagnosis) == {Cause.COMPUTE: 119, Cause.PYTHON: 40, Cause.INPUT: 36, Cause.TRANSFERS: 5}
+    check(diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -120,24 +120,29 @@ def test_findings_are_ranked_by_what_they_would_gain() -> None:
     ],
 )
 def test_how_bad_it_is(time_us: float, level: str, n: int) -> None:
-    found = diagnose([host("w", (Cause.PYTHON, UPDATE, time_us))])
-    assert (found.level, len(found.findings)) == (level, n)
-    assert (found.top is None) == (level == "good")
+    diagnosis = diagnose([host("w", (Cause.PYTHON, UPDATE, time_us))])
+    assert (diagnosis.level, len(diagnosis.findings)) == (level, n)
+    assert (diagnosis.top is None) == (level == "good")
 
 
 def test_a_healthy_run_computes() -> None:
-    found = diagnose([host("w")])
-    assert (found.level, found.findings, found.top, found.category) == ("good", (), None, "host_compute")
-    assert "100 %" in found.text
-    assert "200 µs" in found.text
+    diagnosis = diagnose([host("w")])
+    assert (diagnosis.level, diagnosis.findings, diagnosis.top, diagnosis.category) == (
+        "good",
+        (),
+        None,
+        "host_compute",
+    )
+    assert "100 %" in diagnosis.text
+    assert "200 µs" in diagnosis.text
 
 
 def test_many_small_causes_are_no_compute_bound_run() -> None:
     small = [(Cause.PYTHON, function(f"f{i}"), 5.0) for i in range(20)]
-    found = diagnose([host("w", *small)])
-    assert (found.level, found.findings) == ("good", ())
-    assert "Compute-bound" not in found.text
-    assert "50.0 %" in found.text
+    diagnosis = diagnose([host("w", *small)])
+    assert (diagnosis.level, diagnosis.findings) == ("good", ())
+    assert "Compute-bound" not in diagnosis.text
+    assert "50.0 %" in diagnosis.text
 
 
 def test_a_first_step_is_never_the_verdict() -> None:
@@ -150,8 +155,8 @@ def test_a_first_step_is_never_the_verdict() -> None:
 
 @pytest.mark.parametrize("hosts", [[], [evidence(steps_us=())]])
 def test_without_steps_nothing_is_known(hosts: list[HostEvidence]) -> None:
-    found = diagnose(hosts)
-    assert (found.level, found.n_steps, found.findings, found.causes, found.top) == (
+    diagnosis = diagnose(hosts)
+    assert (diagnosis.level, diagnosis.n_steps, diagnosis.findings, diagnosis.causes, diagnosis.top) == (
         "unknown",
         0,
         (),
@@ -169,20 +174,22 @@ def test_causes_of_hosts_are_means_and_hosts_without_steps_count_for_nothing() -
         host("b", (Cause.INPUT, REPORT, 50), step_us=260),
         evidence(steps_us=(), host="c"),
     ]
-    found = diagnose(hosts)
-    assert found.step_time_ps == 230 * PS
-    assert causes(found) == {Cause.COMPUTE: 195, Cause.PYTHON: 10, Cause.INPUT: 25}
+    diagnosis = diagnose(hosts)
+    assert diagnosis.step_time_ps == 230 * PS
+    assert causes(diagnosis) == {Cause.COMPUTE: 195, Cause.PYTHON: 10, Cause.INPUT: 25}
 
 
 def test_a_finding_of_one_host_names_it() -> None:
-    found = diagnose([host("a", (Cause.PYTHON, UPDATE, 60)), host("b"), host("c", (Cause.PYTHON, UPDATE, 2))])
-    (one,) = found.findings
+    diagnosis = diagnose(
+        [host("a", (Cause.PYTHON, UPDATE, 60)), host("b"), host("c", (Cause.PYTHON, UPDATE, 2))]
+    )
+    (one,) = diagnosis.findings
     assert one.host == "a"
     assert "`a`" in one.sentence
     assert "a" in one.base.split("'")[0].split()
 
 
-def test_a_finding_of_all_hosts_says_whose_numbers_it_has_where_they_are_unlike() -> None:
+def test_a_finding_of_all_hosts_names_the_host_of_its_numbers_if_they_differ() -> None:
     """40 and 60 µs of steps of 200 µs are 50 on average: 60 is the slower host's alone. 52 and 56 are
     everyone's.
     """
@@ -195,17 +202,17 @@ def test_a_finding_of_all_hosts_says_whose_numbers_it_has_where_they_are_unlike(
 
 
 def test_a_finding_of_all_hosts_names_none() -> None:
-    found = diagnose(
+    diagnosis = diagnose(
         [host(name, (Cause.PYTHON, UPDATE, time)) for name, time in (("a", 60), ("b", 50), ("c", 55))]
     )
-    (one,) = found.findings
+    (one,) = diagnosis.findings
     assert one.host == ""
     assert not one.sentence.startswith("On ")
 
 
 def test_hosts_that_wait_for_different_things_have_a_finding_each() -> None:
-    found = diagnose([host("a", (Cause.PYTHON, UPDATE, 60)), host("b", (Cause.PYTHON, REPORT, 50))])
-    assert [(one.host, one.culprit) for one in found.findings] == [("a", UPDATE), ("b", REPORT)]
+    diagnosis = diagnose([host("a", (Cause.PYTHON, UPDATE, 60)), host("b", (Cause.PYTHON, REPORT, 50))])
+    assert [(one.host, one.culprit) for one in diagnosis.findings] == [("a", UPDATE), ("b", REPORT)]
 
 
 def test_two_findings_of_one_host_are_not_all_hosts() -> None:
@@ -213,14 +220,12 @@ def test_two_findings_of_one_host_are_not_all_hosts() -> None:
     one host.
     """
     twice = replace(host("a"), periods=(period(UPDATE, 30, every=3), period(UPDATE, 24, every=4)))
-    found = diagnose([twice, host("b")])
-    assert [(one.host, one.time_ps) for one in found.findings] == [("a", 30 * PS), ("a", 24 * PS)]
+    diagnosis = diagnose([twice, host("b")])
+    assert [(one.host, one.time_ps) for one in diagnosis.findings] == [("a", 30 * PS), ("a", 24 * PS)]
 
 
 def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
-    """The second is too small beside the first for both to be one; neither is lost, nor is a host named for
-    it.
-    """
+    """The second is too small next to the first to be merged; neither is lost, and no host is named for it."""
     hosts = [
         replace(host(name), periods=(period(UPDATE, 60, every=3), period(UPDATE, 8, every=4)))
         for name in "ab"
@@ -228,17 +233,17 @@ def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
     assert [(one.host, one.time_ps) for one in diagnose(hosts).findings] == [("", 60 * PS), ("", 8 * PS)]
 
 
-def test_no_finding_of_all_hosts_gains_more_than_the_step_it_is_told_of() -> None:
-    """Both lose 90 % of their steps, of 300 and of 20 µs: of the mean step of 160 µs nobody can gain 270, of
-    that of `a` one can.
+def test_no_finding_of_all_hosts_gains_more_than_its_step() -> None:
+    """Both lose 90 % of their steps, of 300 and of 20 µs: a gain of 270 is impossible in the mean step of 160
+    µs, but not in that of `a`.
     """
-    found = diagnose(
+    diagnosis = diagnose(
         [
             host("a", (Cause.PYTHON, UPDATE, 270), step_us=300),
             host("b", (Cause.PYTHON, UPDATE, 18), step_us=20),
         ]
     )
-    (one,) = found.findings
+    (one,) = diagnosis.findings
     assert one.time_ps == 270 * PS
     assert one.base == "of a's mean step"
 
@@ -257,10 +262,10 @@ other  [w                    ]
 
 def test_a_drawn_trace() -> None:
     """Steps of 32, 22 and 23 µs."""
-    found = diagnose([host_evidence(trace_of(UNLIKE, {"w": "$spinning.py:3 spin"}))])
-    check(found)
-    assert found.step_time_ps == pytest.approx(77 / 3 * PS)
-    assert {cause: round(time * 3) for cause, time in causes(found).items()} == {
+    diagnosis = diagnose([host_evidence(trace_of(UNLIKE, {"w": "$spinning.py:3 spin"}))])
+    check(diagnosis)
+    assert diagnosis.step_time_ps == pytest.approx(77 / 3 * PS)
+    assert {cause: round(time * 3) for cause, time in causes(diagnosis).items()} == {
         Cause.PYTHON: 21,
         Cause.COMPILATION: 17,
         Cause.COMPUTE: 11,
@@ -269,7 +274,7 @@ def test_a_drawn_trace() -> None:
         Cause.UNRECORDED: 7,
         Cause.CALLBACKS: 6,
     }
-    assert {(one.cause, one.culprit.name) for one in found.findings} == {
+    assert {(one.cause, one.culprit.name) for one in diagnosis.findings} == {
         (Cause.COMPILATION, "grow"),
         (Cause.PYTHON, "update"),
         (Cause.PYTHON, "report"),
@@ -277,7 +282,7 @@ def test_a_drawn_trace() -> None:
         (Cause.CALLBACKS, "report"),
         (Cause.INPUT, "report"),
     }
-    assert found.is_detailed
+    assert diagnosis.is_detailed
 
 
 def test_each_step_alone() -> None:
@@ -303,53 +308,53 @@ def test_periodic_work_of_a_trace_is_a_finding_and_of_its_steps_alone() -> None:
         steps += "[train" + " " * (13 + i % 2 + more) + "]"
         user += "[u" + " " * (17 + i % 2 + more) + "]"
         inner += " [d    ]   " + ("[v" + " " * (more - 3) + "]" if more else "").ljust(9 + i % 2 + more)
-    found = host_evidence(trace_of(f"main  {steps}\nmain  {user}\nmain  {inner}"))
-    (one,) = found.periods
+    host_of_trace = host_evidence(trace_of(f"main  {steps}\nmain  {user}\nmain  {inner}"))
+    (one,) = host_of_trace.periods
     assert (one.culprit, one.every, one.excess_ps) == (REPORT, 4, 20 * PS)
-    whole = diagnose([found])
+    whole = diagnose([host_of_trace])
     check(whole)
     assert Cause.PERIODIC in [one.cause for one in whole.findings]
-    at = found.names.index("train 3")
-    alone = diagnose([found.of_step(at)])
+    at = host_of_trace.names.index("train 3")
+    alone = diagnose([host_of_trace.of_step(at)])
     check(alone)
     assert causes(alone)[Cause.PERIODIC] == 20
     assert alone.findings[0].culprit == REPORT
-    assert Cause.PERIODIC not in causes(diagnose([found.of_step(at + 1)]))
+    assert Cause.PERIODIC not in causes(diagnose([host_of_trace.of_step(at + 1)]))
 
 
 @settings(max_examples=150, deadline=None)
 @given(traces())
 def test_a_diagnosis_of_any_trace_adds_up(trace: Trace) -> None:
-    found = host_evidence(trace)
-    if not found.n_steps:
-        assert diagnose([found]).level == "unknown"
+    whole = host_evidence(trace)
+    if not whole.n_steps:
+        assert diagnose([whole]).level == "unknown"
         return
-    assert np.sum([one.time_ps for one in found.parts], axis=0).tolist() == found.duration_ps.tolist()
-    assert all((one.time_ps >= 0).all() for one in found.parts)
-    check(diagnose([found]))
-    for number in range(found.n_steps):
-        check(diagnose([found.of_step(number)]))
-    two = diagnose([found, replace(found, host="other")])
+    assert np.sum([one.time_ps for one in whole.parts], axis=0).tolist() == whole.duration_ps.tolist()
+    assert all((one.time_ps >= 0).all() for one in whole.parts)
+    check(diagnose([whole]))
+    for number in range(whole.n_steps):
+        check(diagnose([whole.of_step(number)]))
+    two = diagnose([whole, replace(whole, host="other")])
     assert sum(one.time_ps for one in two.causes) == pytest.approx(two.step_time_ps)
     assert all(one.host == "" for one in two.findings)
 
 
-def test_contention_counts_beside_the_causes_and_not_among_them() -> None:
-    beside = ThreadActivity("worker", function("spin", "work.py", 3), 0.9, 0, False)
+def test_contention_is_a_finding_but_no_cause_of_time() -> None:
+    busy = ThreadActivity("worker", function("spin", "work.py", 3), 0.9, 0, False)
     given_ = replace(
         host("w", (Cause.PYTHON, UPDATE, 60), (Cause.DISPATCH, REPORT, 20)),
-        other_threads=(beside,),
+        other_threads=(busy,),
         calls=calls(PROGRAM, grow=[9, 9, 9]),
     )
-    found = diagnose([given_])
-    check(found)
-    assert Cause.CONTENTION in [one.cause for one in found.findings]
-    assert Cause.CONTENTION not in causes(found)
+    diagnosis = diagnose([given_])
+    check(diagnosis)
+    assert Cause.CONTENTION in [one.cause for one in diagnosis.findings]
+    assert Cause.CONTENTION not in causes(diagnosis)
 
 
 def test_shares_leave_out_nothing_but_nothing() -> None:
-    found = shares([(Cause.INPUT, 10.0), (Cause.PYTHON, 0.0), (Cause.COMPUTE, 30.0)], 40.0)
-    assert [(one.cause, one.time_ps, one.share) for one in found] == [
+    cause_times = shares([(Cause.INPUT, 10.0), (Cause.PYTHON, 0.0), (Cause.COMPUTE, 30.0)], 40.0)
+    assert [(one.cause, one.time_ps, one.share) for one in cause_times] == [
         (Cause.COMPUTE, 30, 0.75),
         (Cause.INPUT, 10, 0.25),
     ]

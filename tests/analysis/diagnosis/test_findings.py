@@ -1,4 +1,4 @@
-"""What each rule says of evidence: its cause, culprit, share, gain and fix. Steps of 100, 200 and 300 µs, so
+"""The findings of each rule: cause, culprit, share, gain and fix. Steps of 100, 200 and 300 µs, so
 that 20 µs are 10 %.
 """
 
@@ -43,12 +43,12 @@ UPDATE, REPORT, BATCHES = (
 
 
 def found(cause: Cause, given: HostEvidence) -> list[Finding]:
-    """What the rules of a cause find."""
+    """The findings of a cause's rules."""
     return [one for rule in rules() if rule.cause == cause for one in rule.find(given)]
 
 
 def check(one: Finding, culprit: Culprit, time_us: float, gain_us: tuple[float, float] | None) -> None:
-    """The facts of a finding; the sentence has its share, and names the culprit."""
+    """Check the facts of a finding; its sentence has the share and names the culprit."""
     assert one.culprit == culprit
     assert (one.time_ps, one.share) == (pytest.approx(time_us * PS), pytest.approx(time_us / 200))
     assert one.gain_ps == (None if gain_us is None else pytest.approx(tuple(gain * PS for gain in gain_us)))
@@ -310,7 +310,7 @@ def test_transfers_are_of_each_function() -> None:
     assert first.reason == "Nothing computes during these copies."
 
 
-def test_copies_beside_the_computing_slow_it_where_all_processors_are_in_use() -> None:
+def test_copies_slow_compute_down_where_all_processors_are_busy() -> None:
     copied = part(Cause.TRANSFERS, 10, 20, 60, culprit=Culprit("call", "DevicePut"), caller=UPDATE)
     (one,) = found(Cause.TRANSFERS, evidence(copied, copies=0.8, pools=Pools(2, 2.0)))
     assert "80.0 % of the compute time" in one.reason
@@ -330,7 +330,7 @@ def test_python_ahead_of_the_device_takes_a_processor_from_it() -> None:
     )
 
 
-def test_data_that_is_made_beside_the_computing_is_named_by_who_makes_it() -> None:
+def test_data_prepared_during_compute_names_its_producer() -> None:
     producer = ThreadActivity("feeder", BATCHES, 0.7, 0.1, True)
     waited = part(
         Cause.INPUT, 1, 2, 3, culprit=Culprit("function", "get", "queue.py", 154), klass=TimeClass.HOST_WAIT
@@ -342,7 +342,7 @@ def test_data_that_is_made_beside_the_computing_is_named_by_who_makes_it() -> No
     assert "takes processors" in one.reason
 
 
-def test_what_a_stage_of_tf_data_may_cost_beside_the_computing_is_in_the_gain() -> None:
+def test_the_gain_includes_processors_taken_by_stages_of_tf_data() -> None:
     waited = part(Cause.INPUT, 30, 30, 60, culprit=BATCHES)
     given = evidence(
         waited, part(Cause.COMPUTE, 60, 100, 140), framework=TENSORFLOW, stages=1.0, pools=Pools(2, 2.0)
@@ -399,7 +399,7 @@ def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_nee
     assert (
         found(Cause.CONTENTION, evidence(*parts, other_threads=(feeder, replace(busy, running=0.29)))) == []
     )
-    # Where computing loses more to it than the interpreter's lock costs, that is what it costs.
+    # If compute loses more to it than the GIL costs, that loss is its cost.
     (slows,) = found(
         Cause.CONTENTION,
         evidence(
@@ -484,7 +484,7 @@ def test_unrecorded_time_says_where_it_is_and_how_to_see_more() -> None:
     assert other.capture_option == ""
 
 
-def test_a_first_step_is_told_of_without_a_share() -> None:
+def test_a_long_first_step_is_a_finding_without_a_share() -> None:
     first = Warming("train 0", 900 * PS, 200 * PS, Cause.COMPILATION, 650 * PS, 17)
     (one,) = found(Cause.WARM_UP, evidence(warming=first))
     assert (one.time_ps, one.share, one.gain_ps) == (0, 0, None)
@@ -517,13 +517,13 @@ def test_fixes_are_in_the_terms_of_the_framework() -> None:
         "periodic",
     ):
         fixes = import_module(f"tb_tpuprof.analysis.diagnosis.rules.{name}").FIXES
-        told = {
+        framework_fixes = {
             framework: fix_for(fixes, evidence(framework=framework))
             for framework in (JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN)
         }
-        assert all(fix.text for fix in told.values()), name
-        assert told[SERVING] == told[TENSORFLOW]
-        assert told[UNKNOWN] == fixes[""]
+        assert all(fix.text for fix in framework_fixes.values()), name
+        assert framework_fixes[SERVING] == framework_fixes[TENSORFLOW]
+        assert framework_fixes[UNKNOWN] == fixes[""]
         assert set(fixes) <= {JAX, TENSORFLOW, PYTORCH, ""}
 
 
@@ -540,7 +540,7 @@ def test_how_to_capture_python() -> None:
     }
 
 
-def test_parts_join_under_whoever_is_to_blame() -> None:
+def test_parts_are_grouped_by_the_function_to_blame() -> None:
     def blamed(*parts: Part) -> list[tuple[str, float]]:
         return [(culprit.name, sum(one.mean_ps for one in mine) / PS) for culprit, mine in by_culprit(parts)]
 

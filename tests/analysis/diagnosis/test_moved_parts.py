@@ -1,4 +1,4 @@
-"""Time that another cause is to blame for than what ran in it."""
+"""Time that is charged to another cause than the work that ran in it."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def whole() -> tuple[Part, ...]:
 
 def test_the_hosts_time_behind_a_wait_is_the_waits_the_longest_part_first() -> None:
     other = replace(sync((9, 9, 9), (90, 90, 90)), culprit=REPORT)
-    found = after_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), other])
-    assert rows(found) == {
+    moved = after_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), other])
+    assert rows(moved) == {
         (Cause.COMPUTE, "", "", ""): [60, 130, 250],
         (Cause.PYTHON, "report", "", ""): [0, 10, 0],
         (Cause.SYNCHRONIZATION, "loss", "report", "__float__"): [20, 30, 30],
@@ -58,14 +58,14 @@ def test_the_hosts_time_behind_a_wait_is_the_waits_the_longest_part_first() -> N
         (Cause.UNRECORDED, "", "", ""): [10, 20, 0],
         (Cause.PYTHON, "loss", "", ""): [5, 10, 0],
     }
-    means = [one.mean_ps for one in found]
+    means = [one.mean_ps for one in moved]
     assert means == sorted(means, reverse=True)
 
 
 def test_no_more_is_lost_than_there_is_computing_to_hide_it_behind() -> None:
-    found = rows(after_waits(whole(), [sync((20, 40, 30), (7, 13, 300))]))
-    assert found[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [7, 13, 30]
-    assert found[Cause.PYTHON, "report", "", ""] == [13, 27, 0]
+    moved = rows(after_waits(whole(), [sync((20, 40, 30), (7, 13, 300))]))
+    assert moved[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [7, 13, 30]
+    assert moved[Cause.PYTHON, "report", "", ""] == [13, 27, 0]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_behind_the_only_wait_of_a_step_that_dispatches_no_more_the_host_works_b
     ]
 
 
-def test_waits_of_one_function_count_together_whatever_shows_them() -> None:
+def test_waits_of_one_function_count_together() -> None:
     """Two kinds of `loss`, each once per step, are several waits; that of `report` is another's."""
     first = replace(sync((10, 20, 10), (60, 130, 250)), before_dispatch_ps=columns(0, 0, 0))
     second = replace(first, call="Await", after_ps=columns(10, 10, 10))
@@ -112,10 +112,10 @@ def test_between_many_calls_the_frameworks_python_runs(kind: str) -> None:
     other = Gap("dot:Dot", "mul:Mul", columns(5, 5, 5), 0, 1)
     launched = Gap("PjitFunction(grow)", "cudaLaunchKernel", columns(3, 1, 0), 0, 1)
     opening = Gap("", "PjitFunction(grow)", columns(2, 2, 2), 0, 1)
-    found = between_calls(
+    moved = between_calls(
         whole(), [other, GAP, launched, opening], NONE, calls(kind, grow=[4, 4, 4], shrink=[5, 4, 3])
     )
-    assert rows(found) == {
+    assert rows(moved) == {
         **{key: time for key, time in rows(whole()).items() if key[0] != Cause.UNRECORDED},
         # 30 of the third step's 20 cannot be moved.
         (Cause.DISPATCH, "", "", ""): [13, 16, 20],
@@ -131,9 +131,9 @@ def test_between_few_calls_it_is_not_known_what_runs() -> None:
 
 
 def test_short_gaps_between_many_calls_are_theirs_however_they_are_called() -> None:
-    found = rows(between_calls(whole(), [GAP], columns(12, 9, 0), calls(EAGER, Mul=[MANY] * 3)))
-    assert found[Cause.DISPATCH, "", "", ""] == [12, 15, 20]
-    assert found[Cause.UNRECORDED, "", "", ""] == [3, 5, 0]
+    moved = rows(between_calls(whole(), [GAP], columns(12, 9, 0), calls(EAGER, Mul=[MANY] * 3)))
+    assert moved[Cause.DISPATCH, "", "", ""] == [12, 15, 20]
+    assert moved[Cause.UNRECORDED, "", "", ""] == [3, 5, 0]
 
 
 @settings(max_examples=100, deadline=None)

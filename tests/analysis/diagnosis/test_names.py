@@ -1,4 +1,4 @@
-"""Whose code an event is, and which cause its name reveals."""
+"""The origin of an event's code, and the cause that its name reveals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.builders import drawing
         ("/x/lib/pythonic/mine.py", Origin.USER),
     ],
 )
-def test_a_frame_is_whose_file_it_is_in(file: str, origin: Origin) -> None:
+def test_the_file_of_a_frame_gives_its_origin(file: str, origin: Origin) -> None:
     assert origin_of(Frame("f", file, 3)) == origin
 
 
@@ -56,9 +56,9 @@ def test_names_of_a_trace() -> None:
         """,
         {"dot.3": {"hlo_op": "dot.3"}},
     )
-    found = names(trace)
+    table = names(trace)
     by_name = {trace.strings[name]: row for row, name in enumerate(trace.metadata["name"].tolist())}
-    origins = {name: Origin(found.origin[row]) for name, row in by_name.items()}
+    origins = {name: Origin(table.origin[row]) for name, row in by_name.items()}
     assert origins == {
         "$mine.py:4 f": Origin.USER,
         "$pxla.py:3 g": Origin.FRAMEWORK,
@@ -70,11 +70,11 @@ def test_names_of_a_trace() -> None:
         "np.asarray(jax.Array)": Origin.RUNTIME,
         "gemm": Origin.RUNTIME,
     }
-    assert [name for name, row in by_name.items() if found.is_op[row]] == ["dot.3"]
+    assert [name for name, row in by_name.items() if table.is_op[row]] == ["dot.3"]
     claims = {
-        name: (CAUSES[found.claim[row]], found.strength[row])
+        name: (CAUSES[table.claim[row]], table.strength[row])
         for name, row in by_name.items()
-        if found.claim[row]
+        if table.claim[row]
     }
     assert claims == {"np.asarray(jax.Array)": (Cause.SYNCHRONIZATION, 2)}
 

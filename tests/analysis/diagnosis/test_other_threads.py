@@ -1,4 +1,4 @@
-"""Python threads beside the steps' own."""
+"""Python threads other than the steps'."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ main      [d   ]              [d   ]                        [d   ]
 
 def ahead_trace(frame: str) -> Trace:
     """Three steps that only dispatch, with 4, 3 and 2 µs of a frame each, four runs of XLA:CPU, and copies of
-    5 and 6 µs beside them.
+    5 and 6 µs at the same time.
     """
 
     def event(name: str, start: int, time: int, **stats: int | str) -> DrawnEvent:
@@ -50,13 +50,13 @@ def ahead_trace(frame: str) -> Trace:
     return build([DrawnPlane("/host:CPU", {"main": main, "pool": runs, "copies": copies})])
 
 
-def beside(text: str) -> tuple[ThreadActivity, ...]:
+def activities(text: str) -> tuple[ThreadActivity, ...]:
     return other_threads(trace_of(STEPS.strip("\n") + "\n" + text.strip("\n"), LEGEND))
 
 
 def test_a_thread_that_runs_one_function_through_all_steps_runs_all_the_time() -> None:
-    """One frame without any inside of it: a stretch that lies in three steps."""
-    (one,) = beside("spinner  [w                                                         ]")
+    """One frame without others inside: a stretch that spans three steps."""
+    (one,) = activities("spinner  [w                                                         ]")
     assert (one.thread, one.culprit, one.hands_over) == (
         "spinner",
         Culprit("function", "spin", "work.py", 3),
@@ -81,11 +81,11 @@ def test_time_outside_of_the_steps_counts_nowhere() -> None:
     assert one.running == pytest.approx((15 + 10) / 60)
 
 
-def test_running_is_told_from_waiting_and_the_longest_runner_comes_first() -> None:
+def test_running_is_not_waiting_and_the_busiest_thread_comes_first() -> None:
     """The feeder is in `fill` for 43 µs, of which it sleeps 3 + 8 and waits 9 for room in its queue; the
     worker runs 27.
     """
-    worker, feeder = beside(
+    worker, feeder = activities(
         """
 feeder    [x                                        ]
 feeder      [y       ]      [s     ]  [q          ]
@@ -99,9 +99,9 @@ worker   [w                        ]
     assert feeder.culprit == Culprit("function", "fill", "feeder.py", 9)
 
 
-def test_waiting_for_room_is_nobodys_work() -> None:
-    """`fill` sleeps 30 µs in `put`; `decode` sleeps 12 by itself: that is what takes the thread's time."""
-    (one,) = beside(
+def test_waiting_for_space_in_a_queue_is_no_work() -> None:
+    """`fill` sleeps 30 µs in `put`; `decode` sleeps 12 by itself: that sleep takes the thread's time."""
+    (one,) = activities(
         """
 feeder    [y         ][x                                    ]
 feeder    [s         ][q                                  ]
@@ -113,12 +113,12 @@ feeder                 [s                               ]
 
 
 def test_pools_of_the_runtime_and_the_steps_own_thread_are_none() -> None:
-    assert beside("tf_data  [w                  ]") == ()
+    assert activities("tf_data  [w                  ]") == ()
     assert other_threads(trace_of("main  [train      ]\nmain   [u     ]\nmain    [d  ]")) == ()
 
 
 def test_threads_without_frames_are_none() -> None:
-    assert beside("pool     [d                  ]") == ()
+    assert activities("pool     [d                  ]") == ()
 
 
 def test_without_steps_there_are_none() -> None:
@@ -126,13 +126,13 @@ def test_without_steps_there_are_none() -> None:
 
 
 def test_a_users_own_function_named_put_hands_nothing_over() -> None:
-    (one,) = beside("worker   [m      ]")
+    (one,) = activities("worker   [m      ]")
     assert (one.culprit.name, one.hands_over) == ("put", False)
 
 
 def test_a_file_name_that_libraries_have_too_is_the_users() -> None:
-    """`work.py` is such a name, and `put` in it the user's; inside of a frame of JAX both are JAX'."""
-    mine, theirs = beside(
+    """`work.py` is such a name, and `put` in it the user's; inside a frame of JAX both are JAX's."""
+    mine, theirs = activities(
         """
 mine     [w                  ]
 mine       [n     ]
@@ -150,10 +150,10 @@ def test_own_python_that_runs_ahead_of_the_device_is_a_share_of_its_computing() 
     in the call.
     """
     trace = ahead_trace("$mine.py:4 weigh")
-    found = ahead_of_device(trace)
-    assert found is not None
-    assert (found.thread, found.culprit) == ("main", Culprit("function", "weigh", "mine.py", 4))
-    assert found.running == pytest.approx(8 / 69)
+    activity = ahead_of_device(trace)
+    assert activity is not None
+    assert (activity.thread, activity.culprit) == ("main", Culprit("function", "weigh", "mine.py", 4))
+    assert activity.running == pytest.approx(8 / 69)
     assert concurrent_copies(trace) == pytest.approx((4 + 6) / 69)
 
 

@@ -1,4 +1,4 @@
-"""Each moment of each step: one cause, one culprit, and sums that are the steps' own."""
+"""Every moment of every step: one cause, one culprit, and sums equal to the steps'."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_frames_of_a_framework_dispatch_and_the_user_is_who_calls_them() -> None
     }
 
 
-def test_a_common_file_name_is_whose_frame_it_is_in() -> None:
-    """`trainer.py` inside of Keras is Keras', inside of the user's frame the user's."""
+def test_a_common_file_name_belongs_to_the_frame_around_it() -> None:
+    """`trainer.py` inside Keras is Keras's, inside the user's frame the user's."""
     trace = trace_of(
         """
         main  [train       ][train                 ][train     ]
@@ -125,7 +125,7 @@ def test_a_common_file_name_is_whose_frame_it_is_in() -> None:
 
 
 def test_a_stronger_claim_wins_wherever_it_lies_and_of_equals_the_innermost() -> None:
-    """A callback (4) inside of a wait (2), a wait inside of a callback, a wait inside of a wait."""
+    """A callback (4) inside a wait (2), a wait inside a callback, a wait inside a wait."""
     trace = trace_of(
         """
         main  [train       ][train                 ][train     ]
@@ -246,12 +246,12 @@ def test_more_parts_than_can_be_told_apart_lose_names_but_no_time() -> None:
         ]
     )
     check_sums(trace)
-    found = rows(parts(trace))
-    named = {key[1]: time for key, time in found.items() if key[1]}
-    assert len(found) <= module._MOST
+    time_by_row = rows(parts(trace))
+    named = {key[1]: time for key, time in time_by_row.items() if key[1]}
+    assert len(time_by_row) <= module._MOST
     assert {f"f{i}" for i in range(10)} <= set(named)
     assert named["f3"] == [2, 5]
-    assert found[Cause.PYTHON, "", "", ""] == [600 - 2 * len(named), 0]
+    assert time_by_row[Cause.PYTHON, "", "", ""] == [600 - 2 * len(named), 0]
 
 
 def test_a_trace_without_steps_has_no_parts() -> None:
@@ -284,9 +284,9 @@ def test_a_function_of_tensorflow_that_is_traced_again_is_the_culprit_of_compili
             "v": "$__autograph_generated_file1.py:6 tf__grow",
         },
     )
-    told = {key[1:3]: time for key, time in rows(parts(trace)).items() if key[0] == Cause.COMPILATION}
-    assert {who for who, _ in told} == {"grow", "shrink"}
-    assert {caller for _, caller in told} == {"update", "fit_all"}
+    compilations = {key[1:3]: time for key, time in rows(parts(trace)).items() if key[0] == Cause.COMPILATION}
+    assert {who for who, _ in compilations} == {"grow", "shrink"}
+    assert {caller for _, caller in compilations} == {"update", "fit_all"}
 
 
 def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> None:
@@ -304,10 +304,10 @@ def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> Non
             "region": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}],
         },
     )
-    found = {(key[0], key[3]): time for key, time in rows(parts(trace)).items()}
-    assert found[Cause.TRANSFERS, "grow"] == [7, 0]
-    assert found[Cause.TRANSFERS, "shrink"] == [0, 3]
-    assert found[Cause.COMPUTE, ""] == [23 - 7, 13 - 3]
+    time_by_row = {(key[0], key[3]): time for key, time in rows(parts(trace)).items()}
+    assert time_by_row[Cause.TRANSFERS, "grow"] == [7, 0]
+    assert time_by_row[Cause.TRANSFERS, "shrink"] == [0, 3]
+    assert time_by_row[Cause.COMPUTE, ""] == [23 - 7, 13 - 3]
 
 
 def test_a_region_that_runs_operations_ends_with_the_last_of_them() -> None:
@@ -332,7 +332,7 @@ def test_a_region_that_runs_operations_ends_with_the_last_of_them() -> None:
             "q": {"hlo_op": "dot.3"},
         },
     )
-    found = {(key[0], key[1]): time for key, time in rows(parts(trace)).items()}
-    assert found[Cause.COMPUTE, ""][0] == 18
-    assert found[Cause.PYTHON, "update"] == [19, 0]
-    assert found[Cause.COMPUTE, ""][1] == 13
+    time_by_row = {(key[0], key[1]): time for key, time in rows(parts(trace)).items()}
+    assert time_by_row[Cause.COMPUTE, ""][0] == 18
+    assert time_by_row[Cause.PYTHON, "update"] == [19, 0]
+    assert time_by_row[Cause.COMPUTE, ""][1] == 13

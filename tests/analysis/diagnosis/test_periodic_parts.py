@@ -1,4 +1,4 @@
-"""What only every n-th step does."""
+"""Work that only every n-th step does."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_second_step_is_a_period() -> None:
     assert rows(kept) == {(Cause.PERIODIC, "save", "", ""): [0, 30] * 4}
 
 
-def test_parts_of_one_culprit_are_looked_at_as_one_and_shared_out() -> None:
+def test_parts_of_one_culprit_are_judged_together_and_split_again() -> None:
     """`save` itself, and `save` in `write`: together 60 more; a third of what they take goes back to what is
     usual.
     """
@@ -97,11 +97,11 @@ def test_parts_of_one_culprit_are_looked_at_as_one_and_shared_out() -> None:
     kept, (period,) = without_periodic([own, inside], Calls(), columns(*[100] * 12))
     assert period.excess_ps == 60 * PS
     assert period.call == "write"
-    found = rows(kept)
+    times = rows(kept)
     # 80 in such a step, 20 in others: three quarters of each part are excess.
-    assert found[Cause.PERIODIC, "save", "", ""] == [0, 0, 0, 22.5] * 3
-    assert found[Cause.PERIODIC, "save", "", "write"] == [0, 0, 0, 37.5] * 3
-    assert found[Cause.PYTHON, "save", "", ""] == [10, 10, 10, 7.5] * 3
+    assert times[Cause.PERIODIC, "save", "", ""] == [0, 0, 0, 22.5] * 3
+    assert times[Cause.PERIODIC, "save", "", "write"] == [0, 0, 0, 37.5] * 3
+    assert times[Cause.PYTHON, "save", "", ""] == [10, 10, 10, 7.5] * 3
 
 
 def test_programs_that_these_steps_alone_call_are_named() -> None:

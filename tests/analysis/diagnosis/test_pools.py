@@ -1,4 +1,4 @@
-"""What computing loses to a thread beside it."""
+"""Compute lost to a concurrent thread."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def test_a_pool_has_as_many_processors_as_threads() -> None:
             "r": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}],
         },
     )
-    found = pools(trace)
-    assert found.n == 2
-    assert found.active * (24 + 18) == pytest.approx(9 + 5 + 14)
+    result = pools(trace)
+    assert result.n == 2
+    assert result.active * (24 + 18) == pytest.approx(9 + 5 + 14)

@@ -18,7 +18,7 @@ LEGEND = {"e": "H2D Dispatch", "f": "PyFunc:PyFunc", "q": "Iterator::Prefetch", 
 
 
 def test_python_stages_count_on_other_threads_and_within_steps() -> None:
-    """20 of 51 µs on one thread, of which one lies in another and 4 before the first step, and 10 on a
+    """20 of 51 µs on one thread, of which one is inside another and 4 are before the first step, and 10 on a
     second; own ones do not count.
     """
     trace = trace_of(
@@ -35,7 +35,7 @@ def test_python_stages_count_on_other_threads_and_within_steps() -> None:
     assert concurrent_python_stages(trace) * 51 == pytest.approx(6 + 15 + 10)
 
 
-def test_without_steps_or_copies_nothing_is_beside() -> None:
+def test_without_steps_or_copies_nothing_is_concurrent() -> None:
     assert concurrent_copies(trace_of("main    [d   ]", LEGEND)) == 0
     assert concurrent_copies(trace_of(STEPS, LEGEND)) == 0
     assert concurrent_python_stages(trace_of(STEPS, LEGEND)) == 0
@@ -45,7 +45,7 @@ def test_without_steps_or_copies_nothing_is_beside() -> None:
 def test_processors_are_short_only_where_the_host_itself_computes(
     has_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU computes as fast whatever the host's threads do: what the host's pool lacks is no gain there."""
+    """A GPU's speed does not depend on the host's threads: processors missing in the host's pool are no gain."""
     short = Pools(2, 2.0)
     monkeypatch.setattr("tb_tpuprof.analysis.diagnosis.evidence.pools", lambda _trace: short)
     gpu = (

@@ -1,4 +1,4 @@
-"""How often steps call what."""
+"""Number of calls in each step."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_calls_are_counted_in_the_step_in_which_they_begin() -> None:
 
 
 def test_a_call_that_is_written_twice_is_one() -> None:
-    """PjitFunction writes itself inside of itself; another program inside of it is a call of its own."""
+    """PjitFunction is recorded twice, one inside the other; another program inside it is a separate call."""
     trace = trace_of(
         """
         main   [train           ][train     ][train    ]
@@ -90,14 +90,14 @@ def test_compilations_are_of_the_program_around_them_and_those_inside_another_co
 
 
 def test_sums_and_single_steps() -> None:
-    found = Calls(calls(PROGRAM, grow=[3, 0, 6], shrink=[0, 2, 1]).all + calls(EAGER, Mul=[5, 5, 5]).all)
-    assert found.per_step(PROGRAM) == 4
-    assert found.per_step(EAGER) == 5
-    assert found.per_step(LAUNCH) == 0
-    assert [call.name for call in found.of(PROGRAM)] == ["grow", "shrink"]
-    assert found.of(PROGRAM)[0].mean == 3
-    assert counted(found.of_step(0)) == {(PROGRAM, "grow"): [3], (EAGER, "Mul"): [5]}
-    assert counted(found.of_step(2)) == {
+    mixed = Calls(calls(PROGRAM, grow=[3, 0, 6], shrink=[0, 2, 1]).all + calls(EAGER, Mul=[5, 5, 5]).all)
+    assert mixed.per_step(PROGRAM) == 4
+    assert mixed.per_step(EAGER) == 5
+    assert mixed.per_step(LAUNCH) == 0
+    assert [call.name for call in mixed.of(PROGRAM)] == ["grow", "shrink"]
+    assert mixed.of(PROGRAM)[0].mean == 3
+    assert counted(mixed.of_step(0)) == {(PROGRAM, "grow"): [3], (EAGER, "Mul"): [5]}
+    assert counted(mixed.of_step(2)) == {
         (PROGRAM, "grow"): [6],
         (PROGRAM, "shrink"): [1],
         (EAGER, "Mul"): [5],

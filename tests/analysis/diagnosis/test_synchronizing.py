@@ -1,4 +1,4 @@
-"""Waits for the device in mid-step, and what follows them."""
+"""Waits for the device in mid-step, and the host work after them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def found_in(text: str) -> tuple[Sync, ...]:
     return synchronizing(trace_of(text, LEGEND, {"d": {"hlo_op": "dot.3"}} if "[d" in text else None))
 
 
-def told(sync: Sync) -> tuple[str, str, list[int], list[float], list[float]]:
+def summary(sync: Sync) -> tuple[str, str, list[int], list[float], list[float]]:
     return sync.call, sync.culprit.name, sync.per_step.tolist(), us(sync.after_ps), us(sync.computed_ps)
 
 
@@ -38,7 +38,7 @@ def test_the_hosts_time_behind_a_wait_lasts_until_its_function_ends_or_dispatche
         main   [d   ][a  ]     [g ]   [d ] [a ]                [d      ][a ]   [d  ]
         """
     )
-    assert told(sync) == ("np.asarray(jax.Array)", "update", [1, 1, 1], [5, 8, 3], [6, 4, 9 + 5])
+    assert summary(sync) == ("np.asarray(jax.Array)", "update", [1, 1, 1], [5, 8, 3], [6, 4, 9 + 5])
     assert sync.culprit == Culprit("function", "update", "mine.py", 40)
 
 
@@ -67,11 +67,11 @@ def test_a_wait_inside_of_a_wait_is_the_outer_one() -> None:
         main          [q ]                  [a]
         """
     )
-    assert told(sync)[:3] == ("__float__", "loss", [1, 1])
+    assert summary(sync)[:3] == ("__float__", "loss", [1, 1])
 
 
 def test_a_common_file_name_is_the_users() -> None:
-    """`train.py` is a name that libraries have, too: outside of them `fit` is the user's."""
+    """`train.py` is a name that libraries also use: outside them, `fit` is the user's."""
     (sync,) = found_in(
         """
         main  [train                ][train                 ]
@@ -89,7 +89,13 @@ def test_without_frames_the_call_is_the_culprit_and_the_step_the_bound() -> None
         main   [d   ][a  ]     [g ]   [d ] [a ]               [d     ]
         """
     )
-    assert told(sync) == ("np.asarray(jax.Array)", "np.asarray(jax.Array)", [1, 1, 0], [5, 14, 0], [6, 4, 8])
+    assert summary(sync) == (
+        "np.asarray(jax.Array)",
+        "np.asarray(jax.Array)",
+        [1, 1, 0],
+        [5, 14, 0],
+        [6, 4, 8],
+    )
     assert sync.culprit.kind == "call"
 
 
@@ -189,7 +195,7 @@ def test_a_wait_that_only_a_look_at_the_result_ends() -> None:
     assert us(sync.after_ps) == [38, 0]
 
 
-def test_whoever_has_the_result_at_once_did_not_wait_for_it() -> None:
+def test_a_call_that_returns_at_once_did_not_wait() -> None:
     """TensorFlow computes before it returns: reading a value afterwards takes 3 of 607 columns; in the second
     step it waits for 12.
     """

@@ -43,9 +43,9 @@ def in_columns(evidence: HostEvidence, cause: Cause) -> list[float]:
 
 def test_operations_that_the_host_calls_one_by_one() -> None:
     """Three unlike steps: 8, 9 and 12 small ones; the large one takes more than 100 µs."""
-    found = tiny_calls(loop([(8, 40), (9, 60), (12, 30)]))
-    assert found.names == {"EagerLocalExecute: Mul"}
-    assert [time * 10**6 / COLUMN_PS for time in us(found.computed_ps)] == [8 * 3, 9 * 3, 12 * 3]
+    tiny = tiny_calls(loop([(8, 40), (9, 60), (12, 30)]))
+    assert tiny.names == {"EagerLocalExecute: Mul"}
+    assert [time * 10**6 / COLUMN_PS for time in us(tiny.computed_ps)] == [8 * 3, 9 * 3, 12 * 3]
 
 
 def test_what_they_compute_is_the_price_of_calling_them() -> None:
@@ -56,5 +56,5 @@ def test_what_they_compute_is_the_price_of_calling_them() -> None:
 
 
 def test_few_calls_are_none() -> None:
-    found = tiny_calls(loop([(3, 40), (7, 60), (5, 30)]))
-    assert (found.names, us(found.computed_ps)) == (frozenset(), [0, 0, 0])
+    tiny = tiny_calls(loop([(3, 40), (7, 60), (5, 30)]))
+    assert (tiny.names, us(tiny.computed_ps)) == (frozenset(), [0, 0, 0])

@@ -1,4 +1,4 @@
-"""Where in a step unrecorded time lies."""
+"""The place of unrecorded time in a step."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def test_without_steps_there_are_no_gaps() -> None:
 def test_gaps_of_any_trace_are_no_longer_than_what_is_unrecorded(trace: Trace) -> None:
     unrecorded = [one.time_ps for one in parts(trace) if one.cause == Cause.UNRECORDED]
     for number in range(len(parts(trace)[0].time_ps) if parts(trace) else 0):
-        found = [int(gap.time_ps[number]) for gap in gaps(trace)]
-        assert all(time >= 0 for time in found)
+        times = [int(gap.time_ps[number]) for gap in gaps(trace)]
+        assert all(time >= 0 for time in times)
         callbacks = sum(
             int(one.time_ps[number])
             for one in parts(trace)
             if one.klass == 0 and one.cause == Cause.CALLBACKS
         )
-        assert sum(found) <= sum(int(time[number]) for time in unrecorded) + callbacks
+        assert sum(times) <= sum(int(time[number]) for time in unrecorded) + callbacks
     assert all(gap.first_ps < gap.last_ps for gap in gaps(trace))

@@ -63,7 +63,7 @@ def test_without_steps_there_is_none() -> None:
     assert warming(trace_of("main  [u  ]")) is None
 
 
-def test_compiling_before_the_first_step_is_told_of_without_a_name() -> None:
+def test_compilation_before_the_first_step_has_no_name() -> None:
     """Steps of 10, 10 and 12 µs, so that less than 20 is none: 13, where the first step begins while the
     second thread compiles.
     """
@@ -92,7 +92,7 @@ def test_compiling_counts_with_a_first_step_that_begins_after_it() -> None:
         steps += box("train", 9 + i)
         inside += " " + box("d", 6) + " " * (2 + i)
     assert warming(trace_of(f"main  {' ' * 10}{steps}\nmain  {' ' * 10}{inside}")) is None
-    found = warming(trace_of(f"main  {box('c', 9)} {steps}\nmain  {' ' * 10}{inside}"))
-    assert found is not None
-    assert (found.name, found.duration_ps, found.cause) == ("train 0", 24 * PS, Cause.COMPILATION)
-    assert found.cause_ps == (9 + 15 - found.usual_ps // PS) * PS
+    first = warming(trace_of(f"main  {box('c', 9)} {steps}\nmain  {' ' * 10}{inside}"))
+    assert first is not None
+    assert (first.name, first.duration_ps, first.cause) == ("train 0", 24 * PS, Cause.COMPILATION)
+    assert first.cause_ps == (9 + 15 - first.usual_ps // PS) * PS

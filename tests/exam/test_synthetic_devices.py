@@ -194,7 +194,7 @@ def test_a_slow_host_is_named_with_what_it_does_longer(tmp_path: Path) -> None:
     assert slow[0].time_ps == pytest.approx(25_000 * US, rel=0.05)
     assert slow[0].gain_ps is not None
     assert slow[0].gain_ps[1] <= slow[0].time_ps
-    assert "waiting for data" in slow[0].sentence
+    assert "waits for data" in slow[0].sentence
 
 
 def test_alike_hosts_are_not_told_apart(tmp_path: Path) -> None:

@@ -25,13 +25,13 @@ _LEAST_MAD = 0.01  # of the median
 _LEAST_GAIN = 0.01  # of the step: with a second host as slow, fixing one gains nothing
 _LONGER = {
     Cause.COMPUTE: "compute",
-    Cause.INPUT: "waiting for data",
+    Cause.INPUT: "waits for data",
     Cause.PYTHON: "Python",
-    Cause.UNRECORDED: "idling",
+    Cause.UNRECORDED: "idle time",
     Cause.DISPATCH: "dispatch",
     Cause.COMPILATION: "compilation",
     Cause.TRANSFERS: "copies between host and device",
-    Cause.SYNCHRONIZATION: "waiting for its devices",
+    Cause.SYNCHRONIZATION: "waits for its devices",
     Cause.CALLBACKS: "callbacks",
     Cause.PERIODIC: "periodic work",
 }

@@ -42,7 +42,7 @@ FIXES = {
 }
 _PRODUCES = 0.02
 _MOST = 0.5
-_REASON = "Each batch is prepared only when the step requests it, or more slowly than steps consume batches."
+_REASON = "Batches are prepared only when a step requests them, or more slowly than the steps consume them."
 _REASON_SLOWED = (
     "The data arrives in time, but the thread that prepares it takes processors from the computation: all "
     "of them are busy."

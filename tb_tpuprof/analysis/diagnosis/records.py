@@ -75,6 +75,7 @@ class Sync:
         )
 
 
+DEVICE_WORK = "the device's work"  # the name of a gap's end that is no event of the steps' thread
 _RUNS = 0.3  # of the steps' time
 
 
@@ -116,11 +117,12 @@ class Gap:
     @property
     def where(self) -> str:
         """The place of the gap in words."""
-        if self.before and self.after:
-            return f"between `{self.before}` and `{self.after}`"
-        if self.before:
-            return f"between `{self.before}` and the end of the step"
-        return f"before `{self.after}`" if self.after else "throughout the step"
+        before, after = (
+            name if name == DEVICE_WORK else f"`{name}`" if name else "" for name in (self.before, self.after)
+        )
+        if before:
+            return f"between {before} and {after or 'the end of the step'}"
+        return f"before {after}" if after else "throughout the step"
 
     def of_step(self, number: int) -> Gap:
         """The same of one step."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.diagnosis.records import Gap
+from tb_tpuprof.analysis.diagnosis.records import DEVICE_WORK, Gap
 from tb_tpuprof.analysis.events.kernel_names import short_name
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.steps.classes import TimeClass
@@ -129,4 +129,4 @@ def _name(trace: Trace, pieces: Pieces, piece: int, event: Int64s) -> str:
     text = trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][event[piece]]]))
     if pieces.named[piece] < 0 and pieces.thread_class[piece] > TimeClass.HOST_COMPUTE:
         return short_name(text)
-    return "the device's work" if text.startswith("ThreadpoolListener") else text.removeprefix("$")
+    return DEVICE_WORK if text.startswith("ThreadpoolListener") else text.removeprefix("$")

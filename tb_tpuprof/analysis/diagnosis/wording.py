@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part
@@ -94,6 +95,12 @@ def most_called(parts: Sequence[Part]) -> str:
         by_call[part.call] = by_call.get(part.call, 0.0) + part.mean_ps
     longest = max(by_call, key=lambda call: by_call[call], default="")
     return longest if longest and by_call[longest] * 2 > total(parts) else ""
+
+
+def often(per_step: npt.NDArray[np.int64]) -> str:
+    """`once`, `2.5 times`: the mean number of calls."""
+    mean = f"{per_step.mean():.3g}"
+    return "once" if mean == "1" else f"{mean} times"
 
 
 def listed(words: Sequence[str]) -> str:

@@ -28,7 +28,14 @@ from tb_tpuprof.analysis.diagnosis.records import (
 from tb_tpuprof.analysis.diagnosis.rules import rules
 from tb_tpuprof.analysis.diagnosis.rules.periodic import _ordinal
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM
-from tb_tpuprof.analysis.diagnosis.wording import by_culprit, fix_for, listed, most_called, python_option
+from tb_tpuprof.analysis.diagnosis.wording import (
+    by_culprit,
+    fix_for,
+    listed,
+    most_called,
+    often,
+    python_option,
+)
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part
@@ -208,6 +215,13 @@ def test_compilation_is_of_each_program_with_how_many_steps_compile_it() -> None
     assert "1 of 3 steps" in shrink.sentence
 
 
+def test_a_single_step_has_no_number_of_steps_that_compile() -> None:
+    program = Culprit("program", "grow")
+    counts = calls(COMPILE, grow=[2])
+    given = evidence(part(Cause.COMPILATION, 40, culprit=program), steps_us=[200], calls=counts)
+    assert found(Cause.COMPILATION, given)[0].sentence.endswith("of each step.")
+
+
 def test_a_lambda_is_where_its_caller_is() -> None:
     given = evidence(
         part(Cause.COMPILATION, 0, 60, 60, culprit=Culprit("program", "<lambda>"), caller=UPDATE)
@@ -293,8 +307,8 @@ def test_synchronization_in_one_step_alone_is_the_schedulers() -> None:
         Cause.SYNCHRONIZATION, 0, 0, 60, klass=TimeClass.HOST_COMPUTE, culprit=UPDATE, call="__float__"
     )
     assert found(Cause.SYNCHRONIZATION, evidence(late)) == []
-    often = replace(late, time_ps=columns(0, 12, 48))
-    assert len(found(Cause.SYNCHRONIZATION, evidence(often))) == 1
+    usual = replace(late, time_ps=columns(0, 12, 48))
+    assert len(found(Cause.SYNCHRONIZATION, evidence(usual))) == 1
 
 
 def test_transfers_are_of_each_function() -> None:
@@ -473,7 +487,7 @@ def test_unrecorded_time_says_where_it_is_and_how_to_see_more() -> None:
     given = evidence(part(Cause.UNRECORDED, 12, 24, 36), gaps=(long, short), has_python=False)
     (one,) = found(Cause.UNRECORDED, given)
     check(one, Culprit(), 24, None)
-    assert "`a`" in one.sentence
+    assert "most of it between `a` and `b`" in one.sentence
     assert (one.evidence[0].start_ps, one.evidence[0].end_ps, one.confidence) == (4, 9, "low")
     assert one.capture_option == "python_tracer_level=1"
     assert one.capture_option in one.fix
@@ -572,6 +586,19 @@ def test_lists_of_words() -> None:
         "`a` and `b`",
         "`a`, `b` and `c`",
     ]
+
+
+def test_numbers_of_calls_in_words() -> None:
+    counts = ([1, 1, 1], [0, 1, 4], [12, 12, 13])
+    assert [often(np.array(count)) for count in counts] == ["once", "1.67 times", "12.3 times"]
+
+
+def test_calls_of_an_idle_gpu_are_listed() -> None:
+    idle = [part(Cause.DISPATCH, n, n, n, culprit=UPDATE, call=call) for n, call in ((6, "a"), (5, "b"))]
+    more = [*idle, part(Cause.DISPATCH, 4, 4, 4, culprit=UPDATE, call="c")]
+    assert "`a` in `update`" in found(Cause.DISPATCH, evidence(idle[0], kind="GPU"))[0].sentence
+    for parts, words in ((idle, "`a` in"), (more, "`a`, `b` and other calls in `update` (mine.py:40)")):
+        assert words in found(Cause.DISPATCH, evidence(*parts, kind="GPU"))[0].sentence
 
 
 def test_titles() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.parts import parts
-from tb_tpuprof.analysis.diagnosis.records import Gap
+from tb_tpuprof.analysis.diagnosis.records import DEVICE_WORK, Gap
 from tb_tpuprof.analysis.diagnosis.unrecorded import gaps
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import columns, rows, trace_of, us
@@ -88,6 +88,7 @@ def test_a_gap_in_words() -> None:
     assert "end" in words("a", "")
     assert words("", "b") == "before `b`"
     assert "`" not in words("", "")
+    assert words(DEVICE_WORK, "b") == "between the device's work and `b`"
 
 
 def test_a_gap_of_one_step() -> None:

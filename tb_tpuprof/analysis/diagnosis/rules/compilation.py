@@ -53,13 +53,17 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         call = counts.get(name)
         n_steps = int((call.per_step > 0).sum()) if call else 0
         what = f"`{name}`" + (f", called by {caller.title}," if caller.name else "") if name else "a program"
-        often = f" in {n_steps} of {evidence.n_steps} steps" if n_steps else ""
+        often = (
+            f"; it compiles in {n_steps} of {evidence.n_steps} steps"
+            if n_steps and evidence.n_steps > 1
+            else ""
+        )
         if name == _LAMBDA and caller.name:
             what = f"a lambda in {caller.title}"
         fix = fix_for(FIXES, evidence)
         yield Finding(
             Cause.COMPILATION,
-            f"Compiling {what}{often} takes {time_and_share(evidence, time)} of each step.",
+            f"Compiling {what} takes {time_and_share(evidence, time)} of each step{often}.",
             time,
             evidence.share(time),
             _reason(evidence),

@@ -9,7 +9,15 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.rules.synchronization import FIXES
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    fix_for,
+    often,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
 from tb_tpuprof.analysis.events.frameworks import PYTORCH
 
 _PINNED = Fix(
@@ -37,7 +45,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         and evidence.software.framework == PYTORCH
     )
     fix = _PINNED if copies else fix_for(FIXES, evidence)
-    times = f"{sync.per_step.mean():.3g} times" if sync else "once"
+    times = often(sync.per_step) if sync else "once"
     yield Finding(
         Cause.SYNCHRONIZATION,
         f"The {evidence.kind} is idle for {time_and_share(evidence, time)} of each step because the host "

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part, Sync
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.rules import dispatch, synchronization
 from tb_tpuprof.analysis.diagnosis.step_calls import LAUNCH, MANY
-from tb_tpuprof.analysis.diagnosis.wording import fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import fix_for, listed, python_option, shown, time_and_share, total
 from tb_tpuprof.units import format_time
 
 _SLOW_PS = 200_000_000  # per launch: a launch itself takes microseconds
@@ -39,7 +39,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     innermost = evidence.device.runtime_calls if evidence.device else ()
     if innermost and innermost[0][1] * 2 > time:
         call = f"`{innermost[0][0]}`"
-    where = f", in {culprit.title}" if culprit.kind == "function" else ""
+    where = f" in {culprit.title}" if culprit.kind == "function" else ""
     amount = time_and_share(evidence, time)
     many = launches >= MANY and time < _SLOW_PS * launches
     wait = _wait(evidence, time)
@@ -127,7 +127,9 @@ def _call(parts: list[Part], culprit: Culprit) -> str:
         return ""
     if by_call[ranked[0]] * 2 > total(parts):
         return f"`{ranked[0]}`"
-    return " and ".join(f"`{name}`" for name in ranked[:2]) + (" and other calls" if len(ranked) > 2 else "")
+    if len(ranked) > 2:
+        return f"`{ranked[0]}`, `{ranked[1]}` and other calls"
+    return listed(ranked)
 
 
 RULE = Rule(Cause.DISPATCH, find)

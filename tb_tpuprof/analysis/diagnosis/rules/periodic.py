@@ -62,10 +62,12 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             else Culprit()
         )
         call = longest_named.call if longest_named else ""
-        inside = f" (in `{call}`)" if call and call != culprit.name else ""
+        inside = f", which calls `{call}`" if call and call != culprit.name else ""
         what = f"{culprit.title}{inside}" if culprit.name else "work that the trace does not name"
         others = [name for name in programs if name != culprit.name]
-        with_it = f" with the program{'s' * (len(others) > 1)} {listed(others[:2])}" if others else ""
+        with_it = (
+            f", together with the program{'s' * (len(others) > 1)} {listed(others[:2])}" if others else ""
+        )
         fix = fix_for(FIXES, evidence)
         longest = max(periods, key=lambda one: one.mean_ps)
         yield Finding(

@@ -12,6 +12,7 @@ from tb_tpuprof.analysis.diagnosis.wording import (
     Fix,
     fix_for,
     gain,
+    often,
     python_option,
     shown,
     time_and_share,
@@ -86,8 +87,8 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         reason = "The call returns when the result is on the host; until then its thread does nothing else."
     else:
         work = next((part.caller.title for part in parts if part.caller.name), "")
-        doing = f" ({work})" if work else ""
-        could = f"{amount} of host work{doing} after it could run while the device computes"
+        where = f", in {work}," if work else ""
+        could = f"{amount} of host work after it{where} could run while the device computes"
         text = f"{call or 'The host'} waits for the device in each step: {could}."
         reason = (
             "The host waits for the device, then the device waits for the host; without the wait both "
@@ -104,9 +105,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         gain_ps=gain(evidence, lost, 0.85, 1.4),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.")
-        if sync
-        else (),
+        evidence=shown(evidence, (), f"{call} is called {often(sync.per_step)} per step.") if sync else (),
         confidence="medium",
         capture_option="" if culprit.kind == "function" else python_option(evidence),
     )

@@ -81,7 +81,7 @@ def test_waiting_for_input_is_what_the_job_measured(run: str, tool: str) -> None
     found = payload.scalars["input_fraction"].value
     assert payload.verdict is not None
     if run == "jax_slow0":
-        assert "was idle" in payload.verdict.text
+        assert "is idle" in payload.verdict.text
         assert "data" in payload.verdict.text
     elif run != "torch_async" or share > 0.2:
         assert found == pytest.approx(share, abs=0.05)

@@ -255,7 +255,7 @@ def test_a_step_lasts_as_long_as_its_marker_though_its_kernels_take_less_than_a_
     assert value(overview, "device_compute_fraction") == pytest.approx(0.3069, abs=1e-4)
     assert value(overview, "device_idle_fraction") == pytest.approx(1 - 0.3069, abs=1e-4)
     assert overview.verdict
-    assert overview.verdict.text.startswith("The GPU was idle for 271 ms (69.3 %) of each step")
+    assert overview.verdict.text.startswith("The GPU is idle for 271 ms (69.3 %) of each step")
 
 
 def test_work_that_runs_after_the_last_step_is_said(tmp_path: Path) -> None:

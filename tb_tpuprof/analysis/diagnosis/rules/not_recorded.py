@@ -25,7 +25,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         else "The host did other work, or waited outside Python"
     )
     fix = (
-        f"Capture with `{option}` to see the functions."
+        f"Capture with `{option}` to see which functions run there."
         if option
         else "Annotate parts of the step to see which one takes the time."
     )
@@ -33,8 +33,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         Cause.UNRECORDED,
         f"{time_and_share(evidence, time)} of each step was not recorded{where}."
         if evidence.kind == "CPU"
-        else f"The {evidence.kind} was idle for {time_and_share(evidence, time)} of each step{where}: it "
-        "waited for host work that was not recorded, possibly for data.",
+        else f"The {evidence.kind} is idle for {time_and_share(evidence, time)} of each step{where}: it "
+        "waits for host work that was not recorded, possibly for data.",
         time,
         evidence.share(time),
         f"{reason}: no operation ran and no call was traced."

@@ -92,9 +92,9 @@ def main() -> int:
     if options.command == "peer":
         return ask_peer(options.folder)
     if options.command == "tracing":
-        found = tracing.pairs(options.folder)
-        print(tracing.report(found))
-        return int(any(one.worse for one in found if not one.frames.is_small))
+        frame_pairs = tracing.pairs(options.folder)
+        print(tracing.report(frame_pairs))
+        return int(any(one.worse for one in frame_pairs if not one.frames.is_small))
     if options.command == "score":
         print(report(marks(options.folder, ready(options.answers) if options.answers else explained)))
         return 0

@@ -283,24 +283,24 @@ class Draw:
             if all(part.tune == "amount" and part.is_direct for part in parts):
                 return self.job(parts, shares, (i % 2, i // 2 % 2 == 0), framework)
 
-    def hosted(self, found: Sequence[Job]) -> list[Job]:
+    def hosted(self, drawn: Sequence[Job]) -> list[Job]:
         """The jobs, some of them on two hosts, one of which has the cause."""
         fits = [
-            job for job in found if job.framework == "jax" and job.model != "gradient" and job.end != "none"
+            job for job in drawn if job.framework == "jax" and job.model != "gradient" and job.end != "none"
         ]
         fits = [job for job in fits if all(part.is_wide and part.tune == "amount" for part in job.parts)]
         groups = ([job for job in fits if job.cause == cause and len(job.parts) < 2] for cause in HOSTED)
         chosen = {job.number for jobs in groups for job in self.rng.sample(jobs, min(2, len(jobs)))}
         return [
             replace(job, n_hosts=2, n_devices=1, lead=self.rng.randrange(2)) if job.number in chosen else job
-            for job in found
+            for job in drawn
         ]
 
-    def numbered(self, found: Sequence[Job]) -> tuple[Job, ...]:
+    def numbered(self, drawn: Sequence[Job]) -> tuple[Job, ...]:
         """The jobs in random order."""
-        numbers = list(range(1, len(found) + 1))
+        numbers = list(range(1, len(drawn) + 1))
         self.rng.shuffle(numbers)
-        renamed = [replace(job, number=number) for job, number in zip(found, numbers, strict=True)]
+        renamed = [replace(job, number=number) for job, number in zip(drawn, numbers, strict=True)]
         return tuple(sorted(renamed, key=lambda job: job.number))
 
     def healthy(self) -> Iterator[Job]:

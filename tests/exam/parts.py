@@ -53,13 +53,13 @@ def put(text: str, **blocks: str) -> str:
     """The text without its common indentation; a line `@name` becomes the block of that name, indented like
     it.
     """
-    found = re.sub(
+    filled = re.sub(
         r"^( *)@(\w+)$",
         lambda line: indent(blocks[line[2]], line[1]),
         dedent(text).strip("\n"),
         flags=re.MULTILINE,
     )
-    return found.rstrip()
+    return filled.rstrip()
 
 
 def timed(lines: str) -> str:

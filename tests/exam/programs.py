@@ -220,25 +220,25 @@ class Source:
             *(roles[role] for role in part.culprits),
             *(filled(name, part, self.job, place) for name in part.names),
         ]
-        found = [one for role in part.culprits for one in self._places(roles[role])]
+        places = [one for role in part.culprits for one in self._places(roles[role])]
         is_seen = part.seen == "always" or (part.seen == "python" and self.job.tracer > 0)
         return {
             "function": names[0] if names else "",
             "names": names,
-            "places": found,
+            "places": places,
             "visible": bool(names) and is_seen,
         }
 
     def _places(self, name: str) -> list[dict[str, Any]]:
         """Files and lines of a function or class."""
-        found = []
+        places = []
         for file, text in self.files.items():
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-                    found.append(
+                    places.append(
                         {"name": name, "file": file, "line": node.lineno, "last_line": node.end_lineno}
                     )
-        return found
+        return places
 
     def _all(self, field: str) -> list[str]:
         return [

@@ -71,8 +71,8 @@ def run(job: Job, folder: Path, removed: bool, patience_s: float = PATIENCE_S) -
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return found
+    content: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return content
 
 
 def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -147,11 +147,11 @@ def _environment(job: Job) -> dict[str, str]:
 
 def _keep(job: Job, space: Path, part: str, target: Path) -> None:
     """The hosts' files in one run folder, each under its host's name."""
-    found = [(space / HOSTS[host] / part, HOSTS[host]) for host in range(job.n_hosts)]
-    (first,) = found[0][0].glob("plugins/profile/*")
+    folders = [(space / HOSTS[host] / part, HOSTS[host]) for host in range(job.n_hosts)]
+    (first,) = folders[0][0].glob("plugins/profile/*")
     run_dir = target / "plugins" / "profile" / first.name
     run_dir.mkdir(parents=True)
-    for folder, host in found:
+    for folder, host in folders:
         (file,) = folder.rglob("*.xplane.pb")
         shutil.copyfile(file, run_dir / f"{host if job.n_hosts > 1 else 'n1'}.xplane.pb")
 
@@ -164,7 +164,7 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
     }
     source = Source(job)
     step = lead["with"]["step_s"]
-    found = {
+    truth = {
         "name": job.name,
         "label": job.label,
         "framework": job.framework,
@@ -187,16 +187,16 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
         "others": [one.get("with", {}).get("step_s") for i, one in enumerate(measured) if i != job.lead],
     }
     if job.parts and is_direct(job, 0):
-        found["share"] = lead["with"]["spent_s"] / step
+        truth["share"] = lead["with"]["spent_s"] / step
     if "without" in lead:
-        found["gain_s"], found["gain_noise_s"] = _gain(lead, "without")
-        found.setdefault("share", found["gain_s"] / step)
+        truth["gain_s"], truth["gain_noise_s"] = _gain(lead, "without")
+        truth.setdefault("share", truth["gain_s"] / step)
     if job.second and "repeats" in lead:
-        found["second_gain_s"], _ = _gain(lead, "without_second")
-        found["second_share"] = (
-            lead["with"]["extra_s"] / step if is_direct(job, 1) else found["second_gain_s"] / step
+        truth["second_gain_s"], _ = _gain(lead, "without_second")
+        truth["second_share"] = (
+            lead["with"]["extra_s"] / step if is_direct(job, 1) else truth["second_gain_s"] / step
         )
-    return found
+    return truth
 
 
 def _see(truth: dict[str, Any], profile: bytes) -> None:

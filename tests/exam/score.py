@@ -313,10 +313,10 @@ def report(all_marks: Sequence[Mark]) -> str:
     return "\n".join(lines)
 
 
-def met(found: Iterable[Mapping[str, Any]]) -> str:
+def met(all_truths: Iterable[Mapping[str, Any]]) -> str:
     """The measured shares of a folder's jobs next to the target shares, as Markdown."""
     shares: dict[tuple[str, float], list[float]] = {}
-    for one in found:
+    for one in all_truths:
         for cause, target, key in (
             (one["cause"], one["target"][0], "share"),
             (one["second"], one["target"][1], "second_share"),
@@ -352,9 +352,9 @@ def _row(title: str, some: Sequence[Mark]) -> list[str]:
     ]
 
 
-def confusion(found: Iterable[Mark]) -> list[str]:
+def confusion(all_marks: Iterable[Mark]) -> list[str]:
     """How often each planted cause was answered with each cause."""
-    pairs = Counter((one.cause or "healthy", one.answered) for one in found)
+    pairs = Counter((one.cause or "healthy", one.answered) for one in all_marks)
     rows, columns = sorted({row for row, _ in pairs}), sorted({column for _, column in pairs})
     return table(
         ["", *columns], [[row, *(str(pairs[row, column] or "") for column in columns)] for row in rows]

@@ -94,8 +94,8 @@ def test_a_telling_name_is_found() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jobs_cover_what_they_must(seed: int) -> None:
-    found = jobs(seed)
-    planted, healthy = [job for job in found if job.cause], [job for job in found if not job.cause]
+    drawn = jobs(seed)
+    planted, healthy = [job for job in drawn if job.cause], [job for job in drawn if not job.cause]
     assert len(planted) >= 84
     assert len(healthy) >= 24
     single = [job for job in planted if job.share and not job.second]
@@ -159,9 +159,9 @@ def test_culprits_stand_where_it_is_said(seed: int) -> None:
             culprit = source.culprit(place)
             assert bool(part.culprits) == bool(culprit["places"]), job.label
             assert culprit["visible"] <= bool(culprit["names"])
-            for found in culprit["places"]:
-                line = source.files[found["file"]].splitlines()[found["line"] - 1].strip()
-                assert re.match(rf"(def|class) {found['name']}\b", line)
+            for drawn in culprit["places"]:
+                line = source.files[drawn["file"]].splitlines()[drawn["line"] - 1].strip()
+                assert re.match(rf"(def|class) {drawn['name']}\b", line)
 
 
 def test_steps_come_in_whole_laps() -> None:

@@ -78,38 +78,38 @@ def told(**given: Any) -> list[tuple[list[str], float]]:
 
 
 def test_a_sentence_names_its_cause() -> None:
-    found = answer(
+    result = answer(
         pages(BOUND, 12, steptime_ms_average=40.0, infeed_time_ms_avg=5.0, host_compute_time_ms_avg=20.0)
     )
-    assert found["level"] == "bad"
-    assert found["text"].startswith(BOUND)
-    assert found["step_time_ps"] == pytest.approx(40e9)
-    assert found["n_steps"] == 12
-    (one,) = found["findings"]
+    assert result["level"] == "bad"
+    assert result["text"].startswith(BOUND)
+    assert result["step_time_ps"] == pytest.approx(40e9)
+    assert result["n_steps"] == 12
+    (one,) = result["findings"]
     assert (one["cause"], one["also"], one["share"]) == ("input", [], 0.615)
     assert one["time_ps"] == pytest.approx(0.615 * 40e9)
 
 
 def test_a_sentence_that_may_be_read_in_two_ways_is_right_in_both() -> None:
-    found = answer(pages(OTHERS, 12, steptime_ms_average=40.0, other_time_ms_avg=38.4))
+    result = answer(pages(OTHERS, 12, steptime_ms_average=40.0, other_time_ms_avg=38.4))
     for cause in ("input", "python"):
-        assert mark(truth(cause), found).is_right
-    miss = mark(truth("dispatch"), found)
+        assert mark(truth(cause), result).is_right
+    miss = mark(truth("dispatch"), result)
     assert not miss.is_right
     assert miss.answered == "input or python"
 
 
 def test_a_calm_verdict_is_none_about_a_cause() -> None:
-    found = answer(pages(CALM, 12, steptime_ms_average=40.0, host_compute_time_ms_avg=40.0))
-    assert (found["level"], found["findings"]) == ("good", [])
-    assert not mark(truth(), found).is_right
-    assert mark(truth("", target=[0.0, 0.0]), found).is_right
+    result = answer(pages(CALM, 12, steptime_ms_average=40.0, host_compute_time_ms_avg=40.0))
+    assert (result["level"], result["findings"]) == ("good", [])
+    assert not mark(truth(), result).is_right
+    assert mark(truth("", target=[0.0, 0.0]), result).is_right
 
 
 def test_knowing_nothing_is_no_false_alarm() -> None:
-    found = answer(pages())
-    assert (found["level"], found["findings"], found["step_time_ps"]) == ("unknown", [], None)
-    healthy = mark(truth("", target=[0.0, 0.0]), found)
+    result = answer(pages())
+    assert (result["level"], result["findings"], result["step_time_ps"]) == ("unknown", [], None)
+    healthy = mark(truth("", target=[0.0, 0.0]), result)
     assert not healthy.is_right
     alarm = mark(truth("", target=[0.0, 0.0]), answer(pages(OTHERS, 12, steptime_ms_average=40.0)))
     lines = report([healthy, alarm]).splitlines()
@@ -118,18 +118,18 @@ def test_knowing_nothing_is_no_false_alarm() -> None:
 
 
 def test_a_small_share_is_no_alarm() -> None:
-    found = answer(pages(OTHERS.replace("96.1", "3.4"), 12, steptime_ms_average=40.0))
-    assert (found["level"], len(found["findings"])) == ("good", 1)
-    assert mark(truth("", target=[0.0, 0.0]), found).is_right
-    assert mark(truth("input"), found).is_right
+    result = answer(pages(OTHERS.replace("96.1", "3.4"), 12, steptime_ms_average=40.0))
+    assert (result["level"], len(result["findings"])) == ("good", 1)
+    assert mark(truth("", target=[0.0, 0.0]), result).is_right
+    assert mark(truth("input"), result).is_right
 
 
 def test_what_the_peer_does_not_say_is_not_asked() -> None:
-    found = mark(truth("input"), answer(pages(BOUND)))
-    assert found.is_right
-    assert (found.is_sum_right, found.step_error) == (None, None)
-    assert found.is_culprit_right is False
-    assert found.has_gain is False
+    result = mark(truth("input"), answer(pages(BOUND)))
+    assert result.is_right
+    assert (result.is_sum_right, result.step_error) == (None, None)
+    assert result.is_culprit_right is False
+    assert result.has_gain is False
 
 
 def test_the_largest_share_stands_first() -> None:

@@ -77,18 +77,18 @@ def answer(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_all_is_right() -> None:
-    found = mark(truth(), answer(finding()))
+    result = mark(truth(), answer(finding()))
     assert (
-        found.is_right,
-        found.is_culprit_right,
-        found.has_gain,
-        found.is_gain_inside,
-        found.is_sum_right,
+        result.is_right,
+        result.is_culprit_right,
+        result.has_gain,
+        result.is_gain_inside,
+        result.is_sum_right,
     ) == (True,) * 5
-    assert found.gain_error == pytest.approx(0)
-    assert found.step_error == pytest.approx(0)
-    assert (found.is_order_right, found.is_host_right) == (None, None)
-    assert found.why == ""
+    assert result.gain_error == pytest.approx(0)
+    assert result.step_error == pytest.approx(0)
+    assert (result.is_order_right, result.is_host_right) == (None, None)
+    assert result.why == ""
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_contention_without_any_event_is_counted_apart(
     mechanism: str, tracer: int, framework: str, is_unseen: bool
 ) -> None:
     planted = truth("contention", mechanisms=[mechanism], tracer=tracer, framework=framework)
-    found = mark(planted, answer())
-    assert found.is_unseen == is_unseen
-    text = report([found, mark(truth(), answer(finding()))])
+    result = mark(planted, answer())
+    assert result.is_unseen == is_unseen
+    text = report([result, mark(truth(), answer(finding()))])
     assert ("j001 (answered nothing)" in text) == is_unseen
     assert ("1 of 2" in text) != is_unseen
 
 
 def test_only_the_first_finding_counts() -> None:
-    found = mark(truth(), answer(finding("input"), finding("python")))
-    assert not found.is_right
-    assert found.answered == "input"
-    assert found.why == "answered input"
-    assert found.is_culprit_right is None
-    assert found.has_gain is None
+    result = mark(truth(), answer(finding("input"), finding("python")))
+    assert not result.is_right
+    assert result.answered == "input"
+    assert result.why == "answered input"
+    assert result.is_culprit_right is None
+    assert result.has_gain is None
 
 
 def test_no_finding_and_no_answer_are_wrong() -> None:
@@ -144,10 +144,10 @@ NOT_RECORDED = {
 
 def test_what_the_trace_cannot_show_may_be_called_not_recorded() -> None:
     unseen = truth(tracer=0, hidden=[True], culprits=[{**truth()["culprits"][0], "visible": False}])
-    found = mark(unseen, answer(finding("not_recorded", **NOT_RECORDED)))
-    assert found.is_right
-    assert found.is_culprit_right is None
-    assert found.has_gain is None
+    result = mark(unseen, answer(finding("not_recorded", **NOT_RECORDED)))
+    assert result.is_right
+    assert result.is_culprit_right is None
+    assert result.has_gain is None
     assert mark(unseen, answer(finding("python"))).is_right
     assert not mark(unseen, answer(finding("input"))).is_right
     assert not mark(
@@ -192,10 +192,10 @@ def test_culprit(culprit: dict[str, Any], is_right: bool) -> None:
 
 
 def test_a_wrong_culprit_is_a_miss_though_the_class_is_right() -> None:
-    found = mark(truth(), answer(finding(culprit={"name": "tick", "file": "reed.py", "line": 3})))
-    assert found.is_right
-    assert found.is_culprit_right is False
-    assert found.why == "named tick reed.py 3, not hop"
+    result = mark(truth(), answer(finding(culprit={"name": "tick", "file": "reed.py", "line": 3})))
+    assert result.is_right
+    assert result.is_culprit_right is False
+    assert result.why == "named tick reed.py 3, not hop"
 
 
 def test_a_culprit_that_cannot_be_seen_is_not_asked_for() -> None:
@@ -256,9 +256,9 @@ def test_the_larger_measured_gain_comes_first() -> None:
     ],
 )
 def test_healthy(findings: list[dict[str, Any]], level: str, is_right: bool) -> None:
-    found = mark(truth("", target=[0.0, 0.0]), answer(*findings, level=level))
-    assert found.is_right is is_right
-    assert bool(found.why) is not is_right
+    result = mark(truth("", target=[0.0, 0.0]), answer(*findings, level=level))
+    assert result.is_right is is_right
+    assert bool(result.why) is not is_right
 
 
 def test_warm_up_may_be_told_calmly_but_never_as_compilation() -> None:

@@ -80,7 +80,7 @@ def compared(truth: Mapping[str, Any], job_folder: Path) -> Pair | None:
 
 
 def unseen(truth: Mapping[str, Any], profile: bytes) -> dict[str, Any]:
-    """The truth of a job of which only this profile is known: who can be seen in it, and which causes it
+    """The truth of a job judged by this profile alone: the culprits that it shows, and which causes it
     cannot show.
     """
     culprits = [

@@ -27,6 +27,7 @@ from tb_tpuprof.analysis.diagnosis.other_threads import ahead_of_device, other_t
 from tb_tpuprof.analysis.diagnosis.parts import parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import without_periodic
 from tb_tpuprof.analysis.diagnosis.pools import pools
+from tb_tpuprof.analysis.diagnosis.rare_functions import rare_functions
 from tb_tpuprof.analysis.diagnosis.records import (
     NO_POOLS,
     HostEvidence,
@@ -63,7 +64,7 @@ def host_evidence(trace: Trace) -> HostEvidence:
     syncs, unrecorded_gaps = synchronizing(trace), gaps(trace)
     threads = other_threads(trace)
     attributed = from_producers(parts(trace), threads)
-    parts_of_steps, periods = without_periodic(attributed, calls, steps.duration_ps)
+    parts_of_steps, periods = without_periodic(attributed, calls, steps.duration_ps, rare_functions(trace))
     turns = device_turns(trace)
     parts_of_steps = in_turns(parts_of_steps, turns, syncs)
     # Steps that last from call to call do not show whether host work after a wait still belongs to the step,

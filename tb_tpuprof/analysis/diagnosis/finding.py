@@ -72,8 +72,11 @@ class Finding:
 
     @property
     def rank(self) -> float:
-        """The rank of a finding: the middle of its gain, else its time."""
-        return sum(self.gain_ps) / 2 if self.gain_ps else self.time_ps
+        """The amount to rank findings by, in ps per step: the middle of the gain, or the time without a gain.
+
+        It is at most the time, so that a less certain gain does not rank higher.
+        """
+        return min(sum(self.gain_ps) / 2, self.time_ps) if self.gain_ps else self.time_ps
 
 
 @dataclass(frozen=True)

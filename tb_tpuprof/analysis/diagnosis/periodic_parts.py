@@ -2,70 +2,105 @@
 intervals.
 
 time of a part   ▁ ▁ ▁ █ ▁ ▁ ▁ █ ▁ ▁ ▁ █        every 4th step: only the excess is periodic work
+
+Work that runs while the device computes has no part of its own, but it slows the computation down: if compute
+takes longer in exactly the steps that call a function of the user, the excess belongs to that function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.records import Calls, Part, Period
+from tb_tpuprof.analysis.diagnosis.records import Calls, Part, Period, StepFunction
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 
 Int64s = npt.NDArray[np.int64]
 Key = tuple[Cause, Culprit]
-High = tuple[npt.NDArray[np.intp], int]  # steps, and their distance
 _FEW_STEPS = 8
 _FEW_SPIKES = 2
 _LEAST_STEP = 0.15  # of the median step: a smaller excess is mostly noise
 _LARGE = 0.5  # of the largest
 _CLEAR = 5.0  # times the usual deviation
 _NONE = 0.02  # of the median step: negligible
+_LEAST_SLOWED = 0.05  # of the median step: how much longer steps that call a function compute
+_MOST = 0.8  # of these steps take longer than
+_UPPER = 75  # this percentile of the others
+_EXPLAINED = 0.5  # of the excess: the least that the function itself has to last
+
+
+@dataclass(frozen=True)
+class Spikes:
+    """Steps that take longer, and their distance. `function`: what only these steps call, if it is known."""
+
+    steps: npt.NDArray[np.intp]
+    every: int
+    function: StepFunction | None = None
 
 
 def without_periodic(
-    parts: Sequence[Part], calls: Calls, duration_ps: Int64s
+    parts: Sequence[Part], calls: Calls, duration_ps: Int64s, functions: Sequence[StepFunction] = ()
 ) -> tuple[tuple[Part, ...], tuple[Period, ...]]:
-    """Parts with their periodic time split off as PERIODIC parts, and the periods, most expensive first."""
+    """Parts with their periodic time split off as PERIODIC parts, and the periods, most expensive first.
+
+    `functions`: those that few steps call, the longest first.
+    """
     n = len(duration_ps)
     if n < _FEW_STEPS:
         return tuple(parts), ()
-    groups, totals, high = _found(parts, calls, duration_ps)
+    groups, totals, high = _found(parts, calls, duration_ps, functions)
     result, periods = [], []
     for key, group in groups.items():
-        if key not in high or _are_phases(high[key][1], list(high.values())):
+        if key not in high or _are_phases(high[key].every, list(high.values())):
             result += group
             continue
-        spikes, every = high[key]
-        total = totals[key]
-        excess = np.zeros(n, np.int64)
-        excess[spikes] = np.maximum(total[spikes] - int(np.median(np.delete(total, spikes))), 0)
+        spikes = high[key]
+        excess = _excess(totals[key], spikes)
+        culprit = spikes.function.culprit if spikes.function else key[1]
         for part in group:
-            taken_ps = np.where(total > 0, part.time_ps * (excess / np.maximum(total, 1)), 0).astype(np.int64)
+            taken_ps = (part.time_ps * (excess / np.maximum(totals[key], 1))).astype(np.int64)
             result.append(replace(part, time_ps=part.time_ps - taken_ps))
             if taken_ps.any():
-                result.append(replace(part, cause=Cause.PERIODIC, time_ps=taken_ps))
-        longest = max(group, key=lambda part: int(part.time_ps[spikes].sum()))
+                whose = culprit if spikes.function else part.culprit
+                result.append(replace(part, cause=Cause.PERIODIC, culprit=whose, time_ps=taken_ps))
+        longest = max(group, key=lambda part: int(part.time_ps[spikes.steps].sum()))
         periods.append(
             Period(
-                key[1], longest.call, key[0], every, len(spikes), float(excess[spikes].mean()),
-                float(excess.mean()), longest.first_ps, longest.last_ps,
-                _programs(calls, spikes, n) if key[0] == Cause.COMPUTE else (),
+                culprit,
+                longest.call,
+                key[0],
+                spikes.every,
+                len(spikes.steps),
+                float(excess[spikes.steps].mean()),
+                float(excess.mean()),
+                longest.first_ps,
+                longest.last_ps,
+                _programs(calls, spikes.steps, n) if key[0] == Cause.COMPUTE else (),
             )
-        )  # fmt: skip
+        )
     return tuple(part for part in result if part.time_ps.any()), tuple(
         sorted(periods, key=lambda period: -period.mean_ps)
     )
 
 
+def _excess(time: Int64s, spikes: Spikes) -> Int64s:
+    """What each step takes more than the median of the other steps; what a function explains is no longer
+    than the function.
+    """
+    excess = np.zeros(len(time), np.int64)
+    usual = int(np.median(np.delete(time, spikes.steps)))
+    excess[spikes.steps] = np.maximum(time[spikes.steps] - usual, 0)
+    return np.minimum(excess, spikes.function.time_ps) if spikes.function else excess
+
+
 def _found(
-    parts: Sequence[Part], calls: Calls, duration_ps: Int64s
-) -> tuple[dict[Key, list[Part]], dict[Key, Int64s], dict[Key, High]]:
+    parts: Sequence[Part], calls: Calls, duration_ps: Int64s, functions: Sequence[StepFunction]
+) -> tuple[dict[Key, list[Part]], dict[Key, Int64s], dict[Key, Spikes]]:
     """Parts grouped by key, the total time of each group, and the steps in which it is high."""
     usual_ps = float(np.median(duration_ps))
     groups: dict[Key, list[Part]] = {}
@@ -74,26 +109,34 @@ def _found(
     totals: dict[Key, Int64s] = {
         key: np.sum([part.time_ps for part in group], axis=0) for key, group in groups.items()
     }
-    return (
-        groups,
-        totals,
-        {
-            key: spikes
-            for key, total in totals.items()
-            if (spikes := _of_part(key[0], total, usual_ps, calls))
-        },
-    )
+    high = {
+        key: spikes
+        for key, total in totals.items()
+        if (spikes := _of_part(key[0], total, usual_ps, calls, functions))
+    }
+    # What a function does while nothing computes belongs to the steps that call it, too.
+    slowing = {
+        spikes.function.culprit: spikes
+        for (cause, _), spikes in high.items()
+        if cause == Cause.COMPUTE and spikes.function
+    }
+    for key, total in totals.items():
+        if key[1] in slowing and total[slowing[key[1]].steps].any():
+            high[key] = slowing[key[1]]
+    return groups, totals, high
 
 
-def _of_part(cause: Cause, time: Int64s, usual_ps: float, calls: Calls) -> High | None:
-    """The spikes of a part. Compute varies by itself, so it needs three spikes, or a program that only these
-    steps call.
+def _of_part(
+    cause: Cause, time: Int64s, usual_ps: float, calls: Calls, functions: Sequence[StepFunction]
+) -> Spikes | None:
+    """The spikes of a part. Compute varies by itself, so it needs three spikes, or a program or function that
+    only these steps call.
     """
     spikes = _spikes(time, usual_ps)
     if cause != Cause.COMPUTE:
         return spikes
-    if spikes and (len(spikes[0]) > _FEW_SPIKES or _programs(calls, spikes[0], len(time))):
-        return spikes
+    if spikes and (len(spikes.steps) > _FEW_SPIKES or _programs(calls, spikes.steps, len(time))):
+        return _with_function(spikes, time, functions)
     for call in calls.of(PROGRAM):
         steps = np.flatnonzero(call.per_step)
         every = _distance(steps, len(time))
@@ -101,8 +144,40 @@ def _of_part(cause: Cause, time: Int64s, usual_ps: float, calls: Calls) -> High 
             every
             and float(np.median(time[steps])) > float(np.median(np.delete(time, steps))) + _NONE * usual_ps
         ):
-            return steps, every
-    return None
+            return _with_function(Spikes(steps, every), time, functions)
+    return next((found for one in functions if (found := _slowed_by(one, time, usual_ps))), None)
+
+
+def _with_function(spikes: Spikes, time: Int64s, functions: Sequence[StepFunction]) -> Spikes:
+    """The spikes, with the function that only their steps call if it lasts long enough to be the reason."""
+    excess = _median_excess(time, spikes.steps)
+    for one in functions:
+        if np.array_equal(np.flatnonzero(one.time_ps), spikes.steps) and _explains(one, excess):
+            return replace(spikes, function=one)
+    return spikes
+
+
+def _slowed_by(function: StepFunction, time: Int64s, usual_ps: float) -> Spikes | None:
+    """The steps that call a function, if they clearly compute longer than the others and the function lasts
+    long enough to be the reason.
+    """
+    steps = np.flatnonzero(function.time_ps)
+    every = _distance(steps, len(time))
+    if not every or len(steps) <= _FEW_SPIKES:
+        return None
+    excess = _median_excess(time, steps)
+    is_clear = float((time[steps] > np.percentile(np.delete(time, steps), _UPPER)).mean()) >= _MOST
+    is_reason = excess > _LEAST_SLOWED * usual_ps and is_clear and _explains(function, excess)
+    return Spikes(steps, every, function) if is_reason else None
+
+
+def _median_excess(time: Int64s, steps: npt.NDArray[np.intp]) -> float:
+    return float(np.median(time[steps]) - np.median(np.delete(time, steps)))
+
+
+def _explains(function: StepFunction, excess: float) -> bool:
+    called = function.time_ps[function.time_ps > 0]
+    return float(np.median(called)) >= _EXPLAINED * excess
 
 
 def _distance(steps: npt.NDArray[np.intp], n: int) -> int:
@@ -115,9 +190,9 @@ def _distance(steps: npt.NDArray[np.intp], n: int) -> int:
     return int(distances[0]) if max(int(steps[0]), n - 1 - int(steps[-1])) < distances[0] else 0
 
 
-def _are_phases(every: int, spikes: Sequence[High]) -> bool:
+def _are_phases(every: int, spikes: Sequence[Spikes]) -> bool:
     """Whether each of `every` successive steps has periodic work: then they are phases of one longer step."""
-    return len({int(steps[0]) % every for steps, period in spikes if period == every}) == every
+    return len({int(one.steps[0]) % every for one in spikes if one.every == every}) == every
 
 
 def _key(part: Part) -> Key:
@@ -125,7 +200,7 @@ def _key(part: Part) -> Key:
     return part.cause, part.caller if part.caller.name and part.cause == Cause.DISPATCH else part.culprit
 
 
-def _spikes(time: Int64s, usual_ps: float) -> High | None:
+def _spikes(time: Int64s, usual_ps: float) -> Spikes | None:
     """(steps, period) in which a part takes much longer, at regular intervals; None without any."""
     # The lower median: where every second step is long, the usual one is short.
     middle_ps = float(np.percentile(time, 50, method="lower"))
@@ -143,7 +218,7 @@ def _spikes(time: Int64s, usual_ps: float) -> High | None:
     above = time[high] - middle_ps
     if above.max() < _LEAST_STEP * usual_ps or (not is_rare and above.min() * 2 < above.max()):
         return None
-    return high, every
+    return Spikes(high, every)
 
 
 def _programs(calls: Calls, steps: npt.NDArray[np.intp], n: int) -> tuple[str, ...]:

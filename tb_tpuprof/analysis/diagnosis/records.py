@@ -148,6 +148,16 @@ class Period:
 
 
 @dataclass(frozen=True)
+class StepFunction:
+    """A function of the user on the steps' own threads. `time_ps`: how long it runs in each shown step,
+    including what it calls.
+    """
+
+    culprit: Culprit
+    time_ps: Int64s
+
+
+@dataclass(frozen=True)
 class Call:
     """A program, operation or function that is called. `per_step`: number of calls in each shown step."""
 

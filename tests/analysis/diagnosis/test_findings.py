@@ -121,7 +121,7 @@ def test_python_is_of_a_function_and_what_it_calls() -> None:
         part(Cause.COMPUTE, 80, 90, 100),
     )
     first, second = found(Cause.PYTHON, given)
-    check(first, UPDATE, 50, (37.5, 70))
+    check(first, UPDATE, 50, (37.5, 77.5))
     assert "`dumps`" in first.sentence
     assert (first.evidence[0].host, first.evidence[0].start_ps, first.evidence[0].end_ps) == (
         "worker-0",
@@ -129,20 +129,20 @@ def test_python_is_of_a_function_and_what_it_calls() -> None:
         9,
     )
     assert first.capture_option == ""
-    check(second, REPORT, 4, (3, 5.6))
+    check(second, REPORT, 4, (3, 6.2))
 
 
 def test_python_that_waits_is_waiting_and_an_annotation_may_be_anything() -> None:
     waits = found(
         Cause.PYTHON, evidence(part(Cause.PYTHON, 10, 20, 30, culprit=UPDATE, klass=TimeClass.HOST_WAIT))
     )[0]
-    check(waits, UPDATE, 20, (18, 22))
+    check(waits, UPDATE, 20, (18, 23))
     assert "wait" in waits.sentence
     given = evidence(
         part(Cause.PYTHON, 10, 20, 30, culprit=Culprit("annotation", "anneal")), has_python=False
     )
     annotated = found(Cause.PYTHON, given)[0]
-    check(annotated, Culprit("annotation", "anneal"), 20, (15, 28))
+    check(annotated, Culprit("annotation", "anneal"), 20, (15, 31))
     assert annotated.capture_option == "python_tracer_level=1"
 
 
@@ -152,7 +152,7 @@ def test_input_is_of_what_makes_the_data() -> None:
         part(Cause.INPUT, 0, 0, 30, culprit=REPORT, klass=TimeClass.HOST_WAIT_LOADER),
     )
     (one,) = found(Cause.INPUT, given)
-    check(one, BATCHES, 50, (42.5, 62.5))
+    check(one, BATCHES, 50, (42.5, 75))
     assert one.evidence[0].start_ps == 3
 
 
@@ -165,10 +165,10 @@ def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
         ThreadActivity("other", UPDATE, 0.9, 0, False),
     )
     (one,) = found(Cause.INPUT, evidence(waited, other_threads=(other, idle, producer)))
-    check(one, fill, 40, (34, 50))
+    check(one, fill, 40, (34, 60))
     assert "60.0 %" in one.evidence[-1].text
     (named,) = found(Cause.INPUT, evidence(replace(waited, culprit=BATCHES), other_threads=(producer,)))
-    check(named, BATCHES, 40, (34, 50))
+    check(named, BATCHES, 40, (34, 60))
 
 
 def test_a_fetch_is_a_stage() -> None:
@@ -189,7 +189,7 @@ def test_a_fetch_is_a_stage() -> None:
 def test_waiting_for_tf_data_is_of_the_stage_that_its_page_names() -> None:
     parts = [part(Cause.INPUT, 20, 40, 60, culprit=Culprit("call", "IteratorGetNextOp::DoCompute"))]
     (one,) = found(Cause.INPUT, evidence(*parts, stage="Map"))
-    check(one, Culprit("stage", "Map"), 40, (34, 50))
+    check(one, Culprit("stage", "Map"), 40, (34, 60))
     (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Map"))
     assert of_function.culprit == BATCHES
     # Who iterates is not who is slow.
@@ -260,7 +260,7 @@ def test_callbacks_are_of_the_function_that_takes_most() -> None:
         part(Cause.CALLBACKS, 0, 10, 5, culprit=UPDATE),
     )
     (one,) = found(Cause.CALLBACKS, given)
-    check(one, REPORT, 35, (28, 42))
+    check(one, REPORT, 35, (28, 45.5))
     assert "`pure_callback`" in one.sentence
     assert one.capture_option == ""
 
@@ -270,7 +270,7 @@ def test_callbacks_without_frames_are_of_the_operation() -> None:
         part(Cause.CALLBACKS, 10, 20, 30, culprit=Culprit("operation", "pure_callback")), has_python=False
     )
     (one,) = found(Cause.CALLBACKS, given)
-    check(one, Culprit("operation", "pure_callback"), 20, (16, 24))
+    check(one, Culprit("operation", "pure_callback"), 20, (16, 26))
     assert one.capture_option == "python_tracer_level=1"
 
 
@@ -351,7 +351,7 @@ def test_data_prepared_during_compute_names_its_producer() -> None:
     )
     slowed = part(Cause.INPUT, 20, 30, 40, culprit=BATCHES, klass=TimeClass.HOST_COMPUTE)
     (one,) = found(Cause.INPUT, evidence(waited, slowed, other_threads=(producer,)))
-    check(one, BATCHES, 32, (27.2, 40))
+    check(one, BATCHES, 32, (27.2, 48))
     assert "on another thread" in one.sentence
     assert "takes processors" in one.reason
 
@@ -362,7 +362,7 @@ def test_the_gain_includes_processors_taken_by_stages_of_tf_data() -> None:
         waited, part(Cause.COMPUTE, 60, 100, 140), framework=TENSORFLOW, stages=1.0, pools=Pools(2, 2.0)
     )
     (one,) = found(Cause.INPUT, given)
-    check(one, BATCHES, 40, (34, 50 + 100 / 3))
+    check(one, BATCHES, 40, (34, 60 + 100 / 3))
 
 
 def test_what_tiny_programs_compute_is_said_where_it_counts_as_dispatch() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.periodic_parts import without_periodic
-from tb_tpuprof.analysis.diagnosis.records import Calls
+from tb_tpuprof.analysis.diagnosis.records import Calls, Part, Period, StepFunction
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows, us
 from tests.builders import PS
@@ -157,3 +157,57 @@ def test_no_time_is_lost(every: int, tables: list[list[int]]) -> None:
     assert us([period.mean_ps for period in periods]) == sorted(
         us([period.mean_ps for period in periods]), reverse=True
     )
+
+
+def slowed(*, compute: list[float], saving: list[float]) -> tuple[tuple[Part, ...], tuple[Period, ...]]:
+    """Steps of 100 µs that compute, during some of which `save` runs."""
+    parts = [part(Cause.COMPUTE, *compute)]
+    return without_periodic(
+        parts, Calls(), columns(*[100] * len(compute)), [StepFunction(SAVE, columns(*saving))]
+    )
+
+
+def test_a_function_that_slows_computing_in_every_fourth_step_is_periodic_work() -> None:
+    """Computing usually takes 50 µs, but 60, 64 and 75 in steps 3, 7 and 11. In step 11, `save` itself lasts
+    only 20 µs, and cannot cost 25.
+    """
+    kept, (period,) = slowed(
+        compute=[50, 52, 48, 60, 50, 47, 53, 64, 50, 50, 51, 75],
+        saving=[0, 0, 0, 12, 0, 0, 0, 30, 0, 0, 0, 20],
+    )
+    assert rows(kept) == {
+        (Cause.COMPUTE, "", "", ""): [50, 52, 48, 50, 50, 47, 53, 50, 50, 50, 51, 55],
+        (Cause.PERIODIC, "save", "", ""): [0, 0, 0, 10, 0, 0, 0, 14, 0, 0, 0, 20],
+    }
+    assert (period.culprit, period.was, period.every, period.n) == (SAVE, Cause.COMPUTE, 4, 3)
+    assert us([period.excess_ps]) == [pytest.approx(44 / 3)]
+
+
+@pytest.mark.parametrize(
+    ("compute", "saving", "why"),
+    [
+        ([50, 50, 50, 54] * 3, [0, 0, 0, 30] * 3, "4 % of the step is noise"),
+        ([50, 50, 50, 70] * 3, [0, 0, 0, 9] * 3, "it lasts less than half of the excess"),
+        ([50, 50, 50, 70] * 3, [0, 0, 0, 30, 0, 0, 30, 0, 0, 0, 0, 30], "at irregular intervals"),
+        ([50, 70, 75, 70, 50, 70, 75, 55, 50, 70, 50, 70], [0, 0, 0, 30] * 3, "other steps compute as long"),
+        ([50, 50, 50, 70, 50, 50, 50, 70], [0, 0, 0, 30] * 2, "two steps are few"),
+    ],
+)
+def test_what_a_function_does_not_slow(compute: list[float], saving: list[float], why: str) -> None:
+    _kept, periods = slowed(compute=compute, saving=saving)
+    assert [period.culprit for period in periods if period.culprit == SAVE] == [], why
+
+
+def test_the_time_of_a_slowing_function_outside_of_computing_belongs_to_the_same_period() -> None:
+    """Alone, 3 and 12 µs of `save` would be no period: neither is much of a step."""
+    parts = [
+        part(Cause.COMPUTE, *[50, 50, 50, 70] * 3),
+        part(Cause.PYTHON, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 12, culprit=SAVE),
+    ]
+    functions = [StepFunction(SAVE, columns(*[0, 0, 0, 30] * 3))]
+    kept, periods = without_periodic(parts, Calls(), columns(*[100] * 12), functions)
+    assert {(period.culprit, period.every) for period in periods} == {(SAVE, 4)}
+    assert rows(kept) == {
+        (Cause.COMPUTE, "", "", ""): [50] * 12,
+        (Cause.PERIODIC, "save", "", ""): [0, 0, 0, 23, 0, 0, 0, 20, 0, 0, 0, 32],
+    }

@@ -72,7 +72,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         "The program blocks until the callback returns. Callbacks run on the host and hold the GIL.",
         culprit,
-        gain_ps=gain(evidence, time, 0.8, 1.2),
+        gain_ps=gain(evidence, time, 0.8, 1.3),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, callbacks, "The longest call"),

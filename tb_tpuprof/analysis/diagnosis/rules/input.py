@@ -105,7 +105,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
 
 def _gain(evidence: HostEvidence, time: float) -> tuple[float, float]:
     """Python stages that run ahead may use processors too: the computation would be faster without them."""
-    least, most = gain(evidence, time, 0.85, 1.25)
+    least, most = gain(evidence, time, 0.85, 1.5)
     slowed = evidence.pools.lost(evidence.stages) * evidence.time_ps(Cause.COMPUTE)
     return least, min(most + slowed, evidence.step_ps)
 

@@ -72,7 +72,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             _reason(ahead),
             culprit,
-            gain_ps=gain(evidence, time, 0.9 if waits else 0.75, 1.1 if waits else 1.4),
+            gain_ps=gain(evidence, time, 0.9 if waits else 0.75, 1.15 if waits else 1.55),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=shown(evidence, parts, "Its longest stretch"),

@@ -260,9 +260,7 @@ def limit_sentence(top: Finding) -> str:
     """The cause with its culprit and share: `This job is limited by compilation of …, 63.4 % of the mean
     step: see the overview.`
     """
-    return (
-        f"This job is limited by {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."
-    )
+    return f"This job is limited by {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."
 
 
 def in_sentence(cause: Cause) -> str:

@@ -30,7 +30,7 @@ class CaptureRules:
         reason = ""
         if switch in _OFF:
             reason = (
-                "The owner of this server has turned capturing off (flag --tpuprof_capture or "
+                "The owner of this server has switched capturing off (flag --tpuprof_capture or "
                 "variable TPUPROF_CAPTURE)."
             )
         elif switch not in _ON:

@@ -149,7 +149,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
 def test_hosts_that_wait_alike_are_said_to() -> None:
     payload = TOOL.run(session_of(job(), job()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.details[2].startswith("All 2 hosts wait alike")
+    assert payload.verdict.details[2].startswith("All 2 hosts wait about equally")
 
 
 def test_meanings_are_sentences() -> None:

@@ -139,7 +139,7 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
     assert payload.verdict.level == "warn"
     said = payload.verdict.details[0]
     assert said.startswith(
-        "A leak? What stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the "
+        "Possible leak: the memory that stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the "
         "memory is full after"
     )
     assert "`cache/Append`: 896 KiB in 14 allocations" in said
@@ -176,8 +176,7 @@ def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     peak, whole = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
     assert (
         left
-        == f"Memory is not short: since the process began {format_bytes(whole - peak)} or more were left at "
-        "any time."
+        == f"Memory is not short: at least {format_bytes(whole - peak)} were free at all times since the process started."
     )
     assert table(payload, "memories")["floor_rise_bytes"] == [0]
 
@@ -186,7 +185,7 @@ def test_a_full_memory_is_a_warning(tmp_path: Path) -> None:
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob(weights_bytes=60 * 1024 * KIB)), None, {})
     assert payload.verdict
     assert payload.verdict.level == "warn"
-    assert any("Little is left" in text for text in payload.verdict.details)
+    assert any("Little memory is left" in text for text in payload.verdict.details)
 
 
 @pytest.mark.parametrize("params", [{"memory": "GPU_9_bfc"}, {"start_ps": 5, "end_ps": 5}, {"width_px": 0}])
@@ -218,6 +217,6 @@ def test_missing_deallocations_are_named() -> None:
 
 def test_without_events_it_says_why() -> None:
     session = session_of(drawing("main [x ]"))
-    assert "no allocations" in TOOL.available(session).reason
+    assert "no memory allocations" in TOOL.available(session).reason
     with pytest.raises(ToolUnavailable):
         TOOL.run(session, None, {})

@@ -91,7 +91,7 @@ def test_the_timeline_is_of_at_most_the_asked_width_and_keeps_the_peak(session: 
 
 
 def test_what_is_not_there_is_said(session: Session) -> None:
-    with pytest.raises(ToolUnavailable, match="says nothing of buffers"):
+    with pytest.raises(ToolUnavailable, match="has no buffer assignments"):
         run(session, program="jit_bare(7)")
     with pytest.raises(TraceFormatError):
         run(session, program="jit_broken(8)")

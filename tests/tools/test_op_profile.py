@@ -74,7 +74,7 @@ def test_verdict_and_peaks(tpu: Session, cpu: Session) -> None:
     payload = TOOL.run(cpu, None, {})
     assert payload.scalars["flops_fraction"].value is None
     assert np.isnan(cells(payload, "nodes")["flops_fraction"]).all()  # type: ignore[arg-type]
-    assert "no peak rates" in payload.diagnostics[0].message
+    assert "Peak rates of a CPU are unknown" in payload.diagnostics[0].message
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -77,7 +77,7 @@ def test_the_command_line_says_so_on_one_line(tmp_path: Path) -> None:
     assert line.startswith(f"tpuprof: {WORDS}")
     assert "Unset the environment variable TPUPROF_PLAIN" in line
     (said,) = [one for one in json.loads(shown.stdout)["diagnostics"] if WORDS in one["message"]]
-    assert (said["severity"], said["remedy"]) == ("warning", line.partition("larger the run. ")[2])
+    assert (said["severity"], said["remedy"]) == ("warning", line.partition("suffer most. ")[2])
     for name in ("tools", "why"):
         assert command(run, tmp_path / "cache", name).stderr.splitlines() == [line]
     assert command(tmp_path / "logs", tmp_path / "cache", "runs").stderr == ""

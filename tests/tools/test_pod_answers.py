@@ -182,10 +182,7 @@ def test_gpus_that_are_there_and_gpus_that_work_are_counted_apart_and_idling_has
     assert (payload.scalars["n_chips"].value, payload.scalars["n_cores"].value) == (3, 3)
     idle, union = (float(payload.scalars[name].value or 0) for name in ("idle_fraction", "all_idle_fraction"))
     assert 0 <= union <= idle
-    assert (
-        payload.scalars["idle_fraction"].note
-        == "mean per core; waits that were traced are parts of their own"
-    )
+    assert payload.scalars["idle_fraction"].note == "mean per core; traced waits are separate parts"
 
 
 def test_time_in_which_all_idle_is_less_than_the_mean_of_the_cores(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_links_that_lead_out_of_the_hosts_are_counted_and_pairs_that_make_no_sen
     hosts = [["fusion.9:0-300 send.3:300-310 send-done.4:310-350", "recv.5:0-1 recv-done.6:1-400"]]
     out = pod(tmp_path / "out", drawn_pod(hosts, SENDING, sends("{{0,1},{1,77}}")))
     assert out.tables["channels"].n_rows == 1
-    assert "1 more end on cores outside" in out.tables["channels"].note
+    assert "1 more lead to cores outside" in out.tables["channels"].note
     for text in ("", "{{}}", "{{0}}", "nonsense {{{"):
         assert (
             pod(tmp_path / str(len(text)), drawn_pod(hosts, SENDING, sends(text))).tables["channels"].n_rows

@@ -211,7 +211,7 @@ def test_a_host_whose_peers_were_captured_at_other_times_is_shown_alone(tmp_path
     ]
     assert payload.verdict
     assert payload.verdict.text.startswith(
-        "`rank 0` is shown alone, as no other host was captured at the same time: "
+        "`rank 0` is shown alone, because no other host was captured at the same time: "
     )
 
 

@@ -147,7 +147,7 @@ def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:
     assert set(table(payload, "collectives")["groups"]) == {"all"}
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
     assert [one.message for one in payload.diagnostics] == [
-        "The trace does not state who runs 2 of 2 collectives together: for 0, groups are inferred from "
+        "The trace does not say which cores run 2 of 2 collectives together: for 0, groups are inferred from "
         "which cores finish together; the rest are treated as one group of all."
     ]
 
@@ -189,7 +189,7 @@ def test_the_cores_of_a_step_are_those_of_the_page_in_that_step(tmp_path: Path) 
 def test_some_hosts_of_the_pod_say_which_links_lead_out(tmp_path: Path) -> None:
     payload = TOOL.run(session(tmp_path, SLOW), ["synthetic-pod-0"], {})
     assert payload.tables["channels"].n_rows == 3
-    assert "13 more end on cores outside" in payload.tables["channels"].note
+    assert "13 more lead to cores outside" in payload.tables["channels"].note
 
 
 def test_gpus_have_kernels_copies_and_collectives(tmp_path: Path) -> None:

@@ -136,9 +136,7 @@ def test_a_graph_that_appears_is_found(tmp_path: Path) -> None:
 
 def test_event_files_without_a_graph_are_named(tmp_path: Path) -> None:
     scalars = next((DEMO_LOGS / "keras_slow_input" / "validation").glob("events.*"))
-    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith(
-        "(1 event file or SavedModel looked through)."
-    )
+    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith("(1 event file or SavedModel searched).")
 
 
 def test_damage_reaches_the_reader(tmp_path: Path) -> None:

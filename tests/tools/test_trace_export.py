@@ -253,7 +253,7 @@ def test_more_than_a_file_may_hold_is_refused_with_what_to_do(
 ) -> None:
     session = of_file(tmp_path, [x("a", i, 1) for i in range(50)])
     monkeypatch.setattr(export, "MAX_EVENTS", 40)
-    with pytest.raises(TooLarge, match=r"50 events and samples .* may have 40") as caught:
+    with pytest.raises(TooLarge, match=r"50 events and samples; .* at most 40") as caught:
         exported(session)
     assert "Narrow the window" in caught.value.remedy
     assert len(names_of(exported(session, end_ps=40 * US))) == 40

@@ -306,6 +306,6 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
 
 def test_numbers_by_kind_of_time_are_told_apart() -> None:
     differing = by_causes(Judged("good", "input", ""), no_steps(), limits(input_ps=0.02 * MS))
-    assert differing.details == ("The numbers below go by kind of time: 0 % of the steps is input there.",)
+    assert differing.details == ("The numbers below group time by kind: there, 0 % of the steps is input.",)
     assert differing.text == "Not input-bound: input takes 20.0 µs (2.00 %) of each step."
     assert by_causes(Judged("good", "input", "", ("First.",)), no_steps(), limits()).details == ("First.",)

@@ -45,8 +45,11 @@ def arguments_of(trace: Trace, rows: Rows, texts: Texts, with_args: bool) -> Arg
     )  # an end has only its begin's category
     n_rows = len(event)
     arguments = Arguments(
-        np.full(n_rows, -1, np.int32), (), np.zeros(1, np.uint8), np.zeros((0, 6), np.int64)
-    )  # type: ignore[arg-type]
+        np.full(n_rows, -1, np.int32),
+        (),  # type: ignore[arg-type]
+        np.zeros(1, np.uint8),
+        np.zeros((0, 6), np.int64),
+    )
     samples = np.flatnonzero(rows.columns["key"] >= 0)
     stats = [
         (

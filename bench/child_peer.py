@@ -66,8 +66,8 @@ class PeerSide:
         return self._convert(self.files, self.request.tool, params)
 
     def _programs(self) -> list[str]:
-        found = sorted(glob.glob(os.path.join(glob.escape(self.request.run_dir), f"*{PROGRAM_SUFFIX}")))
-        return [os.path.basename(path).removesuffix(PROGRAM_SUFFIX) for path in found]
+        paths = sorted(glob.glob(os.path.join(glob.escape(self.request.run_dir), f"*{PROGRAM_SUFFIX}")))
+        return [os.path.basename(path).removesuffix(PROGRAM_SUFFIX) for path in paths]
 
     def _convert(self, files: list[str], tool: str, params: dict[str, object]) -> bytes:
         data, _ = xspace_to_tool_data(

@@ -180,8 +180,8 @@ def _line_that_starts(child: subprocess.Popen[str], text: str) -> str:
 
 def _child_environment() -> dict[str, str]:
     """Ours, with caches of its own; processes that helpers start find bytecode, as an installation has it."""
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**own, "TPUPROF_CACHE_DIR": str(work_dir() / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "TPUPROF_CACHE_DIR": str(work_dir() / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def _last_line(log: Path) -> str:

@@ -118,9 +118,9 @@ def report(rows: list[tuple[str, float, float]]) -> str:
         "| run | | target | figure | met |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name, *found in rows:
+    for name, *measurements in rows:
         for title, seconds, target in zip(
-            ("cold", "warm"), found, TARGETS_S.get(name, (None, None)), strict=True
+            ("cold", "warm"), measurements, TARGETS_S.get(name, (None, None)), strict=True
         ):
             promise, met = (
                 (f"≤ {target:g} s", "yes" if seconds <= target else "**no**") if target else ("–", "–")

@@ -134,14 +134,14 @@ def peak_bytes() -> int:
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     try:
         with open("/proc/self/status", encoding="ascii") as status:
-            own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+            own_bytes = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
     except (OSError, StopIteration):
         pass
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-    return own + children * ((os.cpu_count() or 1) - 1)
+    return own_bytes + children * ((os.cpu_count() or 1) - 1)
 
 
 def read_request(arguments: Sequence[str]) -> Request:

@@ -57,9 +57,9 @@ class Run:
         folder = work_dir() / "sides" / side / self.name
         folder.mkdir(parents=True, exist_ok=True)
         names = {file.name for file in self.files}
-        for other in folder.iterdir():
-            if other.name not in names:
-                shutil.rmtree(other) if other.is_dir() else other.unlink()
+        for sibling in folder.iterdir():
+            if sibling.name not in names:
+                shutil.rmtree(sibling) if sibling.is_dir() else sibling.unlink()
         for file in self.files:
             link = folder / file.name
             if not (link.exists() and link.samefile(file)):

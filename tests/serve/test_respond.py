@@ -128,20 +128,20 @@ def test_failures_have_a_status_and_an_error_object() -> None:
         (ZeroDivisionError(), 500, "internal"),
     ):
         response = answer(fails(error))
-        told = json.loads(response.data)["error"]
-        assert (response.status_code, told["kind"]) == (status, kind)
-        assert told["remedy"]
-        assert ("parameter" in told) == (kind == "bad_parameter")
+        error_object = json.loads(response.data)["error"]
+        assert (response.status_code, error_object["kind"]) == (status, kind)
+        assert error_object["remedy"]
+        assert ("parameter" in error_object) == (kind == "bad_parameter")
         assert response.headers["Referrer-Policy"] == "no-referrer"
 
 
 def test_fingerprints_depend_on_each_part_and_their_order() -> None:
-    found = {
+    fingerprints = {
         fingerprint(*parts)
         for parts in (("a", "b", "c"), ("a", "c", "b"), ("ab", "c"), ("a", "bc"), ("a", "b"))
     }
-    assert len(found) == 5
-    assert {len(one) for one in found} == {32}
+    assert len(fingerprints) == 5
+    assert {len(one) for one in fingerprints} == {32}
 
 
 @pytest.mark.parametrize("form", ["proto", "hlo", "dot", "graph"])

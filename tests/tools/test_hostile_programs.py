@@ -56,8 +56,8 @@ def session_with(program: bytes, names: tuple[str, ...] = ("add.1", "fusion.1", 
 def look_at_all(session: Session) -> int:
     """Ask everything of every tool; how many answers came."""
     n = 0
-    for asked, params in ASKED:
-        tool, _, question = asked.partition("/")
+    for tool_name, params in ASKED:
+        tool, _, question = tool_name.partition("/")
         with contextlib.suppress(ProfilerError):
             encode_json(get_tool(tool).run(session, None, params, question))
             n += 1
@@ -234,6 +234,6 @@ def test_deep_nesting_takes_time_in_proportion(nested: str, n: int, seconds: flo
 )
 def test_changed_bytes_are_answered_or_refused(changes: list[tuple[int, int]], cut: int) -> None:
     data = bytearray(small_proto())
-    for at, byte in changes:
-        data[at % len(data)] = byte
+    for offset, byte in changes:
+        data[offset % len(data)] = byte
     look_at_all(session_with(bytes(data[: len(data) - cut]), ("dot.3", "fusion.4", "add.13")))

@@ -93,13 +93,13 @@ def test_stack_is_a_row_and_part_of_the_peak(tmp_path: Path) -> None:
 
 def test_windows_are_read_anew_and_keep_the_peak(tmp_path: Path) -> None:
     session = run_of(tmp_path, host=MemoryJob(n_steps=400))
-    whole = TOOL.run(session, None, {"width_px": 50})
-    n_all = value(whole, "n_events_in_window")
+    whole_trace = TOOL.run(session, None, {"width_px": 50})
+    n_all = value(whole_trace, "n_events_in_window")
     assert n_all == 400 * 6
-    shown = whole.tables["timeline"]
+    shown = whole_trace.tables["timeline"]
     assert shown.n_rows <= 151
     assert "of 2,400 events" in shown.note
-    assert max(table(whole, "timeline")["heap_bytes"]) == value(whole, "peak_bytes")  # type: ignore[type-var]
+    assert max(table(whole_trace, "timeline")["heap_bytes"]) == value(whole_trace, "peak_bytes")  # type: ignore[type-var]
     part = TOOL.run(session, None, {"start_ps": 100 * MS, "end_ps": 102 * MS, "width_px": 50})
     history = table(part, "timeline")
     assert value(part, "n_events_in_window") == 12
@@ -172,11 +172,11 @@ def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob()), None, {})
     assert payload.verdict
     assert payload.verdict.level == "good"
-    (left,) = payload.verdict.details
-    peak, whole = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
+    (sentence,) = payload.verdict.details
+    peak, capacity = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
     assert (
-        left
-        == f"Memory is not short: at least {format_bytes(whole - peak)} were free at all times since the process started."
+        sentence
+        == f"Memory is not short: at least {format_bytes(capacity - peak)} were free at all times since the process started."
     )
     assert table(payload, "memories")["floor_rise_bytes"] == [0]
 

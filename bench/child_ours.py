@@ -60,7 +60,7 @@ def compressed(body: bytes) -> bytes:
 
 
 def main() -> None:
-    """Answer, then wait until the column cache is on disk where it is asked for."""
+    """Answer, then wait until the column cache is on disk if the request needs it."""
     request = read_request(sys.argv)
     write_sample(measured(request, OwnSide(request).ask, compressed))
     for thread in threading.enumerate():

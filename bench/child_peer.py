@@ -47,8 +47,8 @@ class PeerSide:
         return Answer(body, float(json.loads(timespan.group(1))[1]) if timespan else 0.0)
 
     def _of_program(self) -> bytes:
-        """Of the first program; the plugin asks for the tools' names first, which writes the programs beside
-        the trace.
+        """For the first program; the plugin requests the tools' names first, which writes the programs next
+        to the trace.
         """
         programs = self._programs() or (xspace_to_tool_names(self.files) and self._programs())
         if not programs:

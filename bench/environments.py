@@ -80,7 +80,7 @@ def _made(name: str, requirements: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Make the environments of tests beside real servers and beside the peer."""
+    """Create the environments of tests with real servers and with the peer."""
     for make in (ml_python, peer_python):
         try:
             make()

@@ -34,7 +34,7 @@ from bench.bench import GENERATED
 from bench.traces import Run, demo_runs
 
 PAGE_PX = {"width": 1440, "height": 900}
-# Only what says when the main thread was busy: more slows what it measures.
+# Only the categories that show when the main thread was busy: more would slow it down.
 CATEGORIES = "toplevel,devtools.timeline,blink.user_timing"
 TARGET_MS = 8.0
 STARTING_S = 60.0
@@ -170,7 +170,7 @@ def _main_starts(events: list[dict[str, Any]]) -> tuple[tuple[int, int], list[fl
 def main_tasks(events: list[dict[str, Any]]) -> list[tuple[float, float, float]]:
     """Tasks of the renderer's main thread in order: (start, duration, work), in microseconds.
 
-    A task is what lies in nothing else: of some the trace tells the contents but not the task itself.
+    A task has no parent: for some tasks the trace has only their contents.
     """
     main, _ = _main_starts(events)
     own_tasks = sorted(
@@ -202,7 +202,7 @@ def frame_works(events: list[dict[str, Any]]) -> list[float]:
         # its task.
         while task_index + 1 < len(starts) and starts[task_index + 1] <= begin + duration:
             task_index += 1
-        # What runs long after the last frame, while nothing moves, is nobody's frame.
+        # Work long after the last frame, while nothing moves, belongs to no frame.
         if begin + duration >= starts[task_index] and begin < starts[task_index] + FRAME_US:
             works[task_index] += work / 1000
     return works
@@ -269,7 +269,7 @@ def measure(url: str, run: Run, renderer: str, seconds: float, has_gpu: bool) ->
 
 
 def main() -> None:
-    """Measure what was asked for; fails where the target is missed."""
+    """Run the requested measurement; fails if the target is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

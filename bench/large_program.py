@@ -107,7 +107,7 @@ def _body(first: int, shape: Any) -> list[dict[int, Any]]:
 
 
 def _buffers(n: int) -> dict[int, Any]:
-    """One logical buffer for each instruction; all but the parameter's and the result's lie in the one
+    """One logical buffer for each instruction; all but the parameter's and the result's are in the single
     temporary allocation.
     """
     logical = [{1: i, 2: _N_BYTES, 3: {4: i}, 4: 0} for i in range(1, n + 1)]

@@ -1,4 +1,4 @@
-"""A real run as that many hosts of about 5 MB each: as if a fleet had been profiled for longer.
+"""A real run as a fleet of hosts of about 5 MB each, profiled for longer.
 
 The demo run of a JAX job, repeated in time (`tf_data_trace.write_copies`), in eight variants of different
 length; hosts are hard links to these, since a fleet of 256 would fill a disk. Every host is read and analysed

@@ -47,7 +47,7 @@ Hands = Callable[[Any, Any, float], None]
 
 @dataclass(frozen=True)
 class ToolPage:
-    """A tool's page: what is there once it is complete, and what hands do there, in order."""
+    """A tool's page: the element that shows once it is complete, and the gestures on it, in order."""
 
     complete: tuple[str, ...]
     hands: tuple[tuple[str, Hands], ...]
@@ -287,7 +287,7 @@ def worked(events: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def opened(browser: Any, page: Any, url: str, run: str, tool: str) -> dict[str, float]:
-    """Open the tool by a click; what it took."""
+    """Open the tool with a click; returns the time."""
     page.goto(f"{url}/#profile&p.profile.run={run.replace('/', '%2F')}&p.profile.tool={HOME}")
     frame = page.frame_locator("iframe:visible")
     link = frame.locator(f'nav[aria-label=Tools] a[href*="tool={tool}"]')
@@ -321,7 +321,7 @@ def opened(browser: Any, page: Any, url: str, run: str, tool: str) -> dict[str, 
 def measure(
     url: str, run: str, tools: list[str], seconds: float, has_gpu: bool
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Open each page, work with it, and say what it took: by tool and by what hands did, `open` first."""
+    """Open each page and use it; returns times by tool and gesture, `open` first."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("TPUPROF_CHROMIUM") or next(

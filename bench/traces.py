@@ -1,7 +1,7 @@
 """The runs that are measured: the demo logs, and those generated into `.bench/traces` on first use.
 
-Each side gets a folder of its own with hard links to the same files, since the peer writes caches beside what
-it reads.
+Each side gets a folder of its own with hard links to the same files, since the peer writes caches next to
+the files it reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ N_COPIES = 50
 
 @dataclass(frozen=True)
 class Run:
-    """A run and its files as they lie in the logdir or in `.bench/traces`."""
+    """A run and its files in the logdir or in `.bench/traces`."""
 
     name: str
     files: tuple[Path, ...]

@@ -66,7 +66,7 @@ def decode_buffer(data: bytes, buffer: dict[str, Any]) -> list[Any]:
 
 
 def decode_columns(body: bytes) -> dict[str, Any]:
-    """Binary columns back to the JSON object: what docs/http_api.md tells a client to do."""
+    """Binary columns back to the JSON object, as docs/http_api.md describes for clients."""
     assert body[:4] == b"TPC1"
     (size,) = struct.unpack("<I", body[4:8])
     assert size % 8 == 0

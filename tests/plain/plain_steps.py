@@ -104,7 +104,9 @@ def _shift(lead: list[tuple[int, int]], other: list[tuple[int, int]]) -> int:
 
 
 def _waits(parts: list[Steps], rows: list[list[int]]) -> dict[Key, list[int]]:
-    """Mean over the hosts in each step, by what they wait for. A host that does not wait for it counts as 0."""
+    """Mean over the hosts in each step, by what is waited for. A host that does not wait for it counts as
+    0.
+    """
     total: dict[Key, list[int]] = {}
     for part, step_rows in zip(parts, rows, strict=True):
         for wait in part.waits:

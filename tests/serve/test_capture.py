@@ -1,5 +1,5 @@
-"""Capturing from the page: who may, what is refused, and what a capture and a monitor tell while they run and
-after.
+"""Capturing from the page: permissions, refusals, and the status of captures and monitors during and after
+a run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUICK = {"duration_ms": 50, "num_tracing_attempts": 1}
 
 
 class Page:
-    """The plugin's page: asks as its scripts do."""
+    """The plugin's page: sends the same requests as its scripts."""
 
     def __init__(self, logdirs: Logdirs, rules: CaptureRules | None = None) -> None:
         self.routes = Routes(logdirs, "profile", rules)

@@ -1,4 +1,4 @@
-"""How far a run's reading is, asked while another request waits for it; and the same on a terminal."""
+"""Read progress of a run while another request waits for it; and the same on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP routes, asked as a browser would, over runs that are good, damaged, changing and gone."""
+"""The HTTP routes, requested as by a browser, on good, damaged, changing and missing runs."""
 
 from __future__ import annotations
 

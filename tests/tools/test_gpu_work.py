@@ -32,7 +32,7 @@ MI300X: dict[str, Stat] = {
 
 
 def program() -> bytes:
-    """A product, an addition, and a call into a library that nobody knows anything of."""
+    """A product, an addition, and a call into an unknown library."""
     entry = [
         instruction(1, "parameter", array(M, K), f9=0),
         instruction(2, "parameter", array(K, N), f9=1),

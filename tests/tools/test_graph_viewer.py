@@ -82,8 +82,8 @@ def test_what_is_in_the_link_is_shown(session: Session) -> None:
 
 
 def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained: Session) -> None:
-    """Counts equal the raw file's; times lie between its events (the launching thread's share) and its marks
-    of ends (set too late).
+    """Counts equal the raw file's; times are between its events (the launching thread's share) and its end
+    marks (set too late).
     """
     [path] = Path(str(demo_runs()["jax_train"])).glob("*.xplane.pb")
     xspace = xspace_class()()

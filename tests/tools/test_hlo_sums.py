@@ -1,4 +1,4 @@
-"""Shares and sums of the HLO pages: one base, one grouping, and what is a sum over cores is called one."""
+"""Shares and sums of the HLO pages: one base, one grouping, and sums over cores are labeled."""
 
 from __future__ import annotations
 

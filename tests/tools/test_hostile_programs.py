@@ -43,7 +43,7 @@ FILES = ("proto", "hlo", "dot", "graph")
 
 
 def session_with(program: bytes, names: tuple[str, ...] = ("add.1", "fusion.1", "while.1")) -> Session:
-    """A run of the program on a CPU, whose operations are asked of the cost model."""
+    """A run of the program on a CPU; the cost model computes its operations."""
     space = xspace_class()()
     PlaneWriter(space, "/host:metadata").metadata("jit_f(7)", {"Hlo Proto": program})
     plane = PlaneWriter(space, "/host:CPU")
@@ -54,7 +54,7 @@ def session_with(program: bytes, names: tuple[str, ...] = ("add.1", "fusion.1", 
 
 
 def look_at_all(session: Session) -> int:
-    """Ask everything of every tool; how many answers came."""
+    """Send all requests to every tool; returns the number of answers."""
     n = 0
     for tool_name, params in ASKED:
         tool, _, question = tool_name.partition("/")
@@ -177,7 +177,7 @@ def test_a_sound_program_is_answered_by_all() -> None:
     )
     assert look_at_all(session_with(program, ("add.1", "add.2"))) == len(ASKED) - 1 + len(
         FILES
-    )  # nothing lies in the second space
+    )  # the second space is empty
 
 
 def _buffers() -> dict[int, Any]:

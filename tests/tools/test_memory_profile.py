@@ -195,7 +195,7 @@ def test_bad_parameters_are_refused(tmp_path: Path, params: dict[str, object]) -
 
 
 def two_allocations(levels: tuple[int, int]) -> Session:
-    """Of 70 bytes each; the levels that the allocator tells after them."""
+    """Of 70 bytes each, with the levels that the allocator reports after them."""
     events = [
         DrawnEvent(
             "MemoryAllocation",

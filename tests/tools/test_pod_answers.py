@@ -1,6 +1,4 @@
-"""What the pod viewer answers: savings beside what they are saved from, waiting for copies, single and equal
-cores, what is counted.
-"""
+"""The pod viewer's answers: savings and their base, waiting for copies, single and equal cores, counts."""
 
 from __future__ import annotations
 

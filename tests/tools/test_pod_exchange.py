@@ -164,7 +164,7 @@ REDUCING = {"fusion.9": "convolution fusion", "all-reduce.3": "all-reduce"}
 def test_groups_of_meshes_are_spelled_out_and_waiting_is_told_within_each(
     tmp_path: Path, groups: dict[int, object], expected: str
 ) -> None:
-    """Two hosts of four cores; core 5 comes 100 µs late: whoever is in its group waits, nobody else does."""
+    """Two hosts of four cores; core 5 comes 100 µs late: only the cores of its group wait."""
     members = [set(map(int, text.strip("{}").split(","))) for text in expected.split()]
     late_group = next(group for group in members if 5 in group)
     cores = [

@@ -72,7 +72,7 @@ def test_every_core_s_parts_are_those_that_were_planted(tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(parts, cores["total_ps"])
     busy = INFEED_US + COMPUTE_US + TRANSFER_US + PERMUTE_US + IDLE_US
-    # The other half idles at the step's end, and holds nobody up: that is not its own time.
+    # The other half idles at the step's end without holding up others: that is not its own time.
     np.testing.assert_array_equal(cores["own_ps"], (busy + 200 * slow_cores) * US)
     assert cores["chip"][:4] == [0, 0, 1, 1]
     assert cores["device"] == list(range(SLOW.n_cores))

@@ -1,4 +1,4 @@
-"""The tool on runs with TensorFlow's own graphs beside them, without any, and on a demo run."""
+"""The tool on runs with TensorFlow's own graphs, without any, and on a demo run."""
 
 from __future__ import annotations
 

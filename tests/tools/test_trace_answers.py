@@ -66,8 +66,8 @@ def traces(draw: st.DrawFn, start_ns: int = 0) -> Trace:
 
 
 def brute_events(trace: Trace) -> list[dict[str, Any]]:
-    """The events as plain dictionaries, with the depth that the definition gives: the first row that is free
-    below what is open.
+    """The events as plain dictionaries, with the depth that the definition gives: the first free row below
+    the open events.
     """
     events = []
     for line in range(len(trace.lines)):

@@ -1,5 +1,5 @@
-"""The export as Chrome trace JSON: what is written follows the format's rules, and opened again it is what it
-was.
+"""The export as Chrome trace JSON: the file follows the format's rules, and a second reading gives the same
+trace.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def exported(session: Session, hosts: Any = (), **params: object) -> dict[str, A
 
 
 def check_rules(events: list[dict[str, Any]]) -> None:
-    """What the format asks of each event, as Perfetto and chrome://tracing read it."""
+    """The format's requirements for each event, as Perfetto and chrome://tracing read it."""
     open_ids: dict[Any, list[str]] = defaultdict(list)
     points: dict[Any, list[tuple[str, Decimal]]] = defaultdict(list)
     slices: dict[Any, list[tuple[Decimal, Decimal]]] = defaultdict(list)
@@ -107,8 +107,8 @@ def again(folder: Path, session: Session, hosts: Any = (), **params: object) -> 
 
 
 def comparable(trace: Trace) -> Counter[Any]:
-    """Events as (plane, line, name, start, duration, depth), async ones without line and depth: they may
-    stand elsewhere.
+    """Events as (plane, line, name, start, duration, depth), async ones without line and depth, which may
+    differ.
     """
     depths = file_layer(trace).depth.tolist()
     is_async = (trace.kind_of_line == schema.ASYNC) | np.array(

@@ -1,8 +1,8 @@
-"""What the trace viewer draws beside plain events: arrows of the stat `flow`, counters of XSpaces, and lines
+"""What the trace viewer draws in addition to plain events: arrows of the stat `flow`, counters of XSpaces,
+and lines
 that it adds itself.
 
-Each on a hand-made trace with an obvious answer, then on a real one, held against what xprof 2.24.2 draws of
-it.
+Each on a hand-made trace with an obvious answer, then on a real one, compared with what xprof 2.24.2 draws.
 """
 
 from __future__ import annotations
@@ -440,7 +440,7 @@ def _kernels_of_step(trace: Trace, plane: str) -> tuple[list[int], list[bool]]:
 
 
 def offloading() -> Trace:
-    """One core: transfers 5 (twice, at once with 0) and one whose start lies before the capture;
+    """One core: transfers 5 (twice, at once with 0) and one whose start is before the capture;
     `copy-start.9` stays on the device.
     """
     space = xspace_class()()
@@ -487,7 +487,7 @@ def test_transfers_to_the_hosts_memory_span_from_start_to_done() -> None:
     names = [
         row["name"] for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
     ]
-    assert len(names) == len(set(names))  # those of the start are not told twice
+    assert len(names) == len(set(names))  # those of the start are not reported twice
     assert (arguments["shape_with_layout"], arguments["raw_bytes_accessed"], arguments["waited_for_us"]) == (
         "f32[8]{0:S(5)}",
         "4096",

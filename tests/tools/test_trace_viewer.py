@@ -145,7 +145,7 @@ def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) 
     tool_params = {
         name: value for name, value in params.items() if not name.startswith("f.") and name != "hosts"
     }
-    # The op profile's page asks for the chosen operation's details apart from the tree.
+    # The op profile's page requests the chosen operation's details separately from the tree.
     question = "op" if tool == "op_profile" and "op" in tool_params else ""
     payload = get_tool(tool).run(session, [params["hosts"]], tool_params, question)
     assert payload.tool == tool

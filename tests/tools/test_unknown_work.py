@@ -1,6 +1,4 @@
-"""Work that the trace does not state is unknown, never 0; what it states under another name counts. The same
-on all pages.
-"""
+"""Work that is not in the trace is unknown, never 0; work under another name counts. The same on all pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of one step: which it is, how long beside the median, and what makes the difference."""
+"""The answer about one step: its name, its time compared with the median, and the cause of the difference."""
 
 from __future__ import annotations
 

@@ -79,14 +79,14 @@ def dotted(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _imports(source: str, known: Iterable[str]) -> frozenset[str]:
+def _imports(source: str, module_names: Iterable[str]) -> frozenset[str]:
     imported = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
-    return frozenset(imported & set(known))
+    return frozenset(imported & set(module_names))
 
 
 def _names(module: str) -> tuple[str, ...]:

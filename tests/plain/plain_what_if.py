@@ -177,10 +177,10 @@ def _passing(part: Part) -> Part:
     return replace(part, kind="inline", work_ps=np.zeros(1), function_ps=np.zeros(0))
 
 
-def _listed(stage: Stage, parent: int, found: list[Part]) -> list[Part]:
+def _listed(stage: Stage, parent: int, parts: list[Part]) -> list[Part]:
     """The parts of a tree, consumers before producers."""
-    found.append(replace(stage.part, parent=parent))
-    position = len(found) - 1
+    parts.append(replace(stage.part, parent=parent))
+    position = len(parts) - 1
     for feed in stage.feeds:
-        _listed(feed, position, found)
-    return found
+        _listed(feed, position, parts)
+    return parts

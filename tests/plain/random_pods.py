@@ -121,8 +121,8 @@ def _torch_ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
 def _host(
     rng: random.Random, name: str, steps: tuple[Steps, int], cores: tuple[PodCore, ...], ops: list[TransferOp]
 ) -> PodHost:
-    found, start_ns = steps
-    n_steps, n_cores, n_ops = len(found), len(cores), len(ops)
+    host_steps, start_ns = steps
+    n_steps, n_cores, n_ops = len(host_steps), len(cores), len(ops)
     part_ps = np.zeros((n_cores, n_steps, N_PARTS), np.int64)
     for part in [*rng.sample(_BEFORE_JOIN, 7), Part.COLLECTIVE, Part.IDLE]:
         part_ps[:, :, part] = [[rng.randint(0, 1000) for _ in range(n_steps)] for _ in cores]
@@ -144,7 +144,7 @@ def _host(
         "TPU v4",
         n_cores + rng.randint(0, 2),
         start_ns,
-        found,
+        host_steps,
         cores,
         part_ps,
         total_ps,

@@ -113,7 +113,7 @@ def test_random_models_are_unlike() -> None:
     """The sample covers all changes, all limits, and models that explain too little and too much."""
     rng = random.Random("unlike")
     every = [estimates(random_model(rng)) for _ in range(60)]
-    all_estimates = [one for found in every if not isinstance(found, str) for one in found]
+    all_estimates = [one for results in every if not isinstance(results, str) for one in results]
     assert {one.kind for one in all_estimates} == {
         "now",
         "parallel",
@@ -128,7 +128,7 @@ def test_random_models_are_unlike() -> None:
         "the processors",
     }
     assert {one.is_no_gain for one in all_estimates if one.kind != "now"} == {True, False}
-    assert {found for found in every if isinstance(found, str)} == {"rest", "overlap"}
+    assert {results for results in every if isinstance(results, str)} == {"rest", "overlap"}
 
 
 @pytest.mark.parametrize("seed", range(20))

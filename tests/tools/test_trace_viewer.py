@@ -206,8 +206,8 @@ def test_links_of_real_events_lead_to_what_they_name(run: str, kinds: tuple[str,
     for kind in kinds:
         lines = [
             track
-            for track, found in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True)
-            if found == kind
+            for track, track_kind in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True)
+            if track_kind == kind
         ]
         boxes = np.flatnonzero(column(payload, "boxes", "track") == lines[-1 if kind == "stream" else 0])
         details = event(session, int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]]), [host])

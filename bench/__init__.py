@@ -1,1 +1,1 @@
-"""Traces of any size, real and synthetic, and the measurements of this project beside its peer."""
+"""Traces of any size, real and synthetic, and the measurements that compare this project with its peer."""

@@ -54,7 +54,7 @@ ON_REQUEST = (SYNTHETIC_50M,)  # takes minutes and gigabytes
 
 
 def plan(only: list[str]) -> list[tuple[Run, Measure]]:
-    """What to measure, in order; runs that were not asked for are not generated."""
+    """What to measure, in order; runs that were not requested are not generated."""
     runs = [run for run in demo_runs() if not only or run.name in only]
     pairs = [(run, measure) for run in runs for measure in DEMO_MEASURES]
     for name, make in GENERATED.items():
@@ -65,7 +65,7 @@ def plan(only: list[str]) -> list[tuple[Run, Measure]]:
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -92,7 +92,7 @@ def main() -> None:
         results.append(measure_both(run, measure, arguments.rounds, sides))
         arguments.output.write_text(
             report(results), encoding="utf-8"
-        )  # what is there stays, should a later measure not end
+        )  # keep results if a later measurement does not finish
     print("\n" + report(results))
 
 

@@ -1,4 +1,4 @@
-"""What is measured on which run, and what the project promises of it: data, no code that runs anything."""
+"""The measurements of each run and the project's targets for them, as data only."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class Measure:
     """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches
     on disk from before.
 
-    `op`, `with_times`: of the graph viewer, the instruction in the middle and whether its times are asked
-    for. `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1, `one_core` is
+    `op`, `with_times`: for the graph viewer, the instruction in the middle and whether its times are
+    requested. `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1,
+    `one_core` is
     this project on one core, none if it is measured alone.
     """
 
@@ -47,7 +48,7 @@ class Measure:
 
 
 def _alone_of(measure: Measure) -> Measure:
-    """The same question, asked of this project alone."""
+    """The same question for this project only."""
     return replace(measure, title=f"{measure.title}, this project alone", peer="")
 
 

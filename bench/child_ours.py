@@ -33,14 +33,14 @@ class OwnSide:
             return Answer(_read(self.session, request.host))
         tool = get_tool(request.tool)
         if request.tool != TRACE_VIEWER:
-            asked = {"op": request.op, "times": request.with_times} if request.op else {}
-            return Answer(encode_json(tool.run(self.session, None, asked)))
+            op_params = {"op": request.op, "times": request.with_times} if request.op else {}
+            return Answer(encode_json(tool.run(self.session, None, op_params)))
         params: dict[str, object] = {"width_px": request.width_px}
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
         if search:
-            found = tool.run(self.session, [request.host], {"text": search}, "search")
-            return Answer(encode_columns(found))
+            matches = tool.run(self.session, [request.host], {"text": search}, "search")
+            return Answer(encode_columns(matches))
         payload = tool.run(self.session, [request.host], params)
         return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
 
@@ -60,7 +60,7 @@ def compressed(body: bytes) -> bytes:
 
 
 def main() -> None:
-    """Answer, then wait until the column cache is on disk where it is asked for."""
+    """Answer, then wait until the column cache is on disk if the request needs it."""
     request = read_request(sys.argv)
     write_sample(measured(request, OwnSide(request).ask, compressed))
     for thread in threading.enumerate():

@@ -47,8 +47,8 @@ class PeerSide:
         return Answer(body, float(json.loads(timespan.group(1))[1]) if timespan else 0.0)
 
     def _of_program(self) -> bytes:
-        """Of the first program; the plugin asks for the tools' names first, which writes the programs beside
-        the trace.
+        """For the first program; the plugin requests the tools' names first, which writes the programs next
+        to the trace.
         """
         programs = self._programs() or (xspace_to_tool_names(self.files) and self._programs())
         if not programs:
@@ -66,8 +66,8 @@ class PeerSide:
         return self._convert(self.files, self.request.tool, params)
 
     def _programs(self) -> list[str]:
-        found = sorted(glob.glob(os.path.join(glob.escape(self.request.run_dir), f"*{PROGRAM_SUFFIX}")))
-        return [os.path.basename(path).removesuffix(PROGRAM_SUFFIX) for path in found]
+        paths = sorted(glob.glob(os.path.join(glob.escape(self.request.run_dir), f"*{PROGRAM_SUFFIX}")))
+        return [os.path.basename(path).removesuffix(PROGRAM_SUFFIX) for path in paths]
 
     def _convert(self, files: list[str], tool: str, params: dict[str, object]) -> bytes:
         data, _ = xspace_to_tool_data(

@@ -22,8 +22,8 @@ def main() -> None:
     files = sorted(glob.glob(os.path.join(request.run_dir, "*.xplane.pb")))
 
     def ask(_window: tuple[float, float] | None, _search: str) -> Answer:
-        body, found = _pywrap_profiler.xspace_to_tools_data(files, request.tool)
-        if not found:
+        body, is_success = _pywrap_profiler.xspace_to_tools_data(files, request.tool)
+        if not is_success:
             raise SystemExit(f"no answer for {request.tool}")
         return Answer(body if isinstance(body, bytes) else body.encode())
 

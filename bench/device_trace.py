@@ -124,11 +124,11 @@ def host_plane(n_allocations: int) -> Plane:
     events, steps = [], []
     used, peak, gap_ps = WEIGHTS_BYTES, WEIGHTS_BYTES, STEP_PS // (2 * LIVE_BLOCKS)
     for i in range(n_allocations + LIVE_BLOCKS):
-        at = 2 * i * gap_ps
-        if at % STEP_PS < 2 * gap_ps:
+        position_ps = 2 * i * gap_ps
+        if position_ps % STEP_PS < 2 * gap_ps:
             stats = plane.stat("_r", 1) + plane.stat("step_num", len(steps))
             steps.append(plane.event("train", len(steps) * STEP_PS, STEP_PS - gap_ps, stats))
-        for is_new, block, when in ((True, i, at), (False, i - LIVE_BLOCKS, at + gap_ps)):
+        for is_new, block, when in ((True, i, position_ps), (False, i - LIVE_BLOCKS, position_ps + gap_ps)):
             if not (0 <= block < n_allocations):
                 continue
             size = 4096 * (1 + block % 50)

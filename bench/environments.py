@@ -48,9 +48,9 @@ def ml_python() -> str:
 
 def peer_if_any() -> str:
     """The interpreter that has xprof if there is one already, else empty."""
-    made = work_dir() / "peer" / _PYTHON
+    interpreter = work_dir() / "peer" / _PYTHON
     named = os.environ.get("TPUPROF_PEER_PYTHON") or (
-        str(made) if (work_dir() / "peer" / _DONE).exists() else ""
+        str(interpreter) if (work_dir() / "peer" / _DONE).exists() else ""
     )
     return named if named and Path(named).exists() else ""
 
@@ -61,10 +61,10 @@ def versions(python: str, packages: tuple[str, ...]) -> dict[str, str]:
         "import sys, platform; from importlib.metadata import version;"
         "print(platform.python_version(), *(version(name) for name in sys.argv[1:]))"
     )
-    found = subprocess.run(
+    listing = subprocess.run(
         [python, "-c", code, *packages], check=True, capture_output=True, text=True
     ).stdout.split()
-    return dict(zip(("Python", *packages), found, strict=True))
+    return dict(zip(("Python", *packages), listing, strict=True))
 
 
 def _made(name: str, requirements: tuple[str, ...]) -> str:
@@ -80,7 +80,7 @@ def _made(name: str, requirements: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Make the environments of tests beside real servers and beside the peer."""
+    """Create the environments of tests with real servers and with the peer."""
     for make in (ml_python, peer_python):
         try:
             make()

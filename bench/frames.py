@@ -34,7 +34,7 @@ from bench.bench import GENERATED
 from bench.traces import Run, demo_runs
 
 PAGE_PX = {"width": 1440, "height": 900}
-# Only what says when the main thread was busy: more slows what it measures.
+# Only the categories that show when the main thread was busy: more would slow it down.
 CATEGORIES = "toplevel,devtools.timeline,blink.user_timing"
 TARGET_MS = 8.0
 STARTING_S = 60.0
@@ -170,17 +170,17 @@ def _main_starts(events: list[dict[str, Any]]) -> tuple[tuple[int, int], list[fl
 def main_tasks(events: list[dict[str, Any]]) -> list[tuple[float, float, float]]:
     """Tasks of the renderer's main thread in order: (start, duration, work), in microseconds.
 
-    A task is what lies in nothing else: of some the trace tells the contents but not the task itself.
+    A task has no parent: for some tasks the trace has only their contents.
     """
     main, _ = _main_starts(events)
-    mine = sorted(
+    own_tasks = sorted(
         (e["ts"], -e.get("dur", 0), e.get("tdur", e.get("dur", 0)))
         for e in events
         if (e["pid"], e["tid"]) == main and e["ph"] == "X"
     )
     tasks: list[tuple[float, float, float]] = []
     end = 0.0
-    for start, minus_duration, work in mine:
+    for start, minus_duration, work in own_tasks:
         if start >= end:
             # Processor time where the trace has it: a busy machine makes wall time of every task.
             tasks.append((start, -minus_duration, work))
@@ -196,15 +196,15 @@ def frame_works(events: list[dict[str, Any]]) -> list[float]:
     if not starts:
         return []
     works = [0.0] * len(starts)
-    at = 0
+    task_index = 0
     for begin, duration, work in main_tasks(events):
         # A task belongs to the last frame that had begun before its end: the frame's own callback lies within
         # its task.
-        while at + 1 < len(starts) and starts[at + 1] <= begin + duration:
-            at += 1
-        # What runs long after the last frame, while nothing moves, is nobody's frame.
-        if begin + duration >= starts[at] and begin < starts[at] + FRAME_US:
-            works[at] += work / 1000
+        while task_index + 1 < len(starts) and starts[task_index + 1] <= begin + duration:
+            task_index += 1
+        # Work long after the last frame, while nothing moves, belongs to no frame.
+        if begin + duration >= starts[task_index] and begin < starts[task_index] + FRAME_US:
+            works[task_index] += work / 1000
     return works
 
 
@@ -269,7 +269,7 @@ def measure(url: str, run: Run, renderer: str, seconds: float, has_gpu: bool) ->
 
 
 def main() -> None:
-    """Measure what was asked for; fails where the target is missed."""
+    """Run the requested measurement; fails if the target is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -284,14 +284,14 @@ def main() -> None:
     arguments = parser.parse_args()
     run = find_run(arguments.run)
     with served(run) as url:
-        found = measure(url, run, arguments.renderer, arguments.seconds, arguments.gpu)
-    p95, n_blank = float(found["frame_p95_ms"]), found["n_blank"]
+        result = measure(url, run, arguments.renderer, arguments.seconds, arguments.gpu)
+    p95, n_blank = float(result["frame_p95_ms"]), result["n_blank"]
     met = p95 <= TARGET_MS and n_blank == 0
     print(
         f"main thread per frame: p95 {p95} ms of at most {TARGET_MS} ms, {n_blank} blank frames: "
         f"{'met' if met else 'NOT met'}"
     )
-    print(json.dumps(found))
+    print(json.dumps(result))
     sys.exit(0 if met else 1)
 
 

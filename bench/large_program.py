@@ -107,7 +107,7 @@ def _body(first: int, shape: Any) -> list[dict[int, Any]]:
 
 
 def _buffers(n: int) -> dict[int, Any]:
-    """One logical buffer for each instruction; all but the parameter's and the result's lie in the one
+    """One logical buffer for each instruction; all but the parameter's and the result's are in the single
     temporary allocation.
     """
     logical = [{1: i, 2: _N_BYTES, 3: {4: i}, 4: 0} for i in range(1, n + 1)]
@@ -130,10 +130,10 @@ def _buffers(n: int) -> dict[int, Any]:
         8: 0,
         9: [{1: i, 2: slot * _N_BYTES, 3: _N_BYTES} for i, slot in slots.items()],
     }
-    whole = {2: _N_BYTES, 8: 0}
+    sizes_by_id = {2: _N_BYTES, 8: 0}
     allocations = [
-        {1: 0, **whole, 5: 1, 6: 0, 9: [{1: 1, 2: 0, 3: _N_BYTES}]},
+        {1: 0, **sizes_by_id, 5: 1, 6: 0, 9: [{1: 1, 2: 0, 3: _N_BYTES}]},
         temporary,
-        {1: 2, **whole, 7: 1, 9: [{1: n, 2: 0, 3: _N_BYTES}]},
+        {1: 2, **sizes_by_id, 7: 1, 9: [{1: n, 2: 0, 3: _N_BYTES}]},
     ]
     return {1: logical, 3: allocations, 4: [{1: events, 2: 1, 3: 1}]}

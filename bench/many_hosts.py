@@ -1,4 +1,4 @@
-"""A real run as that many hosts of about 5 MB each: as if a fleet had been profiled for longer.
+"""A real run as a fleet of hosts of about 5 MB each, profiled for longer.
 
 The demo run of a JAX job, repeated in time (`tf_data_trace.write_copies`), in eight variants of different
 length; hosts are hard links to these, since a fleet of 256 would fill a disk. Every host is read and analysed
@@ -21,18 +21,18 @@ def write_fleet(source: Path, folder: Path, n_hosts: int) -> None:
     """Write the hosts `host000.xplane.pb` … into the folder; `source` is one host's file."""
     folder.mkdir(parents=True, exist_ok=True)
     variants = folder.parent / f"{folder.name}_variants"
-    made: list[Path] = []
+    paths: list[Path] = []
     n_copies = copies_for(source, variants / "probe")
     for i in range(min(N_VARIANTS, n_hosts)):
-        made.append(variants / str(i))
-        write_copies(source, made[-1], n_copies + i % 3)
+        paths.append(variants / str(i))
+        write_copies(source, paths[-1], n_copies + i % 3)
     for host in range(n_hosts):
         target = folder / f"host{host:03d}.xplane.pb"
         target.unlink(missing_ok=True)
         try:
-            os.link(made[host % len(made)], target)
+            os.link(paths[host % len(paths)], target)
         except OSError:  # a file system without links
-            shutil.copyfile(made[host % len(made)], target)
+            shutil.copyfile(paths[host % len(paths)], target)
     shutil.rmtree(variants)
 
 

@@ -51,8 +51,8 @@ class Result:
 
 
 def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ...] = SIDES) -> Result:
-    """Ask the sides in turn, `n_rounds` times; a side that fails or takes longer than SLOW_S is not asked
-    again.
+    """Measure the sides in turn, `n_rounds` times; a side that fails or takes longer than SLOW_S is not
+    measured again.
     """
     result = Result(run, measure)
     run.read()
@@ -72,8 +72,8 @@ def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ..
 
 
 def warm_up(run: Run, measure: Measure, sides: tuple[str, ...]) -> None:
-    """Ask once before what counts, where that takes seconds: programs and files are in the page
-    cache then.
+    """If it takes seconds, measure once without counting it, so that programs and files are in the page
+    cache.
     """
     if run.size_bytes > MAX_WARM_UP_BYTES:
         return
@@ -87,7 +87,7 @@ class ChildFailed(Exception):
 
 
 def _sample(run: Run, measure: Measure, side: str) -> Sample:
-    folder = run.linked(side)  # also removes the caches that the peer left beside the files
+    folder = run.linked(side)  # also removes the caches that the peer left next to the files
     request = Request(
         measure.tool,
         str(folder),
@@ -109,18 +109,18 @@ def _sample(run: Run, measure: Measure, side: str) -> Sample:
 
 
 def make_ready(run: Run, n_bytes: int) -> None:
-    """Have so much memory at hand, and the run's files in memory: a system may put away what nobody has read
-    for a while.
+    """Make enough memory available and load the run's files: a system may evict what has not been read for
+    a while.
     """
     have_spare_memory(n_bytes)
     run.read()
 
 
 def have_spare_memory(n_bytes: int) -> None:
-    """Have the machine hold so much memory that no process uses.
+    """Make the machine hold unused memory.
 
     A virtual machine gives what it frees back to its host within seconds, and takes it again a page at a
-    time, which is slow (2 ms a megabyte has been seen) and has nothing to do with either side.
+    time, which is slow (2 ms a megabyte has been seen) and is independent of either side.
     """
     if os.name != "nt":
         subprocess.run([sys.executable, "-m", "bench.spare_memory", str(n_bytes)], cwd=ROOT, check=True)
@@ -128,8 +128,8 @@ def have_spare_memory(n_bytes: int) -> None:
 
 
 def _ask(request: Request, side: str, peer: str, before: Callable[[], None] | None) -> tuple[float, Sample]:
-    """Seconds from the start of the child to its first answer, and what it measured; `before` is done when it
-    is ready to be asked.
+    """Seconds from the start of the child to its first answer, and its measurements; `before` is called
+    when the child is ready.
     """
     python = sys.executable if side == OURS else peer_python(peer)
     command = [python, "-m", f"bench.child_{side if side == OURS else peer}", json.dumps(asdict(request))]
@@ -164,7 +164,7 @@ def _ask(request: Request, side: str, peer: str, before: Callable[[], None] | No
 
 
 def _go_on(child: subprocess.Popen[str]) -> None:
-    """Let the child ask; one that has ended already says so by its silence."""
+    """Let the child run its requests; a child that has already ended stays silent."""
     if child.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write("\n")
@@ -180,8 +180,8 @@ def _line_that_starts(child: subprocess.Popen[str], text: str) -> str:
 
 def _child_environment() -> dict[str, str]:
     """Ours, with caches of its own; processes that helpers start find bytecode, as an installation has it."""
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**own, "TPUPROF_CACHE_DIR": str(work_dir() / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "TPUPROF_CACHE_DIR": str(work_dir() / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def _last_line(log: Path) -> str:

@@ -100,7 +100,7 @@ def measure(run: Run, has_gpu: bool) -> tuple[float, float]:
         page.frame_locator("iframe:visible").locator(".tv-whole").wait_for(timeout=TIMEOUT_MS)
         page.wait_for_timeout(1000)
         cold = choose(page, run.name)
-        page.wait_for_timeout(3000)  # what is prefetched and cached is no part of the next click
+        page.wait_for_timeout(3000)  # prefetched and cached data must not speed up the next click
         choose(page, SMALL)
         page.wait_for_timeout(1000)
         warm = choose(page, run.name)
@@ -118,9 +118,9 @@ def report(rows: list[tuple[str, float, float]]) -> str:
         "| run | | target | figure | met |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name, *found in rows:
+    for name, *measurements in rows:
         for title, seconds, target in zip(
-            ("cold", "warm"), found, TARGETS_S.get(name, (None, None)), strict=True
+            ("cold", "warm"), measurements, TARGETS_S.get(name, (None, None)), strict=True
         ):
             promise, met = (
                 (f"≤ {target:g} s", "yes" if seconds <= target else "**no**") if target else ("–", "–")
@@ -130,7 +130,7 @@ def report(rows: list[tuple[str, float, float]]) -> str:
 
 
 def main() -> None:
-    """Measure what was asked for; fails where a target is missed."""
+    """Run the requested measurements; fails if a target is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

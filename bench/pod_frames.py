@@ -64,11 +64,11 @@ def drive(page: Any, frame: Any, gesture: str, seconds: float) -> None:
     page.mouse.move(box["x"] + 8, middle)
     if gesture == "slide":
         page.mouse.down()
-    at = 0
+    n_moves = 0
     while time.monotonic() < end:
-        at += 1
-        share = 0.5 - 0.48 * math.cos(at / 40)
-        y = middle if gesture == "slide" else box["y"] + box["height"] * (0.5 + 0.4 * math.sin(at / 17))
+        n_moves += 1
+        share = 0.5 - 0.48 * math.cos(n_moves / 40)
+        y = middle if gesture == "slide" else box["y"] + box["height"] * (0.5 + 0.4 * math.sin(n_moves / 17))
         page.mouse.move(box["x"] + box["width"] * share, y)
         page.wait_for_timeout(8)
     if gesture == "slide":
@@ -83,7 +83,7 @@ def measure(url: str, name: str, seconds: float, has_gpu: bool) -> dict[str, Any
     chromium = os.environ.get("TPUPROF_CHROMIUM") or next(
         path for one in CHROMIUM if (path := shutil.which(one))
     )
-    found: dict[str, Any] = {"run": name}
+    result: dict[str, Any] = {"run": name}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])]
@@ -93,21 +93,21 @@ def measure(url: str, name: str, seconds: float, has_gpu: bool) -> dict[str, Any
         page.goto(f"{url}/#profile&p.profile.run={name}&p.profile.tool=pod_viewer")
         frame = page.frame_locator("iframe:visible")
         frame.locator(".pod-map canvas[role=img]").wait_for(timeout=600_000)
-        found["first_picture_ms"] = round((time.monotonic() - started) * 1000)
+        result["first_picture_ms"] = round((time.monotonic() - started) * 1000)
         page.wait_for_timeout(4000)
         for gesture in GESTURES:
             browser.start_tracing(page=page, categories=CATEGORIES.split(","))
             drive(page, frame, gesture, seconds)
             works = frame_works(json.loads(browser.stop_tracing())["traceEvents"])
             key = gesture.replace(" ", "_")
-            found |= {f"{key}_n": len(works), f"{key}_p50_ms": round(percentile(works, 0.5), 2)}
-            found |= {
+            result |= {f"{key}_n": len(works), f"{key}_p50_ms": round(percentile(works, 0.5), 2)}
+            result |= {
                 f"{key}_p95_ms": round(percentile(works, 0.95), 2),
                 f"{key}_max_ms": round(max(works, default=math.nan), 2),
             }
             page.wait_for_timeout(1000)
         browser.close()
-    return found
+    return result
 
 
 def main() -> None:
@@ -121,14 +121,14 @@ def main() -> None:
     parser.add_argument("--run", default="", help="its run")
     arguments = parser.parse_args()
     with nullcontext(arguments.url) if arguments.url else served(pod_run()) as url:
-        found = measure(url, arguments.run or f"bench/{NAME}", arguments.seconds, arguments.gpu)
-    moved = {gesture: found[f"{gesture}_p95_ms"] for gesture in ("slide", "keys", "hover")}
+        result = measure(url, arguments.run or f"bench/{NAME}", arguments.seconds, arguments.gpu)
+    moved = {gesture: result[f"{gesture}_p95_ms"] for gesture in ("slide", "keys", "hover")}
     met = max(moved.values()) <= TARGET_MS
     print(
         f"main thread per frame, 95th percentile in ms, of at most {TARGET_MS}: {moved}: "
         f"{'met' if met else 'NOT met'}"
     )
-    print(json.dumps(found))
+    print(json.dumps(result))
     sys.exit(0 if met else 1)
 
 

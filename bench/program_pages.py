@@ -47,7 +47,7 @@ Hands = Callable[[Any, Any, float], None]
 
 @dataclass(frozen=True)
 class ToolPage:
-    """A tool's page: what is there once it is complete, and what hands do there, in order."""
+    """A tool's page: the element that shows once it is complete, and the gestures on it, in order."""
 
     complete: tuple[str, ...]
     hands: tuple[tuple[str, Hands], ...]
@@ -56,8 +56,8 @@ class ToolPage:
 def _box(frame: Any, selector: str) -> dict[str, float]:
     place = frame.locator(selector).first
     place.evaluate("element => element.scrollIntoView({ block: 'center' })")
-    found: dict[str, float] = place.bounding_box()
-    return found
+    box: dict[str, float] = place.bounding_box()
+    return box
 
 
 def scrolled(selector: str) -> Hands:
@@ -80,12 +80,12 @@ def pointed(selector: str, zooms: bool = False) -> Hands:
     def hands(page: Any, frame: Any, seconds: float) -> None:
         box = _box(frame, selector)
         page.keyboard.down("Control") if zooms else None
-        end, at = time.monotonic() + seconds, 0
+        end, n_moves = time.monotonic() + seconds, 0
         while time.monotonic() < end:
-            at += 1
-            x, y = 0.5 - 0.42 * math.cos(at / 40), 0.5 + 0.4 * math.sin(at / 17)
+            n_moves += 1
+            x, y = 0.5 - 0.42 * math.cos(n_moves / 40), 0.5 + 0.4 * math.sin(n_moves / 17)
             page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
-            if zooms and at % 5 == 0:
+            if zooms and n_moves % 5 == 0:
                 page.mouse.wheel(0, -120 if end - time.monotonic() > seconds / 2 else 120)
             page.wait_for_timeout(10)
         page.keyboard.up("Control") if zooms else None
@@ -101,12 +101,12 @@ def dragged(selector: str) -> Hands:
         y = box["y"] + box["height"] / 2
         page.mouse.move(box["x"] + box["width"] * 0.3, y)
         page.mouse.down()
-        end, at = time.monotonic() + seconds, 0
+        end, n_moves = time.monotonic() + seconds, 0
         while time.monotonic() < end:
-            at += 1
+            n_moves += 1
             page.mouse.move(
-                box["x"] + box["width"] * (0.5 - 0.4 * math.cos(at / 40)),
-                y + box["height"] * 0.2 * math.sin(at / 20),
+                box["x"] + box["width"] * (0.5 - 0.4 * math.cos(n_moves / 40)),
+                y + box["height"] * 0.2 * math.sin(n_moves / 20),
             )
             page.wait_for_timeout(10)
         page.mouse.up()
@@ -287,7 +287,7 @@ def worked(events: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def opened(browser: Any, page: Any, url: str, run: str, tool: str) -> dict[str, float]:
-    """Open the tool by a click; what it took."""
+    """Open the tool with a click; returns the time."""
     page.goto(f"{url}/#profile&p.profile.run={run.replace('/', '%2F')}&p.profile.tool={HOME}")
     frame = page.frame_locator("iframe:visible")
     link = frame.locator(f'nav[aria-label=Tools] a[href*="tool={tool}"]')
@@ -321,13 +321,13 @@ def opened(browser: Any, page: Any, url: str, run: str, tool: str) -> dict[str, 
 def measure(
     url: str, run: str, tools: list[str], seconds: float, has_gpu: bool
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Open each page, work with it, and say what it took: by tool and by what hands did, `open` first."""
+    """Open each page and use it; returns times by tool and gesture, `open` first."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("TPUPROF_CHROMIUM") or next(
         path for name in CHROMIUM if (path := shutil.which(name))
     )
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    results: dict[str, dict[str, dict[str, float]]] = {}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", *([] if has_gpu else ["--disable-gpu"])]
@@ -337,23 +337,23 @@ def measure(
             for is_counted in (False, True):
                 page = browser.new_page(viewport=PAGE_PX)
                 page.set_default_timeout(TIMEOUT_MS)
-                found[tool] = {"open": opened(browser, page, url, run, tool)}
+                results[tool] = {"open": opened(browser, page, url, run, tool)}
                 if is_counted:
                     frame = page.frame_locator("iframe:visible")
                     for name, hands in PAGES[tool].hands:
-                        found[tool][name] = worked(
+                        results[tool][name] = worked(
                             _traced(browser, page, partial(hands, page, frame, seconds))
                         )
-                        print(tool, name, found[tool][name], flush=True)
+                        print(tool, name, results[tool][name], flush=True)
                 page.close()
         browser.close()
-    return found
+    return results
 
 
-def missed(found: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+def missed(results: dict[str, dict[str, dict[str, float]]]) -> list[str]:
     """The targets that were not met, in words."""
     lines = []
-    for tool, did in found.items():
+    for tool, did in results.items():
         for name, numbers in did.items():
             for key, most in (("p95_ms", FRAME_MS), ("task_ms", TASK_MS), ("answer_ms", CONTENT_MS)):
                 if numbers.get(key, 0) > most:
@@ -376,18 +376,18 @@ def main() -> None:
     arguments = parser.parse_args()
     run = program_run()
     with nullcontext(arguments.url) if arguments.url else served(run) as url:
-        found = measure(
+        results = measure(
             url,
             arguments.run or f"bench/{run.name}",
             arguments.page or list(PAGES),
             arguments.seconds,
             arguments.gpu,
         )
-    for tool, did in found.items():
+    for tool, did in results.items():
         print(f"{tool}: {did['open']}")
-    lines = missed(found)
+    lines = missed(results)
     print("\n".join(["NOT met:", *lines]) if lines else "every target met")
-    print(json.dumps(found))
+    print(json.dumps(results))
     sys.exit(1 if lines else 0)
 
 

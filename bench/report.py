@@ -93,8 +93,8 @@ def _sent(sample: Sample | None) -> str:
 
 
 def _targets(results: list[Result]) -> str:
-    found = {(result.run.name, result.measure): result for result in results}
-    rows = [_target_row(target, found.get((target.run, target.measure))) for target in TARGETS]
+    by_measure = {(result.run.name, result.measure): result for result in results}
+    rows = [_target_row(target, by_measure.get((target.run, target.measure))) for target in TARGETS]
     return _table(("run", "measure", "target", "figure", "met"), rows)
 
 

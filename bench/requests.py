@@ -1,4 +1,4 @@
-"""What one measurement asks of one side, as it travels to a fresh process and comes back: JSON on one line
+"""A measurement's request to one side and its result, exchanged with a fresh process as one line of JSON
 each.
 
 Runs in the peer's environment too: standard library only.
@@ -66,8 +66,8 @@ class Answer:
 
 
 def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
-    """Windows of 1 % each, side by side from a quarter of the trace on; no two are the same, so none is
-    answered from memory.
+    """Adjacent windows of 1 % each, from a quarter of the trace on; no two are equal, so none is answered
+    from memory.
 
     Not from the middle: with the Python tracer on, JAX's own `stop_trace` can be the second half of a trace.
     """
@@ -87,7 +87,7 @@ def random_windows(trace_length: float) -> list[tuple[float, float]]:
 
 
 def timed(ask: Callable[[], Answer], compress: Callable[[bytes], bytes]) -> tuple[Answer, Sample]:
-    """Ask once; compress as the side's server does."""
+    """Send one request; compress as the side's server does."""
     start = time.perf_counter()
     answer = ask()
     seconds = time.perf_counter() - start
@@ -101,9 +101,8 @@ def measured(
     ask: Callable[[tuple[float, float] | None, str], Answer],
     compress: Callable[[bytes], bytes],
 ) -> Sample:
-    """Ask as the request's mode says; `ask` takes the window of a timeline and a text to search.
-
-    Prints WAITING when everything is loaded, and asks when it is answered with a line; prints READY after the
+    """Send requests according to the mode; `ask` takes a timeline window and a text to search. Prints
+    WAITING when everything is loaded, and starts when it reads a line; prints READY after the
     first answer.
     """
     print(WAITING, flush=True)
@@ -134,14 +133,14 @@ def peak_bytes() -> int:
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     try:
         with open("/proc/self/status", encoding="ascii") as status:
-            own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+            own_bytes = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
     except (OSError, StopIteration):
         pass
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-    return own + children * ((os.cpu_count() or 1) - 1)
+    return own_bytes + children * ((os.cpu_count() or 1) - 1)
 
 
 def read_request(arguments: Sequence[str]) -> Request:

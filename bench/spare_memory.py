@@ -17,8 +17,8 @@ def main() -> None:
     with mmap.mmap(-1, n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         with contextlib.suppress(AttributeError, OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        for at in range(0, n, PAGE_BYTES):
-            memory[at] = 1
+        for offset in range(0, n, PAGE_BYTES):
+            memory[offset] = 1
 
 
 if __name__ == "__main__":

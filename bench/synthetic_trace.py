@@ -204,8 +204,8 @@ def write_trace(file: Path, n_events: int, seed: int = 7) -> int:
             streams.append(line(1 + thread, f"Stream #{thread}(Compute)", kernel_events(rng, calls, thread)))
     pieces = plane(0, "/host:CPU", threads, [name for names in NAMES for name in names])
     for gpu in range(N_GPUS):
-        own = streams[gpu * STREAMS_PER_GPU : (gpu + 1) * STREAMS_PER_GPU]
-        pieces += plane(1 + gpu, f"/device:GPU:{gpu}", own, KERNELS)
+        gpu_streams = streams[gpu * STREAMS_PER_GPU : (gpu + 1) * STREAMS_PER_GPU]
+        pieces += plane(1 + gpu, f"/device:GPU:{gpu}", gpu_streams, KERNELS)
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as out:
         out.writelines([*pieces, block(4, b"host0")])

@@ -1,7 +1,7 @@
 """The runs that are measured: the demo logs, and those generated into `.bench/traces` on first use.
 
-Each side gets a folder of its own with hard links to the same files, since the peer writes caches beside what
-it reads.
+Each side gets a folder of its own with hard links to the same files, since the peer writes caches next to
+the files it reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ N_COPIES = 50
 
 @dataclass(frozen=True)
 class Run:
-    """A run and its files as they lie in the logdir or in `.bench/traces`."""
+    """A run and its files in the logdir or in `.bench/traces`."""
 
     name: str
     files: tuple[Path, ...]
@@ -57,9 +57,9 @@ class Run:
         folder = work_dir() / "sides" / side / self.name
         folder.mkdir(parents=True, exist_ok=True)
         names = {file.name for file in self.files}
-        for other in folder.iterdir():
-            if other.name not in names:
-                shutil.rmtree(other) if other.is_dir() else other.unlink()
+        for sibling in folder.iterdir():
+            if sibling.name not in names:
+                shutil.rmtree(sibling) if sibling.is_dir() else sibling.unlink()
         for file in self.files:
             link = folder / file.name
             if not (link.exists() and link.samefile(file)):

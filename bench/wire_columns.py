@@ -62,12 +62,14 @@ def _write_field(out: npt.NDArray[np.uint8], field: Field, positions: Int64s, si
     rows = slice(None) if field.is_present is None else np.flatnonzero(field.is_present)
     values, positions, sizes = field.values[rows], positions[rows], sizes[rows] - 1
     out[positions] = field.tag
-    for k in range(int(sizes.max(initial=0))):
-        if k:
-            has_byte = sizes > k
+    for byte_index in range(int(sizes.max(initial=0))):
+        if byte_index:
+            has_byte = sizes > byte_index
             values, positions, sizes = values[has_byte], positions[has_byte], sizes[has_byte]
-        low_bits = (values >> np.uint64(7 * k)) & np.uint64(0x7F)
-        out[positions + 1 + k] = low_bits.astype(np.uint8) | np.where(sizes > k + 1, 0x80, 0).astype(np.uint8)
+        low_bits = (values >> np.uint64(7 * byte_index)) & np.uint64(0x7F)
+        out[positions + 1 + byte_index] = low_bits.astype(np.uint8) | np.where(
+            sizes > byte_index + 1, 0x80, 0
+        ).astype(np.uint8)
 
 
 def varint(value: int) -> bytes:

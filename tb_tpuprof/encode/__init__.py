@@ -1,4 +1,4 @@
-"""Payload → bytes for HTTP, files and terminals; one format a module."""
+"""Payload → bytes for HTTP, files and terminals; one module per format."""
 
 from tb_tpuprof.encode.columns import encode_columns
 from tb_tpuprof.encode.csv import encode_csv

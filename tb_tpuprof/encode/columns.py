@@ -47,7 +47,7 @@ def encode_columns(payload: Payload) -> bytes:
 
 
 def _buffer(column: Column) -> tuple[dict[str, Any], bytes]:
-    """What the header says of a column's buffer, and the buffer. Integers beyond 2^53 lose their last bits,
+    """A column's entry in the header, and its buffer. Integers beyond 2^53 lose their last bits,
     as JSON's do in a browser.
     """
     values = column.values

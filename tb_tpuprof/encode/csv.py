@@ -13,10 +13,10 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def encode_csv(payload: Payload, table: str = "") -> bytes:
-    """The table of that name, or the first. Raises BadParameter for a table the payload has not.
+    """The table of that name, or the first. Raises BadParameter for a table that the payload does not have.
 
-    Texts that a spreadsheet would run as a formula get a leading apostrophe: names in a trace are not to be
-    trusted.
+    Texts that a spreadsheet would run as a formula get a leading apostrophe: names in a trace are untrusted
+    input.
     """
     name = table or next(iter(payload.tables), "")
     if name not in payload.tables:

@@ -29,8 +29,8 @@ def _rows(column: Column) -> dict[str, Any]:
 
 
 def _written(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
-    """An array that orjson writes as a list. Narrow floats are widened: the shortest text of one is another
-    double.
+    """An array that orjson writes as a list. Narrow floats are widened to double: their shortest text would
+    read back as a different double.
     """
     if values.dtype.kind in "iub":
         return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
@@ -51,11 +51,11 @@ def dumps(value: object) -> bytes:
 def _listed(values: npt.NDArray[Any]) -> list[Any]:
     """An array as plain numbers for the standard library."""
     numbers: list[Any] = values.tolist()
-    return [None if isinstance(one, float) and not math.isfinite(one) else one for one in numbers]
+    return [None if isinstance(value, float) and not math.isfinite(value) else value for value in numbers]
 
 
 def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, Any]:
-    """The payload as plain dicts; `column_fields` says how a column's rows are told."""
+    """The payload as plain dicts; `column_fields` encodes a column's rows."""
     return {
         "tool": payload.tool,
         "run": payload.run,
@@ -102,12 +102,12 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
         ],
         "subjects": [
             {
-                "table": one.table,
-                "column": one.column,
-                "name": one.name,
-                "values": {key: number(value) for key, value in one.values.items()},
+                "table": subject.table,
+                "column": subject.column,
+                "name": subject.name,
+                "values": {key: number(value) for key, value in subject.values.items()},
             }
-            for one in verdict.subjects
+            for subject in verdict.subjects
         ],
     }
 

@@ -108,7 +108,7 @@ def _column(spec: ColumnSpec) -> Schema:
 
 
 def _described(title: str, description: str, properties: Schema) -> Schema:
-    """An object with all of these properties; more may follow in later versions."""
+    """An object with all these properties; later versions may add more."""
     sentence = {"description": description} if description else {}
     return {
         "title": title,

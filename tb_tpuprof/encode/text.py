@@ -14,7 +14,7 @@ MAX_CELL = 64
 
 
 def encode_text(payload: Payload) -> str:
-    """The whole payload in words; tables are cut after 40 rows, saying so."""
+    """The whole payload as text; tables are cut after 40 rows, with a note."""
     parts = [f"{payload.tool} · {payload.run} · {', '.join(payload.hosts)}"]
     if payload.verdict:
         lines = [payload.verdict.text, *payload.verdict.details]

@@ -37,8 +37,8 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class HostExecutor:
-    """An executor for calls that analyze a host each. `is_remote`: they run in other processes, to and from
-    which only what pickles travels.
+    """An executor for calls that analyze a host each. `is_remote`: they run in other processes, so
+    functions and results must pickle.
     """
 
     calls: Executor
@@ -46,7 +46,7 @@ class HostExecutor:
 
 
 def check_name(name: str) -> str:
-    """The name if it is one; an empty one is auto. Raises BadParameter."""
+    """The name if it is valid; auto for an empty one. Raises BadParameter."""
     name = name.strip() or AUTO
     if name not in NAMES and not (name.startswith(DASK) and len(name) > len(DASK)):
         raise BadParameter("executor", name, "threads, processes, auto or dask://host:port")
@@ -55,7 +55,7 @@ def check_name(name: str) -> str:
 
 @contextmanager
 def host_executor(name: str, n_hosts: int) -> Iterator[HostExecutor]:
-    """The executor of that name for so many hosts, open within the context. Raises BadParameter or
+    """Context manager: the executor `name` for `n_hosts` hosts. Raises BadParameter or
     ExecutorFailed.
     """
     name = check_name(name)
@@ -97,7 +97,7 @@ def _dask(address: str) -> Any:
                 )
             except (OSError, ValueError) as error:
                 remedy = (
-                    "Is the scheduler running there, and reachable from here? It prints its address "
+                    "Check that the scheduler is running and reachable from here. It prints its address "
                     "when it starts."
                 )
                 raise ExecutorFailed(

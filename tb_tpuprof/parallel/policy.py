@@ -1,7 +1,7 @@
 """When to work in parallel: `POLICY` holds every threshold from which work is split over threads or
 processes.
 
-Waking a thread takes some 50 µs, starting a process 150 ms: less work than that is done sooner undivided.
+Waking a thread takes some 50 µs, starting a process 150 ms: smaller amounts of work finish sooner undivided.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Policy:
             return os.cpu_count() or 1
 
     def n_processes(self, n_hosts: int) -> int:
-        """Processes that share so many hosts, this one included."""
+        """Number of processes for `n_hosts` hosts, including this one."""
         return min(self.n_processors(), self.max_processes, n_hosts)
 
     def hosts_fill_processors(self, file_sizes: Sequence[int]) -> bool:

@@ -1,4 +1,4 @@
-"""An executor of this process and further ones, each doing one call after another.
+"""An executor that uses this process and others, each of which runs one call at a time.
 
 This process works too: the others take as long to start as a dozen small hosts take to analyze. They are
 fresh processes, not forks (a fork of a server with threads may hang), and do not import the program that runs
@@ -24,15 +24,15 @@ _CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.parallel.proces
 
 
 class ProcessPool(Executor):
-    """Runs `n` calls at a time: one in this process, each other one in a process of its own. Functions and
-    results must pickle.
+    """Runs `n_processes` calls at a time: one in this process, the others each in a separate process.
+    Functions and results must pickle.
 
     Another process receives its next call before it is done with the current one: otherwise it would wait for
     this process's interpreter lock in between.
     """
 
-    def __init__(self, n: int) -> None:
-        self._workers = [_Worker() for _ in range(n - 1)]
+    def __init__(self, n_processes: int) -> None:
+        self._workers = [_Worker() for _ in range(n_processes - 1)]
         self._free: SimpleQueue[_Worker | None] = SimpleQueue()
         slots = (*self._workers, *self._workers, None)
         for slot in slots:
@@ -40,9 +40,7 @@ class ProcessPool(Executor):
         self._threads = ThreadPoolExecutor(len(slots))
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
-        """As for every executor; the future raises BrokenExecutor where the process that had the call
-        has died.
-        """
+        """As for every executor; the future raises BrokenExecutor if the process that runs the call dies."""
         return self._threads.submit(self._call, function, arguments, named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
@@ -72,7 +70,9 @@ class _Worker:
         self._previous.set()
 
     def call(self, function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
-        """What the function returns or raises there. Raises BrokenExecutor where the process has died."""
+        """Return or raise what the function does in the other process. Raises BrokenExecutor if that
+        process dies.
+        """
         answered = Event()
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
@@ -82,7 +82,7 @@ class _Worker:
                 self._calls.flush()
             previous.wait()
             result, error, where = pickle.load(self._answers)
-        except (OSError, EOFError, pickle.UnpicklingError) as broken:  # the last: it died within an answer
+        except (OSError, EOFError, pickle.UnpicklingError) as broken:  # the last: it died while answering
             self._process.kill()
             raise BrokenExecutor(f"a process has ended with the exit code {self._process.wait()}") from broken
         finally:
@@ -101,10 +101,10 @@ def work() -> None:
     """The main loop of a worker process: calls arrive on its standard input, answers leave on its standard
     output, until the input ends.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the process that calls, and with it this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the calling process, which ends this one
     calls = sys.stdin.buffer
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print must not mix with answers
         while True:
             try:
                 function, arguments, named = pickle.load(calls)
@@ -112,7 +112,7 @@ def work() -> None:
                 return
             try:
                 answer = pickle.dumps((function(*arguments, **named), None, ""), pickle.HIGHEST_PROTOCOL)
-            except Exception as error:  # raised again in the process that calls
+            except Exception as error:  # raised again in the calling process
                 answer = pickle.dumps((None, error, traceback.format_exc()), pickle.HIGHEST_PROTOCOL)
             answers.write(answer)
             answers.flush()

@@ -1,6 +1,4 @@
-"""What is being read at the moment and how much of it is done: reported by the reader, polled by who
-waits.
-"""
+"""Read progress: the reader updates it, the progress route polls it."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReadingProgress:
-    """How far the reading is. `host` is one of the hosts being read, empty once all are; sizes are those of
-    the files.
+    """How much has been read. `host` is one of the hosts being read, empty once all are read; sizes are
+    file sizes.
     """
 
     host: str
@@ -34,7 +32,7 @@ class _Task:
 
 
 class ProgressTracker:
-    """Reading tasks that run at the same time. Safe for use by several threads."""
+    """Read tasks that run at the same time. Thread-safe."""
 
     def __init__(self) -> None:
         self._tasks: dict[int, _Task] = {}
@@ -56,7 +54,7 @@ class ProgressTracker:
                 del self._tasks[task]
 
     def host_done(self, task: int, host: str) -> None:
-        """Note that a host of the task is read."""
+        """Mark a host of the task as read."""
         with self._lock:
             self._tasks[task].left.pop(host, None)
 
@@ -66,7 +64,9 @@ class ProgressTracker:
             task = max(self._tasks.values(), key=lambda task: sum(task.sizes.values()), default=None)
             if task is None:
                 return None
-            size, left = sum(task.sizes.values()), sum(task.left.values())
-            n, n_done = len(task.sizes), len(task.sizes) - len(task.left)
+            size, left_bytes = sum(task.sizes.values()), sum(task.left.values())
+            n_hosts, n_done = len(task.sizes), len(task.sizes) - len(task.left)
             seconds = time.monotonic() - task.start
-            return ReadingProgress(next(iter(task.left), ""), n, n_done, size, size - left, seconds)
+            return ReadingProgress(
+                next(iter(task.left), ""), n_hosts, n_done, size, size - left_bytes, seconds
+            )

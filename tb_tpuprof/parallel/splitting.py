@@ -17,9 +17,8 @@ T = TypeVar("T")
 
 
 def split_evenly(sizes: npt.NDArray[np.integer], n_parts: int) -> list[range]:
-    """At most `n_parts` runs of consecutive items with about equal sums of `sizes`; at least one run.
-
-    Of several runs, none is empty.
+    """At most `n_parts` runs of consecutive items with about equal sums of `sizes`; at least one run. If
+    there are several, none is empty.
     """
     n = len(sizes)
     if n_parts < 2 or n < 2:

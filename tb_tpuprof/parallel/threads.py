@@ -27,9 +27,8 @@ def n_threads() -> int:
 
 @contextmanager
 def single_threaded(is_wanted: bool = True) -> Iterator[None]:
-    """In this context, what the current thread does is not split over others, if `is_wanted`.
-
-    For hosts that fill the processors: splitting their work further only costs time.
+    """In this context, keep the current thread's work on this thread, if `is_wanted`. For hosts that fill
+    the processors: splitting their work further only costs time.
     """
     before = getattr(_this_thread, "is_single", False)
     _this_thread.is_single = before or is_wanted
@@ -40,10 +39,10 @@ def single_threaded(is_wanted: bool = True) -> Iterator[None]:
 
 
 def run_in_parallel(function: Callable[[T], R], items: Iterable[T], is_worthwhile: bool = True) -> list[R]:
-    """The function of each item, in the order of the items; one after the other unless `is_worthwhile`.
+    """The function's results in the order of the items; computed one after the other unless `is_worthwhile`.
 
-    The caller works too, and each thread takes the next item when it is done with one. Threads of the pool
-    stay, as starting one takes as long as a small answer. Raises what the function raises.
+    The caller works too; each thread takes the next item when it finishes one. The pool keeps its threads,
+    because starting one takes as long as a small answer. Raises what the function raises.
     """
     waiting = deque(enumerate(items))
     results: dict[int, R] = {}
@@ -51,10 +50,10 @@ def run_in_parallel(function: Callable[[T], R], items: Iterable[T], is_worthwhil
     def work() -> None:
         while waiting:
             try:
-                place, item = waiting.popleft()
+                position, item = waiting.popleft()
             except IndexError:  # another thread took the last one
                 return
-            results[place] = function(item)
+            results[position] = function(item)
 
     n_more = min(n_threads(), len(waiting)) - 1 if is_worthwhile else 0
     helpers = [_pool().submit(work) for _ in range(n_more)]
@@ -65,11 +64,11 @@ def run_in_parallel(function: Callable[[T], R], items: Iterable[T], is_worthwhil
         started = [helper for helper in helpers if not helper.cancel()]
     for helper in started:
         helper.result()
-    return [results[place] for place in sorted(results)]
+    return [results[position] for position in sorted(results)]
 
 
 def call_in_parallel(calls: Iterable[Callable[[], R]], is_worthwhile: bool = True) -> list[R]:
-    """What the calls return; see `run_in_parallel`."""
+    """Results of the calls; see `run_in_parallel`."""
     return run_in_parallel(_result, calls, is_worthwhile)
 
 

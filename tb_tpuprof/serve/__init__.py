@@ -1,3 +1,3 @@
-"""The plugin within TensorBoard: routes, responses and the bundled frontend. The only package that knows
+"""The plugin within TensorBoard: routes, responses and the bundled frontend. The only package that imports
 TensorBoard and werkzeug.
 """

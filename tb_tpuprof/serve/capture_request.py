@@ -1,4 +1,4 @@
-"""The JSON object that asks for a capture or a monitor → what is to be done, checked."""
+"""JSON body of a request to capture or monitor → the validated request."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """What is asked for. `targets` is empty where names of TPUs are given, which are looked up later: that
-    takes its time.
+    """A validated request. `targets` is empty if TPU names are given: those are resolved later, because the
+    lookup is slow.
     """
 
     targets: tuple[Target, ...]
@@ -42,20 +42,20 @@ class CaptureRequest:
 
     @property
     def title(self) -> str:
-        """Whom it profiles, for people."""
+        """What it profiles, as display text."""
         return self.tpu or ", ".join(str(target) for target in self.targets[:4]) + (
             " …" if len(self.targets) > 4 else ""
         )
 
     def addresses(self) -> tuple[Target, ...]:
-        """The targets, TPUs looked up. Raises what the lookup raises, and Forbidden for an address that is
-        not allowed.
+        """The targets, with TPU names resolved. Raises what the lookup raises, and Forbidden for an address
+        that is not allowed.
         """
         if not self.tpu:
             return self.targets
-        found = parse_targets(",".join(str(target) for target in resolve_tpus(self.tpu, self.place)))
-        check_allowed(found, self.rules.allowed_targets)
-        return found
+        targets = parse_targets(",".join(str(target) for target in resolve_tpus(self.tpu, self.place)))
+        check_allowed(targets, self.rules.allowed_targets)
+        return targets
 
 
 def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdirs) -> CaptureRequest:
@@ -100,12 +100,12 @@ def _text(name: str, value: object, limit: int) -> str:
 
 
 def _path(name: str, logdirs: Logdirs) -> str:
-    for known, path in logdirs.paths:
-        if known == name:
+    for logdir, path in logdirs.paths:
+        if logdir == name:
             return path
     if not name and logdirs.paths:
         return logdirs.paths[0][1]
-    names = ", ".join(repr(known) for known, _ in logdirs.paths)
+    names = ", ".join(repr(logdir) for logdir, _ in logdirs.paths)
     raise BadParameter(
         "logdir", name, f"one of {names}" if names else "none: TensorBoard was started without a logdir"
     )

@@ -1,5 +1,5 @@
-"""The routes that reach out to running jobs: capture and monitor. What changes something is a POST that the
-guard has let in.
+"""Routes that connect to running jobs: capture and monitor. Requests that change something are POSTs
+checked by the guard.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RUN_NAME: dict[str, object] = {
     "min": None,
     "max": None,
     "choices": [],
-    "help": "The new run's name; empty for the present time.",
+    "help": "The new run's name; if empty, the current time.",
 }
 _INTERVAL: dict[str, object] = {
     "name": "interval_ms",
@@ -41,7 +41,7 @@ _INTERVAL: dict[str, object] = {
     "choices": [],
     "min": MIN_INTERVAL_MS,
     "max": MAX_INTERVAL_MS,
-    "help": "How long each sample watches the job; steps that take longer are missed.",
+    "help": "How long each sample profiles the job; longer steps are missed.",
 }
 _MAX_DIGITS = 15
 
@@ -85,44 +85,46 @@ class CaptureRoutes:
         )
 
     def start(self, request: Request) -> Body:
-        """Begin a capture."""
+        """Start a capture."""
         body = self._allowed(request)
         return _json(
             {"capture": self.captures.start(capture_request(body, self.rules, self.logdirs)).id}, 202
         )
 
     def status(self, request: Request) -> Body:
-        """How far a capture is."""
+        """A capture's progress."""
         return _json(self.captures.get(request.args.get("capture", "")).status())
 
     def cancel(self, request: Request) -> Body:
-        """Call a capture off."""
+        """Cancel a capture."""
         self.captures.get(_id(self._allowed(request), "capture")).cancel.set()
         return _json({}, 202)
 
     def watch(self, request: Request) -> Body:
-        """Begin monitoring."""
+        """Start monitoring."""
         body = self._allowed(request)
         interval_ms = body.pop("interval_ms", 1000)
         if isinstance(interval_ms, bool) or not isinstance(interval_ms, int):
             raise BadParameter("interval_ms", interval_ms, "a whole number of milliseconds")
-        asked = capture_request(body, self.rules, self.logdirs)
-        return _json({"monitor": self.monitors.start(asked, MonitorOptions(interval_ms=interval_ms)).id}, 202)
+        validated = capture_request(body, self.rules, self.logdirs)
+        return _json(
+            {"monitor": self.monitors.start(validated, MonitorOptions(interval_ms=interval_ms)).id}, 202
+        )
 
     def samples(self, request: Request) -> Body:
-        """The samples of a monitor from a number on."""
+        """A monitor's samples from number `since` on."""
         since = request.args.get("since", "0")
         if not since.isascii() or not since.isdigit() or len(since) > _MAX_DIGITS:
             raise BadParameter("since", since, "the number of a sample")
         return _json(self.monitors.get(request.args.get("monitor", "")).status(int(since)))
 
     def stop(self, request: Request) -> Body:
-        """End monitoring."""
+        """Stop monitoring."""
         self.monitors.get(_id(self._allowed(request), "monitor")).stop()
         return _json({}, 202)
 
     def leave(self, request: Request) -> Body:
-        """End monitoring in a moment, unless it is asked for again."""
+        """Stop monitoring soon, unless the page requests samples again."""
         self.monitors.get(_id(self._allowed(request), "monitor")).leave()
         return _json({}, 202)
 
@@ -150,7 +152,7 @@ def option_object(option: Option) -> dict[str, object]:
 def _id(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name, "")
     if not isinstance(value, str) or set(body) != {name}:
-        raise BadParameter(name, value, "the id that the start answered, and nothing beside it")
+        raise BadParameter(name, value, "the id that starting returned, and no other field")
     return value
 
 

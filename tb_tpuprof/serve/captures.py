@@ -1,5 +1,5 @@
-"""Captures asked for by the page: each on threads of its own, one at a time, the last ones remembered so that
-they can be asked about.
+"""Captures started from the page: one at a time, each on its own threads. The last ones are kept so that
+the page can query them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_REMEMBERED = 16
 
 
 class Capture:
-    """One capture, from its start to its end and as long as it is remembered."""
+    """One capture, running or finished."""
 
     def __init__(self, request: CaptureRequest) -> None:
         self.id = secrets.token_urlsafe(9)
@@ -37,16 +37,16 @@ class Capture:
         self._thread = threading.Thread(target=self._work, name=f"tb_tpuprof capture {self.id}", daemon=True)
 
     def start(self) -> None:
-        """Begin, on a thread of its own."""
+        """Start on its own thread."""
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end; whether it has come."""
+        """Wait for the end; returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def status(self) -> dict[str, object]:
-        """What `GET capture/status` tells."""
+        """The answer of `GET capture/status`."""
         targets = sorted(self._targets.copy().items())
         return {
             "capture": self.id,
@@ -70,7 +70,7 @@ class Capture:
     def _capture(self) -> None:
         request = self.request
         if request.tpu:
-            self.message = f"Asking Google Cloud for the addresses of {request.tpu}."
+            self.message = f"Requesting the addresses of {request.tpu} from Google Cloud."
         targets = request.addresses()
         self._targets = {
             i: TargetProgress(str(target), "")
@@ -91,18 +91,18 @@ class Capture:
         if n_saved:
             self._end(
                 "done",
-                f"{len(lost)} of {len(ended)} targets gave no profile. {lost[0].message}" if lost else "",
+                f"{len(lost)} of {len(ended)} targets returned no profile. {lost[0].message}" if lost else "",
                 lost[0].remedy if lost else "",
             )
         elif self.cancel.is_set():
             self._end("cancelled", "The capture was cancelled.", "")
         else:
-            start = f"None of the {len(ended)} targets gave a profile. " if len(ended) > 1 else ""
+            start = f"None of the {len(ended)} targets returned a profile. " if len(ended) > 1 else ""
             self._end("failed", start + lost[0].message, lost[0].remedy)
 
     def _end(self, state: str, message: str, remedy: str) -> None:
         self.message, self.remedy, self._ended_s = message, remedy, time.monotonic()
-        self.state = state  # last, for who sees the state reads the rest
+        self.state = state  # last: a thread that sees the new state reads the rest
 
 
 class Captures:
@@ -110,37 +110,37 @@ class Captures:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Capture] = OrderedDict()
+        self._by_id: OrderedDict[str, Capture] = OrderedDict()
 
     def start(self, request: CaptureRequest) -> Capture:
-        """Begin a capture. Raises CaptureBusy while another one goes on."""
+        """Start a capture. Raises CaptureBusy while another one is running."""
         with self._lock:
             other = self.running()
             if other:
                 raise CaptureBusy(
                     f"Another capture is running: {other.request.title}.",
-                    "Wait until it has ended, or cancel it; one runs at a time.",
+                    "Wait until it has ended, or cancel it; only one can run at a time.",
                 )
             capture = Capture(request)
-            self._known[capture.id] = capture
-            while len(self._known) > MAX_REMEMBERED:
-                self._known.popitem(last=False)
+            self._by_id[capture.id] = capture
+            while len(self._by_id) > MAX_REMEMBERED:
+                self._by_id.popitem(last=False)
         capture.start()
         return capture
 
     def running(self) -> Capture | None:
-        """The capture that goes on now."""
-        return next((known for known in tuple(self._known.values()) if known.state == "running"), None)
+        """The running capture, if any."""
+        return next((capture for capture in tuple(self._by_id.values()) if capture.state == "running"), None)
 
     def get(self, capture_id: str) -> Capture:
         """The capture of that id. Raises CaptureNotFound."""
-        known = self._known.get(capture_id)
-        if known is None:
+        capture = self._by_id.get(capture_id)
+        if capture is None:
             raise CaptureNotFound(
                 f"There is no capture {capture_id[:40]!r}.",
-                "The server was started again, or it is long ago.",
+                "The server was restarted, or the capture is too old.",
             )
-        return known
+        return capture
 
 
 def _target_object(progress: TargetProgress) -> dict[str, object]:

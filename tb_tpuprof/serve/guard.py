@@ -1,7 +1,7 @@
-"""A request that changes something → its JSON object, once it is sure that the plugin's own page sent it.
+"""A request that changes something → its JSON body, once it is certain that the plugin's own page sent it.
 
-Another site's page can make a browser send requests here. It cannot read our answers, so it does not know the
-token that `GET capture` tells; and browsers say where a request comes from.
+Another site's page can make a browser send requests here. It cannot read our answers, so it does not know
+the token in `GET capture`; and browsers report where a request comes from.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_BODY_BYTES = 64 * 1024
 
 
 class Guard:
-    """Knows the token of this server's start."""
+    """Holds the token of this server process."""
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(24)
@@ -31,14 +31,12 @@ class Guard:
         """
         check_same_origin(request)
         if not secrets.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
-            raise Forbidden(
-                "The request has no valid token.", "Reload the page: the server was started again."
-            )
+            raise Forbidden("The request has no valid token.", "Reload the page: the server was restarted.")
         return json_object(request)
 
 
 def check_same_origin(request: Request) -> None:
-    """Raise Forbidden where the browser says that another site's page asks.
+    """Raise Forbidden where the browser reports that another site's page sent the request.
 
     `Sec-Fetch-Site` counts where it is sent: a proxy may rename the host, and then Origin and Host differ on
     a page of ours.
@@ -53,7 +51,7 @@ def check_same_origin(request: Request) -> None:
     )
     if not is_own:
         raise Forbidden(
-            "Only the plugin's own page may ask for this.", "Open the page at the server's own address."
+            "Only the plugin's own page may send this request.", "Open the page at the server's own address."
         )
 
 
@@ -65,9 +63,9 @@ def json_object(request: Request) -> dict[str, Any]:
     if size is None or not 0 < size <= MAX_BODY_BYTES:
         raise BadParameter("Content-Length", size, f"a length from 1 to {MAX_BODY_BYTES} bytes")
     try:
-        given = json.loads(request.stream.read(size).decode("utf-8"))
+        body = json.loads(request.stream.read(size).decode("utf-8"))
     except (ValueError, RecursionError):
         raise BadParameter("body", "", "a JSON object in UTF-8") from None
-    if not isinstance(given, dict):
-        raise BadParameter("body", type(given).__name__, "a JSON object")
-    return given
+    if not isinstance(body, dict):
+        raise BadParameter("body", type(body).__name__, "a JSON object")
+    return body

@@ -1,5 +1,5 @@
-"""TensorBoard's way in: chooses the plugin's name, then makes the plugin. Importing this module costs
-nothing.
+"""TensorBoard's entry point: chooses the plugin's name, then creates the plugin. Importing this module is
+cheap.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _FLAGS = (
     (
         "tpuprof_capture",
         "on|off",
-        "Whether running jobs may be profiled from the page (on, if neither this nor the environment "
-        "variable TPUPROF_CAPTURE says off).",
+        "Whether running jobs may be profiled from the page (default: the environment variable "
+        "TPUPROF_CAPTURE, else on).",
     ),
     (
         "tpuprof_capture_targets",
         "PATTERNS",
         "Which targets may be profiled from the page: patterns of host:port separated by commas, such as "
-        "localhost:*,*.internal:8466 (all, if neither this nor TPUPROF_CAPTURE_TARGETS is given).",
+        "localhost:*,*.internal:8466 (default: TPUPROF_CAPTURE_TARGETS, else all).",
     ),
     (
         "tpuprof_executor",
         "threads|processes|auto|dask://HOST:PORT",
-        "Where runs of many hosts are analysed (if neither this nor TPUPROF_EXECUTOR says so: auto, "
-        "processes for more than 16 hosts).",
+        "Where runs of many hosts are analyzed (default: TPUPROF_EXECUTOR, else auto: processes for more "
+        "than 16 hosts).",
     ),
     (
         "master_tpu_unsecure_channel",
         "ADDR",
-        "The address that the page's capture dialog begins with: host:port, or several.",
+        "Initial address in the page's capture dialog: host:port, or several.",
     ),
 )
 
@@ -51,8 +51,7 @@ class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
         """TensorBoard's flags for capturing and for reading many hosts."""
         group = parser.add_argument_group("profiler (tb_tpuprof)")
         for name, metavar, text in _FLAGS:
-            # Another profile plugin may have defined the flag: whoever comes first does, and everybody reads
-            # it.
+            # Another profile plugin may have defined the flag: the first one defines it, all of them read it.
             with contextlib.suppress(argparse.ArgumentError):
                 group.add_argument(f"--{name}", metavar=metavar, type=str, default="", help=text)
 
@@ -67,8 +66,8 @@ class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
 def is_name_taken() -> bool:
     """Whether another installed distribution registers a TensorBoard plugin that calls itself `profile`.
 
-    Two plugins of one name keep TensorBoard from starting. Nothing is imported to find out: the entry points'
-    modules tell.
+    Two plugins of one name keep TensorBoard from starting. Nothing is imported: the entry points name their
+    modules.
     """
     for entry_point in metadata.entry_points(group="tensorboard_plugins"):
         package = entry_point.value.split(":")[0].split(".")[0]

@@ -30,8 +30,8 @@ class Logdirs:
 
     def runs(self) -> list[RunInfo]:
         """All runs of all folders, newest first."""
-        found = [_named(run, name) for name, path in self.paths for run in find_runs(path)]
-        return sorted(found, key=lambda run: (run.captured_at, run.name), reverse=True)
+        runs = [_named(run, name) for name, path in self.paths for run in find_runs(path)]
+        return sorted(runs, key=lambda run: (run.captured_at, run.name), reverse=True)
 
     def run(self, name: str) -> RunInfo:
         """The run of that name. Raises RunNotFound."""

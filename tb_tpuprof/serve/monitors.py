@@ -1,6 +1,4 @@
-"""Monitoring asked for by the page: samples gathered on a thread until somebody stops it or nobody asks any
-more.
-"""
+"""Monitoring started from the page: a thread collects samples until the page stops it or no longer polls."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ from tb_tpuprof.session import measure
 logger = logging.getLogger("tb_tpuprof")
 MAX_SAMPLES = 10_000
 MAX_RUNNING, MAX_REMEMBERED = 4, 8
-FORGOTTEN_AFTER_S = 120.0  # browsers let a hidden page ask once a minute
-LEFT_AFTER_S = 4.0  # a page that goes says so; one that is only loaded again asks anew before that
-_SETTLED_S = 0.3  # a question that was on its way when the page went comes no later
+FORGOTTEN_AFTER_S = 120.0  # browsers let a hidden page poll once a minute
+LEFT_AFTER_S = 4.0  # a closing page says so; a reloaded one polls again before that
+_SETTLED_S = 0.3  # a poll in flight when the page closed arrives within this time
 
 
 class Monitor:
-    """One page's monitoring. A page that goes says so, most of the time: unasked for seconds then, else for
-    two minutes, it stops.
+    """One page's monitoring. It stops a few seconds after the page said that it closes, else after two
+    minutes without a poll.
     """
 
     def __init__(self, request: CaptureRequest, options: MonitorOptions) -> None:
@@ -47,38 +45,38 @@ class Monitor:
         ]
 
     def start(self) -> None:
-        """Begin, on threads of its own."""
+        """Start on its own threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End it: calls under way are cut off."""
+        """Stop; calls in flight are cancelled."""
         self._cancel.set()
 
     def leave(self) -> None:
-        """The page goes away: the job is no longer disturbed, unless somebody asks again in a moment."""
+        """The page is closing: stop profiling the job unless a poll follows soon."""
         self._left_s = time.monotonic()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end; whether it has come."""
+        """Wait for the end; returns whether it has ended."""
         for thread in self._threads:
             thread.join(seconds)
         return not any(thread.is_alive() for thread in self._threads)
 
     def status(self, since: int) -> dict[str, object]:
-        """What `GET monitor` tells: the samples from number `since` on."""
+        """The answer of `GET monitor`: the samples from number `since` on."""
         self._asked_s = time.monotonic()
         if self._left_s is not None and self._asked_s - self._left_s > _SETTLED_S:
             self._left_s = None
         samples = [sample for sample in tuple(self._samples) if int(str(sample["n"])) >= since]
-        told = {
+        answer = {
             "monitor": self.id,
             "state": self.state,
             "message": self._message,
             "remedy": self._remedy,
             "source": self._source,
         }
-        return {**told, "samples": samples}
+        return {**answer, "samples": samples}
 
     def _gather(self) -> None:
         state = "stopped"
@@ -106,7 +104,7 @@ class Monitor:
             if now_s - self._asked_s > self._patience_s or (
                 left_s is not None and now_s - left_s > LEFT_AFTER_S
             ):
-                self._message = "It was stopped because no page asked for it any more."
+                self._message = "Monitoring stopped because no page requested it any more."
                 self._cancel.set()
 
 
@@ -115,29 +113,29 @@ class Monitors:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Monitor] = OrderedDict()
+        self._by_id: OrderedDict[str, Monitor] = OrderedDict()
 
     def start(self, request: CaptureRequest, options: MonitorOptions) -> Monitor:
-        """Begin monitoring. Raises CaptureBusy where too many go on already."""
+        """Start monitoring. Raises CaptureBusy if too many monitors are running."""
         with self._lock:
-            running = [known for known in self._known.values() if known.state == "running"]
+            running = [monitor for monitor in self._by_id.values() if monitor.state == "running"]
             if len(running) >= MAX_RUNNING:
                 raise CaptureBusy(f"{len(running)} monitors are running already.", "Stop one of them first.")
             new = Monitor(request, options)
-            self._known[new.id] = new
-            for old in [known for known in self._known.values() if known.state != "running"][
-                : max(0, len(self._known) - MAX_REMEMBERED)
+            self._by_id[new.id] = new
+            for old in [monitor for monitor in self._by_id.values() if monitor.state != "running"][
+                : max(0, len(self._by_id) - MAX_REMEMBERED)
             ]:
-                del self._known[old.id]
+                del self._by_id[old.id]
         new.start()
         return new
 
     def get(self, monitor_id: str) -> Monitor:
         """The monitor of that id. Raises CaptureNotFound."""
-        known = self._known.get(monitor_id)
-        if known is None:
+        monitor = self._by_id.get(monitor_id)
+        if monitor is None:
             raise CaptureNotFound(
                 f"There is no monitor {monitor_id[:40]!r}.",
-                "The server was started again, or it is long ago.",
+                "The server was restarted, or the monitor is too old.",
             )
-        return known
+        return monitor

@@ -55,32 +55,32 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
 
 class RunWatch:
-    """Looks for a first profile run in the background, again every ten seconds for as long as it is asked and
-    finds none.
+    """Searches for a first profile run in the background; until one is found, calls search again every ten
+    seconds.
     """
 
     def __init__(self, logdirs: Logdirs) -> None:
         self._logdirs = logdirs
-        self._found: bool | None = None
+        self._has_runs: bool | None = None
         self._thread: threading.Thread | None = None
         self._checked_at = 0.0
         self._lock = threading.Lock()
 
     def is_active(self) -> bool:
-        """True while it is not known yet: an open tab that says what it looks for is better than a hidden
-        one.
+        """Whether there is a run. True while unknown: an open tab that says what is missing is better than
+        a hidden one.
         """
-        if not self._found:
+        if not self._has_runs:
             thread = self._start()
-            if self._found is None and thread:
+            if self._has_runs is None and thread:
                 thread.join(_FIRST_ANSWER_SECONDS)
-        return self._found is not False
+        return self._has_runs is not False
 
     def _start(self) -> threading.Thread | None:
         with self._lock:
             is_running = self._thread is not None and self._thread.is_alive()
             if not is_running and (
-                self._found is None or time.monotonic() - self._checked_at > _RECHECK_SECONDS
+                self._has_runs is None or time.monotonic() - self._checked_at > _RECHECK_SECONDS
             ):
                 self._checked_at = time.monotonic()
                 self._thread = threading.Thread(target=self._look, name="tb_tpuprof run search", daemon=True)
@@ -89,8 +89,6 @@ class RunWatch:
 
     def _look(self) -> None:
         try:
-            self._found = any(has_runs(path) for _, path in self._logdirs.paths)
-        except (
-            Exception
-        ):  # whatever the file system's driver raises: no answer is no reason to hide the tab for good
-            self._found = False
+            self._has_runs = any(has_runs(path) for _, path in self._logdirs.paths)
+        except Exception:  # whatever the file system's driver raises; a later call searches again
+            self._has_runs = False

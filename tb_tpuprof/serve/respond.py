@@ -30,8 +30,8 @@ _POLICY = (
 
 @dataclass(frozen=True)
 class Body:
-    """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use
-    without asking again.
+    """A route's response. `tag` is the content's fingerprint if known beforehand; `max_age` allows use
+    without revalidation.
     """
 
     content: bytes
@@ -47,8 +47,8 @@ Handler = Callable[[Request], Body]
 
 
 class _Answer(Response):
-    """A response that keeps its content type when it has become a 304: werkzeug strips it, and TensorBoard
-    warns of each one without.
+    """A response that keeps its content type as a 304: werkzeug strips it, and TensorBoard warns of each
+    response without one.
     """
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
@@ -74,10 +74,10 @@ def respond(request: Request, get: Handler | None, post: Handler | None = None) 
     """The response to one request."""
     handler = post if request.method == "POST" else get if request.method in ("GET", "HEAD") else None
     if handler is None:
-        allowed = [name for name, given in (("GET", get), ("HEAD", get), ("POST", post)) if given]
+        allowed = [name for name, function in (("GET", get), ("HEAD", get), ("POST", post)) if function]
         text = _error(
             "bad_method",
-            f"Only {' and '.join(name for name in allowed if name != 'HEAD')} is answered here.",
+            f"Only {' and '.join(name for name in allowed if name != 'HEAD')} is allowed here.",
             "",
         )
         return _secured(Response(text, 405, {"Allow": ", ".join(allowed)}, "application/json"))

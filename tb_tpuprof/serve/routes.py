@@ -1,4 +1,4 @@
-"""The HTTP routes of docs/http_api.md. Each is thin: find the run, ask the tool, encode."""
+"""The HTTP routes of docs/http_api.md. Each is thin: find the run, call the tool, encode."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Routes:
         """WSGI applications by route."""
         apps = {"/runs": wsgi(self.runs), "/tools": wsgi(self.tools), "/progress": wsgi(self.progress)}
         for tool in TOOLS:
-            for question in ("", *(one.name for one in tool.questions)):
+            for question in ("", *(named.name for named in tool.questions)):
                 route = f"/data/{tool.name}/{question}".rstrip("/")
                 apps[route] = wsgi(partial(self.data, tool, question))
         apps["/data/*"] = wsgi(self.unknown_tool)
@@ -72,7 +72,7 @@ class Routes:
         )
 
     def progress(self, request: Request) -> Body:
-        """How far the reading of a run is that other requests wait for."""
+        """Read progress of a run that other requests wait for."""
         progress = self.sessions.progress(request.args.get("run", ""))
         return _json({"reading": asdict(progress) if progress else None})
 
@@ -104,8 +104,8 @@ class Routes:
         return _encoded(payload, form, request.args.get("table", ""), tag)
 
     def _tag(self, tool: Tool, question: str, session: Session, hosts: list[str], request: Request) -> str:
-        """What identifies the answer. Where the verdict may say more once somebody waited, also
-        whether it does.
+        """Identifies the answer. Where the diagnosis may come later, the tag also depends on whether it is
+        there.
         """
         query = request.query_string.decode("latin-1")
         knows = bool(question) or _waits(request) or is_diagnosed(tool.name, session, hosts or session.hosts)
@@ -121,7 +121,7 @@ class Routes:
 
 
 def _waits(request: Request) -> bool:
-    """Whether the answer may take as long as finding out what limits the job: `diagnosis=wait`."""
+    """Whether the answer waits for the diagnosis of what limits the job: `diagnosis=wait`."""
     chosen: str = request.args.get("diagnosis", "known")
     if chosen not in ("known", "wait"):
         raise BadParameter("diagnosis", chosen, "known or wait")
@@ -129,7 +129,7 @@ def _waits(request: Request) -> bool:
 
 
 def static(name: str) -> Callable[[Request], Body]:
-    """A file of the bundle that has a fixed name, asked for anew on each page load."""
+    """A file of the bundle that has a fixed name, revalidated on each page load."""
     return lambda _request: _file(STATIC / name, 0)
 
 
@@ -147,7 +147,7 @@ def _file(path: Path, max_age: int) -> Body:
         remedy = (
             "Reload the page."
             if is_built
-            else "The frontend was not built: run make build, then start TensorBoard again."
+            else "The frontend was not built: run make build, then restart TensorBoard."
         )
         raise StorageError(f"There is no file {path.name!r}.", remedy)
     kind = (

@@ -1,4 +1,4 @@
-"""TensorBoard's flags and the environment → what the server's owner allows to be captured."""
+"""TensorBoard's flags and the environment → which captures the server's owner allows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ _ON, _OFF = ("on", "true", "1", "yes", ""), ("off", "false", "0", "no")
 
 @dataclass(frozen=True)
 class CaptureRules:
-    """`reason` says why nothing may be captured, empty where something may; no `allowed_targets`
-    allow all.
-    """
+    """`reason` says why capturing is off, empty if it is on; empty `allowed_targets` allow all."""
 
     reason: str = ""
     allowed_targets: tuple[str, ...] = ()
@@ -24,8 +22,8 @@ class CaptureRules:
 
     @classmethod
     def of(cls, flags: object) -> CaptureRules:
-        """From TensorBoard's flags, where one says nothing from the environment. What cannot be understood
-        switches capturing off.
+        """From TensorBoard's flags, else from the environment. A value that cannot be parsed turns
+        capturing off.
         """
         switch = (_flag(flags, "tpuprof_capture") or os.environ.get(CAPTURE_VARIABLE, "")).strip().lower()
         patterns = _flag(flags, "tpuprof_capture_targets") or os.environ.get(TARGETS_VARIABLE, "")
@@ -41,7 +39,7 @@ class CaptureRules:
         return cls(reason, allowed, _flag(flags, "master_tpu_unsecure_channel"))
 
     def check_on(self) -> None:
-        """Raise Forbidden where capturing is switched off."""
+        """Raise Forbidden if capturing is off."""
         if self.reason:
             raise Forbidden(
                 self.reason, "Ask the server's owner, or use tpuprof capture on the command line."

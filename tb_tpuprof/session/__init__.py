@@ -1,7 +1,7 @@
-"""A run, opened: its hosts, their traces and what analyses make of them, each computed once.
+"""An open run: its hosts, their traces and the results of analyses, each computed once.
 
 In: a run's folder and functions of a trace. Out: their results. Start with `session.py`; it combines
-`host_store.py` (what is known of one host, and which cache it comes from), `runner.py` (functions mapped over
+`host_store.py` (all data of one host, and which cache it comes from), `runner.py` (functions mapped over
 hosts) and `run_files.py` (programs and TensorFlow graphs beside the traces). `session_store.py` keeps the
 sessions of a server.
 """

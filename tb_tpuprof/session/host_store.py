@@ -1,4 +1,4 @@
-"""One host of a run: all that is known of its trace file, and where each result comes from.
+"""One host of a run: its trace file, and where each result comes from.
 
 A result is taken from the first of these that has it:
 
@@ -11,7 +11,7 @@ A result is taken from the first of these that has it:
 What makes each of them invalid:
 
     memory         a change of the file's size or time: then trace, outline, results and failure are all
-                   dropped together (`HostStore._current`). For want of memory only traces are dropped
+                   dropped together (`HostStore._current`). When memory runs short, only traces are dropped
     result cache   its key: the file's path, size and time, the analyses' names, the package's code and the
                    user's settings. At most 512 MiB
     column cache   its key: the file's path, size and time, the format's version and which stats become
@@ -59,7 +59,7 @@ class RunContext:
 
 @dataclass
 class Contents:
-    """What is known of a file in one state, besides its trace in `TraceMemory`. `failure`: why it cannot be
+    """Data of a file in one state, except its trace, which is in `TraceMemory`. `failure`: why it cannot be
     decoded.
     """
 
@@ -70,8 +70,8 @@ class Contents:
 
 
 class HostStore:
-    """A host's trace and results, as long as its file stays as it is. Safe for use by several threads, of
-    which one at a time reads or computes.
+    """A host's trace and results, as long as its file stays as it is. Thread-safe: one thread at a time
+    reads or computes.
 
     All methods raise StorageError or TraceFormatError, whose `host` is this one, where the file cannot be
     read. A damaged file is not read again until it changes.
@@ -98,7 +98,7 @@ class HostStore:
             return outline
 
     def notices(self) -> tuple[Notice, ...]:
-        """Notices about as much of the trace as was read, its outline at least."""
+        """Notices about the part of the trace that was read, at least its outline."""
         with self._current() as contents:
             if self._recall(contents, trace_notices) or self._run.traces.get(contents.state):
                 return self.get(trace_notices)
@@ -110,14 +110,13 @@ class HostStore:
             return self._recall(contents, function)
 
     def get(self, function: Callable[[Trace], T], *with_it: Function, keeps_trace: bool = True) -> T:
-        """`function(trace)`; `with_it` are computed from the same reading.
-
-        Without `keeps_trace`, a trace that has to be read is dropped once the results are there.
+        """`function(trace)`; the functions `with_it` are computed in the same pass. Without `keeps_trace`,
+        a trace that has to be read is dropped after the results are computed.
         """
         with self._current() as contents:
             functions = (function, *with_it)
-            known = [self._recall(contents, one) for one in functions]
-            if not all(known):
+            recalled = [self._recall(contents, each) for each in functions]
+            if not all(recalled):
                 common = self._run.common
                 is_read = self._run.traces.get(contents.state) is not None
                 more = () if is_read and set(functions).isdisjoint(common) else common
@@ -165,8 +164,8 @@ class HostStore:
         results = contents.results
         if function not in results and self._run.uses_cache and result_cache.travels(function):
             file = self._run.common if function in self._run.common else (function,)
-            for one, result in result_cache.load(contents.state, file).items():
-                results.setdefault(one, result)
+            for loaded, result in result_cache.load(contents.state, file).items():
+                results.setdefault(loaded, result)
         if function in results:
             return (results[function],)
         if contents.failure:
@@ -174,16 +173,18 @@ class HostStore:
         return ()
 
     def _compute(self, contents: Contents, functions: tuple[Function, ...], keeps_trace: bool) -> None:
-        """Have the results of all the functions, in memory and in the result cache."""
+        """Compute the missing results; keep all of them in memory and in the result cache."""
         trace, common = self._open(contents, keeps_trace), self._run.common
         new = [function for function in functions if function not in contents.results]
         for function in new:
             contents.results[function] = function(trace)
         is_common_new = not set(common).isdisjoint(new)
         if self._run.uses_cache:
-            saved = [one for one in functions if one in new or (is_common_new and one in common)]
+            saved = [each for each in functions if each in new or (is_common_new and each in common)]
             packed = {
-                one: result_cache.pack(contents.results[one]) for one in saved if result_cache.travels(one)
+                each: result_cache.pack(contents.results[each])
+                for each in saved
+                if result_cache.travels(each)
             }
             self._save(contents.state, packed)
 
@@ -193,14 +194,14 @@ class HostStore:
         """
         if not self._run.uses_cache:
             return
-        common = {one: packed[one] for one in self._run.common if self._run.common[0] in packed}
-        others = [{one: data} for one, data in packed.items() if one not in common]
-        for results in (common, *others):
+        common = {each: packed[each] for each in self._run.common if self._run.common[0] in packed}
+        separate = [{each: data} for each, data in packed.items() if each not in common]
+        for results in (common, *separate):
             if any(results.values()):
                 result_cache.save(state, results)
 
     def _open(self, contents: Contents, keeps_trace: bool) -> Trace:
-        """The trace: the one in memory, else of the column cache, else decoded."""
+        """The trace from memory, else from the column cache, else decoded."""
         trace = self._run.traces.get(contents.state)
         if trace is not None:
             return trace

@@ -38,7 +38,7 @@ class OpenedRun:
     progress: ProgressTracker
 
     def subset(self, hosts: Iterable[str]) -> OpenedRun:
-        """The same run as if it had these of its hosts alone."""
+        """The same run, limited to these of its hosts."""
         chosen = set(hosts)
         files = tuple(file for file in self.info.files if file.host in chosen)
         stores = {file.host: self.stores[file.host] for file in files}

@@ -1,4 +1,4 @@
-"""What lies beside a run's traces: the HLO of compiled programs, and TensorFlow graphs."""
+"""Files next to a run's traces: the HLO of compiled programs, and TensorFlow graphs."""
 
 from __future__ import annotations
 
@@ -17,36 +17,34 @@ from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs
 
 T = TypeVar("T")
-KEPT_GRAPHS = 4  # a large one with what is made of it takes as much memory as its file
+KEPT_GRAPHS = 4  # a large one and its results take as much memory as its file
 
 
 def run_programs(info: RunInfo) -> Programs:
-    """The compiled programs whose HLO is in files of the run's folders; of a run that is such a file, that
-    program alone.
+    """The compiled programs whose HLO is in files of the run's folders; if the run is such a file, only
+    that program.
     """
     if is_program(info.path):
         return Programs([program_of_file(file.path, file.size_bytes) for file in info.files], read_program)
     folders = list(dict.fromkeys(os.path.dirname(file.path) for file in info.files))
     joined = folders if len(folders) > 1 else [info.path]
-    found = {program.title: program for folder in reversed(joined) for program in programs_in(folder)}
-    return Programs(list(found.values()), read_program)
+    by_title = {program.title: program for folder in reversed(joined) for program in programs_in(folder)}
+    return Programs(list(by_title.values()), read_program)
 
 
 class RunGraphs:
-    """The TensorFlow graphs in the folder above the run's `plugins`, and below it. Safe for use by several
-    threads.
-    """
+    """The TensorFlow graphs in the folder above the run's `plugins`, and below it. Thread-safe."""
 
     def __init__(self, run_path: str) -> None:
         self._folder = graph_folder(run_path)
         self._lock = RLock()
-        self._found: GraphCache = {}
+        self._graph_cache: GraphCache = {}
         self._results: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
     def search(self) -> GraphSearch:
-        """All of them; files that have not changed since the last search are not read again."""
+        """All of them; files unchanged since the last search are not read again."""
         with self._lock:
-            return find_graphs(self._folder, self._found)
+            return find_graphs(self._folder, self._graph_cache)
 
     def get(self, function: Callable[[Graph], T], place: GraphPlace) -> T:
         """`function(graph at place)`; the last few results are kept as long as their files stay as they are.

@@ -19,9 +19,10 @@ Outcomes = Iterator[tuple[str, ProfilerError | None]]
 
 
 class Runner:
-    """Computes what hosts do not know yet. `executor` names where (`parallel/executors.py`).
+    """Computes results that the hosts' stores do not have yet. `executor` names where
+    (`parallel/executors.py`).
 
-    `common`: analyses that other processes compute with any other, since they keep no trace.
+    `common`: analyses that other processes always compute as well, because they keep no trace.
     """
 
     def __init__(self, executor: str, common: tuple[Function, ...], progress: ProgressTracker) -> None:
@@ -32,19 +33,19 @@ class Runner:
     def map(
         self, functions: tuple[Function, ...], hosts: Sequence[str], store_of: Callable[[str], HostStore]
     ) -> list[Any]:
-        """The first function's result of each host; the other functions are computed from the same reading.
+        """The first function's result for each host; the other functions are computed in the same pass.
 
         Raises HostsUnreadable once all readable hosts are computed; errors of `store_of` count as such.
         """
         failures: dict[str, ProfilerError] = {}
-        known: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         waiting: list[HostStore] = []
         for host in hosts:
             try:
                 store = store_of(host)
                 for result in store.recall(functions[0]):
-                    known[host] = result
-                if host not in known or not all(store.recall(function) for function in functions[1:]):
+                    results[host] = result
+                if host not in results or not all(store.recall(function) for function in functions[1:]):
                     waiting.append(store)
             except ProfilerError as error:
                 failures[host] = error
@@ -58,15 +59,15 @@ class Runner:
         if failures:
             raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
         return [
-            known[host] if host in known else store_of(host).get(functions[0], keeps_trace=keeps_traces)
+            results[host] if host in results else store_of(host).get(functions[0], keeps_trace=keeps_traces)
             for host in hosts
         ]
 
     def _compute(
         self, functions: tuple[Function, ...], stores: Sequence[HostStore], keeps_traces: bool
     ) -> Outcomes:
-        """Have the hosts know their results; yields each host when it is done, with its error if it cannot be
-        read.
+        """Compute the hosts' results into their stores; yields each host when it is done, with its error if
+        it cannot be read.
         """
         is_single_threaded = POLICY.hosts_fill_processors([store.file.size_bytes for store in stores])
 
@@ -74,7 +75,7 @@ class Runner:
             with single_threaded(is_single_threaded):
                 store.get(*functions, keeps_trace=keeps_traces)
 
-        if len(stores) == 1:  # without a thread to start and to wait for
+        if len(stores) == 1:  # without the cost of a thread
             yield stores[0].host, _failure_of(lambda: compute(stores[0]))
             return
         name = self.executor if all(map(result_cache.travels, functions)) else executors.THREADS
@@ -93,10 +94,10 @@ class Runner:
         stores: Sequence[HostStore],
         is_single_threaded: bool,
     ) -> Outcomes:
-        """In other processes. A result that does not travel (it may be too large) is computed here later."""
-        wanted = tuple(dict.fromkeys((*functions, *self._common)))
+        """In other processes. A result that cannot be sent (it may be too large) is computed here later."""
+        needed = tuple(dict.fromkeys((*functions, *self._common)))
         submitted: dict[Future[list[bytes | None]], HostStore] = {
-            calls.submit(evaluate, store.file.path, wanted, is_single_threaded): store for store in stores
+            calls.submit(evaluate, store.file.path, needed, is_single_threaded): store for store in stores
         }
         for done in as_completed(submitted):
             store = submitted[done]
@@ -104,12 +105,12 @@ class Runner:
             if failure:
                 failure.host = store.host
             else:
-                store.take(dict(zip(wanted, done.result(), strict=True)))
+                store.take(dict(zip(needed, done.result(), strict=True)))
             yield store.host, failure
 
 
 def _failure_of(call: Callable[[], object]) -> ProfilerError | None:
-    """The error by which a host could not be read. Raises every other error."""
+    """The error if a host cannot be read. Raises every other error."""
     try:
         call()
     except ProfilerError as error:

@@ -1,4 +1,4 @@
-"""One run, opened: its hosts, and every analysis of them, each computed once."""
+"""An open run: its hosts, and every analysis of them, each computed once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ DEFAULT_MEMORY_BYTES = 2 * 2**30
 
 
 class Session:
-    """A run and what has been computed of it. Safe for use by several threads; a file that changes is read
-    again.
+    """A run and the results computed from it. Thread-safe; a file that changes is read again.
 
     `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept
-    in the user's cache folder. Traces beyond `memory_bytes` are dropped, the longest unused first; results of
-    analyses stay. `executor` names where analyses of several hosts run (`parallel/executors.py`).
+    in the user's cache folder. Traces beyond `memory_bytes` are dropped, least recently used first; results
+    of analyses stay. `executor` names where analyses of several hosts run (`parallel/executors.py`).
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Session:
         self.run, self.info, self.graphs = run.name, run.info, run.graphs
 
     def subset(self, hosts: Iterable[str]) -> Session:
-        """A session of these of the run's hosts alone; the two share all that is known of them."""
+        """A session limited to these hosts of the run; both sessions share the hosts' stores."""
         part = Session.__new__(Session)
         part._use(self._run.subset(hosts))
         return part
@@ -71,7 +70,7 @@ class Session:
         return self._store(host).outline()
 
     def notices(self, host: str) -> tuple[Notice, ...]:
-        """Notices about as much of a host's trace as was read, its outline at least. Raises as `trace`
+        """Notices about the part of a host's trace that was read, at least its outline. Raises as `trace`
         does.
         """
         return self._store(host).notices()
@@ -86,18 +85,18 @@ class Session:
         """`function(trace)` of each host, in parallel on the executor. Raises HostsUnreadable once the other
         hosts are computed.
 
-        `with_it`: functions that will be asked for next, computed from the same reading, since traces of many
+        `with_it`: functions that will be requested next, computed in the same pass, since traces of many
         hosts are not kept. Results must pickle (frozen dataclasses of `analysis/`, arrays, plain values):
         they come from other processes, and stay in the result cache.
         """
         return self._run.runner.map((function, *with_it), hosts, self._store)
 
     def known(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T] | None:
-        """What `map` returns if it is known for all hosts without reading a trace, else None. Raises as
+        """The result of `map` if it is cached for all hosts, so that no trace is read; else None. Raises as
         `trace` does.
         """
-        results = [self._store(host).recall(function) for host in hosts]
-        return [result for found in results for result in found] if all(results) else None
+        recalled = [self._store(host).recall(function) for host in hosts]
+        return [result for results in recalled for result in results] if all(recalled) else None
 
     def known_failures(self, hosts: Iterable[str]) -> dict[str, ProfilerError]:
         """Why hosts cannot be read, as far as that is known without reading them."""
@@ -118,20 +117,20 @@ class Session:
         return self.outline(host).programs if host else run_programs(self.info)
 
     def progress(self) -> ReadingProgress | None:
-        """What is being read at the moment; None while nothing is."""
+        """Progress of the read in progress; None if there is none."""
         return self._run.progress.current()
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the decoded traces take."""
+        """Memory used by the decoded traces."""
         return self._run.traces.size_bytes
 
     def fingerprint(self) -> str:
-        """What identifies the state of all the run's files."""
+        """Identifies the state of all the run's files."""
         return "|".join(f"{file.path}:{file.size_bytes}:{file.mtime_ns}" for file in self.info.files)
 
     def _store(self, host: str) -> HostStore:
-        """What is known of a host. Raises HostNotFound."""
+        """A host's store. Raises HostNotFound."""
         if host not in self._run.stores:
             raise HostNotFound(host, list(self.hosts))
         return self._run.stores[host]

@@ -11,7 +11,7 @@ from tb_tpuprof.session.session import DEFAULT_MEMORY_BYTES, Session
 
 
 class SessionStore:
-    """Sessions of the runs that are being looked at; at most `limit`, the longest unused dropped first."""
+    """Sessions of the runs in use; at most `limit`, the least recently used is dropped first."""
 
     def __init__(self, limit: int = 8, memory_bytes: int = DEFAULT_MEMORY_BYTES, executor: str = "") -> None:
         self.limit = limit
@@ -25,8 +25,8 @@ class SessionStore:
         """The session of a run; a new one where the set of its files or their state has changed."""
         with self._lock:
             session = self._sessions.get(run.path)
-            # Compared with the files given then: the session's own paths are absolute, those of a relative
-            # log directory are not.
+            # Compared with the files passed at opening: the session's paths are absolute, those of a
+            # relative log directory are not.
             if session is None or self._files[run.path] != run.files:
                 session = Session(
                     run.path, name=run.name, memory_bytes=self.memory_bytes, executor=self.executor
@@ -37,7 +37,7 @@ class SessionStore:
             return session
 
     def progress(self, run: str) -> ReadingProgress | None:
-        """What is being read at the moment of the run of that name; None while nothing is. Reads nothing."""
+        """Progress of the read in progress for the named run; None if there is none. Reads nothing."""
         with self._lock:
             sessions = [session for session in self._sessions.values() if session.run == run]
         return next((progress for session in sessions if (progress := session.progress())), None)

@@ -10,9 +10,8 @@ from tb_tpuprof.trace.trace import Trace
 
 
 class TraceMemory:
-    """Traces by the state of their file, at most `limit_bytes` together: the longest unused is dropped first.
-
-    The last one stays however large it is. Safe for use by several threads.
+    """Traces by the state of their file, at most `limit_bytes` together: the least recently used is dropped
+    first. The last one stays, whatever its size. Thread-safe.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -29,11 +28,11 @@ class TraceMemory:
             return trace
 
     def keep(self, state: FileState, trace: Trace) -> None:
-        """Keep a trace; others are dropped where there is no room for all."""
+        """Keep a trace; drops others if there is not enough room."""
         with self._lock:
             self._traces[state] = trace
             self._traces.move_to_end(state)
-            total = sum(kept.size_bytes for kept in self._traces.values())
+            total = sum(held.size_bytes for held in self._traces.values())
             while total > self.limit_bytes and len(self._traces) > 1:
                 _, dropped = self._traces.popitem(last=False)
                 total -= dropped.size_bytes
@@ -45,6 +44,6 @@ class TraceMemory:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the traces take."""
+        """Memory used by the traces."""
         with self._lock:
             return sum(trace.size_bytes for trace in self._traces.values())

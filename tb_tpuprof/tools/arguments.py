@@ -1,5 +1,5 @@
-"""Hosts and parameters as they come from a URL or a command line → validated values, or an error that says
-what is allowed.
+"""Hosts and parameters from a URL or a command line → validated values, or an error that says what is
+allowed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FALSE = ("0", "false", "no")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The hosts to show; `gone`: those asked for beside them that the run has not; `is_default`: nobody chose
-    them.
+class ChosenHosts:
+    """The hosts to show; `gone`: requested hosts that the run does not have; `is_default`: the request
+    named none.
     """
 
     hosts: tuple[str, ...]
@@ -35,32 +35,32 @@ class Asked:
     is_default: bool = False
 
 
-def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | None) -> Asked:
-    """The hosts to show: those asked for; else, or for ALL_HOSTS, all (or the first, for a tool that shows
-    one).
+def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | None) -> ChosenHosts:
+    """The hosts to show: the requested ones; without any, or for ALL_HOSTS, all (the first for a tool that
+    shows one).
 
-    Raises HostNotFound where the run has none of them, BadParameter for several where one is shown,
-    ToolUnavailable for a run without any.
+    Raises HostNotFound if the run has none of them, BadParameter for several if the tool shows one,
+    ToolUnavailable for a run without hosts.
     """
-    known = session.hosts
-    if not known:
+    run_hosts = session.hosts
+    if not run_hosts:
         raise ToolUnavailable(tool.name, "the run holds no trace that can be opened.", session.info.message)
     lacking = lacks_trace(tool, session)
     if not lacking:
         raise ToolUnavailable(tool.name, lacking.reason, lacking.remedy)
-    if not hosts or any(host in ALL_HOSTS and host not in known for host in hosts):
-        return Asked(known if tool.hosts == "many" else known[:1], is_default=True)
-    wanted = dict.fromkeys(hosts)
-    chosen = tuple(host for host in known if host in wanted)
+    if not hosts or any(host in ALL_HOSTS and host not in run_hosts for host in hosts):
+        return ChosenHosts(run_hosts if tool.hosts == "many" else run_hosts[:1], is_default=True)
+    requested = dict.fromkeys(hosts)
+    chosen = tuple(host for host in run_hosts if host in requested)
     if not chosen:
-        raise HostNotFound(hosts[0], list(known))
+        raise HostNotFound(hosts[0], list(run_hosts))
     if tool.hosts == "one" and len(chosen) > 1:
         raise BadParameter("hosts", ",".join(hosts), f"one host at a time for {tool.name}")
-    return Asked(chosen, tuple(host for host in wanted if host not in known))
+    return ChosenHosts(chosen, tuple(host for host in requested if host not in run_hosts))
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool that needs a trace has nothing to show for a run of programs alone."""
+    """Why a tool that needs a trace has nothing to show for a run that holds only programs."""
     if tool.needs_trace and session.info.state == "hlo":
         return Availability(
             f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "

@@ -1,4 +1,4 @@
-"""What a tool declares: its questions with their parameters, tables and numbers, its files, its
+"""A tool's declaration: its questions with their parameters, tables and numbers, its files, its
 availability.
 """
 
@@ -20,7 +20,7 @@ Params = Mapping[str, ParamValue]
 
 @dataclass(frozen=True)
 class Param:
-    """A parameter of a tool. `default` None means that it may be left out and has no value then."""
+    """A parameter of a tool. `default` None: it may be left out and then has no value."""
 
     name: str
     title: str
@@ -66,9 +66,9 @@ class File:
 
 @dataclass(frozen=True)
 class Question:
-    """What a tool can be asked: `view(session, hosts, params)` answers it with validated arguments.
-
-    The page itself is the question without a name. `tables` and `scalars` declare all that answers may hold.
+    """A request that a tool answers: `view(session, hosts, params)` gets validated arguments. The page
+    itself is the question without a name. `tables` and `scalars` declare everything that an answer may
+    contain.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Question:
     scalars: tuple[ScalarSpec, ...] = ()
 
     def check(self, payload: Payload) -> None:
-        """Raises DeclarationError where a payload is not one of this declaration."""
+        """Raises DeclarationError if a payload does not match this declaration."""
         for name in missing(self.tables, payload.tables):
             raise DeclarationError(f"{payload.tool}/{self.name}: the payload lacks table {name}")
         for name in missing(self.scalars, payload.scalars):
@@ -98,17 +98,17 @@ class Question:
 
 def missing(specs: Sequence[TableSpec] | Sequence[ScalarSpec], names: Iterable[str]) -> list[str]:
     """Names of the required tables or scalars that are not among `names`."""
-    here = set(names)
-    return [spec.name for spec in specs if not spec.is_optional and spec.name not in here]
+    present = set(names)
+    return [spec.name for spec in specs if not spec.is_optional and spec.name not in present]
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a page of the profiler declares.
+    """The declaration of one page of the profiler.
 
-    `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and `scalars`
-    are the page's; `questions` are the others. Without `needs_trace` it has something to show for runs that
-    hold programs alone, too.
+    `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
+    `scalars` are the page's; `questions` are the others. Without `needs_trace` it also has something to
+    show for runs that hold only programs.
     """
 
     name: str
@@ -127,5 +127,5 @@ class Declaration:
 
     @property
     def page(self) -> Question:
-        """The question that the page itself asks."""
+        """The page's own question."""
         return Question("", self.summary, self.view, self.params, self.tables, self.scalars)

@@ -1,5 +1,5 @@
-"""Hosts of a session → the clocks by which their times are laid onto one axis, and what the reader must know
-of those that are off.
+"""Hosts of a session → clock corrections that put their times on one axis, and warnings about clocks that
+are off.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ _TOGETHER = (
 
 @dataclass(frozen=True)
 class Clocks:
-    """What to add to each host's clock, 0 where it agrees or nothing tells; `diagnostics` says so of those
-    that are off.
-
-    The first `n_apart` of them are of hosts that were captured at another time.
+    """The correction of each host's clock, 0 if it agrees or cannot be compared; `diagnostics` names the
+    clocks that are off. The first `n_apart` diagnostics are about hosts that were captured at another time.
     """
 
     correction_ns: tuple[int, ...]
@@ -32,16 +30,16 @@ class Clocks:
 
 
 def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
-    """The clocks of hosts, by collectives or steps that they share; a single host's agrees with itself.
+    """The clock corrections of hosts, from collectives or steps that they share; a single host needs none.
     Raises HostsUnreadable.
     """
     if len(hosts) < 2:
         return Clocks((0,) * len(hosts))
     offsets = clock_offsets(session.map(clock_marks, hosts))
-    told = clock_sentences(hosts, offsets)
+    sentences = clock_sentences(hosts, offsets)
     apart = [Diagnostic("warning", text, _TOGETHER) for text in apart_sentences(hosts, offsets)[:_NAMED]]
-    named = [Diagnostic("warning", text, _REMEDY) for text in told[:_NAMED]]
-    if len(told) > _NAMED:
-        text = f"{len(told) - _NAMED} more hosts have clock offsets; their timestamps were corrected."
+    named = [Diagnostic("warning", text, _REMEDY) for text in sentences[:_NAMED]]
+    if len(sentences) > _NAMED:
+        text = f"{len(sentences) - _NAMED} more hosts have clock offsets; their timestamps were corrected."
         named.append(Diagnostic("warning", text, _REMEDY))
     return Clocks(tuple(offset.correction_ns for offset in offsets), (*apart, *named), len(apart))

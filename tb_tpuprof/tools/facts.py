@@ -14,11 +14,10 @@ from tb_tpuprof.tools.payload import Scalar
 from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
 from tb_tpuprof.units import format_time
 
-# Numbers that stand for one thing of a run wherever they appear; `tests/consistency` holds every page to
-# them.
+# Numbers that mean the same on every page; `tests/consistency` compares the pages.
 FACTS = (
     ScalarSpec("n_hosts", "Hosts", "count"),
-    ScalarSpec("n_devices", "Devices", "count", "That ran something: TPU cores, GPUs"),
+    ScalarSpec("n_devices", "Devices", "count", "TPU cores and GPUs that ran something"),
     ScalarSpec("capture_ps", "Capture", "ps", "Of the longest host"),
     ScalarSpec(
         "device_time_ps",
@@ -27,14 +26,14 @@ FACTS = (
         "The devices' spans from the first operation to the last, summed",
     ),
     ScalarSpec("device_busy_ps", "Device busy", "ps", "While an operation runs, summed over the devices"),
-    ScalarSpec("step_time_avg_ps", "Average step time", "ps", "Mean over hosts and the steps that all have"),
+    ScalarSpec("step_time_avg_ps", "Average step time", "ps", "Mean over hosts and the steps they share"),
     ScalarSpec("step_time_sd_ps", "Standard deviation", "ps", "Of the steps' times (n - 1)"),
     ScalarSpec("step_time_min_ps", "Fastest step", "ps"),
     ScalarSpec("step_time_max_ps", "Slowest step", "ps"),
-    ScalarSpec("n_steps", "Steps", "count", "Those that all hosts have"),
+    ScalarSpec("n_steps", "Steps", "count", "Steps that all hosts have"),
     ScalarSpec("input_fraction", "Waiting for input", "fraction", "Of the steps' time"),
     ScalarSpec(
-        "device_idle_fraction", "Device idle", "fraction", "Of the devices' time; the note says of which"
+        "device_idle_fraction", "Device idle", "fraction", "Of the devices' time; the note names the base"
     ),
 )
 
@@ -52,28 +51,26 @@ def facts_of(session: Session, hosts: Sequence[str], clocks: Clocks | None = Non
 
 
 def fact_scalars(facts: RunFacts, *names: str) -> dict[str, Scalar]:
-    """Some of FACTS, in the order asked for."""
-    made = {**_sizes(facts), **_step_times(facts)}
-    return fill_scalars(FACTS, {name: made[name] for name in names})
+    """Some of FACTS, in the requested order."""
+    numbers = {**_sizes(facts), **_step_times(facts)}
+    return fill_scalars(FACTS, {name: numbers[name] for name in names})
 
 
 def framework_of(session: Session, hosts: Sequence[str]) -> str:
-    """The framework of the job (`analysis/frameworks`), `unknown` where nothing tells. Raises
+    """The framework of the job (`analysis/frameworks`), `unknown` if the trace does not show it. Raises
     HostsUnreadable.
     """
     return sum_software(session.map(software, hosts)).framework
 
 
-def device_word(facts: RunFacts, n: int) -> str:
-    """Devices by the name that their kind has: cores of TPUs, GPUs."""
-    one = "core" if facts.kind == "TPU" else "GPU" if facts.kind == "GPU" else "device"
-    return one if n == 1 else f"{one}s"
+def device_word(facts: RunFacts, n_devices: int) -> str:
+    """The word for the run's devices: cores of TPUs, GPUs."""
+    word = "core" if facts.kind == "TPU" else "GPU" if facts.kind == "GPU" else "device"
+    return word if n_devices == 1 else f"{word}s"
 
 
 def devices_text(facts: RunFacts) -> str:
-    """How many devices ran something; how many the trace knows of where these are more; on how many chips
-    they are.
-    """
+    """Number of devices that ran something; number in the trace, if larger; number of chips."""
     n_chips = facts.hardware.n_chips
     more = [f"{facts.n_present:,} present"] if facts.n_present > facts.n_active else []
     more += [f"{n_chips:,} chip{'s' * (n_chips != 1)}"] if n_chips else []
@@ -81,31 +78,37 @@ def devices_text(facts: RunFacts) -> str:
 
 
 def summed_over(facts: RunFacts) -> str:
-    """Over which devices times are summed, empty for one or none."""
-    n = facts.n_active
-    return f"summed over {n:,} {device_word(facts, n)}" if n > 1 else ""
+    """The devices that times are summed over; empty for one or none."""
+    n_devices = facts.n_active
+    return f"summed over {n_devices:,} {device_word(facts, n_devices)}" if n_devices > 1 else ""
 
 
 def summed_text(facts: RunFacts, total_ps: int) -> str:
-    """What a time that is a sum over devices is per device."""
-    n = facts.n_active
-    return f"{summed_over(facts)}; {format_time(total_ps / n)} each" if n > 1 else ""
+    """A sum over devices as time per device."""
+    n_devices = facts.n_active
+    return f"{summed_over(facts)}; {format_time(total_ps / n_devices)} each" if n_devices > 1 else ""
 
 
 def idle_text(facts: RunFacts) -> str:
-    """What the headline's idle share is of."""
-    n = facts.n_active
+    """The base of the headline's idle share."""
+    n_devices = facts.n_active
     if facts.common.is_disjoint:
         return "the captures do not overlap"
     if facts.kind == "GPU" and len(facts.steps):
-        return "of the steps" if n < 2 else f"of the steps: none of the {n:,} GPUs works"
-    each = format_time(facts.device_time_ps / n) if n else ""
+        return "of the steps" if n_devices < 2 else f"of the steps: none of the {n_devices:,} GPUs works"
+    each = format_time(facts.device_time_ps / n_devices) if n_devices else ""
     span = f"{each} from the first operation to the last"
-    return "" if not n else f"of {span}" if n < 2 else f"mean of {n:,} {device_word(facts, n)}, of {span}"
+    return (
+        ""
+        if not n_devices
+        else f"of {span}"
+        if n_devices < 2
+        else f"mean of {n_devices:,} {device_word(facts, n_devices)}, of {span}"
+    )
 
 
 def step_time_base(common: CommonSteps) -> str:
-    """Over which hosts the step time is a mean, or why there is none; empty for the steps of one host."""
+    """The hosts that the step time is a mean over, or why there is none; empty for one host's steps."""
     if not len(common.steps):
         return "the captures do not overlap" if common.is_disjoint else "no steps were found"
     n_hosts = sum(rows.stop > rows.start for rows in common.rows)
@@ -113,29 +116,29 @@ def step_time_base(common: CommonSteps) -> str:
 
 
 def _sizes(facts: RunFacts) -> dict[str, Number]:
-    n, busy, whole = facts.n_active, facts.device_busy_ps, facts.device_time_ps
-    present = f"{facts.n_present:,} present" if facts.n_present > n else ""
+    n_devices, busy_ps, total_ps = facts.n_active, facts.device_busy_ps, facts.device_time_ps
+    present = f"{facts.n_present:,} present" if facts.n_present > n_devices else ""
     return {
         "n_hosts": Number(len(facts.hosts)),
-        "n_devices": Number(n, present, "TPU cores" if facts.kind == "TPU" else "Devices"),
+        "n_devices": Number(n_devices, present, "TPU cores" if facts.kind == "TPU" else "Devices"),
         "capture_ps": Number(facts.capture_ps, "of the longest host" if len(facts.hosts) > 1 else ""),
-        "device_time_ps": Number(whole if n else None, summed_text(facts, whole)),
-        "device_busy_ps": Number(busy if n else None, summed_text(facts, busy)),
+        "device_time_ps": Number(total_ps if n_devices else None, summed_text(facts, total_ps)),
+        "device_busy_ps": Number(busy_ps if n_devices else None, summed_text(facts, busy_ps)),
         "device_idle_fraction": Number(facts.idle_fraction, idle_text(facts), f"{facts.kind} idle"),
     }
 
 
 def _step_times(facts: RunFacts) -> dict[str, Number]:
     steps, time = facts.steps, facts.steps.duration_ps
-    n = len(steps)
-    why = "" if n else step_time_base(facts.common)
+    n_steps = len(steps)
+    why = "" if n_steps else step_time_base(facts.common)
     left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
-    spread = float(time.std(ddof=1)) if n > 1 else 0.0
+    spread = float(time.std(ddof=1)) if n_steps > 1 else 0.0
     return {
         "step_time_avg_ps": Number(facts.step_time_ps, step_time_base(facts.common)),
-        "step_time_sd_ps": Number(spread if n else None, why),
-        "step_time_min_ps": Number(int(time.min()) if n else None, why),
-        "step_time_max_ps": Number(int(time.max()) if n else None, why),
-        "n_steps": Number(n, "none in common" if facts.common.is_disjoint else left_out),
-        "input_fraction": Number(steps.fraction("input") if n else None, why),
+        "step_time_sd_ps": Number(spread if n_steps else None, why),
+        "step_time_min_ps": Number(int(time.min()) if n_steps else None, why),
+        "step_time_max_ps": Number(int(time.max()) if n_steps else None, why),
+        "n_steps": Number(n_steps, "none in common" if facts.common.is_disjoint else left_out),
+        "input_fraction": Number(steps.fraction("input") if n_steps else None, why),
     }

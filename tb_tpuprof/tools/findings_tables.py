@@ -1,4 +1,4 @@
-"""Tables of a diagnosis: its findings, and what the step's time goes into."""
+"""Tables of a diagnosis: its findings, and the step's time by cause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLORS = {
     Cause.WARM_UP: "warm_up",
     Cause.UNRECORDED: "other",
 }
-# As docs/causes/README.md says it.
+# As in docs/causes/README.md.
 _MEANINGS = {
     Cause.COMPILATION: "Steps trace or compile a program again instead of running it.",
     Cause.INPUT: "Steps wait for their next batch.",
@@ -49,7 +49,7 @@ FINDINGS = TableSpec(
         text("finding", "Finding"),
         text("reason", "Why it costs time"),
         text("culprit", "Culprit", "What to change"),
-        text("host", "Host", "Where not all hosts have it"),
+        text("host", "Host", "If not all hosts have it"),
         number("time_ps", "Time per step", "ps", "Mean over the steps"),
         number("share", "Share of the step", "fraction"),
         number("gain_low_ps", "Gain, at least", "ps", "Per step"),
@@ -57,7 +57,7 @@ FINDINGS = TableSpec(
         text("fix", "What to do"),
         text("snippet", "Example"),
         text("confidence", "Confidence"),
-        text("capture_option", "Capture with", "Where this trace cannot show the culprit"),
+        text("capture_option", "Capture with", "If this trace cannot show the culprit"),
         text("docs", "More"),
         text("meaning", "What the cause is"),
         text("evidence", "Evidence"),
@@ -65,8 +65,8 @@ FINDINGS = TableSpec(
         number("evidence_start_ps", "Evidence from", "ps"),
         number("evidence_end_ps", "Evidence to", "ps"),
     ),
-    "A row per finding, by gain. `confidence` is high, medium or low; `docs` is the page of the cause below "
-    "docs/; no `host`: all have it; a gain that is not known is null",
+    "A row per finding, by gain. `confidence` is high, medium or low; `docs` is the cause's page below "
+    "docs/; no `host`: all have it; an unknown gain is null",
     is_optional=True,
 )
 CAUSES = TableSpec(
@@ -85,67 +85,65 @@ CAUSES = TableSpec(
 
 
 def cause_color(cause: Cause, kind: str) -> str:
-    """The color of a cause's time: that of the steps' category where it is the same time. `kind`: what
+    """The color of a cause's time: that of the steps' category if it is the same time. `kind`: what
     computes (CPU, GPU, TPU).
     """
     return _COLORS.get(cause, "host" if kind == "CPU" else "compute")
 
 
-def findings_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
+def findings_table(diagnosis: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """One row per finding, by gain."""
-    rows = found.findings
-    places = [_place(one) for one in rows]
+    rows = diagnosis.findings
+    places = [_place(finding) for finding in rows]
     return FINDINGS.fill(
         {
-            "cause": [one.cause.label for one in rows],
-            "color": [cause_color(one.cause, kind) for one in rows],
-            "finding": [one.sentence for one in rows],
-            "reason": [one.reason for one in rows],
-            "culprit": [one.culprit.title.replace("`", "") for one in rows],
-            "host": [one.host for one in rows],
-            "time_ps": [one.time_ps for one in rows],
-            "share": [one.share for one in rows],
-            "gain_low_ps": [one.gain_ps[0] if one.gain_ps else _NAN for one in rows],
-            "gain_high_ps": [one.gain_ps[1] if one.gain_ps else _NAN for one in rows],
-            "fix": [one.fix for one in rows],
-            "snippet": [one.snippet for one in rows],
-            "confidence": [one.confidence for one in rows],
-            "capture_option": [one.capture_option for one in rows],
-            "docs": [one.docs for one in rows],
-            "meaning": [_MEANINGS[one.cause] for one in rows],
-            "evidence": ["; ".join(part.text for part in one.evidence) for one in rows],
+            "cause": [finding.cause.label for finding in rows],
+            "color": [cause_color(finding.cause, kind) for finding in rows],
+            "finding": [finding.sentence for finding in rows],
+            "reason": [finding.reason for finding in rows],
+            "culprit": [finding.culprit.title.replace("`", "") for finding in rows],
+            "host": [finding.host for finding in rows],
+            "time_ps": [finding.time_ps for finding in rows],
+            "share": [finding.share for finding in rows],
+            "gain_low_ps": [finding.gain_ps[0] if finding.gain_ps else _NAN for finding in rows],
+            "gain_high_ps": [finding.gain_ps[1] if finding.gain_ps else _NAN for finding in rows],
+            "fix": [finding.fix for finding in rows],
+            "snippet": [finding.snippet for finding in rows],
+            "confidence": [finding.confidence for finding in rows],
+            "capture_option": [finding.capture_option for finding in rows],
+            "docs": [finding.docs for finding in rows],
+            "meaning": [_MEANINGS[finding.cause] for finding in rows],
+            "evidence": ["; ".join(part.text for part in finding.evidence) for finding in rows],
             "evidence_host": [place.host if place else "" for place in places],
             "evidence_start_ps": [place.start_ps if place else _NAN for place in places],
             "evidence_end_ps": [place.end_ps if place else _NAN for place in places],
         },
-        f"by gain; {_base(found, n_hosts)}",
+        f"by gain; {_base(diagnosis, n_hosts)}",
     )
 
 
-def causes_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
+def causes_table(diagnosis: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """Mean time per step of each cause; the times add up to the step."""
     return CAUSES.fill(
         {
-            "cause": [one.cause.label for one in found.causes],
-            "color": [cause_color(one.cause, kind) for one in found.causes],
-            "meaning": [_MEANINGS[one.cause] for one in found.causes],
-            "time_ps": [one.time_ps for one in found.causes],
-            "share": [one.share for one in found.causes],
+            "cause": [part.cause.label for part in diagnosis.causes],
+            "color": [cause_color(part.cause, kind) for part in diagnosis.causes],
+            "meaning": [_MEANINGS[part.cause] for part in diagnosis.causes],
+            "time_ps": [part.time_ps for part in diagnosis.causes],
+            "share": [part.share for part in diagnosis.causes],
         },
-        f"every moment has one cause; {_base(found, n_hosts)}",
+        f"every moment has one cause; {_base(diagnosis, n_hosts)}",
     )
 
 
-def _base(found: Diagnosis, n_hosts: int) -> str:
-    if found.n_steps == 1:
+def _base(diagnosis: Diagnosis, n_hosts: int) -> str:
+    if diagnosis.n_steps == 1:
         return "of one step"
     return (
-        f"mean over {found.n_steps} steps"
-        if n_hosts == 1
-        else f"mean over the steps of {n_hosts} hosts, each with all of its own"
+        f"mean over {diagnosis.n_steps} steps" if n_hosts == 1 else f"mean over all steps of {n_hosts} hosts"
     )
 
 
 def _place(finding: Finding) -> Evidence | None:
-    """The first piece of evidence that is somewhere on the timeline."""
-    return next((one for one in finding.evidence if one.start_ps >= 0), None)
+    """The first piece of evidence with a place on the timeline."""
+    return next((piece for piece in finding.evidence if piece.start_ps >= 0), None)

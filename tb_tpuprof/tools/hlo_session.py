@@ -1,5 +1,5 @@
-"""What the tools of compiled operations share: the operations of the chosen hosts, their roofs, and why there
-may be none.
+"""Shared by the tools of compiled operations: the operations of the chosen hosts, their roofs, and why
+there may be none.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tb_tpuprof.tools.payload import Diagnostic
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction
 
-_HOSTS_TO_ASK = 4
+_HOSTS_TO_CHECK = 4
 _MATTERS = 0.001
-REASON = "nothing in the trace names an operation that XLA compiled."
+REASON = "the trace names no operation that XLA compiled."
 REMEDY = (
     "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. "
-    "What TensorFlow runs without XLA is on the page of framework operations."
+    "Operations that TensorFlow runs without XLA are on the page of framework operations."
 )
-_NO_PEAKS_CPU = "A CPU states no peak rates, so shares of a peak are unknown; rates are shown."
-_NO_PEAKS = "Peak rates of the device are unknown, so shares of a peak are unknown; rates are shown."
+_NO_PEAKS_CPU = "Peak rates of a CPU are unknown, so rates are shown without shares of a peak."
+_NO_PEAKS = "Peak rates of the device are unknown, so rates are shown without shares of a peak."
 
 
 @dataclass(frozen=True)
-class Found:
-    """Operations of the chosen hosts together, the roofs of one device, and the time spent waiting for
-    transfers with the host.
+class CompiledOps:
+    """Compiled operations of the chosen hosts, the roofs of one device, and the time spent waiting for
+    transfers to or from the host.
     """
 
     ops: HloOps
@@ -51,41 +51,45 @@ class Found:
 
 def find_ops(
     session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]
-) -> Found:
-    """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where
-    there are none.
+) -> CompiledOps:
+    """The operations of the hosts; the analyses `with_them` are computed in the same pass. Raises
+    ToolUnavailable if there are none.
     """
     ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
-    return Found(ops, first_roofs(session.map(roofs, hosts)), hosts, sum(session.map(offload_wait_ps, hosts)))
+    return CompiledOps(
+        ops, first_roofs(session.map(roofs, hosts)), hosts, sum(session.map(offload_wait_ps, hosts))
+    )
 
 
-def expression_texts(session: Session, found: Found, rows: npt.NDArray[np.intp]) -> list[str]:
+def expression_texts(session: Session, compiled: CompiledOps, rows: npt.NDArray[np.intp]) -> list[str]:
     """HLO text of some operations, each from the trace of its host."""
     result = [""] * len(rows)
-    for i, host in enumerate(found.hosts):
-        mine = np.flatnonzero(found.ops.host[rows] == i)
-        if len(mine):
-            for place, text in zip(
-                mine.tolist(), expressions(session.trace(host), found.ops, rows[mine]), strict=True
+    for host_index, host in enumerate(compiled.hosts):
+        positions = np.flatnonzero(compiled.ops.host[rows] == host_index)
+        if len(positions):
+            for position, text in zip(
+                positions.tolist(),
+                expressions(session.trace(host), compiled.ops, rows[positions]),
+                strict=True,
             ):
-                result[place] = text
+                result[position] = text
     return result
 
 
-def diagnostics_of(session: Session, found: Found) -> tuple[Diagnostic, ...]:
-    """What to know of the traces, of the peaks, and of operations whose work nobody tells."""
-    notices = [notice for notices in session.map(trace_notices, found.hosts) for notice in notices]
+def diagnostics_of(session: Session, compiled: CompiledOps) -> tuple[Diagnostic, ...]:
+    """Notices about the traces, the peaks, and operations whose work is unknown."""
+    notices = [notice for notices in session.map(trace_notices, compiled.hosts) for notice in notices]
     result = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
-    ops = found.ops
-    if not found.roofs.is_known:
+    ops = compiled.ops
+    if not compiled.roofs.is_known:
         text = _NO_PEAKS_CPU if ops.kind == "CPU" else _NO_PEAKS
         result.append(
             Diagnostic(
                 "info",
                 text,
-                "A file of your own can state them: set TPUPROF_PEAKS." if ops.kind != "CPU" else "",
+                "You can specify them in a file: set TPUPROF_PEAKS." if ops.kind != "CPU" else "",
             )
         )
     for program, why in sorted(ops.unreadable.items()):
@@ -94,19 +98,19 @@ def diagnostics_of(session: Session, found: Found) -> tuple[Diagnostic, ...]:
             Diagnostic(
                 "warning",
                 f"The HLO of {title} cannot be read: {why}",
-                "Its operations have times, but no FLOPs and bytes.",
+                "Its operations have times, but no FLOPs or bytes.",
             )
         )
     result += _unknown_work(ops)
     result += [
         Diagnostic(n.severity, n.message, n.remedy)
-        for n in excess_notices(excesses(ops, found.roofs), found.roofs)
+        for n in excess_notices(excesses(ops, compiled.roofs), compiled.roofs)
     ]
     return tuple(result)
 
 
 def _unknown_work(ops: HloOps) -> list[Diagnostic]:
-    """That neither trace nor HLO states the work of operations that take a part of the time worth telling."""
+    """A notice if operations with a notable share of the time have no work in trace or HLO."""
     unknown = np.flatnonzero(~ops.work.is_known & ~ops.is_container)
     time = int(ops.self_ps[unknown].sum())
     if time < _MATTERS * (ops.busy_ps or 1):
@@ -120,8 +124,8 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
     )
     text += ", most of them custom calls, such as Pallas or FFI kernels." if 2 * of_calls > time else "."
     remedy = (
-        "Their FLOPs, bytes and rates are unknown and in no sum; sums over time include theirs, so "
-        "rates of the whole are lower bounds."
+        "Their FLOPs, bytes and rates are unknown and not included in sums, while their time is, so "
+        "overall rates are lower bounds."
     )
     if 2 * of_calls > time and ops.kind == "TPU":
         remedy += " In JAX, `pallas_call(…, cost_estimate=pl.CostEstimate(…))` states a kernel's work."
@@ -130,7 +134,7 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
 
 def available(session: Session) -> Availability:
     """Whether one of the first hosts names compiled operations."""
-    if any(session.get(_names_any, host) for host in session.hosts[:_HOSTS_TO_ASK]):
+    if any(session.get(_names_any, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
     return Availability(REASON, REMEDY)
 

@@ -1,6 +1,4 @@
-"""What the pages of the input say of it by the diagnosis: how much of each step it takes, and how bad that
-is.
-"""
+"""The verdict of the input pages by the diagnosis: how much of each step input takes, and how bad that is."""
 
 from __future__ import annotations
 
@@ -12,16 +10,16 @@ from tb_tpuprof.tools.verdicts import JobLimits
 from tb_tpuprof.units import format_fraction, format_time
 
 PAGE = "input_pipeline_analyzer"
-_APART = 0.01  # of the step: between two shares that are worth a sentence
+_APART = 0.01  # smallest difference between two shares of the step that is reported
 
 
 def input_share(limits: JobLimits) -> tuple[Level, str]:
-    """How much of each step waits for data, in the words of the finding about it where there is one."""
+    """How much of each step waits for data, in the words of the finding about input, if any."""
     if limits.top and limits.top.cause == Cause.INPUT:
         return limits.found.level, limits.found.text
-    own = next((one for one in limits.found.findings if one.cause == Cause.INPUT), None)
-    if own:
-        return ("bad" if own.share >= THRESHOLDS["input"][1] else "warn"), own.sentence
+    on_input = next((finding for finding in limits.found.findings if finding.cause == Cause.INPUT), None)
+    if on_input:
+        return ("bad" if on_input.share >= THRESHOLDS["input"][1] else "warn"), on_input.sentence
     time = limits.time_ps(Cause.INPUT)
     if not time:
         return "good", "No waiting for data was traced."
@@ -31,39 +29,37 @@ def input_share(limits: JobLimits) -> tuple[Level, str]:
     )
 
 
-def by_causes(told: Finding, steps: Steps, limits: JobLimits) -> Finding:
-    """The verdict on the input by the diagnosis, in place of `told`, which goes by the kinds of the steps'
-    time.
-    """
+def by_causes(by_kinds: Finding, steps: Steps, limits: JobLimits) -> Finding:
+    """The verdict on the input by the diagnosis; replaces `by_kinds`, which goes by kinds of step time."""
     level, text = input_share(limits)
-    details = (*_by_kind(steps, limits), *told.details)
-    if limits.top and limits.top.cause == Cause.UNRECORDED and told.category in ("other", "host_wait"):
+    details = (*_by_kind(steps, limits), *by_kinds.details)
+    if limits.top and limits.top.cause == Cause.UNRECORDED and by_kinds.category in ("other", "host_wait"):
         unseen = (
             f"{format_time(limits.top.time_ps)} ({format_fraction(limits.top.share)}) {limits.top.base} was "
             "not recorded"
         )
-        seen = text[0].lower() + text[1:].removesuffix(".")
+        recorded = text[0].lower() + text[1:].removesuffix(".")
         possible = (
-            f"Possibly input-bound: {seen}, but {unseen}, which may also be time spent waiting for data."
+            f"Possibly input-bound: {recorded}, but {unseen}, which may also be time spent waiting for data."
         )
-        return Finding("warn", told.category, possible, details)
+        return Finding("warn", by_kinds.category, possible, details)
     if level == "good" and not limits.are_elsewhere(PAGE):
-        said = f"{text[0].lower()}{text[1:]}" if limits.time_ps(Cause.INPUT) else "no step waits for data."
-        text = f"Not input-bound: {said}"
+        reason = f"{text[0].lower()}{text[1:]}" if limits.time_ps(Cause.INPUT) else "no step waits for data."
+        text = f"Not input-bound: {reason}"
     return Finding(level, "input", text, details)
 
 
 def _by_kind(steps: Steps, limits: JobLimits) -> tuple[str, ...]:
-    """What the page's numbers count as input, where the diagnosis counts something else."""
+    """What the page's numbers count as input, if it differs from the diagnosis."""
     share = steps.fraction("input")
     if abs(share - limits.share(Cause.INPUT)) < _APART:
         return ()
     copies = (
-        ", copies to the device included"
+        ", including copies to the device"
         if share > limits.share(Cause.INPUT) and copy_fraction(steps)
         else ""
     )
     return (
-        f"The numbers below go by kind of time: {format_fraction(share)} of the steps is input "
-        f"there{copies}.",
+        f"The numbers below group time by kind: there, {format_fraction(share)} of the steps is "
+        f"input{copies}.",
     )

@@ -1,4 +1,4 @@
-"""What a tool answers: Payload, its tables, scalars, verdict and diagnostics. HTTP, CLI and CSV encode it."""
+"""A tool's answer: Payload, its tables, scalars, verdict and diagnostics. HTTP, CLI and CSV encode it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Column:
     """One column of a table. Text is interned: `values` are codes into `strings`, -1 unknown; else `strings`
     is None.
 
-    Numbers that are unknown are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
+    Unknown numbers are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
     as differences.
     """
 
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length under a title. `chart`: how a page without a view of its own draws it."""
+    """Columns of equal length under a title. `chart`: how the generic page draws it."""
 
     title: str
     columns: tuple[Column, ...]
@@ -54,9 +54,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Scalar:
-    """One number with its unit and name; None is unknown and `note` says why, or adds a second figure in
-    words.
-    """
+    """One number with its unit and name; None means unknown. `note` says why, or adds a second figure."""
 
     value: float | int | bool | None
     unit: Unit
@@ -66,7 +64,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next, and the tool (with its parameters) that shows it; an empty tool is plain advice."""
+    """The next thing to do, and the tool (with its parameters) to open; without a tool it is plain advice."""
 
     text: str
     tool: str = ""
@@ -75,10 +73,10 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a sentence speaks of: the row of `table` that is called `name` in `column`, and the numbers that
-    it says of it, by column.
+    """The subject of a sentence: the row of `table` with `name` in `column`, and the numbers that the
+    sentence gives, by column.
 
-    The row is the first of its table when sorted by the first of these columns, idle time left out.
+    The row is the first of its table when sorted by the first of these columns, without idle time.
     """
 
     table: str
@@ -89,7 +87,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour.
+    """The tool's answer in one sentence. `category` names the kind of time, for its color.
 
     `subjects`: the rows of the payload's tables that `text` names, so that programs need not read the
     sentence.
@@ -105,7 +103,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something about the trace itself that the reader must know to trust the numbers."""
+    """A notice about the trace itself that matters for trusting the numbers."""
 
     severity: Literal["info", "warning", "error"]
     message: str
@@ -114,7 +112,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Payload:
-    """All that a tool has to say of a run."""
+    """A tool's answer for a run."""
 
     tool: str
     run: str
@@ -124,6 +122,5 @@ class Payload:
     verdict: Verdict | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     is_diagnosed: bool = True
-    """False: the verdict would also say what limits the job, but that is not known yet, and finding out takes
-    a while.
+    """False: the verdict does not include the diagnosis yet, because computing it takes a while.
     """

@@ -1,8 +1,7 @@
-"""Whether the inner loops are compiled → the warning that every payload and the command line show where
-they are not.
+"""Whether the inner loops are compiled → the warning of every payload and the command line if they are not.
 
-The plain decoder gives the same numbers. It exists so that profiles open on a machine where nothing could be
-compiled; whoever waits for it is told why.
+The plain decoder gives the same numbers. It exists so that profiles open on a machine without a compiler;
+the warning says why that is slow.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from tb_tpuprof.tools.payload import Diagnostic
 
 # Measured: docs/decisions/0001-cython-pure-python-mode.md.
 _MESSAGE = (
-    "The decoder is not compiled: plain Python reads this run, with the same numbers, but it takes 10 to 200 "
-    "times as long and up to 26 times the memory, the more the larger the run."
+    "The decoder is not compiled: plain Python reads this run. The numbers are the same, but reading "
+    "takes 10 to 200 times as long and up to 26 times the memory; larger runs suffer most."
 )
 _REINSTALL = (
     "Reinstall from a wheel for your platform. From source: install a C compiler and Python's header files, "
@@ -25,7 +24,7 @@ _UNSET = "Unset the environment variable TPUPROF_PLAIN, which chooses the plain 
 
 
 def plain_decoder_diagnostics() -> tuple[Diagnostic, ...]:
-    """One warning where the plain decoder is in use, else nothing."""
+    """One warning if the plain decoder is in use, else nothing."""
     if native.IS_COMPILED:
         return ()
     return (Diagnostic("warning", _MESSAGE, _UNSET if os.environ.get("TPUPROF_PLAIN") else _REINSTALL),)

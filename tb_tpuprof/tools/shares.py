@@ -27,15 +27,15 @@ def shares_spec(name: str, title: str, *, is_optional: bool = False) -> TableSpe
 def shares_table(
     spec: TableSpec, names: Words, time_ps: npt.NDArray[np.int64], none: str = "(none)"
 ) -> Table:
-    """Time by name. `none`: what to call the empty name."""
+    """Time by name. `none`: the label of the empty name."""
     totals = sum_by(names.codes, time_ps, len(names.strings)) if len(names) else np.zeros(0, np.int64)
-    taken = np.flatnonzero(totals > 0)
-    least = np.partition(totals[taken], -N_SLICES)[-N_SLICES] if len(taken) > N_SLICES else 0
+    nonzero = np.flatnonzero(totals > 0)
+    least = np.partition(totals[nonzero], -N_SLICES)[-N_SLICES] if len(nonzero) > N_SLICES else 0
     largest = sorted(
-        taken[totals[taken] >= least].tolist(), key=lambda i: (-int(totals[i]), names.strings[i])
+        nonzero[totals[nonzero] >= least].tolist(), key=lambda i: (-int(totals[i]), names.strings[i])
     )[:N_SLICES]
     slices = [(names.strings[i] or none, int(totals[i])) for i in largest]
-    rest = int(totals[taken].sum()) - sum(time for _, time in slices)
+    rest = int(totals[nonzero].sum()) - sum(time for _, time in slices)
     if rest:
         slices.append(("Other", rest))
     times = np.array([time for _, time in slices], np.int64)
@@ -44,7 +44,7 @@ def shares_table(
         "self_time_ps": times,
         "fraction": times / (int(times.sum()) or 1),
     }
-    return spec.fill(columns, f"{len(taken) - N_SLICES:,} more in Other" if rest else "")
+    return spec.fill(columns, f"{len(nonzero) - N_SLICES:,} more in Other" if rest else "")
 
 
 def known_texts(words: Words) -> Texts:

@@ -1,8 +1,8 @@
-"""Declared tables and numbers: each name, title, unit and sentence is written once, and only filled
-elsewhere.
+"""Declared tables and numbers: each name, title, unit and sentence is written once; other modules only fill
+them.
 
-A tool declares its tables here-style and fills them by name; `fill` checks the names. The same declarations
-make the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas
+A tool declares its tables with these classes and fills them by name; `fill` checks the names. The same
+declarations produce the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas
 (`tools/published.py`).
 """
 
@@ -22,11 +22,11 @@ Chart = Literal["", "donut", "steps"]
 
 
 class DeclarationError(ValueError):
-    """A tool filled something else than it declares: a mistake in the tool, never in the input."""
+    """A tool fills something other than what it declares: a bug in the tool, never in the input."""
 
 
 class Texts(NamedTuple):
-    """Texts as codes into `strings`, -1 unknown: for columns whose texts are numbered already."""
+    """Texts as codes into `strings`, -1 unknown: for columns whose texts are already numbered."""
 
     codes: npt.NDArray[np.integer[Any]]
     strings: Sequence[str]
@@ -37,17 +37,15 @@ Filled = Mapping[str, Values]
 
 
 def known_texts(texts: Sequence[str]) -> Texts:
-    """Texts of which an empty one is unknown."""
+    """Interned texts; empty ones are unknown."""
     code = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     return Texts(np.array([code[text] if text else -1 for text in texts], np.int32), list(code))
 
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """A column: its name, title, unit, kind, and the sentence that its tooltip shows.
-
-    `is_optional`: payloads leave it out where the run has nothing of it. `delta`: sorted, sent as
-    differences.
+    """A column: its name, title, unit, kind, and tooltip. `is_optional`: payloads leave it out if it does
+    not apply to the run. `delta`: sorted, sent as differences.
     """
 
     name: str
@@ -60,12 +58,12 @@ class ColumnSpec:
 
     def filled(self, values: Values, title: str, description: str) -> Column:
         """The column with its values. Raises DeclarationError for values of another kind."""
-        made = self._column(values, title or self.title, description or self.description)
-        if made.kind != self.kind:
+        column = self._column(values, title or self.title, description or self.description)
+        if column.kind != self.kind:
             raise DeclarationError(
-                f"column {self.name} is declared as {self.kind} and filled with {made.kind}"
+                f"column {self.name} is declared as {self.kind} and filled with {column.kind}"
             )
-        return made
+        return column
 
     def _column(self, values: Values, title: str, description: str) -> Column:
         if isinstance(values, Texts):
@@ -78,7 +76,9 @@ class ColumnSpec:
             return Column(self.name, title, np.array(values, dtype), self.unit, None, description, self.delta)
         code: dict[object, int] = {}
         codes = np.array([code.setdefault(text, len(code)) for text in values], np.int32)
-        return Column(self.name, title, codes, self.unit, [str(one) for one in code], description, self.delta)
+        return Column(
+            self.name, title, codes, self.unit, [str(text) for text in code], description, self.delta
+        )
 
 
 def number(
@@ -108,9 +108,9 @@ def flag(name: str, title: str, description: str = "", *, is_optional: bool = Fa
 class TableSpec:
     """A table: its columns in order.
 
-    `chart` is how a page without a view of its own draws it: as a `donut` of the first number column by the
+    `chart` is how the generic page draws it: as a `donut` of the first number column by the
     first text column, or, as `steps`, stacked bars of all columns in the first number column's unit.
-    `is_optional`: payloads leave it out where the run has nothing of it.
+    `is_optional`: payloads leave it out if it does not apply to the run.
     """
 
     name: str
@@ -131,7 +131,7 @@ class TableSpec:
     ) -> Table:
         """The table with its values by column, in the order of `values`.
 
-        `title`, `titles` and `descriptions` (by column) replace the declared ones where they depend on the
+        `title`, `titles` and `descriptions` (by column) replace the declared ones if they depend on the
         run. Raises DeclarationError for a name that is not declared, a required column that is missing,
         values of another kind, and columns of unequal lengths.
         """
@@ -150,10 +150,12 @@ class TableSpec:
     def empty(self, note: str = "") -> Table:
         """The table without rows; optional columns are left out."""
         nothing: dict[Kind, Values] = {"number": np.empty(0), "text": (), "bool": np.empty(0, np.bool_)}
-        return self.fill({one.name: nothing[one.kind] for one in self.columns if not one.is_optional}, note)
+        return self.fill(
+            {column.name: nothing[column.kind] for column in self.columns if not column.is_optional}, note
+        )
 
     def check(self, table: Table) -> None:
-        """Raises DeclarationError where a table is not one of this declaration."""
+        """Raises DeclarationError if a table does not match this declaration."""
         names = [column.name for column in table.columns]
         self._check_names(names, names)
         declared = {column.name: column for column in self.columns}
@@ -171,8 +173,8 @@ class TableSpec:
         if unknown := [name for name in names if name not in declared]:
             raise DeclarationError(f"table {self.name} does not declare {', '.join(unknown)}")
         required = [column.name for column in self.columns if not column.is_optional]
-        here = set(present)
-        if missing := [name for name in required if name not in here]:
+        present_names = set(present)
+        if missing := [name for name in required if name not in present_names]:
             raise DeclarationError(f"table {self.name} lacks {', '.join(missing)}")
 
 
@@ -188,7 +190,7 @@ class Number(NamedTuple):
 class ScalarSpec:
     """One number of a payload: name, title, unit, and the sentence that defines it.
 
-    `is_optional`: payloads leave it out where it makes no sense for the run.
+    `is_optional`: payloads leave it out if it does not apply to the run.
     """
 
     name: str

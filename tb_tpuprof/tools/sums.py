@@ -1,4 +1,4 @@
-"""Times that are sums over devices, said to be so: four cores that ran for 10 s have 40 s between them."""
+"""Labels for times summed over devices: four cores that ran for 10 s each have 40 s in total."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WORDS = {"TPU": "core", "GPU": "GPU", "CPU": "device"}
 
 
 def summed(time_ps: float, n_devices: int, kind: str) -> str:
-    """What a sum over devices is per device: `summed over 4 cores: 19.5 s per core`; empty for a single
+    """A sum over devices as time per device: `summed over 4 cores: 19.5 s per core`; empty for a single
     device.
     """
     word = _WORDS.get(kind, "device")
@@ -21,13 +21,13 @@ def summed(time_ps: float, n_devices: int, kind: str) -> str:
 
 
 def time_of_ops(ops: HloOps, time_ps: float) -> str:
-    """A time of operations as text; where it is a sum over devices, that it is one."""
+    """A time of operations as text; says so if it is a sum over devices."""
     per_device = summed(time_ps, ops.n_devices, ops.kind)
     return f"{format_time(time_ps)} ({per_device})" if per_device else format_time(time_ps)
 
 
 def busy_note(ops: HloOps) -> str:
-    """What the time of all operations is a sum of, and of how much time."""
+    """The base of the time of all operations: the devices it is summed over, and their span."""
     if ops.kind == "CPU":
         return (
             "from launch to end, on the host"

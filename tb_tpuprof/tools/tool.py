@@ -1,5 +1,5 @@
-"""A tool that answers: what it declares, with hosts and parameters validated and unreadable hosts
-left out.
+"""A tool that answers requests: its declaration, with validated hosts and parameters, without unreadable
+hosts.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ class Tool(Declaration):
 
     def question(self, name: str) -> Question:
         """The question of that name; empty: the page. Raises BadParameter."""
-        for one in (self.page, *self.questions):
-            if one.name == name:
-                return one
-        allowed = ", ".join(one.name for one in self.questions) or "nothing: this tool has its page only"
+        for question in (self.page, *self.questions):
+            if question.name == name:
+                return question
+        allowed = (
+            ", ".join(question.name for question in self.questions) or "empty: this tool has only its page"
+        )
         raise BadParameter("question", name, allowed)
 
     def run(
@@ -39,19 +41,22 @@ class Tool(Declaration):
         question: str = "",
         waits: bool = True,
     ) -> Payload:
-        """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the
-        others.
+        """Validate hosts and parameters, then return the payload of the hosts that can be read; it names
+        the others.
 
-        Without `waits` the verdict may lack what limits the job, where finding out takes a while:
+        Without `waits` the verdict may lack the diagnosis if that takes a while; see
         `Payload.is_diagnosed`. Raises BadParameter, HostNotFound, ToolUnavailable; TraceFormatError or
-        StorageError as HostsUnreadable where no host can be read.
+        StorageError as HostsUnreadable if no host can be read.
         """
-        asked = self.question(question)
-        chosen, validated = validate_hosts(self, session, hosts), validate_params(asked.params, params)
+        asked_question = self.question(question)
+        chosen, validated = (
+            validate_hosts(self, session, hosts),
+            validate_params(asked_question.params, params),
+        )
         if waits and not question:
             await_limits(self.name, session, chosen.hosts)
-        payload = view_readable(self, asked.view, session, chosen, validated)
-        asked.check(payload)
+        payload = view_readable(self, asked_question.view, session, chosen, validated)
+        asked_question.check(payload)
         return replace(
             payload,
             diagnostics=(*plain_decoder_diagnostics(), *payload.diagnostics),
@@ -62,20 +67,18 @@ class Tool(Declaration):
     def file(
         self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], form: str
     ) -> tuple[str, Iterable[bytes]]:
-        """One of `files` with its whole name. Raises as `run` does, and BadParameter for a format
-        that it lacks.
-        """
+        """One of `files` with its full name. Raises as `run` does, and BadParameter for an unknown format."""
         for kind in self.files:
             if kind.format == form:
                 values, chosen = validate_params(kind.params, params), validate_hosts(self, session, hosts)
                 (name, parts), _ = of_readable(session, chosen, partial(_made, kind, session, values))
                 return f"{re.sub(r'[^A-Za-z0-9_.()-]+', '_', name)[:150]}.{kind.ending}", parts
         raise BadParameter(
-            "format", form, ", ".join(kind.format for kind in self.files) or "no file of this tool"
+            "format", form, ", ".join(kind.format for kind in self.files) or "none: this tool has no files"
         )
 
     def availability(self, session: Session) -> Availability:
-        """`available` of the hosts that can be read. Raises HostsUnreadable where none can be read."""
+        """`available` for the hosts that can be read. Raises HostsUnreadable if none can be read."""
         return available_readable(self, session)
 
 

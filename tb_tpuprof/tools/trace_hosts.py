@@ -1,6 +1,4 @@
-"""The hosts of a timeline in one view: their traces side by side on one axis of time, their tracks and events
-under global ids.
-"""
+"""The hosts of a timeline in one view: their traces on one time axis, tracks and events with global ids."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ from tb_tpuprof.trace.trace import Trace
 
 MAX_HOSTS = 16
 LINES_PER_HOST, EVENTS_PER_HOST = 1 << 24, 1 << 40
-MAX_APART_NS = 9_000_000_000_000  # 2^53 ps: what a number in a browser holds
+MAX_APART_NS = 9_000_000_000_000  # 2^53 ps: the largest integer that a browser's number holds
 
 
 @dataclass(frozen=True)
 class HostView:
-    """One host of a view. `index` is its place among all hosts of the run, `offset_ps` what is added to its
-    own times.
+    """One host of a view. `index` is its index among all hosts of the run, `offset_ps` is added to its own
+    times.
     """
 
     host: str
@@ -40,7 +38,7 @@ class HostView:
 
     @property
     def duration_ps(self) -> int:
-        """That of the host's trace, as its rows tell without a look at every event."""
+        """The duration of the host's trace, from its rows, without reading every event."""
         return max(self.drawn.file.end_ps, int(self.trace.samples["time_ps"].max(initial=-1)) + 1)
 
     def track_ids(self, lines: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -48,11 +46,11 @@ class HostView:
         return np.asarray(lines, np.int64) + self.index * LINES_PER_HOST
 
     def event_ids(self, events: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Global ids of events (numbered as the timeline does)."""
+        """Global ids of events (as numbered in the timeline)."""
         return np.asarray(events, np.int64) + self.index * EVENTS_PER_HOST
 
     def counter_of(self, line: int) -> int:
-        """The counter (row of `counters`) that a line stands for, -1 for a line of events."""
+        """The counter (row of `counters`) that a line shows, -1 for a line of events."""
         number = line - len(self.trace.lines)
         return number if 0 <= number < len(self.trace.counters) else -1
 
@@ -63,7 +61,7 @@ class HostView:
 
 @dataclass(frozen=True)
 class View:
-    """The hosts that are shown, in the run's order; `skipped` is how many more were asked for."""
+    """The hosts shown, in the run's order; `skipped` is the number of other requested hosts."""
 
     hosts: tuple[HostView, ...]
     skipped: int = 0
@@ -75,54 +73,52 @@ class View:
         return max((view.offset_ps + view.duration_ps for view in self.hosts), default=0)
 
     def host_of_event(self, event_id: int) -> tuple[HostView, int]:
-        """The host of an event and its number there. Raises EventNotFound."""
+        """The host of an event and its number on that host. Raises EventNotFound."""
         index, event = divmod(event_id, EVENTS_PER_HOST)
         for view in self.hosts:
             if view.index == index and event < view.drawn.n_events:
                 return view, event
         raise EventNotFound(
-            f"There is no event {event_id} on the hosts asked for.",
-            "Take event ids from an answer for the same hosts.",
+            f"There is no event {event_id} on the requested hosts.",
+            "Use event ids from an answer for the same hosts.",
         )
 
     def chosen_tracks(self, text: str) -> list[tuple[HostView, list[Track]]]:
-        """Tracks of a parameter such as `3,16777219` by host, in drawing order; all for an empty one.
+        """Tracks of a parameter such as `3,16777219` by host, in drawing order; all if it is empty.
 
         Raises BadParameter, EventNotFound.
         """
         if not text:
             return [(view, list(view.tracks)) for view in self.hosts]
         try:
-            wanted = {int(part) for part in text.split(",") if part}
+            track_ids = {int(part) for part in text.split(",") if part}
         except ValueError:
             raise BadParameter("tracks", text, "track ids separated by commas") from None
-        if any(not 0 <= number < 2**53 for number in wanted):
+        if any(not 0 <= number < 2**53 for number in track_ids):
             raise BadParameter("tracks", text, "track ids separated by commas")
         by_host = [
-            (view, [track for track in view.tracks if view.index * LINES_PER_HOST + track.line in wanted])
+            (view, [track for track in view.tracks if view.index * LINES_PER_HOST + track.line in track_ids])
             for view in self.hosts
         ]
-        unknown = wanted - {
+        unknown = track_ids - {
             view.index * LINES_PER_HOST + track.line for view, chosen in by_host for track in chosen
         }
         if unknown:
             raise EventNotFound(
-                f"There is no track {min(unknown)} on the hosts asked for.",
-                "Take track ids from the table `tracks`.",
+                f"There is no track {min(unknown)} on the requested hosts.",
+                "Use track ids from the table `tracks`.",
             )
         return by_host
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the reader must know of hosts left out, clocks that do not agree, and what of a file is not
-        drawn.
-        """
-        found = [
+        """Notices about hosts left out, clocks that do not agree, and parts of a file that are not drawn."""
+        notices = [
             Diagnostic("info", f"{view.host}: {text}")
             for view in self.hosts
             for text in view.trace.info.notes[:8]
         ]
         if self.skipped:
-            found.append(
+            notices.append(
                 Diagnostic(
                     "info",
                     f"The first {MAX_HOSTS} hosts are shown, {self.skipped} more are not.",
@@ -131,19 +127,19 @@ class View:
             )
         apart = [view.host for view in self.hosts if not view.is_aligned]
         if apart:
-            found.append(
+            notices.append(
                 Diagnostic(
                     "warning",
-                    f"The clock of {', '.join(apart[:4])} is hours away from the others': its times begin at "
-                    "the view's start instead.",
-                    "Compare times within a host only, or synchronize the hosts' clocks and capture again.",
+                    f"The clock of {', '.join(apart[:4])} is hours away from the others': its times start "
+                    "at the view's start instead.",
+                    "Compare times only within a host, or synchronize the hosts' clocks and capture again.",
                 )
             )
-        return (*found, *self.clocks)
+        return (*notices, *self.clocks)
 
 
 def open_view(session: Session, hosts: Sequence[str]) -> View:
-    """Open the hosts, side by side where there are several."""
+    """Open the hosts, in parallel if there are several."""
     shown = list(hosts[:MAX_HOSTS])
     if len(shown) > 1:
         session.map(_prepared, shown)
@@ -167,8 +163,8 @@ def _prepared(trace: Trace) -> int:
 
 
 def _offsets(start_ns: Iterable[int]) -> list[tuple[int, bool]]:
-    """(offset in ps, whether the clock can be believed) of each host: starts within 2.5 hours of the middle
-    one are aligned.
+    """(offset in ps, whether the clock is plausible) of each host: starts within 1.25 hours of the median
+    are aligned.
     """
     starts = list(start_ns)
     if len(starts) < 2:

@@ -1,5 +1,5 @@
-"""A tool's view of hosts of which some cannot be read → the payload of the others, which names those that are
-not in it, and why.
+"""A tool's view and hosts, some of which cannot be read → the payload of the others; it names the
+unreadable ones, and why.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
-from tb_tpuprof.tools.arguments import Asked, lacks_trace
+from tb_tpuprof.tools.arguments import ChosenHosts, lacks_trace
 from tb_tpuprof.tools.base import Availability, Declaration, Params
 from tb_tpuprof.tools.payload import Diagnostic, Payload
 
@@ -26,35 +26,37 @@ _RECENT_SECONDS = 120
 _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
 
 
-def view_readable(tool: Declaration, view: View, session: Session, asked: Asked, params: Params) -> Payload:
-    """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever
+def view_readable(
+    tool: Declaration, view: View, session: Session, chosen: ChosenHosts, params: Params
+) -> Payload:
+    """The tool's payload of the hosts that can be read. Raises HostsUnreadable if none can, and whatever
     else the view raises.
     """
-    payload, failures = of_readable(session, asked, lambda hosts: view(session, hosts, params))
+    payload, failures = of_readable(session, chosen, lambda hosts: view(session, hosts, params))
     notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
     failures |= unread
-    named = [*_unreadable(session, failures), *_gone(asked)]
-    if asked.is_default and tool.hosts == "many":
+    named = [*_unreadable(session, failures), *_gone(chosen)]
+    if chosen.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
-    elif asked.is_default and session.info.state != "hlo":
-        named += _beside(
+    elif chosen.is_default and session.info.state != "hlo":
+        named += _other_failures(
             session, [host for host in session.hosts if host not in payload.hosts and host not in failures]
         )
-    told = {one.message for one in payload.diagnostics}
+    reported = {diagnostic.message for diagnostic in payload.diagnostics}
     if session.info.state == "hlo":
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
     damaged = [
         Diagnostic(n.severity, n.message, n.remedy)
         for n in notices
-        if n.severity != "info" and n.message not in told
+        if n.severity != "info" and n.message not in reported
     ]
     hosts = tuple(host for host in payload.hosts if host not in unread)
     return replace(payload, hosts=hosts, diagnostics=(*named, *payload.diagnostics, *damaged))
 
 
 def _notices(session: Session, hosts: Sequence[str]) -> tuple[list[Notice], dict[str, ProfilerError]]:
-    """What to know of the hosts, and why some cannot be read after all: a view of what lies beside the traces
-    has not tried.
+    """Notices about the hosts, and errors of hosts that cannot be read: views of files next to the traces
+    do not read them.
     """
     notices: list[Notice] = []
     failures: dict[str, ProfilerError] = {}
@@ -67,32 +69,32 @@ def _notices(session: Session, hosts: Sequence[str]) -> tuple[list[Notice], dict
 
 
 def of_readable(
-    session: Session, asked: Asked, make: Callable[[tuple[str, ...]], T]
+    session: Session, chosen: ChosenHosts, make: Callable[[tuple[str, ...]], T]
 ) -> tuple[T, dict[str, ProfilerError]]:
-    """What `make` makes of the hosts that can be read, and why the others cannot. Raises as `view_readable`
-    does.
+    """The result of `make` for the hosts that can be read, and why the others cannot. Raises as
+    `view_readable` does.
     """
     failures: dict[str, ProfilerError] = {}
-    left = asked.hosts
+    remaining = chosen.hosts
     while True:
         try:
-            return make(left), failures
+            return make(remaining), failures
         except ToolUnavailable as error:
             raise _explained(error, failures) from None
         except ProfilerError as error:
-            found = _failures(error, left)
-            if not found:
+            new_failures = _failures(error, remaining)
+            if not new_failures:
                 raise
-            failures |= found
-        left = tuple(host for host in left if host not in failures)
-        if not left and asked.is_default:  # a tool that shows one host shows the next one
-            left = tuple(host for host in session.hosts if host not in failures)[:1]
-        if not left:
+            failures |= new_failures
+        remaining = tuple(host for host in remaining if host not in failures)
+        if not remaining and chosen.is_default:  # a tool that shows one host falls back to the next one
+            remaining = tuple(host for host in session.hosts if host not in failures)[:1]
+        if not remaining:
             raise HostsUnreadable(failures)
 
 
 def available_readable(tool: Declaration, session: Session) -> Availability:
-    """The tool's availability as the hosts that can be read tell. Raises HostsUnreadable where none can."""
+    """The tool's availability for the hosts that can be read. Raises HostsUnreadable if none can."""
     lacking = lacks_trace(tool, session)
     if not lacking:
         return lacking
@@ -101,23 +103,23 @@ def available_readable(tool: Declaration, session: Session) -> Availability:
         try:
             return tool.available(session)
         except ProfilerError as error:
-            found = _failures(error, session.hosts)
-            if not found:
+            new_failures = _failures(error, session.hosts)
+            if not new_failures:
                 raise
-            failures |= found
-        session = session.subset(host for host in session.hosts if host not in found)
+            failures |= new_failures
+        session = session.subset(host for host in session.hosts if host not in new_failures)
         if not session.hosts:
             raise HostsUnreadable(failures)
 
 
 def _failures(error: ProfilerError, hosts: Sequence[str]) -> dict[str, ProfilerError]:
-    """The hosts (of these) that an error says cannot be read; none for any other error."""
+    """The errors by host, of these hosts, if the error means that a host cannot be read; else empty."""
     failures = error.failures if isinstance(error, HostsUnreadable) else {error.host: error}
     return {host: failure for host, failure in failures.items() if host in hosts}
 
 
 def _explained(error: ToolUnavailable, failures: Mapping[str, ProfilerError]) -> ToolUnavailable:
-    """There may be something to show on the hosts that cannot be read: say so."""
+    """Adds that the unreadable hosts may have something to show."""
     if not failures:
         return error
     why = " ".join(failure.message for failure in list(failures.values())[:_NAMED])
@@ -127,11 +129,11 @@ def _explained(error: ToolUnavailable, failures: Mapping[str, ProfilerError]) ->
 
 
 def _unreadable(session: Session, failures: Mapping[str, ProfilerError]) -> list[Diagnostic]:
-    """One for each host, the first few; then one for the rest."""
+    """One for each of the first few hosts, then one for the rest."""
     listed = [
         Diagnostic(
             "error",
-            f"{host} is left out, its file cannot be read: {error.message}",
+            f"{host} is left out because its file cannot be read: {error.message}",
             _remedy(session, host, error),
         )
         for host, error in list(failures.items())[:_NAMED]
@@ -142,49 +144,53 @@ def _unreadable(session: Session, failures: Mapping[str, ProfilerError]) -> list
         listed.append(
             Diagnostic(
                 "error",
-                f"{len(rest)} more hosts are left out, their files cannot be read: {_hosts(rest)}.",
+                f"{len(rest)} more hosts are left out because their files cannot be read: {_hosts(rest)}.",
                 remedy,
             )
         )
     return listed
 
 
-def _beside(session: Session, hosts: Sequence[str]) -> list[Diagnostic]:
-    """The run's other hosts that are known to be unreadable, on a page that shows one of all: none is read to
-    find out.
+def _other_failures(session: Session, hosts: Sequence[str]) -> list[Diagnostic]:
+    """The run's other hosts that are known to be unreadable, for a page that shows one host; no file is
+    read to find out.
     """
     failures = session.known_failures(hosts)
-    told = [
-        f"{host} cannot be chosen, its file cannot be read: {error.message}"
+    texts = [
+        f"{host} cannot be chosen because its file cannot be read: {error.message}"
         for host, error in list(failures.items())[:_NAMED]
     ]
-    found = [
+    diagnostics = [
         Diagnostic("warning", text, _remedy(session, host, failures[host]))
-        for host, text in zip(failures, told, strict=False)
+        for host, text in zip(failures, texts, strict=False)
     ]
     if len(failures) > _NAMED:
-        found.append(Diagnostic("warning", f"{len(failures) - _NAMED} more hosts of the run cannot be read."))
-    return found
+        diagnostics.append(
+            Diagnostic("warning", f"{len(failures) - _NAMED} more hosts of the run cannot be read.")
+        )
+    return diagnostics
 
 
 def _remedy(session: Session, host: str, error: ProfilerError) -> str:
-    """What to do; a file that changed just now may be whole in a moment."""
+    """The remedy; a file that changed just now may still be incomplete."""
     age_seconds = time.time() - session.file(host).mtime_ns / 1e9
     if 0 <= age_seconds < _RECENT_SECONDS:
         return (
-            "The file was changed only just now: if it is still being written, reload once writing has "
+            "The file changed just now: if it is still being written, reload once writing has "
             f"finished. {error.remedy}"
         )
     return error.remedy
 
 
-def _gone(asked: Asked) -> list[Diagnostic]:
-    if not asked.gone:
+def _gone(chosen: ChosenHosts) -> list[Diagnostic]:
+    if not chosen.gone:
         return []
-    verb = "is" if len(asked.gone) == 1 else "are"
+    verb = "is" if len(chosen.gone) == 1 else "are"
     return [
         Diagnostic(
-            "error", f"{_hosts(asked.gone)} {verb} not in this run (any more).", "Choose hosts from the list."
+            "error",
+            f"{_hosts(chosen.gone)} {verb} not in this run (any more).",
+            "Choose hosts from the list.",
         )
     ]
 
@@ -201,21 +207,19 @@ def _missing(hosts: Sequence[str]) -> list[Diagnostic]:
     return [
         Diagnostic(
             "warning",
-            f"{_hosts(missing)} {verb} no file in this run, though hosts numbered around do.",
+            f"{_hosts(missing)} {verb} no file in this run, although hosts with neighboring numbers do.",
             remedy,
         )
     ]
 
 
 def missing_hosts(hosts: Sequence[str]) -> list[str]:
-    """Names left out of a count from 0 or 1 by which the run's hosts are named: worker-2 beside worker-0,
-    worker-1 and worker-3.
-
-    Only where all hosts are named alike and more of them are there than are missing, so that ports and parts
-    of IP addresses, which are no counts, are not taken for one.
+    """Hosts missing from a numbering that starts at 0 or 1: worker-2 if there are worker-0, worker-1 and
+    worker-3. Only if all hosts are named alike and more are present than missing, so that ports and parts
+    of IP addresses are not taken for numbers of hosts.
     """
-    found = [_NUMBERED.fullmatch(host) for host in hosts]
-    parts = [match.groups() for match in found if match]
+    matches = [_NUMBERED.fullmatch(host) for host in hosts]
+    parts = [match.groups() for match in matches if match]
     if (
         len(parts) < 3
         or len(parts) != len(hosts)

@@ -66,12 +66,12 @@ def decode_buffer(data: bytes, buffer: dict[str, Any]) -> list[Any]:
 
 
 def decode_columns(body: bytes) -> dict[str, Any]:
-    """Binary columns back to the JSON object: what docs/http_api.md tells a client to do."""
+    """Binary columns back to the JSON object, as docs/http_api.md describes for clients."""
     assert body[:4] == b"TPC1"
     (size,) = struct.unpack("<I", body[4:8])
     assert size % 8 == 0
-    told = json.loads(body[8 : 8 + size])
-    for table in told["tables"].values():
+    header = json.loads(body[8 : 8 + size])
+    for table in header["tables"].values():
         for column in table["columns"]:
             buffer = column.pop("buffer")
             assert buffer["offset"] % 8 == 0
@@ -82,7 +82,7 @@ def decode_columns(body: bytes) -> dict[str, Any]:
                 None if value != value or abs(value) == float("inf") else value for value in values
             ]
             column["codes" if "strings" in column else "values"] = told_values
-    return told  # type: ignore[no-any-return]
+    return header  # type: ignore[no-any-return]
 
 
 def test_columns_hold_what_json_holds() -> None:
@@ -90,12 +90,12 @@ def test_columns_hold_what_json_holds() -> None:
 
 
 def test_json_has_null_for_what_is_unknown() -> None:
-    told = json.loads(encode_json(payload()))
-    assert told["scalars"]["step_time_avg_ps"]["value"] is None
-    assert told["scalars"]["n"]["value"] == 3
-    assert told["tables"]["ops"]["columns"][2]["values"] == [0.5, None, None]
-    assert told["tables"]["ops"]["n_rows"] == 3
-    assert told["verdict"]["next"][0]["params"] == {"start_ps": "0"}
+    answer = json.loads(encode_json(payload()))
+    assert answer["scalars"]["step_time_avg_ps"]["value"] is None
+    assert answer["scalars"]["n"]["value"] == 3
+    assert answer["tables"]["ops"]["columns"][2]["values"] == [0.5, None, None]
+    assert answer["tables"]["ops"]["n_rows"] == 3
+    assert answer["verdict"]["next"][0]["params"] == {"start_ps": "0"}
 
 
 def test_csv_has_exact_values_and_no_formulas() -> None:
@@ -185,10 +185,10 @@ LISTS = st.one_of(
 
 @given(LISTS, st.booleans())
 def test_packing_keeps_every_value(values: list[int], delta: bool) -> None:
-    found = encode_columns(
+    encoded = encode_columns(
         Payload("x", "r", (), {"t": Table("T", (Column("c", "C", np.array(values, np.int64), delta=delta),))})
     )
-    (column,) = decode_columns(found)["tables"]["t"]["columns"]
+    (column,) = decode_columns(encoded)["tables"]["t"]["columns"]
     assert column["values"] == values
 
 

@@ -42,25 +42,25 @@ def drawn(tree: Belonging, modules: Sequence[str], count: int, each: int, seed: 
     """
     order = [name for name in modules if mutants((tree.root / name).read_text("utf-8"))]
     random.Random(seed).shuffle(order)
-    wanted = order if not count else order[: math.ceil(count / each)]
-    found: list[Chosen] = []
-    for module in wanted:
+    modules_used = order if not count else order[: math.ceil(count / each)]
+    drawn_mutants: list[Chosen] = []
+    for module in modules_used:
         every = mutants((tree.root / module).read_text("utf-8"))
-        mine = random.Random(f"{seed}:{module}").sample(every, min(each, len(every))) if count else every
-        found += [(module, one) for one in sorted(mine, key=lambda one: one.number)]
-    return found[:count] if count else found
+        sample = random.Random(f"{seed}:{module}").sample(every, min(each, len(every))) if count else every
+        drawn_mutants += [(module, one) for one in sorted(sample, key=lambda one: one.number)]
+    return drawn_mutants[:count] if count else drawn_mutants
 
 
 def matching(tree: Belonging, patterns: Sequence[str]) -> list[str]:
     """Modules whose path starts with one of the patterns; all modules without patterns."""
-    found = [
+    matches = [
         module
         for module in tree.modules
         if not patterns or any(module.removeprefix(f"{PACKAGE}/").startswith(one) for one in patterns)
     ]
-    if not found:
+    if not matches:
         raise SystemExit(f"No module of {PACKAGE} begins with {' or '.join(patterns)}.")
-    return found
+    return matches
 
 
 class Run:
@@ -76,32 +76,34 @@ class Run:
         """The result of each mutant."""
         print(f"{len(chosen)} mutants; running the tests without changes first", flush=True)
         self.baseline.learn(self.tree.tests)
-        found: dict[int, Result] = {}
-        left = list(range(len(chosen)))
+        results: dict[int, Result] = {}
+        remaining = list(range(len(chosen)))
         for _ in range(_RETRIES):
-            found.update(zip(left, self._tried([chosen[i] for i in left]), strict=True))
-            killers = {found[i].by for i in left if found[i].status == KILLED and "::" in found[i].by}
+            results.update(zip(remaining, self._tried([chosen[i] for i in remaining]), strict=True))
+            killers = {
+                results[i].by for i in remaining if results[i].status == KILLED and "::" in results[i].by
+            }
             self._check(sorted(killers - set(self.reliable)))
-            left = [i for i in left if not self.reliable.get(found[i].by, True)]
-            if not left:
+            remaining = [i for i in remaining if not self.reliable.get(results[i].by, True)]
+            if not remaining:
                 break
-        return [found[i] for i in range(len(chosen))]
+        return [results[i] for i in range(len(chosen))]
 
     def _tried(self, chosen: Sequence[Chosen]) -> list[Result]:
         jobs = [self._job(*one) for one in chosen]
-        asked = [i for i, job in enumerate(jobs) if job["tests"]]
-        start, seen = time.monotonic(), [0]
+        job_ids = [i for i, job in enumerate(jobs) if job["tests"]]
+        start, n_done = time.monotonic(), [0]
 
         def done(at: int, answer: Job) -> None:
-            module, mutant = chosen[asked[at]]
-            seen[0] += 1
-            spent = f"[{seen[0]}/{len(asked)} {time.monotonic() - start:.0f} s]"
+            module, mutant = chosen[job_ids[at]]
+            n_done[0] += 1
+            spent = f"[{n_done[0]}/{len(job_ids)} {time.monotonic() - start:.0f} s]"
             print(
                 f"{spent} {answer['status']} {answer['seconds']} s: {module}:{mutant.line} {mutant.key}",
                 flush=True,
             )
 
-        answers = dict(zip(asked, self.hands.map([jobs[i] for i in asked], done), strict=True))
+        answers = dict(zip(job_ids, self.hands.map([jobs[i] for i in job_ids], done), strict=True))
         return [
             Result(*one, answers[i]["status"], answers[i]["by"], answers[i]["seconds"], len(jobs[i]["tests"]))
             if i in answers
@@ -139,15 +141,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     tree = Belonging(ROOT)
     chosen = drawn(tree, matching(tree, options.modules), options.count, options.each, options.seed)
-    known = [] if options.recheck else [one for one in chosen if one[1].key in LISTED.get(one[0], {})]
-    asked = [one for one in chosen if one not in known]
+    equivalent = [] if options.recheck else [one for one in chosen if one[1].key in LISTED.get(one[0], {})]
+    to_run = [one for one in chosen if one not in equivalent]
     if options.list:
         print("\n".join(f"{module}:{mutant.line}: {mutant.key}" for module, mutant in chosen))
         return 0
     start = time.monotonic()
     with workers(ROOT, options.jobs, tree.tests) as hands:
-        results = Run(tree, hands, ROOT / "build" / "mutate" / "tests", options.limit).results(asked)
-    results += [Result(*one, EQUIVALENT) for one in known]
+        results = Run(tree, hands, ROOT / "build" / "mutate" / "tests", options.limit).results(to_run)
+    results += [Result(*one, EQUIVALENT) for one in equivalent]
     share = share_killed(results)
     text = (
         f"{table(results)}\n\n{survivors(results)}\n\n{share:.1%} killed in {time.monotonic() - start:.0f} s"

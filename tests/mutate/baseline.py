@@ -53,8 +53,8 @@ class Baseline:
 
     def learn(self, files: Iterable[str]) -> None:
         """Run the files that are not cached yet."""
-        wanted = [name for name in dict.fromkeys(files) if name not in self.files]
-        unknown = [name for name in wanted if not self._path(name).exists()]
+        missing_files = [name for name in dict.fromkeys(files) if name not in self.files]
+        unknown = [name for name in missing_files if not self._path(name).exists()]
         self.kept.mkdir(parents=True, exist_ok=True)
 
         def done(index: int, answer: Answers) -> None:
@@ -63,7 +63,7 @@ class Baseline:
             self._path(unknown[index]).write_text(json.dumps(answer.get("tests", {})), "utf-8")
 
         self.run([{"record": name, "timeout": _LIMIT_S} for name in unknown], done)
-        for name in wanted:
+        for name in missing_files:
             self.files[name] = [
                 Test(test, told["seconds"], frozenset(map(self._function, told["entered"])))
                 for test, told in json.loads(self._path(name).read_text("utf-8")).items()
@@ -73,8 +73,8 @@ class Baseline:
     def is_imported(self, module: str, function: str) -> bool:
         """Whether the code runs at import: functions called at import, and code outside functions."""
         self._function(f"{module.removeprefix(f'{PACKAGE}/')}:1")
-        known = {name for _, _, name in self._functions[module]}
-        return function not in known or (module, function) in self.imported
+        import_names = {name for _, _, name in self._functions[module]}
+        return function not in import_names or (module, function) in self.imported
 
     def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
         """Tests that enter a mutated function, up to `limit_s` seconds in total.
@@ -83,24 +83,26 @@ class Baseline:
         Then the other tests of its own files, which may read what an earlier test cached. For code that runs at
         import, the tests that belong to the module.
         """
-        own, belonging = set(self.tree.own(module)), self.tree.of(module)
+        own_files, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)
         if self.is_imported(*place):
             enter = [test for file in belonging for test in self.files.get(file, ())]
         else:
             enter = [test for tests in self.files.values() for test in tests if place in test.entered]
-        near = {file: 0 if file in own else 1 for file in belonging}
+        near = {file: 0 if file in own_files else 1 for file in belonging}
         first = sorted(enter, key=lambda test: (near.get(test.file, 2), test.seconds))
-        seen, files = {test.name for test in first}, {test.file for test in first}
-        rest = [test for file in own & files for test in self.files[file] if test.name not in seen]
-        found: list[Test] = []
+        chosen_names, files = {test.name for test in first}, {test.file for test in first}
+        rest = [
+            test for file in own_files & files for test in self.files[file] if test.name not in chosen_names
+        ]
+        others: list[Test] = []
         spent = 0.0
         for test in (*first, *sorted(rest, key=lambda test: test.seconds)):
             spent += test.seconds
-            if spent > limit_s and found:
+            if spent > limit_s and others:
                 break
-            found.append(test)
-        return found
+            others.append(test)
+        return others
 
     def _path(self, file: str) -> Path:
         text = (self.tree.root / file).read_bytes()
@@ -114,11 +116,11 @@ class Baseline:
             for path in (self.tree.root / PACKAGE).rglob("*")
             if path.suffix in _SUFFIXES
         ]
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         for name in (*sorted(files), *self.tree.helpers):
             if "/mutate/" not in name:
-                whole.update(name.encode() + (self.tree.root / name).read_bytes())
-        return whole.digest()
+                digest.update(name.encode() + (self.tree.root / name).read_bytes())
+        return digest.digest()
 
     def _function(self, place: str) -> tuple[str, str]:
         """The function that starts at a line."""
@@ -132,7 +134,7 @@ class Baseline:
 
 def functions(source: str) -> list[tuple[int, int, str]]:
     """First line (of the decorators), last line and qualified name of every function."""
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
 
     def visit(node: ast.AST, outer: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -140,10 +142,10 @@ def functions(source: str) -> list[tuple[int, int, str]]:
                 name = f"{outer}.{child.name}" if outer else child.name
                 if not isinstance(child, ast.ClassDef):
                     first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
-                    found.append((first, child.end_lineno or child.lineno, name))
+                    spans.append((first, child.end_lineno or child.lineno, name))
                 visit(child, name)
             else:
                 visit(child, outer)
 
     visit(ast.parse(source), "")
-    return found
+    return spans

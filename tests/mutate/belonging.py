@@ -39,8 +39,8 @@ class Belonging:
     @cached_property
     def tests(self) -> list[str]:
         """Test files that are used."""
-        found = [path for path in self._files("tests") if path.rpartition("/")[2].startswith("test_")]
-        return [path for path in found if not path.startswith(_NOT_USED)]
+        paths = [path for path in self._files("tests") if path.rpartition("/")[2].startswith("test_")]
+        return [path for path in paths if not path.startswith(_NOT_USED)]
 
     @cached_property
     def helpers(self) -> list[str]:
@@ -59,9 +59,9 @@ class Belonging:
     def of(self, module: str) -> list[str]:
         """Test files that belong to a module, its own first; if there are none, those of its part."""
         users = [path for path in self._files(PACKAGE) if dotted(module) in self._imported[path]]
-        found = _once([*self.own(module), *(test for user in users for test in self.own(user))])
+        test_files = _once([*self.own(module), *(test for user in users for test in self.own(user))])
         part = f"tests/{module.split('/')[1]}/"
-        return found or [test for test in self.tests if test.startswith(part)]
+        return test_files or [test for test in self.tests if test.startswith(part)]
 
     def _files(self, folder: str) -> list[str]:
         return sorted(path.relative_to(self.root).as_posix() for path in (self.root / folder).rglob("*.py"))
@@ -70,8 +70,8 @@ class Belonging:
     def _imported(self) -> dict[str, frozenset[str]]:
         """The modules that each file imports."""
         paths = [*self._files(PACKAGE), *self.tests]
-        known = {dotted(path) for path in paths}
-        return {path: _imports((self.root / path).read_text("utf-8"), known) for path in paths}
+        modules = {dotted(path) for path in paths}
+        return {path: _imports((self.root / path).read_text("utf-8"), modules) for path in paths}
 
 
 def dotted(path: str) -> str:
@@ -79,14 +79,14 @@ def dotted(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _imports(source: str, known: Iterable[str]) -> frozenset[str]:
-    found = set()
+def _imports(source: str, module_names: Iterable[str]) -> frozenset[str]:
+    imported = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
-    return frozenset(found & set(known))
+            imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    return frozenset(imported & set(module_names))
 
 
 def _names(module: str) -> tuple[str, ...]:

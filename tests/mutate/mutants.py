@@ -85,21 +85,21 @@ class _Scope(NamedTuple):
 
 def mutants(source: str) -> list[Mutant]:
     """All mutants of a module."""
-    seen: dict[tuple[str, str, str], int] = {}
-    found = []
+    n_alike: dict[tuple[str, str, str], int] = {}
+    result = []
     for number, change in enumerate(_changes(ast.parse(source))):
         before, after = _texts(change)
         like = change.function, before, after
-        seen[like] = seen.get(like, 0) + 1
-        found.append(Mutant(number, change.function, _line(change), before, after, seen[like]))
-    return found
+        n_alike[like] = n_alike.get(like, 0) + 1
+        result.append(Mutant(number, change.function, _line(change), before, after, n_alike[like]))
+    return result
 
 
 def mutated(source: str, number: int) -> str:
     """The source of one mutant."""
     tree = ast.parse(source)
-    for at, change in enumerate(_changes(tree)):
-        if at == number:
+    for position, change in enumerate(_changes(tree)):
+        if position == number:
             change.place.put(change.new)
             return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
     raise IndexError(f"The module has no mutant {number}.")
@@ -164,9 +164,9 @@ def _parts(node: ast.AST, fields: tuple[str, ...], scope: _Scope) -> Iterator[_C
         if isinstance(value, ast.AST):
             yield from _below(value, _Place(node, name), scope)
         elif isinstance(value, list):
-            for i, one in enumerate(value):
-                if isinstance(one, ast.AST):
-                    yield from _below(one, _Place(node, name, i), scope)
+            for i, element in enumerate(value):
+                if isinstance(element, ast.AST):
+                    yield from _below(element, _Place(node, name, i), scope)
 
 
 def _is_left_alone(node: ast.AST) -> bool:

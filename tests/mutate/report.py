@@ -45,10 +45,10 @@ def table(results: Sequence[Result]) -> str:
         f"| module | mutants | {' | '.join(_COLUMNS)} | share killed |",
         f"|---|{'---|' * (len(_COLUMNS) + 2)}",
     ]
-    for name, mine in (*rows, (f"all {len(modules)}", list(results))):
-        count = Counter(result.status for result in mine)
+    for name, module_results in (*rows, (f"all {len(modules)}", list(results))):
+        count = Counter(result.status for result in module_results)
         numbers = " | ".join(str(count[status]) for status in _COLUMNS)
-        lines.append(f"| {name} | {len(mine)} | {numbers} | {share_killed(mine):.0%} |")
+        lines.append(f"| {name} | {len(module_results)} | {numbers} | {share_killed(module_results):.0%} |")
     return "\n".join(lines)
 
 

@@ -61,12 +61,12 @@ def _serve(
     try:
         while not failures:
             try:
-                at = waiting.get_nowait()
+                job_id = waiting.get_nowait()
             except queue.Empty:
                 return
-            answers[at] = _asked(process, jobs[at])
+            answers[job_id] = _asked(process, jobs[job_id])
             if done:
-                done(at, answers[at])
+                done(job_id, answers[job_id])
     except BaseException as error:
         failures.append(error)
 
@@ -127,8 +127,8 @@ def _copy(root: Path, to: Path) -> None:
             shutil.copytree(path, to / path.name, ignore=_LEFT_OUT)
         elif path.name not in _NOT_LINKED:
             (to / path.name).symlink_to(path)
-    own = Path(__file__).with_name("worker.py")
-    target = to / "tests" / "mutate" / own.name
+    worker = Path(__file__).with_name("worker.py")
+    target = to / "tests" / "mutate" / worker.name
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(own, target)
+        shutil.copy(worker, target)

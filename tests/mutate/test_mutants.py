@@ -89,8 +89,8 @@ def test_every_change_is_another_module_that_can_be_compiled() -> None:
     after = list(changes().values())
     assert before not in after
     assert len(set(after)) == len(after)
-    for one in after:
-        compile(one, "changed", "exec")
+    for text in after:
+        compile(text, "changed", "exec")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -114,8 +114,8 @@ def test_changes_that_read_alike_have_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("module", sorted(EQUIVALENT))
 def test_every_listed_change_is_one_of_the_module_s_and_has_a_reason(module: str) -> None:
-    known = {one.key for one in mutants((ROOT / module).read_text("utf-8"))}
-    assert set(EQUIVALENT[module]) <= known
+    keys = {one.key for one in mutants((ROOT / module).read_text("utf-8"))}
+    assert set(EQUIVALENT[module]) <= keys
     assert all(len(reason) > 15 for reason in EQUIVALENT[module].values())
 
 
@@ -132,22 +132,22 @@ def test_what_is_drawn_of_a_module_does_not_depend_on_others() -> None:
 
 def test_tests_belong_by_import_and_by_name() -> None:
     tree = Belonging(ROOT)
-    own = tree.own("tb_tpuprof/analysis/pod/join.py")
-    assert "tests/plain/test_pod_join.py" in own  # imports it
-    assert "tests/analysis/test_pod_stragglers.py" in own  # bears the name of its package
+    own_tests = tree.own("tb_tpuprof/analysis/pod/join.py")
+    assert "tests/plain/test_pod_join.py" in own_tests  # imports it
+    assert "tests/analysis/test_pod_stragglers.py" in own_tests  # bears the name of its package
     assert "tests/tools/test_pod_viewer.py" in tree.own("tb_tpuprof/tools/pod_viewer/tables.py")
     # Tests of those that import it come after its own.
-    found = tree.of("tb_tpuprof/analysis/pod/groups.py")
-    assert set(found) >= {"tests/analysis/test_pod_stragglers.py", "tests/plain/test_pod_join.py"}
+    all_tests = tree.of("tb_tpuprof/analysis/pod/groups.py")
+    assert set(all_tests) >= {"tests/analysis/test_pod_stragglers.py", "tests/plain/test_pod_join.py"}
     assert not any("golden" in test or "browser" in test for test in tree.tests)
     assert all(tree.of(module) for module in tree.modules)
 
 
 def test_functions_are_known_by_their_first_line_with_decorators() -> None:
-    found = functions(
+    spans = functions(
         "@once\ndef f():\n    def g():\n        pass\n\n\nclass C:\n    @property\n    def p(self):\n        pass\n"
     )
-    assert found == [(1, 4, "f"), (3, 4, "f.g"), (8, 10, "C.p")]
+    assert spans == [(1, 4, "f"), (3, 4, "f.g"), (8, 10, "C.p")]
 
 
 TOY = """
@@ -222,20 +222,20 @@ def test_a_run_tells_what_is_noticed_from_what_is_not(toy: Path, monkeypatch: py
     monkeypatch.setattr("tests.mutate.__main__._START_S", 6.0)
     module = "tb_tpuprof/analysis/toy.py"
     tree = Belonging(toy)
-    wanted = {
+    expected = {
         "<module>: LIMIT = 3 → LIMIT = 4": KILLED,  # the module is written, and its tests run in a process of their own
         "doubled: return x * 2 → return x / 2": KILLED,  # the function is held by a decorator
         "least: (value > 5 for value in values) → (value >= 5 for value in values)": SURVIVED,
         "count_down: n = n - 1 → n = n + 1": TIMEOUT,
         "nobody: return x + 1 → return x - 1": UNTESTED,
     }
-    chosen = [(module, one) for one in mutants(TOY) if one.key in wanted]
+    chosen = [(module, one) for one in mutants(TOY) if one.key in expected]
     assert len(chosen) == 5
     random.Random(1).shuffle(chosen)
     with workers(toy, 2, tree.of(module)) as hands:
         results = Run(tree, hands, toy / "kept", 60.0).results(chosen)
     assert {one.mutant.key: one.status for one in results} == {
-        key: value for key, value in wanted.items() if value
+        key: value for key, value in expected.items() if value
     }
     assert [one.by for one in results if one.mutant.function == "doubled"] == [
         "tests/analysis/test_toy.py::test_doubled"
@@ -244,8 +244,8 @@ def test_a_run_tells_what_is_noticed_from_what_is_not(toy: Path, monkeypatch: py
 
 
 def test_the_report_counts_by_module_and_leaves_equivalent_ones_out() -> None:
-    one, other, *_ = mutants(SOURCE)
-    results = [Result("a", one, KILLED), Result("a", other, SURVIVED), Result("b", one, "equivalent")]
+    first, second, *_ = mutants(SOURCE)
+    results = [Result("a", first, KILLED), Result("a", second, SURVIVED), Result("b", first, "equivalent")]
     assert share_killed(results) == 0.5
     rows = table(results).splitlines()
     assert rows[-1] == "| all 2 | 3 | 1 | 0 | 1 | 0 | 0 | 1 | 50% |"

@@ -113,17 +113,17 @@ class Serving:
         return forked(job, self._attack)
 
     def _record(self, job: Job) -> Job:
-        found = {}
+        recorded = {}
         for item in [item for name, item in self.items.items() if name.partition("::")[0] == job["record"]]:
             start = time.perf_counter()
             with Entered() as entered:
                 self._run(item)
-            found[item.nodeid] = {
+            recorded[item.nodeid] = {
                 "seconds": time.perf_counter() - start,
                 "outcome": self.outcomes.of.get(item.nodeid, "failed"),
                 "entered": entered.places,
             }
-        return {"tests": found}
+        return {"tests": recorded}
 
     def _attack(self, job: Job) -> Job:
         if "source" in job and (job["alone"] or not put(job["path"], job["source"])):
@@ -151,15 +151,15 @@ def put(path: str, source: str) -> bool:
         if key in after and not _same(code, after[key])
     }
     live = [
-        one
-        for one in gc.get_objects()
-        if type(one) is FunctionType
-        and one.__code__.co_filename == full
-        and (one.__code__.co_firstlineno, one.__code__.co_name) in new
+        module
+        for module in gc.get_objects()
+        if type(module) is FunctionType
+        and module.__code__.co_filename == full
+        and (module.__code__.co_firstlineno, module.__code__.co_name) in new
     ]
     try:
-        for one in live:
-            one.__code__ = new[one.__code__.co_firstlineno, one.__code__.co_name]
+        for module in live:
+            module.__code__ = new[module.__code__.co_firstlineno, module.__code__.co_name]
     except ValueError:  # the number of free variables differs
         return False
     return bool(live)
@@ -199,10 +199,12 @@ class Chosen:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """A mutant may rename parametrized tests: one that is missing is replaced by all of its function."""
-        known = {item.nodeid for item in items if item.nodeid in self.place}
-        functions = {test.partition("[")[0] for test in self.place if test not in known}
-        kept = [item for item in items if item.nodeid in known or item.nodeid.partition("[")[0] in functions]
-        items[:] = sorted(kept, key=lambda item: self.place.get(item.nodeid, len(self.place)))
+        chosen_ids = {item.nodeid for item in items if item.nodeid in self.place}
+        functions = {test.partition("[")[0] for test in self.place if test not in chosen_ids}
+        chosen_items = [
+            item for item in items if item.nodeid in chosen_ids or item.nodeid.partition("[")[0] in functions
+        ]
+        items[:] = sorted(chosen_items, key=lambda item: self.place.get(item.nodeid, len(self.place)))
 
 
 def alone(job: Job) -> Job:

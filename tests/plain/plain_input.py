@@ -30,19 +30,19 @@ class PlainHost:
 def plain_host(host: DrawnHost) -> PlainHost:
     """All values of one host. A step lasts as long as on its slowest core."""
     n = len(host.cores[0].steps)
-    found = PlainHost([max(core.steps[i][1] for core in host.cores) for i in range(n)])
+    result = PlainHost([max(core.steps[i][1] for core in host.cores) for i in range(n)])
     has_infeed = any(_mean(host, i, ("infeed",)) for i in range(n))
     for step in range(n):
-        parts, moved = _step(host, step, found.duration[step], has_infeed)
+        parts, moved = _step(host, step, result.duration[step], has_infeed)
         for name, time in parts.items():
-            found.parts.setdefault(name, []).append(time)
-        found.moved.append(moved)
+            result.parts.setdefault(name, []).append(time)
+        result.moved.append(moved)
         if host.sparse:
-            for name, time in _sparse(host, step, found.duration[step]).items():
-                found.sparse.setdefault(name, []).append(time)
+            for name, time in _sparse(host, step, result.duration[step]).items():
+                result.sparse.setdefault(name, []).append(time)
     for core in host.cores:
-        found.shares.append([_share(core, step, found, step) for step in range(n)])
-    return found
+        result.shares.append([_share(core, step, result, step) for step in range(n)])
+    return result
 
 
 def _time(core: DrawnCore, step: int, categories: Sequence[str]) -> int:
@@ -104,10 +104,10 @@ def _step(host: DrawnHost, step: int, duration: int, has_infeed: bool) -> tuple[
 
 def _union(spans: Sequence[tuple[int, ...]]) -> int:
     """Time covered by any of the spans."""
-    total, until = 0, 0
+    total, covered_ps = 0, 0
     for begin, end in sorted(spans):
-        total += max(0, end - max(begin, until))
-        until = max(until, end)
+        total += max(0, end - max(begin, covered_ps))
+        covered_ps = max(covered_ps, end)
     return total
 
 
@@ -117,22 +117,22 @@ def _waited_in_collectives(host: DrawnHost, step: int) -> int:
     """
     runs: dict[tuple[object, ...], list[int]] = {}
     for core in host.cores:
-        seen: dict[str, int] = {}
+        n_runs: dict[str, int] = {}
         for op in sorted(core.ops, key=lambda one: one.start_ps):
             if op.step != step or not _is(op, ("collective",)):
                 continue
-            seen[op.name] = seen.get(op.name, 0) + 1
-            key = ("id", op.unique) if op.unique >= 0 else ("name", op.name, seen[op.name])
+            n_runs[op.name] = n_runs.get(op.name, 0) + 1
+            key = ("id", op.unique) if op.unique >= 0 else ("name", op.name, n_runs[op.name])
             runs.setdefault(key, []).append(op.duration_ps)
     return sum(duration - min(one) for one in runs.values() for duration in one) // len(host.cores)
 
 
-def _share(core: DrawnCore, step: int, found: PlainHost, at: int) -> float:
+def _share(core: DrawnCore, step: int, host: PlainHost, klass: int) -> float:
     """Share of infeed, host receive, and the waiting share of the core's idle time in the core's own step."""
     length = core.steps[step][1]
     spent = sum(op.duration_ps for op in core.ops if op.step == step)
-    idle = found.parts["tc_idle"][at] + found.moved[at]
-    of_idle = found.moved[at] / idle if idle else 0.0
+    idle = host.parts["tc_idle"][klass] + host.moved[klass]
+    of_idle = host.moved[klass] / idle if idle else 0.0
     return (
         _time(core, step, ("infeed",)) + _time(core, step, _RECV) + max(length - spent, 0) * of_idle
     ) / length
@@ -194,10 +194,10 @@ def host_times(hosts: Sequence[DrawnHost]) -> tuple[dict[str, int], float]:
     enqueuing = between = 0
     for host in hosts:
         for thread in host.threads:
-            mine = [event for event in thread if category(event[0]) == "enqueuing"]
-            for i in range(len(mine) - 1):
-                enqueuing += mine[i][2]
-                between += mine[i + 1][1] - mine[i][1]
+            enqueues = [event for event in thread if category(event[0]) == "enqueuing"]
+            for i in range(len(enqueues) - 1):
+                enqueuing += enqueues[i][2]
+                between += enqueues[i + 1][1] - enqueues[i][1]
     return total, min(1.0, enqueuing / between) if between else 0.0
 
 
@@ -207,7 +207,7 @@ def shown_times(total: dict[str, int], ratio: float) -> list[float]:
     rest = [total[name] for name in HOST_CATEGORIES[1:]]
     if not ratio or not enqueued:
         return [enqueued, *rest]
-    others = enqueued * (1 - ratio) / ratio
+    other_ps = enqueued * (1 - ratio) / ratio
     if not sum(rest):
-        return [enqueued, 0.0, 0.0, 0.0, others]
-    return [enqueued, *(time * others / sum(rest) for time in rest)]
+        return [enqueued, 0.0, 0.0, 0.0, other_ps]
+    return [enqueued, *(time * other_ps / sum(rest) for time in rest)]

@@ -53,12 +53,12 @@ class Clock:
         """Run until all threads wait for a condition."""
         while self.queue:
             self.now, _, thread = heapq.heappop(self.queue)
-            for asked in thread:
-                if isinstance(asked, Condition):
-                    asked.waiting.append(thread)
+            for request in thread:
+                if isinstance(request, Condition):
+                    request.waiting.append(thread)
                     break
-                if asked > 0:
-                    self.later(asked, thread)
+                if request > 0:
+                    self.later(request, thread)
                     break
 
 
@@ -106,8 +106,8 @@ class Stage:
 
     def fetch(self) -> Thread:
         """Read the inputs of one element."""
-        for one in self.inputs:
-            yield from one.get()
+        for source in self.inputs:
+            yield from source.get()
 
     def get(self) -> Thread:
         """Produce an element on the requesting thread."""
@@ -255,9 +255,9 @@ class Woven(Stage):
         ahead = max(self.part.lanes, self.part.buffer)
         while True:
             yield from self.changed.until(lambda: self.n_begun - self.n_taken < ahead)
-            mine, self.n_begun = self.n_begun, self.n_begun + 1
+            reader_id, self.n_begun = self.n_begun, self.n_begun + 1
             yield from Stage.get(self)
-            self.done.add(mine)
+            self.done.add(reader_id)
             self.changed.notify_all()
 
     def get(self) -> Thread:
@@ -300,18 +300,18 @@ def stage(clock: Clock, parts: tuple[Part, ...], at: int, pool: int) -> Stage:
 def run(parts: tuple[Part, ...], consumer_ps: list[float], pool: int, n_calls: int) -> Playing:
     """`n_calls` calls of a consumer that works after each."""
     clock = Clock()
-    root, gaps, found = stage(clock, parts, 0, max(1, pool)), Repeated(consumer_ps), Playing()
+    root, gaps, playing = stage(clock, parts, 0, max(1, pool)), Repeated(consumer_ps), Playing()
 
     def consumer() -> Thread:
         for _ in range(n_calls):
-            found.begins.append(clock.now)
+            playing.begins.append(clock.now)
             yield from root.get()
-            found.ends.append(clock.now)
+            playing.ends.append(clock.now)
             yield gaps.next()
 
     clock.later(0.0, consumer())
     clock.run()
-    return found
+    return playing
 
 
 def means(parts: tuple[Part, ...], consumer_ps: list[float], pool: int) -> tuple[float, float]:
@@ -320,18 +320,18 @@ def means(parts: tuple[Part, ...], consumer_ps: list[float], pool: int) -> tuple
     """
     n = int(min(240, max(24, 6000 / (sum(per_call(parts)) + 1))))
     first = n // 4
-    found = run(parts, consumer_ps, pool, n + 1)
-    waits = [end - begin for begin, end in zip(found.begins[first:n], found.ends[first:n], strict=True)]
-    return (found.begins[n] - found.begins[first]) / (n - first), sum(waits) / len(waits)
+    playing = run(parts, consumer_ps, pool, n + 1)
+    waits = [end - begin for begin, end in zip(playing.begins[first:n], playing.ends[first:n], strict=True)]
+    return (playing.begins[n] - playing.begins[first]) / (n - first), sum(waits) / len(waits)
 
 
 def per_call(parts: tuple[Part, ...]) -> list[float]:
     """Elements of each stage per element of the root."""
     result = []
     for part in parts:
-        count, at = 1.0, part
-        while at is not parts[0]:
-            count *= at.per_parent
-            at = parts[at.parent]
+        count, ancestor = 1.0, part
+        while ancestor is not parts[0]:
+            count *= ancestor.per_parent
+            ancestor = parts[ancestor.parent]
         result.append(count)
     return result

@@ -79,21 +79,21 @@ class PlainPod:
 
     def _ops(self) -> dict[str, TransferOp]:
         """Operations by name: the first host's, or the first with HLO; for PyTorch, the union of what hosts state."""
-        found: dict[str, TransferOp] = {}
+        by_name: dict[str, TransferOp] = {}
         for part, _ in self.hosts:
             for op in part.transfers.ops:
-                if op.name not in found or (op.has_hlo and not found[op.name].has_hlo):
-                    found[op.name] = op
+                if op.name not in by_name or (op.has_hlo and not by_name[op.name].has_hlo):
+                    by_name[op.name] = op
                 elif op.ordinal >= 0:
-                    one = found[op.name]
-                    found[op.name] = replace(
-                        one,
-                        groups=tuple(sorted(set(one.groups) | set(op.groups))),
-                        size_bytes=max(one.size_bytes, op.size_bytes),
-                        group_size=max(one.group_size, op.group_size),
-                        dtype=one.dtype or op.dtype,
+                    op_of_core = by_name[op.name]
+                    by_name[op.name] = replace(
+                        op_of_core,
+                        groups=tuple(sorted(set(op_of_core.groups) | set(op.groups))),
+                        size_bytes=max(op_of_core.size_bytes, op.size_bytes),
+                        group_size=max(op_of_core.group_size, op.group_size),
+                        dtype=op_of_core.dtype or op.dtype,
                     )
-        return found
+        return by_name
 
     def _devices(self) -> list[int]:
         """The program's device number of each core: its rank, its id in the pod, or its position."""
@@ -120,7 +120,7 @@ class PlainPod:
     def _tell_waiting(self) -> None:
         """For each collective, group and step, the shortest participant's time is transfer, the rest is waiting."""
         waited: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
-        whole: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
+        total_ps: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
         by_grouping: dict[tuple[int, ...], dict[Place, float]] = {}
         grouped = self._grouped_by_ends()
         for name, op in self.ops.items():
@@ -138,22 +138,24 @@ class PlainPod:
                 spent = self.of(name, "time_ps", core, step)
                 if not spent:
                     continue
-                others = [
+                other_cores = [
                     self.of(name, "time_ps", i, step)
                     for i, own in enumerate(group_of)
                     if own == group_of[core]
                 ]
-                least = min(time for time in others if time > 0)
+                least = min(time for time in other_cores if time > 0)
                 n_ran += 1
                 transfer, wait = transfer + least, wait + spent - least
                 waited[core, step] += spent - least
-                whole[core, step] += spent
+                total_ps[core, step] += spent
                 waits[core, step] += spent - least
             self.collectives.append(self._collective(op, (transfer, wait, n_ran), groups, group_of))
         for group, waits in by_grouping.items():
             self._add_late_idle(group, waits)
         for place, parts in self.part_ps.items():
-            moved = round(parts[Part.COLLECTIVE] * (waited[place] / whole[place])) if whole[place] else 0
+            moved = (
+                round(parts[Part.COLLECTIVE] * (waited[place] / total_ps[place])) if total_ps[place] else 0
+            )
             parts[Part.COLLECTIVE] -= moved
             parts[Part.COLLECTIVE_WAIT] += moved
         self._put_together()
@@ -183,10 +185,10 @@ class PlainPod:
         shape = len(self.cores), self.n_steps
         last, spent = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for core, (part, _, _) in enumerate(self.cores):
-            own = next((one for one in part.transfers.ops if one.name == op.name), None)
+            own_op = next((one for one in part.transfers.ops if one.name == op.name), None)
             for step in range(self.n_steps):
                 spent[core, step] = self.of(op.name, "time_ps", core, step)
-                if own is not None and not own.states_groups:
+                if own_op is not None and not own_op.states_groups:
                     last[core, step] = self.of(op.name, "last_ps", core, step)
         return tuple(tuple(self.device_of[row] for row in group) for group in groups_by_ends(last, spent))
 
@@ -201,7 +203,7 @@ class PlainPod:
         counts = {core: self.of(op.name, "count", core) for core in range(len(self.cores))}
         ran = [core for core, count in counts.items() if count]
         often = [counts[core] / max(len(self.cores[core][0].steps), 1) for core in ran]
-        seen = [sum(group_of[core] == group for core in ran) for group in set(group_of)]
+        group_sizes = [sum(group_of[core] == group for core in ran) for group in set(group_of)]
         size = op.group_size
         if not size and groups:
             size = max(len(group) for group in groups)
@@ -217,7 +219,7 @@ class PlainPod:
             wait / max(n_ran, 1),
             groups,
             size,
-            max(seen, default=0),
+            max(group_sizes, default=0),
             alike,
         )
 
@@ -235,21 +237,21 @@ class PlainPod:
     def _put_together(self) -> None:
         """Combine alike collectives of PyTorch; sort by time, longest first."""
         rows: dict[object, PlainCollective] = {}
-        for one in self.collectives:
-            if one.key not in rows:
-                rows[one.key] = one
+        for collective in self.collectives:
+            if collective.key not in rows:
+                rows[collective.key] = collective
                 continue
-            row = rows[one.key]
-            row.names += one.names
-            row.n_per_step += one.n_per_step
-            row.transfer_ps += one.transfer_ps
-            row.wait_ps += one.wait_ps
-            row.n_seen = min(row.n_seen, one.n_seen)
+            row = rows[collective.key]
+            row.names += collective.names
+            row.n_per_step += collective.n_per_step
+            row.transfer_ps += collective.transfer_ps
+            row.wait_ps += collective.wait_ps
+            row.n_seen = min(row.n_seen, collective.n_seen)
         self.collectives = sorted(rows.values(), key=lambda row: -(row.transfer_ps + row.wait_ps))
 
     def channels(self) -> tuple[list[tuple[object, ...]], int]:
         """Links (from, to, operations, bytes, latency, delay, occurrences per step), busiest first; and the number that lead out."""
-        found: list[tuple[object, ...]] = []
+        links: list[tuple[object, ...]] = []
         n_out = 0
         row_of = {device: row for row, device in enumerate(self.device_of)}
         for name, op in self.ops.items():
@@ -257,15 +259,17 @@ class PlainPod:
                 continue
             ready, size = name, op.size_bytes
             if op.kind == "send":
-                for other in self.ops.values():
+                for receiver in self.ops.values():
                     if (
-                        other.kind == "recv"
-                        and not other.starts_as
-                        and other.channel_id == op.channel_id != 0
+                        receiver.kind == "recv"
+                        and not receiver.starts_as
+                        and receiver.channel_id == op.channel_id != 0
                     ):
-                        ready = other.name
+                        ready = receiver.name
                 size = max(size, self.ops[ready].size_bytes)
-            last = next((other.name for other in self.ops.values() if other.starts_as == ready), ready)
+            last = next(
+                (receiver.name for receiver in self.ops.values() if receiver.starts_as == ready), ready
+            )
             for source, target in op.pairs.tolist():
                 if source not in row_of or target not in row_of:
                     n_out += 1
@@ -275,8 +279,8 @@ class PlainPod:
                 latency = max(0.0, self.of(last, "end_ps", b) - max(sent, waited))
                 often = self.of(name, "count", a) / max(len(self.cores[a][0].steps), 1)
                 names = tuple(dict.fromkeys((name, ready, last)))
-                found.append((a, b, names, size, latency, max(0.0, sent - waited), often))
-        return sorted(found, key=lambda one: -one[3] * max(one[6], 1e-9)), n_out  # type: ignore[operator,type-var]
+                links.append((a, b, names, size, latency, max(0.0, sent - waited), often))
+        return sorted(links, key=lambda one: -one[3] * max(one[6], 1e-9)), n_out  # type: ignore[operator,type-var]
 
     @property
     def is_synchronous(self) -> bool:
@@ -289,13 +293,13 @@ class PlainPod:
     def own_ps(self, core: int, step: int) -> int:
         """The step without waiting, or idling, for other cores."""
         parts = self.part_ps[core, step]
-        own = self.total_ps[core, step] - parts[Part.COLLECTIVE_WAIT] - parts[Part.RECV]
+        own_ps = self.total_ps[core, step] - parts[Part.COLLECTIVE_WAIT] - parts[Part.RECV]
         if not self.is_synchronous:
-            return own
+            return own_ps
         every = [self.part_ps[i, step] for i in range(len(self.cores))]
         all_idle = min(one[Part.IDLE] for one in every)
         received = max(one[Part.RECV] for one in every)
-        return own - max(parts[Part.IDLE] - all_idle - self.late_idle[core, step] - received, 0)
+        return own_ps - max(parts[Part.IDLE] - all_idle - self.late_idle[core, step] - received, 0)
 
     def job_ps(self, since: int) -> float:
         """The job's step: the slowest core's in each step, or that of the core that is slowest overall."""
@@ -323,12 +327,14 @@ def captured_apart(parts: Sequence[PodHost], start_ns: Sequence[int]) -> dict[st
     if len(sets) < 2:
         return {}
     most = max(len(one) for one in sets)
-    kept = min((one for one in sets if len(one) == most), key=lambda one: min(spans[host][0] for host in one))
-    first, last = min(spans[host][0] for host in kept), max(spans[host][1] for host in kept)
+    largest = min(
+        (one for one in sets if len(one) == most), key=lambda one: min(spans[host][0] for host in one)
+    )
+    first, last = min(spans[host][0] for host in largest), max(spans[host][1] for host in largest)
     return {
         host: begin - last if begin >= last else end - first
         for host, (begin, end) in spans.items()
-        if host not in kept
+        if host not in largest
     }
 
 

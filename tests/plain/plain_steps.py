@@ -63,8 +63,8 @@ def _absolute(part: Steps, start_ns: int) -> list[tuple[int, int]]:
     """Begin and end of each step on a common clock."""
     result = []
     for begin, duration in zip(part.start_ps.tolist(), part.duration_ps.tolist(), strict=True):
-        at = begin + start_ns * 1000
-        result.append((at, at + duration))
+        position_ps = begin + start_ns * 1000
+        result.append((position_ps, position_ps + duration))
     return result
 
 
@@ -104,11 +104,13 @@ def _shift(lead: list[tuple[int, int]], other: list[tuple[int, int]]) -> int:
 
 
 def _waits(parts: list[Steps], rows: list[list[int]]) -> dict[Key, list[int]]:
-    """Mean over the hosts in each step, by what they wait for. A host that does not wait for it counts as 0."""
+    """Mean over the hosts in each step, by what is waited for. A host that does not wait for it counts as
+    0.
+    """
     total: dict[Key, list[int]] = {}
-    for part, mine in zip(parts, rows, strict=True):
+    for part, step_rows in zip(parts, rows, strict=True):
         for wait in part.waits:
-            sums = total.setdefault((wait.kind, wait.name, wait.file, wait.line), [0] * len(mine))
-            for k, at in enumerate(mine):
-                sums[k] += int(wait.time_ps[at])
+            sums = total.setdefault((wait.kind, wait.name, wait.file, wait.line), [0] * len(step_rows))
+            for k, row in enumerate(step_rows):
+                sums[k] += int(wait.time_ps[row])
     return {key: [value // len(parts) for value in sums] for key, sums in total.items()}

@@ -94,15 +94,15 @@ def _shifts(model: Model) -> list[Model]:
     result = [model]
     consumer = sum(model.consumer_ps.tolist()) / len(model.consumer_ps)
     for sign in (-2, 2):
-        mine, its = max(0.0, 1 + sign * model.errors[0]), max(0.0, 1 + sign * model.errors[1])
+        own_error, other_error = max(0.0, 1 + sign * model.errors[0]), max(0.0, 1 + sign * model.errors[1])
         if sign < 0 and consumer:
-            its = min(its, 1 - min(_MILLISECOND, consumer / 2) / consumer)
+            other_error = min(other_error, 1 - min(_MILLISECOND, consumer / 2) / consumer)
         parts = list(model.parts)
         part = parts[model.bottleneck]
         parts[model.bottleneck] = replace(
-            part, work_ps=part.work_ps * mine, function_ps=part.function_ps * mine
+            part, work_ps=part.work_ps * own_error, function_ps=part.function_ps * own_error
         )
-        result.append(replace(model, parts=tuple(parts), consumer_ps=model.consumer_ps * its))
+        result.append(replace(model, parts=tuple(parts), consumer_ps=model.consumer_ps * other_error))
     return result
 
 
@@ -177,10 +177,10 @@ def _passing(part: Part) -> Part:
     return replace(part, kind="inline", work_ps=np.zeros(1), function_ps=np.zeros(0))
 
 
-def _listed(stage: Stage, parent: int, found: list[Part]) -> list[Part]:
+def _listed(stage: Stage, parent: int, parts: list[Part]) -> list[Part]:
     """The parts of a tree, consumers before producers."""
-    found.append(replace(stage.part, parent=parent))
-    at = len(found) - 1
-    for one in stage.feeds:
-        _listed(one, at, found)
-    return found
+    parts.append(replace(stage.part, parent=parent))
+    position = len(parts) - 1
+    for feed in stage.feeds:
+        _listed(feed, position, parts)
+    return parts

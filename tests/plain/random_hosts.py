@@ -65,11 +65,11 @@ def _steps(
     n = len(begin)
     class_ps = np.zeros((n, N_CLASSES), np.int64)
     for i in range(n):
-        left = duration[i]
+        remaining_ps = duration[i]
         for klass in rng.sample(range(1, N_CLASSES), 4):
-            class_ps[i, klass] = rng.randint(0, left)
-            left -= int(class_ps[i, klass])
-        class_ps[i, 0] = left
+            class_ps[i, klass] = rng.randint(0, remaining_ps)
+            remaining_ps -= int(class_ps[i, klass])
+        class_ps[i, 0] = remaining_ps
     waits = tuple(
         StepWait(*kind, np.array([rng.randint(0, 999) for _ in range(n)], np.int64))
         for kind in rng.sample(_WAITS, rng.randint(0, 3))

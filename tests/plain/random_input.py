@@ -146,14 +146,16 @@ def _random_host(
     n_steps, length = steps
     host = DrawnHost(f"h{number}", rng.randint(0, 3), rng.choice((0, 7)), [])
     begin = [10_000 + i * (length + 500) for i in range(n_steps)]
-    for k in range(rng.randint(1, 3)):
+    for op_number in range(rng.randint(1, 3)):
         starts = [time + rng.randint(0, 200) for time in begin]
-        core = DrawnCore(2 * k + number % 2, [(start, length + rng.randint(0, 250)) for start in starts], [])
-        for step, (start, whole) in enumerate(core.steps):
-            core.ops += _program(rng, program, step, (start, whole))
+        core = DrawnCore(
+            2 * op_number + number % 2, [(start, length + rng.randint(0, 250)) for start in starts], []
+        )
+        for step, (start, step_ps) in enumerate(core.steps):
+            core.ops += _program(rng, program, step, (start, step_ps))
         host.cores.append(core)
-    for k in range(rng.choice((0, 1, 2))):
-        host.sparse.append(_sparse_core(rng, k, begin, length))
+    for op_number in range(rng.choice((0, 1, 2))):
+        host.sparse.append(_sparse_core(rng, op_number, begin, length))
     for step, start in enumerate(begin):
         for _ in range(rng.randint(0, 3)):
             since = start + rng.randint(0, length)
@@ -167,35 +169,35 @@ def _program(
 ) -> list[DrawnOp]:
     """The program's operations in order, with gaps; some occur twice, some never."""
     names, has_ids = program
-    made = []
+    ops = []
     names = [name for name in names for _ in range(rng.choice((1, 1, 1, 2, 0)))]
-    start, whole = within
-    room = whole // max(len(names), 1)
-    seen: dict[str, int] = {}
+    start, step_ps = within
+    room = step_ps // max(len(names), 1)
+    n_runs: dict[str, int] = {}
     for i, name in enumerate(names):
         duration = rng.randint(1, max(room - 2, 1))
-        nth = seen[name] = seen.get(name, -1) + 1
+        nth = n_runs[name] = n_runs.get(name, -1) + 1
         is_collective = name.startswith(("all-reduce", "gather"))
         unique = 1000 * step + 10 * int(name.partition(".")[2]) + nth if has_ids and is_collective else -1
-        made.append(DrawnOp(name, step, start + i * room + rng.randint(0, 1), duration, unique))
-    return made
+        ops.append(DrawnOp(name, step, start + i * room + rng.randint(0, 1), duration, unique))
+    return ops
 
 
 def _sparse_core(rng: random.Random, number: int, begin: Sequence[int], length: int) -> DrawnCore:
     core = DrawnCore(number, [(start + 100, length // 2) for start in begin], [])
     for step, start in enumerate(begin):
-        at = start + rng.randint(0, 300)
+        position = start + rng.randint(0, 300)
         for name in rng.choices([*_SC_NAMES], k=rng.randint(0, 4)):
             duration = rng.randint(1, length // 3)
-            core.ops.append(DrawnOp(name, step if rng.random() < 0.6 else -1, at, duration))
-            at += duration + rng.randint(0, 50)
+            core.ops.append(DrawnOp(name, step if rng.random() < 0.6 else -1, position, duration))
+            position += duration + rng.randint(0, 50)
     return core
 
 
 def _thread(rng: random.Random) -> list[tuple[str, int, int]]:
-    at, made = rng.randint(0, 500), []
+    position, events = rng.randint(0, 500), []
     for name in rng.choices(STAGES, k=rng.randint(1, 8)):
         duration = rng.randint(1, 900)
-        made.append((name, at, duration))
-        at += duration + rng.randint(0, 400)
-    return made
+        events.append((name, position, duration))
+        position += duration + rng.randint(0, 400)
+    return events

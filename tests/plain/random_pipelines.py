@@ -55,22 +55,24 @@ def times(rng: random.Random, most_ps: float) -> list[float]:
 def random_model(rng: random.Random) -> Model:
     """A pipeline with a bottleneck of any kind, and random measurements."""
     parts = random_parts(rng)
-    at = rng.choice([i for i, part in enumerate(parts) if i and part.kind != "prefetch"] or [len(parts) - 1])
-    batched = parts[at].parent > 0 and rng.random() < 0.4
+    position = rng.choice(
+        [i for i, part in enumerate(parts) if i and part.kind != "prefetch"] or [len(parts) - 1]
+    )
+    batched = parts[position].parent > 0 and rng.random() < 0.4
     if batched:  # a map below a batch, which tf.data fuses once the map is parallel
-        above = parts[at].parent
+        above = parts[position].parent
         changed = list(parts)
         changed[above] = replace(
             parts[above], name="BatchV2", kind="inline", work_ps=np.array(times(rng, MS))
         )
-        changed[at] = replace(
-            parts[at], name="Map", kind="inline", per_parent=3.0, work_ps=np.array(times(rng, 4 * MS))
+        changed[position] = replace(
+            parts[position], name="Map", kind="inline", per_parent=3.0, work_ps=np.array(times(rng, 4 * MS))
         )
         parts = tuple(changed)
     consumer = np.array(times(rng, 10 * MS))
     return Model(
         parts,
-        at,
+        position,
         consumer,
         period_ps=rng.uniform(4, 60) * MS,
         latency_ps=rng.uniform(0, 20) * MS,

@@ -26,20 +26,20 @@ def random_pod(rng: random.Random) -> tuple[list[PodHost], list[int]]:
     ops = _torch_ops(rng, numbers) if is_torch else _ops(rng, numbers)
     hosts, first = [], 0
     for i, steps in enumerate(job.parts):
-        mine = numbers[first : first + n_cores[i]]
+        device_numbers = numbers[first : first + n_cores[i]]
         first += n_cores[i]
         cores = tuple(
             PodCore(f"core {k}", k, k // 2, rank=number)
             if is_torch
             else PodCore(f"core {k}", k, k // 2, k, number)
-            for k, number in enumerate(mine)
+            for k, number in enumerate(device_numbers)
         )
-        own = [op for op in rng.sample(ops, len(ops)) if rng.random() < 0.85]
+        host_ops = [op for op in rng.sample(ops, len(ops)) if rng.random() < 0.85]
         if is_torch:
-            own = [replace(op, size_bytes=op.size_bytes + rng.choice((0, 0, 0, 8))) for op in own]
+            host_ops = [replace(op, size_bytes=op.size_bytes + rng.choice((0, 0, 0, 8))) for op in host_ops]
         elif rng.random() < 0.3:  # captured without HLO
-            own = [TransferOp(op.name, op.kind, ordinal=-1) for op in own]
-        hosts.append(_host(rng, f"host {i}", (steps, job.start_ns[i]), cores, own))
+            host_ops = [TransferOp(op.name, op.kind, ordinal=-1) for op in host_ops]
+        hosts.append(_host(rng, f"host {i}", (steps, job.start_ns[i]), cores, host_ops))
     added = [rng.choice((0, 0, 1, -1)) for _ in hosts] if rng.random() < 0.5 else []
     return hosts, added
 
@@ -95,7 +95,7 @@ def _torch_ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
     """Operations of PyTorch, numbered by their position in the step, with groups from the file."""
     ranks = tuple(sorted({max(0, number) for number in numbers}))
     half = tuple(rank for rank in ranks if rng.random() < 0.5)
-    made = []
+    ops = []
     for kind, group, members in (
         ("all-reduce", "all", ranks),
         ("all-gather", "half", half),
@@ -103,7 +103,7 @@ def _torch_ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
     ):
         size, dtype = rng.choice((0, 1024)), rng.choice(("", "bf16"))
         for place in range(rng.randint(1, 4)):
-            made.append(
+            ops.append(
                 TransferOp(
                     f"{kind} #{place + 1}",
                     kind,
@@ -115,14 +115,14 @@ def _torch_ops(rng: random.Random, numbers: list[int]) -> list[TransferOp]:
                     ordinal=place,
                 )
             )
-    return made
+    return ops
 
 
 def _host(
     rng: random.Random, name: str, steps: tuple[Steps, int], cores: tuple[PodCore, ...], ops: list[TransferOp]
 ) -> PodHost:
-    found, start_ns = steps
-    n_steps, n_cores, n_ops = len(found), len(cores), len(ops)
+    host_steps, start_ns = steps
+    n_steps, n_cores, n_ops = len(host_steps), len(cores), len(ops)
     part_ps = np.zeros((n_cores, n_steps, N_PARTS), np.int64)
     for part in [*rng.sample(_BEFORE_JOIN, 7), Part.COLLECTIVE, Part.IDLE]:
         part_ps[:, :, part] = [[rng.randint(0, 1000) for _ in range(n_steps)] for _ in cores]
@@ -144,7 +144,7 @@ def _host(
         "TPU v4",
         n_cores + rng.randint(0, 2),
         start_ns,
-        found,
+        host_steps,
         cores,
         part_ps,
         total_ps,

@@ -14,17 +14,17 @@ from tests.plain.random_hosts import random_job
 N_JOBS = 400
 
 
-def assert_same(found: CommonSteps, expected: PlainSteps) -> None:
-    assert [list(range(rows.start, rows.stop)) for rows in found.rows] == expected.rows
-    assert list(found.steps.name) == expected.names
-    assert found.steps.start_ps.tolist() == expected.start_ps
-    assert found.steps.class_ps.tolist() == expected.class_ps
-    assert found.steps.duration_ps.tolist() == [sum(row) for row in expected.class_ps]
+def assert_same(result: CommonSteps, expected: PlainSteps) -> None:
+    assert [list(range(rows.start, rows.stop)) for rows in result.rows] == expected.rows
+    assert list(result.steps.name) == expected.names
+    assert result.steps.start_ps.tolist() == expected.start_ps
+    assert result.steps.class_ps.tolist() == expected.class_ps
+    assert result.steps.duration_ps.tolist() == [sum(row) for row in expected.class_ps]
     waits = {
-        (wait.kind, wait.name, wait.file, wait.line): wait.time_ps.tolist() for wait in found.steps.waits
+        (wait.kind, wait.name, wait.file, wait.line): wait.time_ps.tolist() for wait in result.steps.waits
     }
     assert waits == expected.waits
-    assert (found.n_without, found.is_disjoint) == (expected.n_without, expected.is_disjoint)
+    assert (result.n_without, result.is_disjoint) == (expected.n_without, expected.is_disjoint)
 
 
 @pytest.mark.parametrize("seed", range(N_JOBS // 50))
@@ -34,10 +34,10 @@ def test_the_steps_of_random_hosts_are_those_of_plain_loops(seed: int) -> None:
     for _ in range(50):
         job = random_job(rng)
         expected = plain_steps(job.parts, job.start_ns)
-        found = common_steps(job.parts, job.start_ns)
-        assert_same(found, expected)
+        result = common_steps(job.parts, job.start_ns)
+        assert_same(result, expected)
         shared += len(expected.names) > 0 and sum(bool(rows) for rows in expected.rows) >= 3
-        totals = [(-wait.total_ps, wait.name) for wait in found.steps.waits]
+        totals = [(-wait.total_ps, wait.name) for wait in result.steps.waits]
         assert totals == sorted(totals)
     assert shared >= 20  # jobs in which three hosts or more have steps in common
 
@@ -88,11 +88,11 @@ def test_without_steps_what_was_left_out_is_counted_over_all_hosts() -> None:
         )
         for i, part in enumerate(job.parts)
     ]
-    found = common_steps(empty, job.start_ns)
+    result = common_steps(empty, job.start_ns)
     n = len(empty)
-    assert (found.steps.n_incomplete, found.steps.n_unmarked_runs) == (n * (n + 1) // 2, n * (n - 1))
-    assert found.n_without == n
-    assert not found.is_disjoint
+    assert (result.steps.n_incomplete, result.steps.n_unmarked_runs) == (n * (n + 1) // 2, n * (n - 1))
+    assert result.n_without == n
+    assert not result.is_disjoint
 
 
 def test_a_lone_host_with_steps_keeps_all_that_is_known_of_them() -> None:
@@ -102,8 +102,8 @@ def test_a_lone_host_with_steps_keeps_all_that_is_known_of_them() -> None:
     none = type(none)(none.number[:0], (), none.start_ps[:0], none.duration_ps[:0], none.class_ps[:0])
     for place in range(3):
         parts = [job.parts[1] if i == place else none for i in range(3)]
-        found = common_steps(parts, [0, 5, 9])
-        assert found.steps is job.parts[1]
-        assert found.n_without == 2
-        lengths = [rows.stop - rows.start for rows in found.rows]
+        result = common_steps(parts, [0, 5, 9])
+        assert result.steps is job.parts[1]
+        assert result.n_without == 2
+        lengths = [rows.stop - rows.start for rows in result.rows]
         assert lengths == [len(job.parts[1]) if i == place else 0 for i in range(3)]

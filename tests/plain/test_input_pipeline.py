@@ -29,8 +29,8 @@ Job = tuple[list[DrawnHost], list[InputPart]]
 @cache
 def jobs(seed: int) -> list[Job]:
     rng = random.Random(f"input {seed}")
-    made = [random_hosts(rng) for _ in range(AT_A_TIME)]
-    return [(hosts, [input_part(host.trace()) for host in hosts]) for hosts in made]
+    drawn = [random_hosts(rng) for _ in range(AT_A_TIME)]
+    return [(hosts, [input_part(host.trace()) for host in hosts]) for hosts in drawn]
 
 
 @pytest.mark.parametrize("seed", range(N_JOBS // AT_A_TIME))
@@ -53,42 +53,42 @@ def test_parts_of_each_host_s_steps_are_those_of_plain_loops(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(N_JOBS // AT_A_TIME))
 def test_hosts_together_are_the_mean_of_plain_loops(seed: int) -> None:
     for hosts, parts in jobs(seed):
-        found = input_pipeline(parts)
+        result = input_pipeline(parts)
         every = [plain_host(host) for host in hosts]
         common = plain_steps([part.steps for part in parts], [host.start_ns for host in hosts])
         durations = [sum(row) for row in common.class_ps]
-        assert found.steps.duration_ps.tolist() == durations
-        assert_same_cores(found, hosts, every, common.rows)
-        assert found.moved_ps == sum(sum(one.moved) for one in every)
+        assert result.steps.duration_ps.tolist() == durations
+        assert_same_cores(result, hosts, every, common.rows)
+        assert result.moved_ps == sum(sum(one.moved) for one in every)
         waited = [sum(row[klass] for klass in _WAITING) for row in common.class_ps]
-        assert found.input_fraction.tolist() == pytest.approx(
+        assert result.input_fraction.tolist() == pytest.approx(
             [time / whole for time, whole in zip(waited, durations, strict=True)]
         )
-        shares = [part.fraction for part in found.hosts]
+        shares = [part.fraction for part in result.hosts]
         assert shares == sorted(shares, reverse=True)
 
 
 def assert_same_cores(
-    found: InputPipeline, hosts: list[DrawnHost], every: list[PlainHost], rows: list[list[int]]
+    result: InputPipeline, hosts: list[DrawnHost], every: list[PlainHost], rows: list[list[int]]
 ) -> None:
     """Means over hosts; rounding losses count as idle."""
     steps = list(zip(*rows, strict=True))
     if not steps:
-        assert found.cores is None
+        assert result.cores is None
         return
-    assert found.cores is not None
+    assert result.cores is not None
     for i, at in enumerate(steps):
         means = {
             name: sum(one.parts[name][row] for one, row in zip(every, at, strict=True)) // len(every)
             for name in TC_PARTS
         }
-        lost = int(found.steps.duration_ps[i]) - sum(means.values())
+        lost = int(result.steps.duration_ps[i]) - sum(means.values())
         assert 0 <= abs(lost) <= len(TC_PARTS) * len(hosts)
         means["tc_idle"] += lost
-        assert {name: found.cores.parts[name][i] for name in TC_PARTS} == means
+        assert {name: result.cores.parts[name][i] for name in TC_PARTS} == means
         with_sparse = [(one, row) for one, row in zip(every, at, strict=True) if one.sparse]
         for name in SC_PARTS if with_sparse else ():
-            assert found.cores.parts[name][i] == sum(
+            assert result.cores.parts[name][i] == sum(
                 one.sparse[name][row] for one, row in with_sparse
             ) // len(with_sparse)
         shares = [
@@ -97,11 +97,11 @@ def assert_same_cores(
             for k, core in enumerate(host.cores)
         ]
         most = max(share for share, _ in shares)
-        assert found.cores.least[i] == pytest.approx(min(share for share, _ in shares))
-        assert found.cores.most[i] == pytest.approx(most)
+        assert result.cores.least[i] == pytest.approx(min(share for share, _ in shares))
+        assert result.cores.most[i] == pytest.approx(most)
         worst = [name for share, name in shares if share == pytest.approx(most)]
-        assert found.cores.worst[i] in (worst if most > 0 else [""])
-    assert ("sc_compute" in found.cores.parts) == any(one.sparse for one in every)
+        assert result.cores.worst[i] in (worst if most > 0 else [""])
+    assert ("sc_compute" in result.cores.parts) == any(one.sparse for one in every)
 
 
 @pytest.mark.parametrize("seed", range(N_JOBS // AT_A_TIME))
@@ -109,9 +109,9 @@ def test_times_of_the_hosts_threads_are_those_of_plain_loops(seed: int) -> None:
     for hosts, parts in jobs(seed):
         for chosen in (hosts[:1], hosts):
             total, ratio = host_times(chosen)
-            found = sum_host_input([host_input(host.trace()) for host in chosen])
-            assert {name: found.time_ps(name) for name in HOST_CATEGORIES} == total
-            shown = host_time(found)
+            summed = sum_host_input([host_input(host.trace()) for host in chosen])
+            assert {name: summed.time_ps(name) for name in HOST_CATEGORIES} == total
+            shown = host_time(summed)
             assert shown.time_ps == pytest.approx(shown_times(total, ratio))
             is_known = bool(ratio and total["enqueuing"])
             assert shown.enqueue_fraction == (pytest.approx(ratio) if is_known else -1)

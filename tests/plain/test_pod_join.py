@@ -16,60 +16,65 @@ N_PODS, AT_A_TIME = 200, 25
 
 def pods(seed: int) -> list[tuple[Pod, PlainPod]]:
     rng = random.Random(f"pods {seed}")
-    made = [random_pod(rng) for _ in range(AT_A_TIME)]
-    plain = [PlainPod(hosts, added) for hosts, added in made]
-    return [(join(hosts, added), one) for (hosts, added), one in zip(made, plain, strict=True)]
+    drawn = [random_pod(rng) for _ in range(AT_A_TIME)]
+    plain = [PlainPod(hosts, added) for hosts, added in drawn]
+    return [(join(hosts, added), one) for (hosts, added), one in zip(drawn, plain, strict=True)]
 
 
-def assert_same_cores(found: Pod, expected: PlainPod) -> None:
-    assert list(found.hosts) == [part.host for part, _ in expected.hosts]
-    assert [core.name for core in found.cores] == [part.cores[k].name for part, k, _ in expected.cores]
-    assert [found.hosts[i] for i in found.host_of.tolist()] == [part.host for part, _, _ in expected.cores]
-    assert found.device_of.tolist() == expected.device_of
-    assert list(found.step_names) == expected.names[: expected.n_steps]
-    assert found.part_ps.shape[:2] == found.total_ps.shape == (len(expected.cores), expected.n_steps)
+def assert_same_cores(pod: Pod, expected: PlainPod) -> None:
+    assert list(pod.hosts) == [part.host for part, _ in expected.hosts]
+    assert [core.name for core in pod.cores] == [part.cores[k].name for part, k, _ in expected.cores]
+    assert [pod.hosts[i] for i in pod.host_of.tolist()] == [part.host for part, _, _ in expected.cores]
+    assert pod.device_of.tolist() == expected.device_of
+    assert list(pod.step_names) == expected.names[: expected.n_steps]
+    assert pod.part_ps.shape[:2] == pod.total_ps.shape == (len(expected.cores), expected.n_steps)
     for (core, step), parts in expected.part_ps.items():
-        assert found.part_ps[core, step].tolist() == parts
-        assert found.total_ps[core, step] == expected.total_ps[core, step]
-        assert found.late_idle_ps[core, step] == expected.late_idle[core, step]
-        assert found.own_ps[core, step] == expected.own_ps(core, step)
-    assert found.n_devices == sum(part.n_devices for part, _ in expected.hosts)
-    assert found.all_idle_ps.tolist() == pytest.approx(expected.mean_by_step("all_idle"))
-    assert found.host_step_ps.tolist() == pytest.approx(expected.mean_by_step("duration"))
-    assert dict(found.apart) == expected.apart
+        assert pod.part_ps[core, step].tolist() == parts
+        assert pod.total_ps[core, step] == expected.total_ps[core, step]
+        assert pod.late_idle_ps[core, step] == expected.late_idle[core, step]
+        assert pod.own_ps[core, step] == expected.own_ps(core, step)
+    assert pod.n_devices == sum(part.n_devices for part, _ in expected.hosts)
+    assert pod.all_idle_ps.tolist() == pytest.approx(expected.mean_by_step("all_idle"))
+    assert pod.host_step_ps.tolist() == pytest.approx(expected.mean_by_step("duration"))
+    assert dict(pod.apart) == expected.apart
 
 
 @pytest.mark.parametrize("seed", range(N_PODS // AT_A_TIME))
 def test_random_pods_are_those_of_plain_loops(seed: int) -> None:
     shared = 0
-    for found, expected in pods(seed):
-        assert_same_cores(found, expected)
-        assert found.is_synchronous == expected.is_synchronous
+    for pod, expected in pods(seed):
+        assert_same_cores(pod, expected)
+        assert pod.is_synchronous == expected.is_synchronous
         for since in (0, 1):
-            assert found.job_ps(since) == pytest.approx(expected.job_ps(since))
+            assert pod.job_ps(since) == pytest.approx(expected.job_ps(since))
         shared += len(expected.hosts) >= 3 and len(expected.cores) >= 4
     assert shared >= 8
 
 
 @pytest.mark.parametrize("seed", range(N_PODS // AT_A_TIME))
 def test_collectives_and_links_of_random_pods_are_those_of_plain_loops(seed: int) -> None:
-    for found, expected in pods(seed):
-        assert len(found.collectives) == len(expected.collectives)
-        for one, plain in zip(found.collectives, expected.collectives, strict=True):
-            assert one.op.name == plain.names[0]
-            assert [place + 1 for place in one.ordinals] == [
+    for pod, expected in pods(seed):
+        assert len(pod.collectives) == len(expected.collectives)
+        for collective, plain in zip(pod.collectives, expected.collectives, strict=True):
+            assert collective.op.name == plain.names[0]
+            assert [place + 1 for place in collective.ordinals] == [
                 int(name.partition("#")[2]) for name in plain.names if "#" in name
             ]
-            assert (one.n_per_step, one.transfer_ps, one.wait_ps) == pytest.approx(
+            assert (collective.n_per_step, collective.transfer_ps, collective.wait_ps) == pytest.approx(
                 (plain.n_per_step, plain.transfer_ps, plain.wait_ps)
             )
-            assert (one.groups, one.group_size, one.n_seen) == (plain.groups, plain.group_size, plain.n_seen)
+            assert (collective.groups, collective.group_size, collective.n_seen) == (
+                plain.groups,
+                plain.group_size,
+                plain.n_seen,
+            )
         links, n_out = expected.channels()
-        assert found.n_unplaced == n_out
-        assert [(one.source, one.target, one.ops, one.size_bytes) for one in found.channels] == [
-            link[:4] for link in links
-        ]
-        for channel, link in zip(found.channels, links, strict=True):
+        assert pod.n_unplaced == n_out
+        assert [
+            (collective.source, collective.target, collective.ops, collective.size_bytes)
+            for collective in pod.channels
+        ] == [link[:4] for link in links]
+        for channel, link in zip(pod.channels, links, strict=True):
             assert (channel.latency_ps, channel.send_delay_ps, channel.n_per_step) == pytest.approx(link[4:])
 
 

@@ -38,9 +38,9 @@ def random_parts(rng: random.Random) -> tuple[list[tuple[int, int, int]], list[E
 
 def parts_of(markers: list[tuple[int, int, int]], events: list[Event]) -> StepParts:
     marked = np.array(markers, np.int64).reshape(-1, 3).T
-    found = np.array(events, np.int64).reshape(-1, 4).T
-    marked, found = np.ascontiguousarray(marked), np.ascontiguousarray(found)
-    return StepParts(*marked, *found[:3], found[3].astype(np.uint8))
+    columns = np.array(events, np.int64).reshape(-1, 4).T
+    marked, columns = np.ascontiguousarray(marked), np.ascontiguousarray(columns)
+    return StepParts(*marked, *columns[:3], columns[3].astype(np.uint8))
 
 
 def plain(
@@ -53,11 +53,13 @@ def plain(
             longest[group] = (start, end)
     steps = []
     for group, (first, last) in sorted(longest.items()):
-        mine = [event[1:] for event in events if event[0] == group]
+        own_events = [event[1:] for event in events if event[0] == group]
         class_ps = [0] * N_CLASSES
         for moment in range(first, last):
-            class_ps[max((klass for start, end, klass in mine if start <= moment < end), default=0)] += 1
-        if last > first and any(klass in COMPUTES for _, _, klass in mine):
+            class_ps[
+                max((klass for start, end, klass in own_events if start <= moment < end), default=0)
+            ] += 1
+        if last > first and any(klass in COMPUTES for _, _, klass in own_events):
             steps.append((group, first, last - first, class_ps))
     return steps, len(longest) - len(steps)
 
@@ -68,17 +70,23 @@ def test_events_are_charged_to_their_own_step_only(seed: int) -> None:
     for _ in range(40):
         markers, events = random_parts(rng)
         expected, n_left_out = plain(markers, events)
-        found = assemble(TRACE, parts_of(markers, events), COMPUTES, "annotation")
-        assert found.n_incomplete == n_left_out
+        assembled = assemble(TRACE, parts_of(markers, events), COMPUTES, "annotation")
+        assert assembled.n_incomplete == n_left_out
         if len(expected) > 5:
-            assert found.first is not None
-            assert (found.first.start_ps, found.first.duration_ps) == expected[0][1:3]
-            assert found.n_trimmed == 2
+            assert assembled.first is not None
+            assert (assembled.first.start_ps, assembled.first.duration_ps) == expected[0][1:3]
+            assert assembled.n_trimmed == 2
             expected = expected[1:-1]
-        rows = zip(found.number, found.start_ps, found.duration_ps, found.class_ps.tolist(), strict=True)
+        rows = zip(
+            assembled.number,
+            assembled.start_ps,
+            assembled.duration_ps,
+            assembled.class_ps.tolist(),
+            strict=True,
+        )
         assert [tuple(row) for row in rows] == expected
-        assert found.name == tuple(str(group) for group, *_ in expected)
-        assert found.source == ("annotation" if expected else "")
+        assert assembled.name == tuple(str(group) for group, *_ in expected)
+        assert assembled.source == ("annotation" if expected else "")
 
 
 def test_without_markers_there_are_no_steps() -> None:
@@ -88,8 +96,8 @@ def test_without_markers_there_are_no_steps() -> None:
 
 def test_of_equally_long_markers_the_first_counts() -> None:
     group, start, end = np.array([[7, 5, 7, 5, 6], [9, 1, 2, 4, 3], [12, 3, 5, 6, 3]], np.int64)
-    found = longest_markers(group, start, end)
-    assert [column.tolist() for column in found] == [[5, 6, 7], [1, 3, 9], [3, 3, 12], [1, 4, 0]]
+    longest = longest_markers(group, start, end)
+    assert [column.tolist() for column in longest] == [[5, 6, 7], [1, 3, 9], [3, 3, 12], [1, 4, 0]]
 
 
 def steps(durations: list[int], n_trimmed: int = 0) -> Steps:
@@ -111,14 +119,14 @@ def steps(durations: list[int], n_trimmed: int = 0) -> Steps:
 def test_the_first_and_the_last_of_more_than_five_steps_are_left_out(
     n: int, n_trimmed: int, kept: range
 ) -> None:
-    found = trimmed(steps([90 + 3 * i for i in range(n)], n_trimmed))
-    assert found.number.tolist() == list(kept)
-    assert found.name == tuple(f"train {i}" for i in kept)
-    assert found.start_ps.tolist() == [100 * i for i in kept]
-    assert found.duration_ps.tolist() == [90 + 3 * i for i in kept]
-    assert found.class_ps.sum(axis=1).tolist() == found.duration_ps.tolist()
-    assert found.waits[0].time_ps.tolist() == list(kept)
-    assert found.n_trimmed == (2 if n > 5 else n_trimmed)
+    kept_steps = trimmed(steps([90 + 3 * i for i in range(n)], n_trimmed))
+    assert kept_steps.number.tolist() == list(kept)
+    assert kept_steps.name == tuple(f"train {i}" for i in kept)
+    assert kept_steps.start_ps.tolist() == [100 * i for i in kept]
+    assert kept_steps.duration_ps.tolist() == [90 + 3 * i for i in kept]
+    assert kept_steps.class_ps.sum(axis=1).tolist() == kept_steps.duration_ps.tolist()
+    assert kept_steps.waits[0].time_ps.tolist() == list(kept)
+    assert kept_steps.n_trimmed == (2 if n > 5 else n_trimmed)
 
 
 def test_a_first_step_that_was_left_out_is_described() -> None:
@@ -148,7 +156,7 @@ def test_a_first_step_fills_a_buffer_if_it_is_long_and_mostly_waits(
 
 def test_shares_of_steps_are_ratios_of_sums() -> None:
     """Three unlike steps: 51 of 100, 11 of 20 and 2 of 3 wait for input."""
-    found = steps([100, 20, 3])
-    assert found.category_ps("input").tolist() == [51, 11, 2]
-    assert found.fraction("input") == pytest.approx(64 / 123)
+    result = steps([100, 20, 3])
+    assert result.category_ps("input").tolist() == [51, 11, 2]
+    assert result.fraction("input") == pytest.approx(64 / 123)
     assert steps([]).fraction("input") == 0.0

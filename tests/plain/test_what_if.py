@@ -22,8 +22,10 @@ def test_random_pipelines_take_as_long_as_their_threads_would(seed: int) -> None
     rng = random.Random(f"pipelines {seed}")
     for _ in range(8):
         parts, consumer, pool = random_parts(rng), times(rng, 20 * MS), rng.randint(1, 5)
-        found = simulate(parts, np.array(consumer), pool)
-        assert (found.period_ps, found.wait_ps) == pytest.approx(means(parts, consumer, pool), rel=1e-9)
+        simulated = simulate(parts, np.array(consumer), pool)
+        assert (simulated.period_ps, simulated.wait_ps) == pytest.approx(
+            means(parts, consumer, pool), rel=1e-9
+        )
 
 
 def part(name: str, parent: int, kind: str, work: float = 0.0, function: float = 0.0, lanes: int = 1) -> Part:
@@ -72,17 +74,17 @@ def test_two_stages_of_one_thread_count_together_and_the_longer_one_is_named() -
     assert simulate(stages, np.zeros(1), 1).limited_by == "Shuffle"
 
 
-def assert_same(found: Estimate, expected: PlainEstimate, names: set[str]) -> None:
-    assert found.kind == expected.kind
-    assert found.latency_ps == pytest.approx(expected.latency_ps, rel=1e-9, abs=1.0)
+def assert_same(estimate: Estimate, expected: PlainEstimate, names: set[str]) -> None:
+    assert estimate.kind == expected.kind
+    assert estimate.latency_ps == pytest.approx(expected.latency_ps, rel=1e-9, abs=1.0)
     if expected.step_ps is None:
-        assert found.step_ps is None
+        assert estimate.step_ps is None
     else:
-        assert found.step_ps == pytest.approx(expected.step_ps, rel=1e-9)
-    assert found.limited_by == expected.limit if expected.limit else found.limited_by in names
-    assert found.is_no_gain == expected.is_no_gain
-    assert ("if its Python function waits" in found.note) == expected.has_condition
-    assert (found.note == "hardly any gain") == expected.is_no_gain
+        assert estimate.step_ps == pytest.approx(expected.step_ps, rel=1e-9)
+    assert estimate.limited_by == expected.limit if expected.limit else estimate.limited_by in names
+    assert estimate.is_no_gain == expected.is_no_gain
+    assert ("if its Python function waits" in estimate.note) == expected.has_condition
+    assert (estimate.note == "hardly any gain") == expected.is_no_gain
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -96,23 +98,23 @@ def test_estimates_of_random_pipelines_are_those_of_plain_loops(
         if rng.random() < 0.85:  # mostly within what the model may differ by
             model = Model(**{**vars(model), "period_ps": now * rng.uniform(0.7, 1.45)})
         monkeypatch.setattr(module, "build", lambda _trace, _pipeline, model=model: model)
-        found, expected = what_if(None, None), estimates(model)  # type: ignore[arg-type]
+        results, expected = what_if(None, None), estimates(model)  # type: ignore[arg-type]
         if isinstance(expected, str):
-            assert [one.kind for one in found] == ["none"]
-            assert ("overlap" in found[0].note) == (expected == "overlap")
-            assert ("does not show the rest" in found[0].note) == (expected == "rest")
+            assert [estimate.kind for estimate in results] == ["none"]
+            assert ("overlap" in results[0].note) == (expected == "overlap")
+            assert ("does not show the rest" in results[0].note) == (expected == "rest")
             continue
-        names = {one.name for one in model.parts} | {CONSUMER, "Prefetch", "MapAndBatch"}
-        for one, plain in zip(found, expected, strict=True):
-            assert_same(one, plain, names)
+        names = {estimate.name for estimate in model.parts} | {CONSUMER, "Prefetch", "MapAndBatch"}
+        for estimate, plain in zip(results, expected, strict=True):
+            assert_same(estimate, plain, names)
 
 
 def test_random_models_are_unlike() -> None:
     """The sample covers all changes, all limits, and models that explain too little and too much."""
     rng = random.Random("unlike")
     every = [estimates(random_model(rng)) for _ in range(60)]
-    told = [one for found in every if not isinstance(found, str) for one in found]
-    assert {one.kind for one in told} == {
+    all_estimates = [one for results in every if not isinstance(results, str) for one in results]
+    assert {one.kind for one in all_estimates} == {
         "now",
         "parallel",
         "prefetch",
@@ -120,9 +122,13 @@ def test_random_models_are_unlike() -> None:
         "cache",
         "remove",
     }
-    assert {one.limit.partition(" (")[0] for one in told} == {"", "the thread pool", "the processors"}
-    assert {one.is_no_gain for one in told if one.kind != "now"} == {True, False}
-    assert {found for found in every if isinstance(found, str)} == {"rest", "overlap"}
+    assert {one.limit.partition(" (")[0] for one in all_estimates} == {
+        "",
+        "the thread pool",
+        "the processors",
+    }
+    assert {one.is_no_gain for one in all_estimates if one.kind != "now"} == {True, False}
+    assert {results for results in every if isinstance(results, str)} == {"rest", "overlap"}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -132,14 +138,14 @@ def test_processors_kept_busy_are_those_of_plain_loops(seed: int) -> None:
     begin = rng.randint(1, 50) * 10**9
     lines = {}
     for thread in range(rng.randint(3, 6)):
-        at, events = begin + rng.randint(0, 1000), []
+        position_ps, events = begin + rng.randint(0, 1000), []
         for _ in range(rng.randint(1, 6)):
             length = rng.randint(10, 900)
-            events.append(DrawnEvent(EXECUTOR if rng.random() < 0.7 else "other", at, length))
+            events.append(DrawnEvent(EXECUTOR if rng.random() < 0.7 else "other", position_ps, length))
             if rng.random() < 0.5:
                 name = rng.choice(("PyFunc", "Map/EagerPyFunc", "x:PyFuncStateless", "PyFunctions"))
-                events.append(DrawnEvent(name, at, rng.randint(1, length)))
-            at += length + rng.randint(0, 300)
+                events.append(DrawnEvent(name, position_ps, rng.randint(1, length)))
+            position_ps += length + rng.randint(0, 300)
         lines[f"thread {thread}"] = events
     every = [event for events in lines.values() for event in events]
     executed = sum(event.duration_ps for event in every if event.name == EXECUTOR)

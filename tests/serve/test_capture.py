@@ -1,5 +1,5 @@
-"""Capturing from the page: who may, what is refused, and what a capture and a monitor tell while they run and
-after.
+"""Capturing from the page: permissions, refusals, and the status of captures and monitors during and after
+a run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUICK = {"duration_ms": 50, "num_tracing_attempts": 1}
 
 
 class Page:
-    """The plugin's page: asks as its scripts do."""
+    """The plugin's page: sends the same requests as its scripts."""
 
     def __init__(self, logdirs: Logdirs, rules: CaptureRules | None = None) -> None:
         self.routes = Routes(logdirs, "profile", rules)
@@ -44,14 +44,17 @@ class Page:
         )
 
     def post(self, path: str, body: object, **headers: str) -> TestResponse:
-        given = {
+        defaults = {
             "X-Tpuprof-Token": self.token,
             "Origin": "http://localhost",
             **{k.replace("_", "-"): v for k, v in headers.items()},
         }
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return Client(self.apps[path]).post(
-            path, data=content, headers=given, content_type=given.pop("Content-Type", "application/json")
+            path,
+            data=content,
+            headers=defaults,
+            content_type=defaults.pop("Content-Type", "application/json"),
         )
 
     def capture(self, *targets: Target, **fields: object) -> TestResponse:
@@ -63,8 +66,8 @@ class Page:
         assert response.status_code == 202, response.data
         capture = json.loads(response.data)["capture"]
         assert self.routes.capture.captures.get(capture).wait(20)
-        told: dict[str, Any] = json.loads(self.get("/capture/status", capture=capture).data)
-        return told
+        capture_status: dict[str, Any] = json.loads(self.get("/capture/status", capture=capture).data)
+        return capture_status
 
 
 @pytest.fixture
@@ -73,23 +76,23 @@ def page(tmp_path: Path) -> Page:
 
 
 def kind_of(response: TestResponse) -> str:
-    told = json.loads(response.data)["error"]
-    assert told["message"]
-    assert told["remedy"]
-    return str(told["kind"])
+    error = json.loads(response.data)["error"]
+    assert error["message"]
+    assert error["remedy"]
+    return str(error["kind"])
 
 
 def test_what_the_dialog_is_told(page: Page, tmp_path: Path) -> None:
-    told = json.loads(page.get("/capture").data)
-    assert (told["enabled"], told["reason"], told["allowed_targets"], told["default_targets"]) == (
+    answer = json.loads(page.get("/capture").data)
+    assert (answer["enabled"], answer["reason"], answer["allowed_targets"], answer["default_targets"]) == (
         True,
         "",
         [],
         "",
     )
-    assert told["logdirs"] == [{"name": "", "path": str(tmp_path / "logs")}]
-    assert len(told["token"]) >= 32
-    options = {option["name"]: option for option in told["options"]}
+    assert answer["logdirs"] == [{"name": "", "path": str(tmp_path / "logs")}]
+    assert len(answer["token"]) >= 32
+    options = {option["name"]: option for option in answer["options"]}
     assert list(options) == [
         "duration_ms",
         "host_tracer_level",
@@ -107,20 +110,24 @@ def test_what_the_dialog_is_told(page: Page, tmp_path: Path) -> None:
 
 def test_a_capture_shows_among_the_runs_at_once(page: Page) -> None:
     with serving(good(0.1)) as (a, _), serving(good(0.1)) as (b, _):
-        told = page.ended(page.capture(a, b))
-    assert (told["state"], told["message"]) == ("done", "")
-    assert [target["state"] for target in told["targets"]] == ["saved", "saved"]
+        capture_status = page.ended(page.capture(a, b))
+    assert (capture_status["state"], capture_status["message"]) == ("done", "")
+    assert [target["state"] for target in capture_status["targets"]] == ["saved", "saved"]
     (run,) = json.loads(page.get("/runs").data)["runs"]
-    assert (run["run"], run["n_hosts"], run["state"]) == (told["run"], 2, "ok")
-    tools = json.loads(page.get("/tools", run=told["run"]).data)
-    assert {host["host"] for host in tools["hosts"]} == {target["host"] for target in told["targets"]}
+    assert (run["run"], run["n_hosts"], run["state"]) == (capture_status["run"], 2, "ok")
+    tools = json.loads(page.get("/tools", run=capture_status["run"]).data)
+    assert {host["host"] for host in tools["hosts"]} == {
+        target["host"] for target in capture_status["targets"]
+    }
 
 
 def test_a_run_of_a_given_name_in_a_named_logdir(tmp_path: Path) -> None:
     page = Page(Logdirs.of("", f"a:{tmp_path / 'a'},b:{tmp_path / 'b'}"))
     with serving(good()) as (target, _):
-        told = page.ended(page.capture(target, logdir="b", options={**QUICK, "run_name": "before_fix"}))
-        assert told["run"] == "b/before_fix"
+        capture_status = page.ended(
+            page.capture(target, logdir="b", options={**QUICK, "run_name": "before_fix"})
+        )
+        assert capture_status["run"] == "b/before_fix"
         assert (tmp_path / "b" / "plugins" / "profile" / "before_fix").is_dir()
         again = page.ended(page.capture(target, logdir="b", options={**QUICK, "run_name": "before_fix"}))
     assert again["state"] == "failed"
@@ -129,18 +136,18 @@ def test_a_run_of_a_given_name_in_a_named_logdir(tmp_path: Path) -> None:
 
 def test_a_failed_target_is_named_and_the_good_one_kept(page: Page) -> None:
     with serving(good()) as (a, _), serving(status(grpc.StatusCode.INTERNAL, "boom")) as (b, _):
-        told = page.ended(page.capture(a, b))
-    assert told["state"] == "done"
-    assert "1 of 2" in told["message"]
-    assert "boom" in told["message"]
-    assert told["targets"][1]["message"]
+        capture_status = page.ended(page.capture(a, b))
+    assert capture_status["state"] == "done"
+    assert "1 of 2" in capture_status["message"]
+    assert "boom" in capture_status["message"]
+    assert capture_status["targets"][1]["message"]
 
 
 def test_nothing_saved_is_a_failure_without_a_run(page: Page) -> None:
-    told = page.ended(page.capture(free_target(), free_target()))
-    assert told["state"] == "failed"
-    assert "None of the 2" in told["message"]
-    assert "start_server" in told["remedy"]
+    capture_status = page.ended(page.capture(free_target(), free_target()))
+    assert capture_status["state"] == "failed"
+    assert "None of the 2" in capture_status["message"]
+    assert "start_server" in capture_status["remedy"]
     assert json.loads(page.get("/runs").data)["runs"] == []
 
 
@@ -152,20 +159,20 @@ def test_progress_cancel_and_one_capture_at_a_time(page: Page) -> None:
         while not double.requests:
             time.sleep(0.01)
         begun = time.monotonic()
-        told = json.loads(page.get("/capture/status", capture=capture).data)
+        capture_status = json.loads(page.get("/capture/status", capture=capture).data)
         assert page.get("/runs").status_code == 200
         assert time.monotonic() - begun < 1, "other requests wait for the capture"
-        assert told["state"] == "running"
-        (one,) = told["targets"]
-        assert (one["state"], one["attempt"], one["profiling_ms"]) == ("profiling", 1, 60_000)
-        assert 50_000 < one["remaining_ms"] <= 60_000
+        assert capture_status["state"] == "running"
+        (progress,) = capture_status["targets"]
+        assert (progress["state"], progress["attempt"], progress["profiling_ms"]) == ("profiling", 1, 60_000)
+        assert 50_000 < progress["remaining_ms"] <= 60_000
         busy = page.capture(target)
         assert (busy.status_code, kind_of(busy)) == (409, "capture_busy")
         assert str(target) in json.loads(busy.data)["error"]["message"]
         assert page.post("/capture/cancel", {"capture": capture}).status_code == 202
-        told = page.ended(started)
+        capture_status = page.ended(started)
         assert gone.wait(2)
-    assert (told["state"], told["targets"][0]["state"]) == ("cancelled", "cancelled")
+    assert (capture_status["state"], capture_status["targets"][0]["state"]) == ("cancelled", "cancelled")
     with serving(good()) as (target, _):
         assert page.ended(page.capture(target))["state"] == "done"
 
@@ -222,9 +229,9 @@ def test_what_changes_something_is_no_get(page: Page, path: str) -> None:
 
 def test_the_owner_may_switch_it_off(tmp_path: Path) -> None:
     page = Page(Logdirs.of(str(tmp_path), ""), CaptureRules.of(SimpleNamespace(tpuprof_capture="off")))
-    told = json.loads(page.get("/capture").data)
-    assert not told["enabled"]
-    assert "--tpuprof_capture" in told["reason"]
+    answer = json.loads(page.get("/capture").data)
+    assert not answer["enabled"]
+    assert "--tpuprof_capture" in answer["reason"]
     with serving(good()) as (target, double):
         for path in ("/capture", "/monitor"):
             assert kind_of(page.post(path, {"targets": str(target)})) == "forbidden"
@@ -269,8 +276,8 @@ def test_the_plugin_passes_the_flags_on(tmp_path: Path) -> None:
     apps = make_plugin(
         SimpleNamespace(logdir=str(tmp_path), flags=flags), "profile", "Profile"
     ).get_plugin_apps()
-    told = json.loads(Client(apps["/capture"]).get("/capture").data)
-    assert (told["default_targets"], told["enabled"]) == ("h:8466", False)
+    answer = json.loads(Client(apps["/capture"]).get("/capture").data)
+    assert (answer["default_targets"], answer["enabled"]) == ("h:8466", False)
 
 
 HOSTILE: dict[str, object] = {
@@ -341,9 +348,9 @@ def test_bad_ids(page: Page, body: dict[str, object]) -> None:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
+    deadline = time.monotonic() + 10
     while not condition():
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
@@ -360,45 +367,47 @@ def watched(page: Page) -> Iterator[Callable[..., str]]:
 
     yield start
     for monitor in ids:
-        known = page.routes.capture.monitors.get(monitor)
-        known.stop()
-        assert known.wait(10)
+        running = page.routes.capture.monitors.get(monitor)
+        running.stop()
+        assert running.wait(10)
 
 
 def samples(page: Page, monitor: str, since: int = 0) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(page.get("/monitor", monitor=monitor, since=since).data)
-    return told
+    answer: dict[str, Any] = json.loads(page.get("/monitor", monitor=monitor, since=since).data)
+    return answer
 
 
 def test_a_monitor_from_short_profiles(page: Page, watched: Callable[..., str]) -> None:
     with serving(good(xspace=small_xspace())) as (target, _):
         monitor = watched(target)
         wait_for(lambda: len(samples(page, monitor)["samples"]) >= 3)
-        told = samples(page, monitor, since=2)
-        assert (told["state"], told["source"], told["samples"][0]["n"]) == ("running", "profile", 2)
-        assert told["samples"][0]["target"] == str(target)
+        answer = samples(page, monitor, since=2)
+        assert (answer["state"], answer["source"], answer["samples"][0]["n"]) == ("running", "profile", 2)
+        assert answer["samples"][0]["target"] == str(target)
         assert page.post("/monitor/stop", {"monitor": monitor}).status_code == 202
         wait_for(lambda: samples(page, monitor)["state"] == "stopped")
 
 
 def test_a_monitor_through_the_service(page: Page, watched: Callable[..., str]) -> None:
     result = message_class("MonitorResult")(response_type=1, matrix_unit_utilization_percent=31.0)
-    told = bytes(message_class("MonitorResponse")(data=b"TPU v4", monitor_result=result).SerializeToString())
-    with serving(good(), methods={MONITOR: (raw(told),)}) as (target, _):
+    message = bytes(
+        message_class("MonitorResponse")(data=b"TPU v4", monitor_result=result).SerializeToString()
+    )
+    with serving(good(), methods={MONITOR: (raw(message),)}) as (target, _):
         monitor = watched(target)
         wait_for(lambda: samples(page, monitor)["samples"])
-        seen = samples(page, monitor)
-    assert seen["source"] == "monitor_rpc"
-    assert seen["samples"][0]["matrix_unit_fraction"] == pytest.approx(0.31)
+        answer = samples(page, monitor)
+    assert answer["source"] == "monitor_rpc"
+    assert answer["samples"][0]["matrix_unit_fraction"] == pytest.approx(0.31)
 
 
 def test_a_monitor_of_nobody_fails_in_words(page: Page, watched: Callable[..., str]) -> None:
     monitor = watched(free_target())
     wait_for(lambda: samples(page, monitor)["state"] != "running")
-    told = samples(page, monitor)
-    assert told["state"] == "failed"
-    assert "refused" in told["message"]
-    assert told["remedy"]
+    answer = samples(page, monitor)
+    assert answer["state"] == "failed"
+    assert "refused" in answer["message"]
+    assert answer["remedy"]
 
 
 def test_a_monitor_that_nobody_asks_about_stops(

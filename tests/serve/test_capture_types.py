@@ -24,17 +24,17 @@ def page(tmp_path: Path) -> Page:
 
 def error_of(response: TestResponse) -> dict[str, str]:
     """The error object of an answer."""
-    found: dict[str, str] = json.loads(response.data)["error"]
-    return found
+    error: dict[str, str] = json.loads(response.data)["error"]
+    return error
 
 
 def test_what_the_dialog_is_told(page: Page) -> None:
-    told = json.loads(page.get("/capture").data)
-    assert set(told) == TYPES["CaptureInfo"]
-    for option in (*told["options"], *told["monitor_options"]):
+    answer = json.loads(page.get("/capture").data)
+    assert set(answer) == TYPES["CaptureInfo"]
+    for option in (*answer["options"], *answer["monitor_options"]):
         assert set(option) == TYPES["CaptureOption"]
         assert all(set(choice) == TYPES["CaptureChoice"] for choice in option["choices"])
-    assert [option["name"] for option in told["monitor_options"]] == ["interval_ms"]
+    assert [option["name"] for option in answer["monitor_options"]] == ["interval_ms"]
 
 
 def test_a_capture_s_status_and_that_it_runs(page: Page) -> None:
@@ -42,10 +42,10 @@ def test_a_capture_s_status_and_that_it_runs(page: Page) -> None:
         assert json.loads(page.get("/capture").data)["running"] is None
         started = page.capture(target)
         assert json.loads(page.get("/capture").data)["running"] == json.loads(started.data)["capture"]
-        told = page.ended(started)
+        status = page.ended(started)
     assert json.loads(page.get("/capture").data)["running"] is None
-    assert set(told) == TYPES["CaptureStatus"]
-    assert all(set(row) == TYPES["TargetStatus"] for row in told["targets"])
+    assert set(status) == TYPES["CaptureStatus"]
+    assert all(set(row) == TYPES["TargetStatus"] for row in status["targets"])
 
 
 def test_a_monitor_s_answer(page: Page) -> None:
@@ -53,13 +53,13 @@ def test_a_monitor_s_answer(page: Page) -> None:
         "monitor"
     ]
     for _ in range(200):
-        told = json.loads(page.get("/monitor", monitor=monitor).data)
-        if told["samples"]:
+        answer = json.loads(page.get("/monitor", monitor=monitor).data)
+        if answer["samples"]:
             break
         time.sleep(0.02)
     page.post("/monitor/stop", {"monitor": monitor})
-    assert set(told) == TYPES["MonitorAnswer"]
-    assert TYPES["MonitorSample"] <= set(told["samples"][0])
+    assert set(answer) == TYPES["MonitorAnswer"]
+    assert TYPES["MonitorSample"] <= set(answer["samples"][0])
 
 
 @pytest.mark.parametrize(("body", "parameter"), [

@@ -1,5 +1,5 @@
-"""TensorBoard's flags for capturing, read by a real parser, also beside other plugins that define one of them
-too.
+"""TensorBoard's flags for capturing, read by a real parser, also together with other plugins that define
+one of them.
 """
 
 from __future__ import annotations

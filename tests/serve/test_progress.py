@@ -1,4 +1,4 @@
-"""How far a run's reading is, asked while another request waits for it; and the same on a terminal."""
+"""Read progress of a run while another request waits for it; and the same on a terminal."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Held:
 
 
 def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held()
-    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", held)
+    blocked = Held()
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", blocked)
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(logdir / "cache"))
     apps = Routes(Logdirs.of(str(logdir), ""), "profile").apps()
     asking = Client(apps["/progress"])
@@ -53,11 +53,11 @@ def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: p
         return answer["reading"]
 
     def wait_for(n_done: int) -> Any:
-        until = time.monotonic() + 20
-        while not ((found := ask()) and found["n_done"] == n_done):
-            assert time.monotonic() < until
+        deadline = time.monotonic() + 20
+        while not ((progress := ask()) and progress["n_done"] == n_done):
+            assert time.monotonic() < deadline
             time.sleep(0.01)
-        return found
+        return progress
 
     assert ask() is None
     answers: list[int] = []
@@ -72,9 +72,9 @@ def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: p
     assert first["size_bytes"] == sum(
         file.stat().st_size for file in (logdir / "plugins" / "profile" / "r").iterdir()
     )
-    held.free.release()
+    blocked.free.release()
     assert 0 < wait_for(1)["done_bytes"] < first["size_bytes"]
-    held.free.release(N_HOSTS)
+    blocked.free.release(N_HOSTS)
     thread.join(20)
     assert answers == [200]
     assert ask() is None
@@ -92,9 +92,15 @@ def test_the_larger_of_two_is_told() -> None:
     tracker = ProgressTracker()
     with tracker.reading({"a": 1, "b": 2}) as task, tracker.reading({"b": 2}):
         tracker.host_done(task, "a")
-        found = tracker.current()
-    assert found
-    assert (found.host, found.n_hosts, found.n_done, found.size_bytes, found.done_bytes) == ("b", 2, 1, 3, 1)
+        progress = tracker.current()
+    assert progress
+    assert (progress.host, progress.n_hosts, progress.n_done, progress.size_bytes, progress.done_bytes) == (
+        "b",
+        2,
+        1,
+        3,
+        1,
+    )
 
 
 class Terminal(io.StringIO):
@@ -106,12 +112,12 @@ def test_a_terminal_is_told_and_left_clean(logdir: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tb_tpuprof.cli.reading.FIRST_AFTER_S", 0.02)
     monkeypatch.setattr("tb_tpuprof.cli.reading.REDRAW_S", 0.02)
     monkeypatch.setenv("TERM", "xterm")
-    held = Held()
-    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", held)
+    blocked = Held()
+    monkeypatch.setattr("tb_tpuprof.session.host_store.open_trace", blocked)
     session = Session(str(logdir / "plugins" / "profile" / "r"), cache=False)
     stream = Terminal()
     with reading(session, stream):
-        threading.Timer(0.3, held.free.release, (N_HOSTS,)).start()
+        threading.Timer(0.3, blocked.free.release, (N_HOSTS,)).start()
         get_tool("overview_page").run(session, None, {})
     assert "Reading 0 of 3 hosts, 0 B of" in stream.getvalue()
     assert stream.getvalue().endswith("\r\x1b[2K")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client, TestResponse
 
+from tb_tpuprof.encode.gzip import FAST, gzipped
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.respond import Body, Handler, fingerprint, wsgi
@@ -36,11 +37,11 @@ def body(content: bytes = b"{}", content_type: str = "application/json", **more:
 @pytest.mark.parametrize(
     ("get", "post", "method", "named", "allowed"),
     [
-        (body(), None, "POST", "Only GET is answered here.", "GET, HEAD"),
-        (body(), None, "PUT", "Only GET is answered here.", "GET, HEAD"),
-        (None, body(), "GET", "Only POST is answered here.", "POST"),
+        (body(), None, "POST", "Only GET is allowed here.", "GET, HEAD"),
+        (body(), None, "PUT", "Only GET is allowed here.", "GET, HEAD"),
+        (None, body(), "GET", "Only POST is allowed here.", "POST"),
         (None, body(), "HEAD", "", "POST"),
-        (body(), body(), "DELETE", "Only GET and POST is answered here.", "GET, HEAD, POST"),
+        (body(), body(), "DELETE", "Only GET and POST is allowed here.", "GET, HEAD, POST"),
     ],
 )
 def test_another_method_is_refused_with_those_that_are_allowed(
@@ -83,9 +84,10 @@ def test_large_content_is_compressed_once_for_clients_that_accept_it(
     assert response.headers["Vary"] == "Accept-Encoding"
 
 
-def test_a_body_may_have_a_compressor_of_its_own() -> None:
-    handler = body(b"x" * 2000, gzipped=lambda content: content[:3])
-    assert answer(handler, headers={"Accept-Encoding": "gzip"}).data == b"xxx"
+def test_a_body_chooses_its_compression_level() -> None:
+    content = b" ".join(str(i * i).encode() for i in range(2000))
+    response = answer(body(content, gzip_level=FAST), headers={"Accept-Encoding": "gzip"})
+    assert response.data == gzipped(content, FAST) != gzipped(content)
 
 
 def test_headers_follow_the_body() -> None:
@@ -126,20 +128,20 @@ def test_failures_have_a_status_and_an_error_object() -> None:
         (ZeroDivisionError(), 500, "internal"),
     ):
         response = answer(fails(error))
-        told = json.loads(response.data)["error"]
-        assert (response.status_code, told["kind"]) == (status, kind)
-        assert told["remedy"]
-        assert ("parameter" in told) == (kind == "bad_parameter")
+        error_object = json.loads(response.data)["error"]
+        assert (response.status_code, error_object["kind"]) == (status, kind)
+        assert error_object["remedy"]
+        assert ("parameter" in error_object) == (kind == "bad_parameter")
         assert response.headers["Referrer-Policy"] == "no-referrer"
 
 
 def test_fingerprints_depend_on_each_part_and_their_order() -> None:
-    found = {
+    fingerprints = {
         fingerprint(*parts)
         for parts in (("a", "b", "c"), ("a", "c", "b"), ("ab", "c"), ("a", "bc"), ("a", "b"))
     }
-    assert len(found) == 5
-    assert {len(one) for one in found} == {32}
+    assert len(fingerprints) == 5
+    assert {len(one) for one in fingerprints} == {32}
 
 
 @pytest.mark.parametrize("form", ["proto", "hlo", "dot", "graph"])

@@ -1,4 +1,4 @@
-"""The HTTP routes, asked as a browser would, over runs that are good, damaged, changing and gone."""
+"""The HTTP routes, requested as by a browser, on good, damaged, changing and missing runs."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ def ask(logdir: Path) -> Iterator[Asking]:
 
 def error_of(response: TestResponse) -> dict[str, Any]:
     """The error object; every error has a kind, a message and is JSON."""
-    told: dict[str, Any] = json.loads(response.data)["error"]
-    assert told["kind"]
-    assert told["message"]
-    return told
+    error: dict[str, Any] = json.loads(response.data)["error"]
+    assert error["kind"]
+    assert error["message"]
+    return error
 
 
 def test_runs_and_tools(ask: Asking) -> None:
     runs = json.loads(ask("/runs").data)["runs"]
     assert {run["run"] for run in runs} == {RUN, "train/broken"}
-    told = json.loads(ask("/tools", run=RUN).data)
-    assert [host["host"] for host in told["hosts"]] == ["a", "b"]
-    assert [tool["name"] for tool in told["tools"]] == [tool.name for tool in TOOLS]
-    assert all(tool["available"] or (tool["reason"] and tool["remedy"]) for tool in told["tools"])
+    answer = json.loads(ask("/tools", run=RUN).data)
+    assert [host["host"] for host in answer["hosts"]] == ["a", "b"]
+    assert [tool["name"] for tool in answer["tools"]] == [tool.name for tool in TOOLS]
+    assert all(tool["available"] or (tool["reason"] and tool["remedy"]) for tool in answer["tools"])
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
@@ -237,12 +237,12 @@ def test_a_page_that_can_say_more_after_the_overview_is_sent_again(
 
 def test_a_request_can_wait_for_what_limits_the_job(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
-    first, whole, again = (
+    first, waited, again = (
         ask("/data/framework_op_stats", run=RUN, **wait) for wait in ({}, {"diagnosis": "wait"}, {})
     )
-    assert [json.loads(one.data)["is_diagnosed"] for one in (first, whole, again)] == [False, True, True]
+    assert [json.loads(one.data)["is_diagnosed"] for one in (first, waited, again)] == [False, True, True]
     assert first.headers["ETag"] != again.headers["ETag"]
-    assert json.loads(whole.data)["verdict"] == json.loads(again.data)["verdict"]
+    assert json.loads(waited.data)["verdict"] == json.loads(again.data)["verdict"]
     assert ask("/data/framework_op_stats", run=RUN, diagnosis="now").status_code == 400
 
 
@@ -309,12 +309,14 @@ def test_logdir_specs_name_their_runs(logdir: Path) -> None:
 
 def test_the_name_gives_way_to_another_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry_points(**_group: str) -> list[SimpleNamespace]:
-        return [SimpleNamespace(name="x", value="tb_tpuprof.serve.loader:ProfileLoader"), *others]
+        return [SimpleNamespace(name="x", value="tb_tpuprof.serve.loader:ProfileLoader"), *other_plugins]
 
     monkeypatch.setattr(loader.metadata, "entry_points", entry_points)
-    others: list[SimpleNamespace] = []
+    other_plugins: list[SimpleNamespace] = []
     assert not loader.is_name_taken()
-    others.append(SimpleNamespace(name="profile", value="xprof.profile_plugin_loader:ProfilePluginLoader"))
+    other_plugins.append(
+        SimpleNamespace(name="profile", value="xprof.profile_plugin_loader:ProfilePluginLoader")
+    )
     assert loader.is_name_taken()
     plugin = loader.ProfileLoader().load(SimpleNamespace(logdir="", flags=None))
     assert (plugin.plugin_name, plugin.frontend_metadata().tab_name) == ("tpuprof", "Profile (tpuprof)")

@@ -44,7 +44,7 @@ class DrawnSession:
         return function(self.traces[host])
 
     def known(self, _function: Callable[[Trace], T], _hosts: Sequence[str]) -> list[T] | None:
-        return None  # each analysis is made anew
+        return None  # each analysis is computed again
 
     def known_failures(self, _hosts: Sequence[str]) -> dict[str, ProfilerError]:
         return {}

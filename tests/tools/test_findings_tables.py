@@ -67,36 +67,36 @@ def cells(table: Table) -> dict[str, list[object]]:
 
 
 def test_a_row_for_each_finding() -> None:
-    found = cells(findings_table(FOUND, "CPU"))
-    assert found["cause"] == ["Python", "Not recorded", "Warm-up"]
-    assert found["finding"] == ["Each step runs `update`.", "Unknown.", "Long."]
-    assert found["culprit"] == ["update (mine.py:40)", "", ""]
-    assert found["host"] == ["w", "", ""]
-    assert found["time_ps"] == [40, 20, 0]
-    assert found["share"] == [0.2, 0.1, 0]
-    assert found["gain_low_ps"][0] == 28
-    assert found["gain_high_ps"][0] == 40
-    assert [math.isnan(value) for name in ("gain_low_ps", "gain_high_ps") for value in found[name][1:]] == [
+    table = cells(findings_table(FOUND, "CPU"))
+    assert table["cause"] == ["Python", "Not recorded", "Warm-up"]
+    assert table["finding"] == ["Each step runs `update`.", "Unknown.", "Long."]
+    assert table["culprit"] == ["update (mine.py:40)", "", ""]
+    assert table["host"] == ["w", "", ""]
+    assert table["time_ps"] == [40, 20, 0]
+    assert table["share"] == [0.2, 0.1, 0]
+    assert table["gain_low_ps"][0] == 28
+    assert table["gain_high_ps"][0] == 40
+    assert [math.isnan(value) for name in ("gain_low_ps", "gain_high_ps") for value in table[name][1:]] == [
         True
     ] * 4  # type: ignore[arg-type]
-    assert found["confidence"] == ["high", "low", "high"]
-    assert found["capture_option"] == ["", "with_stack=True", ""]
-    assert found["docs"] == ["causes/python", "causes/not_recorded", "causes/warm_up"]
+    assert table["confidence"] == ["high", "low", "high"]
+    assert table["capture_option"] == ["", "with_stack=True", ""]
+    assert table["docs"] == ["causes/python", "causes/not_recorded", "causes/warm_up"]
 
 
 def test_evidence_is_shown_at_its_first_place_on_the_timeline() -> None:
-    found = cells(findings_table(FOUND, "CPU"))
-    assert found["evidence"] == ["Somewhere; The longest; Last", "", "The first"]
-    assert found["evidence_host"] == ["w", "", "y"]
-    starts, ends = found["evidence_start_ps"], found["evidence_end_ps"]
+    table = cells(findings_table(FOUND, "CPU"))
+    assert table["evidence"] == ["Somewhere; The longest; Last", "", "The first"]
+    assert table["evidence_host"] == ["w", "", "y"]
+    starts, ends = table["evidence_start_ps"], table["evidence_end_ps"]
     assert (starts[0], ends[0], starts[2], ends[2]) == (7, 9, 0, 5)
     assert math.isnan(starts[1])  # type: ignore[arg-type]
     assert math.isnan(ends[1])  # type: ignore[arg-type]
 
 
 def test_a_row_for_each_cause() -> None:
-    found = cells(causes_table(FOUND, "CPU"))
-    assert {name: found[name] for name in ("cause", "time_ps", "share")} == {
+    table = cells(causes_table(FOUND, "CPU"))
+    assert {name: table[name] for name in ("cause", "time_ps", "share")} == {
         "cause": ["Compute", "Python", "Not recorded"],
         "time_ps": [140, 40, 20],
         "share": [0.7, 0.2, 0.1],
@@ -110,40 +110,40 @@ def test_of_nothing_there_are_no_rows() -> None:
 
 
 def test_what_a_drawn_run_says() -> None:
-    found = diagnose([host_evidence(trace_of(UNLIKE))])
-    table = cells(findings_table(found, "CPU"))
-    assert table["cause"] == [one.cause.label for one in found.findings]
-    at = table["culprit"].index("grow")
-    assert table["time_ps"][at] == pytest.approx(17 / 3 * PS)
-    assert sum(cells(causes_table(found, "CPU"))["share"]) == pytest.approx(1)  # type: ignore[arg-type]
+    drawn_diagnosis = diagnose([host_evidence(trace_of(UNLIKE))])
+    table = cells(findings_table(drawn_diagnosis, "CPU"))
+    assert table["cause"] == [one.cause.label for one in drawn_diagnosis.findings]
+    row = table["culprit"].index("grow")
+    assert table["time_ps"][row] == pytest.approx(17 / 3 * PS)
+    assert sum(cells(causes_table(drawn_diagnosis, "CPU"))["share"]) == pytest.approx(1)  # type: ignore[arg-type]
 
 
 def test_a_diagnosis_as_json() -> None:
-    found = plain(FOUND)
-    assert [one["cause"] for one in found["findings"]] == ["python", "not_recorded", "warm_up"]
-    assert found["findings"][0]["culprit"] == {
+    answer = plain(FOUND)
+    assert [one["cause"] for one in answer["findings"]] == ["python", "not_recorded", "warm_up"]
+    assert answer["findings"][0]["culprit"] == {
         "kind": "function",
         "name": "update",
         "file": "mine.py",
         "line": 40,
     }
-    assert found["findings"][0]["evidence"][1] == {
+    assert answer["findings"][0]["evidence"][1] == {
         "text": "The longest",
         "host": "w",
         "start_ps": 7,
         "end_ps": 9,
     }
-    assert [one["gain_ps"] for one in found["findings"]] == [[28.0, 40.0], None, None]
-    assert found["causes"][0] == {"cause": "device_compute", "time_ps": 140.0, "share": 0.7}
-    assert (found["level"], found["n_steps"], found["is_detailed"]) == ("bad", 3, True)
+    assert [one["gain_ps"] for one in answer["findings"]] == [[28.0, 40.0], None, None]
+    assert answer["causes"][0] == {"cause": "device_compute", "time_ps": 140.0, "share": 0.7}
+    assert (answer["level"], answer["n_steps"], answer["is_detailed"]) == ("bad", 3, True)
 
 
 def test_one_step_of_several_hosts_is_that_step_of_each() -> None:
     """The second host has two steps, of 22 and 12 µs."""
-    other = trace_of(
+    second_host = trace_of(
         "main  [train               ][train     ]\nmain   [u                ]  [d      ]\nmain    [d  ]"
     )
-    session = session_of(trace_of(UNLIKE), other)
+    session = session_of(trace_of(UNLIKE), second_host)
     assert diagnosis(session, (), "1").step_time_ps == (22 + 12) / 2 * PS
     assert diagnosis(session, (), "train 2").step_time_ps == 23 * PS
     assert diagnosis(session, ("worker-1",)).step_time_ps == (22 + 12) / 2 * PS

@@ -26,21 +26,21 @@ def ops(payload: Payload, name: str = "ops") -> dict[str, list[object]]:
 
 
 def test_rows_are_ranked_by_self_time() -> None:
-    found = ops(TOOL.run(session_of(host_trace()), None, {"idle": "true"}))
-    assert found["operation"] == ["a/While", "x/Add", "IDLE"]
-    assert found["n_occurrences"] == [2, 1, 0]
-    assert found["total_self_time_ps"] == [29 * PS, 11 * PS, 3 * PS]
-    assert found["total_time_ps"] == [40 * PS, 11 * PS, 3 * PS]
-    assert found["rank"] == [1, 2, 3]
-    assert found["host_self_fraction"] == pytest.approx([29 / 43, 11 / 43, 3 / 43])
-    assert found["host_cumulative_fraction"][-1] == pytest.approx(1)
-    assert all(math.isnan(value) for value in found["device_self_fraction"])  # type: ignore[arg-type]
+    rows = ops(TOOL.run(session_of(host_trace()), None, {"idle": "true"}))
+    assert rows["operation"] == ["a/While", "x/Add", "IDLE"]
+    assert rows["n_occurrences"] == [2, 1, 0]
+    assert rows["total_self_time_ps"] == [29 * PS, 11 * PS, 3 * PS]
+    assert rows["total_time_ps"] == [40 * PS, 11 * PS, 3 * PS]
+    assert rows["rank"] == [1, 2, 3]
+    assert rows["host_self_fraction"] == pytest.approx([29 / 43, 11 / 43, 3 / 43])
+    assert rows["host_cumulative_fraction"][-1] == pytest.approx(1)
+    assert all(math.isnan(value) for value in rows["device_self_fraction"])  # type: ignore[arg-type]
 
 
 def test_idle_is_left_out_unless_asked_for() -> None:
-    found = ops(TOOL.run(session_of(host_trace()), None, {}))
-    assert "IDLE" not in found["operation"]
-    assert found["host_self_fraction"] == pytest.approx([29 / 40, 11 / 40])
+    rows = ops(TOOL.run(session_of(host_trace()), None, {}))
+    assert "IDLE" not in rows["operation"]
+    assert rows["host_self_fraction"] == pytest.approx([29 / 40, 11 / 40])
 
 
 def test_rates_and_bounds_of_device_operations() -> None:
@@ -56,12 +56,12 @@ def test_rates_and_bounds_of_device_operations() -> None:
     plane = DrawnPlane(
         "/device:TPU:0", {"XLA Ops": [DrawnEvent("d", 0, 4 * PS)]}, {"peak_teraflops_per_second": 4.0}, stats
     )
-    found = ops(TOOL.run(session_of(build([plane])), None, {}))
-    assert found["flop_rate_flops_per_s"] == [2e12]
-    assert found["memory_bandwidth_bytes_per_s"] == [1e12]
-    assert found["operational_intensity_flops_per_byte"] == [2]
-    assert found["bound_by"] == ["Compute"]
-    assert found["device_self_fraction"] == [1]
+    rows = ops(TOOL.run(session_of(build([plane])), None, {}))
+    assert rows["flop_rate_flops_per_s"] == [2e12]
+    assert rows["memory_bandwidth_bytes_per_s"] == [1e12]
+    assert rows["operational_intensity_flops_per_byte"] == [2]
+    assert rows["bound_by"] == ["Compute"]
+    assert rows["device_self_fraction"] == [1]
 
 
 def test_pies_have_ten_slices_and_the_rest() -> None:
@@ -78,10 +78,10 @@ def test_pies_have_ten_slices_and_the_rest() -> None:
 
 
 def test_hosts_are_summed() -> None:
-    found = ops(TOOL.run(session_of(host_trace(), host_trace()), None, {"idle": True}))
-    assert found["n_occurrences"] == [4, 2, 0]
-    one = ops(TOOL.run(session_of(host_trace(), host_trace()), ["worker-1"], {"idle": True}))
-    assert one["n_occurrences"] == [2, 1, 0]
+    both_hosts = ops(TOOL.run(session_of(host_trace(), host_trace()), None, {"idle": True}))
+    assert both_hosts["n_occurrences"] == [4, 2, 0]
+    one_host = ops(TOOL.run(session_of(host_trace(), host_trace()), ["worker-1"], {"idle": True}))
+    assert one_host["n_occurrences"] == [2, 1, 0]
 
 
 def test_a_trace_without_operations_says_so() -> None:

@@ -32,7 +32,7 @@ MI300X: dict[str, Stat] = {
 
 
 def program() -> bytes:
-    """A product, an addition, and a call into a library that nobody knows anything of."""
+    """A product, an addition, and a call into an unknown library."""
     entry = [
         instruction(1, "parameter", array(M, K), f9=0),
         instruction(2, "parameter", array(K, N), f9=1),
@@ -78,22 +78,22 @@ def test_rates_and_limits_are_those_of_the_hlo_page(session: Session, op: str, n
         cells(hlo_stats.TOOL.run(session, None, {})),
         cells(framework_op_stats.TOOL.run(session, None, {})),
     )
-    at, row = hlo["op"].index(op), framework["operation"].index(name)
+    hlo_row, row = hlo["op"].index(op), framework["operation"].index(name)
     seconds = TIMES[op] / 1e6
     assert (
-        hlo["flop_rate_flops_per_s"][at]
+        hlo["flop_rate_flops_per_s"][hlo_row]
         == framework["flop_rate_flops_per_s"][row]
         == pytest.approx(6 * FLOPS[op] / seconds)
     )
     assert (
         framework["memory_bandwidth_bytes_per_s"][row]
-        == hlo["memory_bandwidth_bytes_per_s"][at]
+        == hlo["memory_bandwidth_bytes_per_s"][hlo_row]
         == pytest.approx(6 * BYTES[op] / seconds)
     )
-    assert framework["bound_by"][row] == hlo["bound_by"][at]
-    assert framework["nearest_limit"][row] == hlo["nearest_limit"][at] == "HBM"
+    assert framework["bound_by"][row] == hlo["bound_by"][hlo_row]
+    assert framework["nearest_limit"][row] == hlo["nearest_limit"][hlo_row] == "HBM"
     top = cells(overview_page.TOOL.run(session, None, {}), "top_ops")
-    assert top["flop_rate_flops_per_s"][top["operation"].index(name)] == hlo["flop_rate_flops_per_s"][at]
+    assert top["flop_rate_flops_per_s"][top["operation"].index(name)] == hlo["flop_rate_flops_per_s"][hlo_row]
 
 
 def test_what_nobody_knows_is_unknown_on_every_page_and_in_no_sum(session: Session) -> None:

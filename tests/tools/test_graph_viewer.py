@@ -61,7 +61,7 @@ def test_without_times_the_entry_s_root_is_in_the_middle(session: Session) -> No
     assert set(table(payload, "nodes")["name"]) == {"fusion.4", "dot.3", "parameter.1", "parameter.2"}
     assert payload.scalars["op_time_ps"].value is None
     assert payload.verdict
-    assert payload.verdict.details[0] == "No events of it were traced."
+    assert payload.verdict.details[0] == "The trace has no events of it."
 
 
 def test_what_is_in_the_link_is_shown(session: Session) -> None:
@@ -82,8 +82,8 @@ def test_what_is_in_the_link_is_shown(session: Session) -> None:
 
 
 def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained: Session) -> None:
-    """Counts equal the raw file's; times lie between its events (the launching thread's share) and its marks
-    of ends (set too late).
+    """Counts equal the raw file's; times are between its events (the launching thread's share) and its end
+    marks (set too late).
     """
     [path] = Path(str(demo_runs()["jax_train"])).glob("*.xplane.pb")
     xspace = xspace_class()()
@@ -111,9 +111,9 @@ def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained:
     for key, start, duration_ps, number in launched:
         least[key] += duration_ps
         most[key] += max(duration_ps, ended[number] - start)
-    found = run(trained)
-    program = int(str(table(found, "chosen")["program"][0]).partition("(")[2].rstrip(")"))
-    hot = table(found, "hot")
+    payload = run(trained)
+    program = int(str(table(payload, "chosen")["program"][0]).partition("(")[2].rstrip(")"))
+    hot = table(payload, "hot")
     assert len(hot["name"]) > 10
     rows = table(HLO_STATS.run(trained, None, {}), "ops")
     times = dict(zip(rows["op"], rows["total_time_ps"], strict=True))
@@ -124,7 +124,7 @@ def test_times_go_from_the_launch_to_the_end_and_are_those_of_hlo_stats(trained:
             least[program, str(name)] - writing_the_mark_ps <= float(str(time_ps)) <= most[program, str(name)]
         )
     assert hot["time_ps"] == sorted(hot["time_ps"], reverse=True)  # type: ignore[type-var]
-    assert table(found, "chosen")["op"] == hot["name"][:1]
+    assert table(payload, "chosen")["op"] == hot["name"][:1]
 
 
 @pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
@@ -144,32 +144,32 @@ def test_occurrences_and_times_are_those_of_the_other_pages(folder: str) -> None
         if title == program
     }
     hot = table(run(session), "hot")
-    found = {
+    by_op = {
         str(name): (time_ps, n)
         for name, time_ps, n in zip(hot["name"], hot["time_ps"], hot["n_occurrences"], strict=True)
     }
-    assert found
-    assert found == expected
+    assert by_op
+    assert by_op == expected
 
 
 def test_without_times_no_events_are_read(trained: Session) -> None:
-    whole = run(trained)
-    chosen = table(whole, "chosen")
-    asked = {"program": chosen["program"][0], "op": chosen["op"][0]}
+    with_times = run(trained)
+    chosen = table(with_times, "chosen")
+    chosen_params = {"program": chosen["program"][0], "op": chosen["op"][0]}
     session = Session(str(demo_runs()["jax_train"]), cache=False)
-    early = run(session, **asked, times=False)
+    early = run(session, **chosen_params, times=False)
     assert session.size_bytes == 0  # no trace was decoded
-    ask(session, "text", program=asked["program"])
-    file(session, "proto", program=asked["program"])
+    ask(session, "text", program=chosen_params["program"])
+    file(session, "proto", program=chosen_params["program"])
     assert session.size_bytes == 0
     times = {"time_ps", "time_fraction", "n_occurrences"}
-    expected, found = table(run(trained, **asked), "nodes"), table(early, "nodes")
-    assert {name: values for name, values in expected.items() if name not in times} == found
-    assert set(whole.tables) - set(early.tables) == {"hot"}
+    expected, nodes = table(run(trained, **chosen_params), "nodes"), table(early, "nodes")
+    assert {name: values for name, values in expected.items() if name not in times} == nodes
+    assert set(with_times.tables) - set(early.tables) == {"hot"}
     assert not any(name.endswith("time_ps") for name in early.scalars)
     assert early.verdict
     assert "traced" not in " ".join(early.verdict.details)
-    later = run(session, **asked)
+    later = run(session, **chosen_params)
     assert repr(table(later, "nodes")) == repr(expected)  # NaN is not NaN
     assert (
         session.trace(session.hosts[0]).programs is session.outline(session.hosts[0]).programs
@@ -179,11 +179,11 @@ def test_without_times_no_events_are_read(trained: Session) -> None:
 def test_search_and_text_answer_nothing_else(trained: Session) -> None:
     matches = ask(trained, "search", text="DOT")
     assert set(matches.tables) == {"matches"}
-    found = table(matches, "matches")
-    assert found["name"]
+    match_rows = table(matches, "matches")
+    assert match_rows["name"]
     assert all(
         "dot" in f"{a}{b}{c}".lower()
-        for a, b, c in zip(found["name"], found["opcode"], found["op_name"], strict=True)
+        for a, b, c in zip(match_rows["name"], match_rows["opcode"], match_rows["op_name"], strict=True)
     )
     hottest = str(table(run(trained), "chosen")["op"][0])
     text = ask(trained, "text", op=hottest, n_lines=5000)

@@ -97,13 +97,13 @@ def test_names_of_rows_that_are_left_out_are_not_sent(monkeypatch: pytest.Monkey
 
 
 def test_nested_operations_and_their_containers() -> None:
-    other = {**FUSION, "symbol_id": 2, "hlo_category": "while", "flops": 60_000}
+    container = {**FUSION, "symbol_id": 2, "hlo_category": "while", "flops": 60_000}
     events = [DrawnEvent("while.2", 0, 10 * US), DrawnEvent("fusion.1", 2 * US, 6 * US)]
-    found = cells(TOOL.run(tpu({"fusion.1": FUSION, "while.2": other}, events), None, {}))
-    assert found["op"] == ["fusion.1", "while.2"]
-    assert found["total_self_time_ps"] == [6 * US, 4 * US]
-    assert found["total_time_ps"] == [6 * US, 10 * US]
-    assert found["cumulative_fraction"] == [0.6, 1.0]
+    rows = cells(TOOL.run(tpu({"fusion.1": FUSION, "while.2": container}, events), None, {}))
+    assert rows["op"] == ["fusion.1", "while.2"]
+    assert rows["total_self_time_ps"] == [6 * US, 4 * US]
+    assert rows["total_time_ps"] == [6 * US, 10 * US]
+    assert rows["cumulative_fraction"] == [0.6, 1.0]
 
 
 def test_rematerialized_and_outside_compilation_are_marked() -> None:
@@ -115,9 +115,9 @@ def test_rematerialized_and_outside_compilation_are_marked() -> None:
     events = [DrawnEvent(name, i * US, (3 - i) * US) for i, name in enumerate(["add.1.remat"])]
     events += [DrawnEvent("call.3", 3 * US, 2 * US), DrawnEvent("fusion.1", 5 * US, US)]
     payload = TOOL.run(tpu(metadata, events), None, {})
-    found = cells(payload)
-    assert found["is_rematerialized"] == [True, False, False]
-    assert found["is_outside_compiled"] == [False, True, False]
+    rows = cells(payload)
+    assert rows["is_rematerialized"] == [True, False, False]
+    assert rows["is_outside_compiled"] == [False, True, False]
     assert payload.scalars["rematerialized_fraction"].value == 0.5
     assert cells(payload, "by_rematerialized")["name"] == ["No", "Rematerialized"]
     assert cells(payload, "by_outside")["fraction"] == [pytest.approx(4 / 6), pytest.approx(2 / 6)]
@@ -152,10 +152,10 @@ def test_sparse_cores_are_rows_in_no_share() -> None:
         "/device:TPU:0", {"XLA Ops": [DrawnEvent("fusion.1", 0, 4 * US)]}, {}, {"fusion.1": FUSION}
     )
     payload = TOOL.run(session_of(build([core, sparse])), None, {})
-    found = cells(payload)
-    assert found["core"] == ["TensorCore", "SparseCore"]
-    assert np.isnan(found["self_fraction"][1])  # type: ignore[call-overload]
-    assert found["self_fraction"][0] == 1
+    rows = cells(payload)
+    assert rows["core"] == ["TensorCore", "SparseCore"]
+    assert np.isnan(rows["self_fraction"][1])  # type: ignore[call-overload]
+    assert rows["self_fraction"][0] == 1
     assert payload.scalars["busy_ps"].value == 4 * US
 
 
@@ -165,19 +165,21 @@ def test_a_damaged_breakdown_gives_no_bytes() -> None:
         "memory_access_breakdown": field(1, b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
         + b"\x0a\xff",
     }
-    found = cells(TOOL.run(tpu({"fusion.1": broken}, [DrawnEvent("fusion.1", 0, US)]), None, {}))
-    assert found["hbm_bytes_per_s"] == [0.0]
+    rows = cells(TOOL.run(tpu({"fusion.1": broken}, [DrawnEvent("fusion.1", 0, US)]), None, {}))
+    assert rows["hbm_bytes_per_s"] == [0.0]
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = write_run(tmp_path_factory.mktemp("hlo") / "run", tpu_hosts(TpuJob(), (1.0, 1.0)))
     session = Session(str(folder), cache=False)
-    one, both = (cells(TOOL.run(session, hosts, {})) for hosts in ([session.hosts[0]], None))
-    assert both["op"] == one["op"]
-    assert both["n_occurrences"] == [2 * n for n in one["n_occurrences"]]  # type: ignore[operator]
-    assert both["total_time_ps"] == [2 * n for n in one["total_time_ps"]]  # type: ignore[operator]
-    assert both["self_fraction"] == pytest.approx(one["self_fraction"])
-    assert both["flop_rate_flops_per_s"] == pytest.approx(one["flop_rate_flops_per_s"], nan_ok=True)
+    one_host, both_hosts = (cells(TOOL.run(session, hosts, {})) for hosts in ([session.hosts[0]], None))
+    assert both_hosts["op"] == one_host["op"]
+    assert both_hosts["n_occurrences"] == [2 * n for n in one_host["n_occurrences"]]  # type: ignore[operator]
+    assert both_hosts["total_time_ps"] == [2 * n for n in one_host["total_time_ps"]]  # type: ignore[operator]
+    assert both_hosts["self_fraction"] == pytest.approx(one_host["self_fraction"])
+    assert both_hosts["flop_rate_flops_per_s"] == pytest.approx(
+        one_host["flop_rate_flops_per_s"], nan_ok=True
+    )
 
 
 def test_without_compiled_operations_it_says_why() -> None:

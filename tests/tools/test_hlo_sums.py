@@ -1,4 +1,4 @@
-"""Shares and sums of the HLO pages: one base, one grouping, and what is a sum over cores is called one."""
+"""Shares and sums of the HLO pages: one base, one grouping, and sums over cores are labeled."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def test_the_headline_is_the_table_s_first_row_with_its_number(session: Session)
 
 
 def test_the_same_share_of_waiting_on_four_pages(session: Session) -> None:
-    told = "57.1 % of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): "
-    told += "60.0 µs summed over 3 cores, 20.0 µs per core."
+    sentence = "57.1 % of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): "
+    sentence += "60.0 µs summed over 3 cores, 20.0 µs per core."
     for tool in (op_profile, roofline_model, overview_page):
         verdict = tool.TOOL.run(session, None, {}).verdict
         assert verdict
-        assert verdict.text.endswith(told)
+        assert verdict.text.endswith(sentence)
     stats = hlo_stats.TOOL.run(session, None, {})
     assert stats.verdict
-    assert stats.verdict.details[0] == told
+    assert stats.verdict.details[0] == sentence
     by_bound = cells(stats, "by_bound")
     assert by_bound["name"][0] == "Waiting"
     assert by_bound["fraction"][0] == pytest.approx(60 / BUSY, rel=1e-3)

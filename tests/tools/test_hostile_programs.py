@@ -43,7 +43,7 @@ FILES = ("proto", "hlo", "dot", "graph")
 
 
 def session_with(program: bytes, names: tuple[str, ...] = ("add.1", "fusion.1", "while.1")) -> Session:
-    """A run of the program on a CPU, whose operations are asked of the cost model."""
+    """A run of the program on a CPU; the cost model computes its operations."""
     space = xspace_class()()
     PlaneWriter(space, "/host:metadata").metadata("jit_f(7)", {"Hlo Proto": program})
     plane = PlaneWriter(space, "/host:CPU")
@@ -54,10 +54,10 @@ def session_with(program: bytes, names: tuple[str, ...] = ("add.1", "fusion.1", 
 
 
 def look_at_all(session: Session) -> int:
-    """Ask everything of every tool; how many answers came."""
+    """Send all requests to every tool; returns the number of answers."""
     n = 0
-    for asked, params in ASKED:
-        tool, _, question = asked.partition("/")
+    for tool_name, params in ASKED:
+        tool, _, question = tool_name.partition("/")
         with contextlib.suppress(ProfilerError):
             encode_json(get_tool(tool).run(session, None, params, question))
             n += 1
@@ -177,7 +177,7 @@ def test_a_sound_program_is_answered_by_all() -> None:
     )
     assert look_at_all(session_with(program, ("add.1", "add.2"))) == len(ASKED) - 1 + len(
         FILES
-    )  # nothing lies in the second space
+    )  # the second space is empty
 
 
 def _buffers() -> dict[int, Any]:
@@ -234,6 +234,6 @@ def test_deep_nesting_takes_time_in_proportion(nested: str, n: int, seconds: flo
 )
 def test_changed_bytes_are_answered_or_refused(changes: list[tuple[int, int]], cut: int) -> None:
     data = bytearray(small_proto())
-    for at, byte in changes:
-        data[at % len(data)] = byte
+    for offset, byte in changes:
+        data[offset % len(data)] = byte
     look_at_all(session_with(bytes(data[: len(data) - cut]), ("dot.3", "fusion.4", "add.13")))

@@ -95,7 +95,7 @@ def test_tables_and_their_columns_agree() -> None:
 
 def test_colours_are_the_frontends() -> None:
     payload = TOOL.run(session_of(job()), None, {})
-    known = {
+    colors = {
         "compute",
         "input",
         "output",
@@ -109,7 +109,7 @@ def test_colours_are_the_frontends() -> None:
         "idle",
     }
     for name in ("breakdown", "host_categories"):
-        assert set(table(payload, name)["color"]) <= known
+        assert set(table(payload, name)["color"]) <= colors
 
 
 def test_the_worst_host_is_named() -> None:
@@ -149,7 +149,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
 def test_hosts_that_wait_alike_are_said_to() -> None:
     payload = TOOL.run(session_of(job(), job()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.details[2].startswith("All 2 hosts wait alike")
+    assert payload.verdict.details[2].startswith("All 2 hosts wait about equally")
 
 
 def test_meanings_are_sentences() -> None:
@@ -195,9 +195,11 @@ def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
     """Values as XProf 2.24.2 gives them for the same file: infeed 25 % (20 to 25 % over cores), outfeed 5 %,
     idle 5 %.
     """
-    made = TpuJob(Parts(compute=0.6, infeed=0.2, outfeed=0.05, collective=0.05), n_cores=2, core_delay=0.05)
+    tpu_job = TpuJob(
+        Parts(compute=0.6, infeed=0.2, outfeed=0.05, collective=0.05), n_cores=2, core_delay=0.05
+    )
     payload = TOOL.run(
-        Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(made)})), cache=False), None, {}
+        Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(tpu_job)})), cache=False), None, {}
     )
     steps = table(payload, "steps")
     assert steps["input_core"] == ["synthetic-tpu:1"] * 6
@@ -215,9 +217,9 @@ def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
 
 
 def test_sparse_cores_are_shown_beside_the_steps(tmp_path: Path) -> None:
-    made = TpuJob(Parts(compute=0.6, infeed=0.1), n_cores=1, n_sparse_cores=2)
+    tpu_job = TpuJob(Parts(compute=0.6, infeed=0.1), n_cores=1, n_sparse_cores=2)
     payload = TOOL.run(
-        Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(made)})), cache=False), None, {}
+        Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(tpu_job)})), cache=False), None, {}
     )
     steps = table(payload, "steps")
     assert steps["sc_compute_ps"][0] / PS_PER_MS == pytest.approx(0.1)
@@ -226,9 +228,9 @@ def test_sparse_cores_are_shown_beside_the_steps(tmp_path: Path) -> None:
 
 
 def test_planted_shares_of_a_gpu_come_back(tmp_path: Path) -> None:
-    made = GpuJob(Parts(compute=0.5, infeed=0.2, outfeed=0.1, collective=0.1))
+    gpu_job = GpuJob(Parts(compute=0.5, infeed=0.2, outfeed=0.1, collective=0.1))
     payload = TOOL.run(
-        Session(str(write_run(tmp_path, {"synthetic-gpu": gpu_xspace(made)})), cache=False), None, {}
+        Session(str(write_run(tmp_path, {"synthetic-gpu": gpu_xspace(gpu_job)})), cache=False), None, {}
     )
     assert scalar(payload, "input_fraction") == pytest.approx(0.2)
     assert scalar(payload, "output_fraction") == pytest.approx(0.1)

@@ -35,30 +35,30 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_rows_are_those_that_were_planted(two_hosts: Session) -> None:
-    found = table(TOOL.run(two_hosts, ["host-0"], {}), "kernels")
-    wanted = sorted(KERNELS, key=lambda k: -k.duration_us * sum(range(1, k.n + 1)))
-    assert found["kernel"] == [kernel.name for kernel in wanted]
-    assert found["rank"] == list(range(1, len(KERNELS) + 1))
-    assert found["n_occurrences"] == [kernel.n for kernel in wanted]
-    assert found["total_ps"] == [kernel.duration_us * sum(range(1, kernel.n + 1)) * US for kernel in wanted]
-    assert found["min_ps"] == [kernel.duration_us * US for kernel in wanted]
-    assert found["max_ps"] == [kernel.duration_us * kernel.n * US for kernel in wanted]
-    assert sum(found["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
+    rows = table(TOOL.run(two_hosts, ["host-0"], {}), "kernels")
+    expected = sorted(KERNELS, key=lambda k: -k.duration_us * sum(range(1, k.n + 1)))
+    assert rows["kernel"] == [kernel.name for kernel in expected]
+    assert rows["rank"] == list(range(1, len(KERNELS) + 1))
+    assert rows["n_occurrences"] == [kernel.n for kernel in expected]
+    assert rows["total_ps"] == [kernel.duration_us * sum(range(1, kernel.n + 1)) * US for kernel in expected]
+    assert rows["min_ps"] == [kernel.duration_us * US for kernel in expected]
+    assert rows["max_ps"] == [kernel.duration_us * kernel.n * US for kernel in expected]
+    assert sum(rows["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
 
 
 def test_hosts_are_merged(two_hosts: Session) -> None:
-    one, both = (table(TOOL.run(two_hosts, hosts, {}), "kernels") for hosts in (["host-0"], None))
-    assert both["kernel"] == one["kernel"]
-    assert both["n_occurrences"] == [2 * n for n in one["n_occurrences"]]  # type: ignore[operator]
-    assert both["avg_ps"] == one["avg_ps"]
-    assert (both["min_ps"], both["max_ps"]) == (one["min_ps"], one["max_ps"])
+    one_host, both_hosts = (table(TOOL.run(two_hosts, hosts, {}), "kernels") for hosts in (["host-0"], None))
+    assert both_hosts["kernel"] == one_host["kernel"]
+    assert both_hosts["n_occurrences"] == [2 * n for n in one_host["n_occurrences"]]  # type: ignore[operator]
+    assert both_hosts["avg_ps"] == one_host["avg_ps"]
+    assert (both_hosts["min_ps"], both_hosts["max_ps"]) == (one_host["min_ps"], one_host["max_ps"])
 
 
 def test_launch_and_units(two_hosts: Session) -> None:
-    found = table(TOOL.run(two_hosts, None, {}), "kernels")
-    gemm = found["kernel"].index(KERNELS[0].name)
+    rows = table(TOOL.run(two_hosts, None, {}), "kernels")
+    gemm = rows["kernel"].index(KERNELS[0].name)
     assert [
-        found[key][gemm]
+        rows[key][gemm]
         for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
     ] == [
         32,
@@ -66,24 +66,24 @@ def test_launch_and_units(two_hosts: Session) -> None:
         1024,
         2048,
     ]
-    assert (found["block"][gemm], found["grid"][gemm], found["occupancy_fraction"][gemm]) == (
+    assert (rows["block"][gemm], rows["grid"][gemm], rows["occupancy_fraction"][gemm]) == (
         "128,1,1",
         "16,2,1",
         0.5,
     )
-    plain = found["kernel"].index("volta_sgemm_128x64_tn")
-    assert (found["is_tensor_core_eligible"][plain], found["uses_tensor_cores"][plain]) == (True, False)
-    assert np.isnan(found["shared_bytes"][plain])  # type: ignore[call-overload]
+    plain = rows["kernel"].index("volta_sgemm_128x64_tn")
+    assert (rows["is_tensor_core_eligible"][plain], rows["uses_tensor_cores"][plain]) == (True, False)
+    assert np.isnan(rows["shared_bytes"][plain])  # type: ignore[call-overload]
 
 
 def test_groups_add_up(two_hosts: Session) -> None:
     payload = TOOL.run(two_hosts, None, {})
-    whole = sum(table(payload, "kernels")["total_ps"])  # type: ignore[arg-type]
+    total_ps = sum(table(payload, "kernels")["total_ps"])  # type: ignore[arg-type]
     for name in ("by_kernel", "by_op", "by_library"):
-        found = table(payload, name)
-        assert sum(found["total_ps"]) == whole  # type: ignore[arg-type]
-        assert sum(found["n_variants"]) == payload.tables["kernels"].n_rows  # type: ignore[arg-type]
-        assert found["total_ps"] == sorted(found["total_ps"], reverse=True)  # type: ignore[type-var]
+        groups = table(payload, name)
+        assert sum(groups["total_ps"]) == total_ps  # type: ignore[arg-type]
+        assert sum(groups["n_variants"]) == payload.tables["kernels"].n_rows  # type: ignore[arg-type]
+        assert groups["total_ps"] == sorted(groups["total_ps"], reverse=True)  # type: ignore[type-var]
     eigen = table(payload, "by_kernel")
     row = eigen["kernel"].index("void Eigen::internal::EigenMetaKernel<float>(int)")
     assert (eigen["n_variants"][row], eigen["min_ps"][row], eigen["max_ps"][row]) == (2, 3 * US, 12 * US)
@@ -153,8 +153,8 @@ def test_a_kernel_that_uses_tensor_cores_could_whatever_its_operation(tmp_path: 
     payload = TOOL.run(
         Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {}
     )
-    found = table(payload, "kernels")
-    assert dict(zip(found["kernel"], found["is_tensor_core_eligible"], strict=True)) == {
+    rows = table(payload, "kernels")
+    assert dict(zip(rows["kernel"], rows["is_tensor_core_eligible"], strict=True)) == {
         "volta_h884gemm": True,
         "add": False,
     }
@@ -192,7 +192,7 @@ def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
     host, gpu = {"pid": 100, "tid": 100}, {"pid": 0, "tid": 7}
 
     def kernel(number: int, name: str, **details: object) -> list[dict[str, object]]:
-        at = 100 * number
+        start_us = 100 * number
         ids = {"External id": number, "correlation": number}
         launch = {
             "registers per thread": 168,
@@ -206,7 +206,7 @@ def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
                 "ph": "X",
                 "cat": "cpu_op",
                 "name": "aten::mm",
-                "ts": at,
+                "ts": start_us,
                 "dur": 20,
                 **host,
                 "args": {"External id": number},
@@ -215,7 +215,7 @@ def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
                 "ph": "X",
                 "cat": "cuda_runtime",
                 "name": "cudaLaunchKernel",
-                "ts": at + 5,
+                "ts": start_us + 5,
                 "dur": 5,
                 **host,
                 "args": ids,
@@ -224,7 +224,7 @@ def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
                 "ph": "X",
                 "cat": "kernel",
                 "name": name,
-                "ts": at + 30,
+                "ts": start_us + 30,
                 "dur": 10 * number,
                 **gpu,
                 "args": {**ids, **launch},
@@ -232,27 +232,27 @@ def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
         ]
 
     product = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
-    told, untold = (
+    reported, not_reported = (
         {"shared memory": 0, "est. achieved occupancy %": 19},
         {"shared memory": 231424, "est. achieved occupancy %": 0},
     )
-    events = [*kernel(1, "my_kernel", **told), *kernel(2, product, **untold)]
+    events = [*kernel(1, "my_kernel", **reported), *kernel(2, product, **not_reported)]
     devices = [
         {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
     ]
     run = tmp_path / "plugins" / "profile" / "run"
     run.mkdir(parents=True)
     (run / "host.pt.trace.json").write_text(json.dumps({"deviceProperties": devices, "traceEvents": events}))
-    found = table(TOOL.run(Session(str(run), cache=False), None, {}), "kernels")
-    assert (found["kernel"], found["op"], found["library"]) == (
+    rows = table(TOOL.run(Session(str(run), cache=False), None, {}), "kernels")
+    assert (rows["kernel"], rows["op"], rows["library"]) == (
         [product, "my_kernel"],
         ["aten::mm"] * 2,
         ["cuBLAS", "Other"],
     )
-    assert (found["uses_tensor_cores"], found["is_tensor_core_eligible"]) == ([True, False], [True, True])
-    assert found["occupancy_fraction"] == pytest.approx([384 / 2048, 0.19])
-    assert found["is_occupancy_computed"] == [True, False]
-    assert (found["total_ps"], found["shared_bytes"], found["block"]) == (
+    assert (rows["uses_tensor_cores"], rows["is_tensor_core_eligible"]) == ([True, False], [True, True])
+    assert rows["occupancy_fraction"] == pytest.approx([384 / 2048, 0.19])
+    assert rows["is_occupancy_computed"] == [True, False]
+    assert (rows["total_ps"], rows["shared_bytes"], rows["block"]) == (
         [20_000_000, 10_000_000],
         [231424, 0],
         ["384,1,1"] * 2,

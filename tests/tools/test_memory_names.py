@@ -24,13 +24,13 @@ def program(size: int, target: str = "", config: bytes = b"", tiled: bool = Fals
     """A program that holds one value of `size` bytes."""
     shape = {**array(size // 512, 128), 5: _TILED} if tiled else array(size // 4)
     opcode = "custom-call" if target else "fusion" if config else "add"
-    one = instruction(
+    parameter = instruction(
         1, opcode, shape, **({"f28": target} if target else {}), **({"f43": config} if config else {})
     )
     place: dict[int, Any] = {1: 0, 2: size, 3: {4: 1}, 4: 0}
     allocation = {1: 0, 2: size, 9: [{1: 0, 2: 0, 3: size}]}
     heap = {1: [{1: 0, 2: 0, 4: f"{opcode}.1"}], 3: 0}
-    return proto([computation(1, "main", [one], 1)], buffers={1: [place], 3: [allocation], 4: [heap]})
+    return proto([computation(1, "main", [parameter], 1)], buffers={1: [place], 3: [allocation], 4: [heap]})
 
 
 def programs_only(folder: Path, *programs: bytes) -> Session:

@@ -93,13 +93,13 @@ def test_stack_is_a_row_and_part_of_the_peak(tmp_path: Path) -> None:
 
 def test_windows_are_read_anew_and_keep_the_peak(tmp_path: Path) -> None:
     session = run_of(tmp_path, host=MemoryJob(n_steps=400))
-    whole = TOOL.run(session, None, {"width_px": 50})
-    n_all = value(whole, "n_events_in_window")
+    whole_trace = TOOL.run(session, None, {"width_px": 50})
+    n_all = value(whole_trace, "n_events_in_window")
     assert n_all == 400 * 6
-    shown = whole.tables["timeline"]
+    shown = whole_trace.tables["timeline"]
     assert shown.n_rows <= 151
     assert "of 2,400 events" in shown.note
-    assert max(table(whole, "timeline")["heap_bytes"]) == value(whole, "peak_bytes")  # type: ignore[type-var]
+    assert max(table(whole_trace, "timeline")["heap_bytes"]) == value(whole_trace, "peak_bytes")  # type: ignore[type-var]
     part = TOOL.run(session, None, {"start_ps": 100 * MS, "end_ps": 102 * MS, "width_px": 50})
     history = table(part, "timeline")
     assert value(part, "n_events_in_window") == 12
@@ -139,7 +139,7 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
     assert payload.verdict.level == "warn"
     said = payload.verdict.details[0]
     assert said.startswith(
-        "A leak? What stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the "
+        "Possible leak: the memory that stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the "
         "memory is full after"
     )
     assert "`cache/Append`: 896 KiB in 14 allocations" in said
@@ -172,12 +172,11 @@ def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob()), None, {})
     assert payload.verdict
     assert payload.verdict.level == "good"
-    (left,) = payload.verdict.details
-    peak, whole = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
+    (sentence,) = payload.verdict.details
+    peak, capacity = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
     assert (
-        left
-        == f"Memory is not short: since the process began {format_bytes(whole - peak)} or more were left at "
-        "any time."
+        sentence
+        == f"Memory is not short: at least {format_bytes(capacity - peak)} were free at all times since the process started."
     )
     assert table(payload, "memories")["floor_rise_bytes"] == [0]
 
@@ -186,7 +185,7 @@ def test_a_full_memory_is_a_warning(tmp_path: Path) -> None:
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob(weights_bytes=60 * 1024 * KIB)), None, {})
     assert payload.verdict
     assert payload.verdict.level == "warn"
-    assert any("Little is left" in text for text in payload.verdict.details)
+    assert any("Little memory is left" in text for text in payload.verdict.details)
 
 
 @pytest.mark.parametrize("params", [{"memory": "GPU_9_bfc"}, {"start_ps": 5, "end_ps": 5}, {"width_px": 0}])
@@ -196,7 +195,7 @@ def test_bad_parameters_are_refused(tmp_path: Path, params: dict[str, object]) -
 
 
 def two_allocations(levels: tuple[int, int]) -> Session:
-    """Of 70 bytes each; the levels that the allocator tells after them."""
+    """Of 70 bytes each, with the levels that the allocator reports after them."""
     events = [
         DrawnEvent(
             "MemoryAllocation",
@@ -218,6 +217,6 @@ def test_missing_deallocations_are_named() -> None:
 
 def test_without_events_it_says_why() -> None:
     session = session_of(drawing("main [x ]"))
-    assert "no allocations" in TOOL.available(session).reason
+    assert "no memory allocations" in TOOL.available(session).reason
     with pytest.raises(ToolUnavailable):
         TOOL.run(session, None, {})

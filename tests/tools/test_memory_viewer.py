@@ -62,10 +62,10 @@ def test_the_program_with_the_highest_peak_is_shown_first(session: Session) -> N
     assert payload.verdict.text.startswith("`jit_long(5)` needs 12.7 KiB of HBM at its peak")
     assert table(payload, "chosen")["peak_instruction"] == ["add.7"]
     programs = table(payload, "programs")
-    known = dict(zip(programs["program"], programs["peak_bytes"], strict=True))
-    assert (known["jit_long(5)"], known["jit_short(6)"]) == (13_000, 5_000)
-    assert known["jit_bare(7)"] != known["jit_bare(7)"]
-    assert known["jit_broken(8)"] != known["jit_broken(8)"]
+    peak_of = dict(zip(programs["program"], programs["peak_bytes"], strict=True))
+    assert (peak_of["jit_long(5)"], peak_of["jit_short(6)"]) == (13_000, 5_000)
+    assert peak_of["jit_bare(7)"] != peak_of["jit_bare(7)"]
+    assert peak_of["jit_broken(8)"] != peak_of["jit_broken(8)"]
 
 
 def test_live_buffers_lie_where_and_as_long_as_the_file_says(session: Session) -> None:
@@ -79,9 +79,9 @@ def test_live_buffers_lie_where_and_as_long_as_the_file_says(session: Session) -
 
 
 def test_the_timeline_is_of_at_most_the_asked_width_and_keeps_the_peak(session: Session) -> None:
-    whole = table(run(session, program="5", width_px=2000), "timeline")
-    assert len(whole["step"]) == 1399
-    assert whole["held_bytes"][:4] == [1000, 3000, 2000, 5000]
+    all_steps = table(run(session, program="5", width_px=2000), "timeline")
+    assert len(all_steps["step"]) == 1399
+    assert all_steps["held_bytes"][:4] == [1000, 3000, 2000, 5000]
     few = table(run(session, program="5", width_px=10), "timeline")
     assert len(few["step"]) == 10
     assert max(few["held_bytes"]) == 13_000  # type: ignore[type-var]
@@ -91,7 +91,7 @@ def test_the_timeline_is_of_at_most_the_asked_width_and_keeps_the_peak(session: 
 
 
 def test_what_is_not_there_is_said(session: Session) -> None:
-    with pytest.raises(ToolUnavailable, match="says nothing of buffers"):
+    with pytest.raises(ToolUnavailable, match="has no buffer assignments"):
         run(session, program="jit_bare(7)")
     with pytest.raises(TraceFormatError):
         run(session, program="jit_broken(8)")

@@ -31,16 +31,16 @@ def cpu() -> Session:
     return Session(str(demo_runs()["jax_train"]), cache=False)
 
 
-def node(found: dict[str, list[object]], name: str) -> dict[str, object]:
-    row = found["name"].index(name)
-    return {key: values[row] for key, values in found.items()}
+def node(columns: dict[str, list[object]], name: str) -> dict[str, object]:
+    row = columns["name"].index(name)
+    return {key: values[row] for key, values in columns.items()}
 
 
 def test_times_and_utilizations_are_those_that_were_planted(tpu: Session) -> None:
-    found = cells(TOOL.run(tpu, None, {}), "nodes")
-    whole = JOB.n_steps * JOB.n_cores * JOB.step_ps
-    fusion = node(found, "convolution fusion")
-    assert fusion["self_time_ps"] == pytest.approx(0.5 * whole)
+    nodes = cells(TOOL.run(tpu, None, {}), "nodes")
+    total_ps = JOB.n_steps * JOB.n_cores * JOB.step_ps
+    fusion = node(nodes, "convolution fusion")
+    assert fusion["self_time_ps"] == pytest.approx(0.5 * total_ps)
     assert fusion["time_fraction"] == pytest.approx(0.5)
     assert fusion["n_occurrences"] == 8
     assert fusion["flops_fraction"] == pytest.approx(
@@ -49,14 +49,14 @@ def test_times_and_utilizations_are_those_that_were_planted(tpu: Session) -> Non
     assert fusion["hbm_fraction"] == pytest.approx(
         JOB.n_bytes / (0.5 * JOB.step_ps / 1e12) / JOB.peak_bytes_per_s
     )
-    assert node(found, "IDLE")["time_fraction"] == pytest.approx(0.1)
-    assert node(found, "all")["flops"] == JOB.flops * 8
+    assert node(nodes, "IDLE")["time_fraction"] == pytest.approx(0.1)
+    assert node(nodes, "all")["flops"] == JOB.flops * 8
 
 
 def test_without_idle_shares_are_of_the_operations(tpu: Session) -> None:
-    found = cells(TOOL.run(tpu, None, {"idle": "false"}), "nodes")
-    assert "IDLE" not in found["name"]
-    assert node(found, "convolution fusion")["time_fraction"] == pytest.approx(0.5 / 0.9)
+    nodes = cells(TOOL.run(tpu, None, {"idle": "false"}), "nodes")
+    assert "IDLE" not in nodes["name"]
+    assert node(nodes, "convolution fusion")["time_fraction"] == pytest.approx(0.5 / 0.9)
 
 
 def test_limit_and_groups(tpu: Session) -> None:
@@ -74,16 +74,18 @@ def test_verdict_and_peaks(tpu: Session, cpu: Session) -> None:
     payload = TOOL.run(cpu, None, {})
     assert payload.scalars["flops_fraction"].value is None
     assert np.isnan(cells(payload, "nodes")["flops_fraction"]).all()  # type: ignore[arg-type]
-    assert "no peak rates" in payload.diagnostics[0].message
+    assert "Peak rates of a CPU are unknown" in payload.diagnostics[0].message
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = write_run(tmp_path_factory.mktemp("op_profile") / "run", tpu_hosts(JOB, (1.0, 1.0)))
     session = Session(str(folder), cache=False)
-    one, both = (cells(TOOL.run(session, hosts, {}), "nodes") for hosts in ([session.hosts[0]], None))
-    assert both["name"] == one["name"]
-    assert both["self_time_ps"] == [2 * n for n in one["self_time_ps"]]  # type: ignore[operator]
-    assert both["hbm_fraction"] == pytest.approx(one["hbm_fraction"], nan_ok=True)
+    one_host, both_hosts = (
+        cells(TOOL.run(session, hosts, {}), "nodes") for hosts in ([session.hosts[0]], None)
+    )
+    assert both_hosts["name"] == one_host["name"]
+    assert both_hosts["self_time_ps"] == [2 * n for n in one_host["self_time_ps"]]  # type: ignore[operator]
+    assert both_hosts["hbm_fraction"] == pytest.approx(one_host["hbm_fraction"], nan_ok=True)
 
 
 def test_details_of_a_dot_on_cpu(cpu: Session) -> None:

@@ -210,19 +210,19 @@ def test_the_input_pipeline_analyser_never_says_otherwise(infeed: int, compute: 
         native(tpu_xspace(TpuJob(parts=Parts(compute=compute / 100, infeed=infeed / 100), core_delay=0.002)))
     ]
     session = session_of(*traces)
-    mine, theirs = (
+    overview, analyzer = (
         TOOL.run(session, None, {}).verdict,
         input_pipeline_analyzer.TOOL.run(session, None, {}).verdict,
     )
-    assert mine is not None
-    assert theirs is not None
-    waits = [text for text in (mine.text, *mine.details) if "input-bound" in text]
+    assert overview is not None
+    assert analyzer is not None
+    waits = [text for text in (overview.text, *overview.details) if "input-bound" in text]
     if waits:
-        assert theirs.text == waits[0]
+        assert analyzer.text == waits[0]
     else:
-        assert theirs.text.startswith(("Not input-bound", "Possibly input-bound"))
-        assert theirs.text.startswith("Possibly") == any(
-            "TPU idle" in text for text in (mine.text, *mine.details)
+        assert analyzer.text.startswith(("Not input-bound", "Possibly input-bound"))
+        assert analyzer.text.startswith("Possibly") == any(
+            "TPU idle" in text for text in (overview.text, *overview.details)
         )
 
 

@@ -36,9 +36,9 @@ def payloads() -> list[Payload]:
 def test_every_payload_says_that_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TPUPROF_PLAIN", raising=False)
     monkeypatch.setattr(native, "IS_COMPILED", False)
-    found = payloads()
-    assert len(found) > 5
-    for payload in found:
+    all_payloads = payloads()
+    assert len(all_payloads) > 5
+    for payload in all_payloads:
         (text,) = warnings(payload)
         assert "pip install --force-reinstall" in text
         assert payload.diagnostics[0].severity == "warning"
@@ -76,8 +76,8 @@ def test_the_command_line_says_so_on_one_line(tmp_path: Path) -> None:
     (line,) = shown.stderr.splitlines()
     assert line.startswith(f"tpuprof: {WORDS}")
     assert "Unset the environment variable TPUPROF_PLAIN" in line
-    (said,) = [one for one in json.loads(shown.stdout)["diagnostics"] if WORDS in one["message"]]
-    assert (said["severity"], said["remedy"]) == ("warning", line.partition("larger the run. ")[2])
+    (diagnostic,) = [one for one in json.loads(shown.stdout)["diagnostics"] if WORDS in one["message"]]
+    assert (diagnostic["severity"], diagnostic["remedy"]) == ("warning", line.partition("suffer most. ")[2])
     for name in ("tools", "why"):
         assert command(run, tmp_path / "cache", name).stderr.splitlines() == [line]
     assert command(tmp_path / "logs", tmp_path / "cache", "runs").stderr == ""

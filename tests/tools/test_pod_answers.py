@@ -1,6 +1,4 @@
-"""What the pod viewer answers: savings beside what they are saved from, waiting for copies, single and equal
-cores, what is counted.
-"""
+"""The pod viewer's answers: savings and their base, waiting for copies, single and equal cores, counts."""
 
 from __future__ import annotations
 
@@ -42,11 +40,11 @@ def test_waiting_for_copies_is_a_part_of_its_own_and_no_compute(tmp_path: Path) 
     """Three unlike cores: one waits for copies for 700 of 1,000 µs, one for 300, one never."""
     cores = [COPYING, "dot.2:0-500 copy-done.3:500-800", "fusion.1:0-900"]
     payload = shown(tmp_path, drawn_pod([cores], OPS))
-    found = table(payload, "cores")
-    assert found["copy_wait_ps"] == [700 * US, 300 * US, 0]
-    assert found["low_flops_ps"] == [101 * US, 0, 900 * US]
-    assert found["high_flops_ps"] == [100 * US, 500 * US, 0]
-    assert found["bottleneck"] == ["Waiting for copies", "High-FLOPS compute", "Low-FLOPS compute"]
+    core_rows = table(payload, "cores")
+    assert core_rows["copy_wait_ps"] == [700 * US, 300 * US, 0]
+    assert core_rows["low_flops_ps"] == [101 * US, 0, 900 * US]
+    assert core_rows["high_flops_ps"] == [100 * US, 500 * US, 0]
+    assert core_rows["bottleneck"] == ["Waiting for copies", "High-FLOPS compute", "Low-FLOPS compute"]
     assert payload.scalars["copy_wait_fraction"].value == pytest.approx((0.7 + 0.3) / 3)
 
 
@@ -123,9 +121,9 @@ def test_the_job_s_step_is_its_slowest_host_s_and_a_saving_is_told_with_it(tmp_p
     for length in (900, 950, 1200):
         (files[f"h{length}"],) = drawn_pod([[f"dot.2:0-{length}"]], OPS, step_us=length).values()
     payload = shown(tmp_path, files)
-    found = table(payload, "stragglers")
-    assert (found["straggler"], found["own_ps"], found["usual_ps"]) == (["h1200"], [1200 * US], [925 * US])
-    assert (found["job_ps"], found["gain_ps"], found["gain_fraction"]) == (
+    rows = table(payload, "stragglers")
+    assert (rows["straggler"], rows["own_ps"], rows["usual_ps"]) == (["h1200"], [1200 * US], [925 * US])
+    assert (rows["job_ps"], rows["gain_ps"], rows["gain_fraction"]) == (
         [1200 * US],
         [250 * US],
         [pytest.approx(250 / 1200)],
@@ -151,23 +149,25 @@ def test_a_saving_is_smaller_than_what_it_is_saved_from() -> None:
             for host in rng.choice(6, 2, replace=False)
         )
         pod = join(analysed(Pod(n_hosts=6, n_chips=1, n_steps=20, noise=0.02, seed=trial, slow=slow), True))
-        for one in stragglers(pod):
+        for straggler in stragglers(pod):
             n_found += 1
-            assert 0 <= one.gain_ps < one.job_ps
-            assert one.gain_ps <= one.slow.excess_ps * (1 + 1e-9)
-            assert one.job_ps == pytest.approx(pod.total_ps[:, one.slow.since :].max(axis=0).mean())
+            assert 0 <= straggler.gain_ps < straggler.job_ps
+            assert straggler.gain_ps <= straggler.slow.excess_ps * (1 + 1e-9)
+            assert straggler.job_ps == pytest.approx(
+                pod.total_ps[:, straggler.slow.since :].max(axis=0).mean()
+            )
     assert n_found >= 60
 
 
 def test_the_two_workers_save_no_more_than_their_step() -> None:
     payload = TOOL.run(Session(str(demo_runs()["tf_two_workers"]), cache=False), None, {})
-    found = table(payload, "stragglers")
-    job, gain_ps = payload.scalars["job_step_ps"].value, found["gain_ps"][0]
-    assert found["job_ps"] == [pytest.approx(job)]
+    rows = table(payload, "stragglers")
+    job, gain_ps = payload.scalars["job_step_ps"].value, rows["gain_ps"][0]
+    assert rows["job_ps"] == [pytest.approx(job)]
     assert isinstance(gain_ps, float)
     assert gain_ps < float(job or 0)
     assert table(payload, "cores")["total_ps"][1] == pytest.approx(job)
-    assert found["gain_fraction"] == [pytest.approx(gain_ps / float(job or 1))]
+    assert rows["gain_fraction"] == [pytest.approx(gain_ps / float(job or 1))]
 
 
 def test_gpus_that_are_there_and_gpus_that_work_are_counted_apart_and_idling_has_a_base(
@@ -182,10 +182,7 @@ def test_gpus_that_are_there_and_gpus_that_work_are_counted_apart_and_idling_has
     assert (payload.scalars["n_chips"].value, payload.scalars["n_cores"].value) == (3, 3)
     idle, union = (float(payload.scalars[name].value or 0) for name in ("idle_fraction", "all_idle_fraction"))
     assert 0 <= union <= idle
-    assert (
-        payload.scalars["idle_fraction"].note
-        == "mean per core; waits that were traced are parts of their own"
-    )
+    assert payload.scalars["idle_fraction"].note == "mean per core; traced waits are separate parts"
 
 
 def test_time_in_which_all_idle_is_less_than_the_mean_of_the_cores(tmp_path: Path) -> None:

@@ -31,13 +31,13 @@ def pod(folder: Path, hosts: dict[str, bytes], **params: object) -> Payload:
 def sends(pairs: str, attribute: str = "_xla_send_recv_source_target_pairs") -> bytes:
     """A program that sends a block from some cores to others."""
     halves = {2: TUPLE, 4: [BLOCK, array(code=8), TOKEN]}
-    told = {1: [{1: attribute, 2: pairs}]}
+    frontend_attributes = {1: [{1: attribute, 2: pairs}]}
     ops = [
         instruction(1, "parameter", BLOCK),
         instruction(2, "after-all", TOKEN),
-        instruction(3, "send", halves, [1, 2], f26=5, f68=told),
+        instruction(3, "send", halves, [1, 2], f26=5, f68=frontend_attributes),
         instruction(4, "send-done", TOKEN, [3], f26=5),
-        instruction(5, "recv", halves, [2], f26=5, f68=told),
+        instruction(5, "recv", halves, [2], f26=5, f68=frontend_attributes),
         instruction(6, "recv-done", {2: TUPLE, 4: [BLOCK, TOKEN]}, [5], f26=5),
     ]
     return proto([computation(1, "main", ops, 6)])
@@ -88,7 +88,7 @@ def test_links_that_lead_out_of_the_hosts_are_counted_and_pairs_that_make_no_sen
     hosts = [["fusion.9:0-300 send.3:300-310 send-done.4:310-350", "recv.5:0-1 recv-done.6:1-400"]]
     out = pod(tmp_path / "out", drawn_pod(hosts, SENDING, sends("{{0,1},{1,77}}")))
     assert out.tables["channels"].n_rows == 1
-    assert "1 more end on cores outside" in out.tables["channels"].note
+    assert "1 more lead to cores outside" in out.tables["channels"].note
     for text in ("", "{{}}", "{{0}}", "nonsense {{{"):
         assert (
             pod(tmp_path / str(len(text)), drawn_pod(hosts, SENDING, sends(text))).tables["channels"].n_rows
@@ -164,25 +164,25 @@ REDUCING = {"fusion.9": "convolution fusion", "all-reduce.3": "all-reduce"}
 def test_groups_of_meshes_are_spelled_out_and_waiting_is_told_within_each(
     tmp_path: Path, groups: dict[int, object], expected: str
 ) -> None:
-    """Two hosts of four cores; core 5 comes 100 µs late: whoever is in its group waits, nobody else does."""
+    """Two hosts of four cores; core 5 comes 100 µs late: only the cores of its group wait."""
     members = [set(map(int, text.strip("{}").split(","))) for text in expected.split()]
-    mine = next(group for group in members if 5 in group)
+    late_group = next(group for group in members if 5 in group)
     cores = [
         f"fusion.9:0-{500 if core == 5 else 400} "
-        f"all-reduce.3:{500 if core == 5 else 400}-{550 if core in mine else 450}"
+        f"all-reduce.3:{500 if core == 5 else 400}-{550 if core in late_group else 450}"
         for core in range(8)
     ]
     payload = pod(tmp_path, drawn_pod([cores[:4], cores[4:]], REDUCING, reduces(groups)))
-    found = table(payload, "collectives")
-    assert (found["groups"], found["n_groups"], found["group_size"]) == (
+    rows = table(payload, "collectives")
+    assert (rows["groups"], rows["n_groups"], rows["group_size"]) == (
         [expected],
         [len(members)],
-        [len(mine)],
+        [len(late_group)],
     )
-    assert found["groups_from"] == ["the program"]
-    assert found["transfer_ps"] == [50 * US]
+    assert rows["groups_from"] == ["the program"]
+    assert rows["transfer_ps"] == [50 * US]
     waits = table(payload, "cores")["collective_wait_ps"]
-    assert waits == [100 * US if core in mine - {5} else 0 for core in range(8)]
+    assert waits == [100 * US if core in late_group - {5} else 0 for core in range(8)]
     assert table(payload, "stragglers")["straggler"] == ["h1 TPU:1"]
 
 
@@ -191,8 +191,8 @@ def test_groups_of_meshes_are_spelled_out_and_waiting_is_told_within_each(
 )
 def test_groups_that_make_no_sense_are_everybody(tmp_path: Path, groups: dict[int, object]) -> None:
     cores = ["fusion.9:0-400 all-reduce.3:400-450"] * 8
-    found = table(pod(tmp_path, drawn_pod([cores], REDUCING, reduces(groups))), "collectives")
-    assert (found["groups"], found["n_groups"], found["group_size"]) == (["all"], [1], [8])
+    rows = table(pod(tmp_path, drawn_pod([cores], REDUCING, reduces(groups))), "collectives")
+    assert (rows["groups"], rows["n_groups"], rows["group_size"]) == (["all"], [1], [8])
 
 
 def test_devices_count_by_place_where_the_program_s_numbers_are_no_core_s(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_devices_count_by_place_where_the_program_s_numbers_are_no_core_s(tmp_pa
     assert table(pod(tmp_path / "own", drawn_pod([cores], REDUCING, program, first_core=4)), "cores")[
         "device"
     ] == [0, 1, 2, 3]
-    whole = reduces({49: [{1: (0, 1, 2, 3)}, {1: (4, 5, 6, 7)}]})
-    assert table(pod(tmp_path / "part", drawn_pod([cores], REDUCING, whole, first_core=4)), "cores")[
+    all_groups = reduces({49: [{1: (0, 1, 2, 3)}, {1: (4, 5, 6, 7)}]})
+    assert table(pod(tmp_path / "part", drawn_pod([cores], REDUCING, all_groups, first_core=4)), "cores")[
         "device"
     ] == [4, 5, 6, 7]
 
@@ -251,13 +251,13 @@ def test_every_class_of_a_gpu_s_step_has_its_part() -> None:
 
 def parts_of(payload: Payload) -> dict[str, object]:
     """The parts of the only core's step."""
-    found = table(payload, "cores")
+    cores = table(payload, "cores")
     parts = {
         name: value
-        for name, (value,) in found.items()
+        for name, (value,) in cores.items()
         if name.endswith("_ps") and name not in ("own_ps", "total_ps")
     }
-    assert sum(map(float, parts.values())) == found["total_ps"][0]  # type: ignore[arg-type]
+    assert sum(map(float, parts.values())) == cores["total_ps"][0]  # type: ignore[arg-type]
     return parts
 
 

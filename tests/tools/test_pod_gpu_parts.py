@@ -21,10 +21,10 @@ CAPTURES = sorted((Path(__file__).parents[1] / "data" / "gpu").glob("*.gz"))
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
 def test_a_single_gpu_s_parts_are_the_steps_own(path: Path) -> None:
     session = Session(str(path), cache=False)
-    found, parts = session.get(steps, session.hosts[0]), session.get(pod_host, session.hosts[0])
+    host_steps, parts = session.get(steps, session.hosts[0]), session.get(pod_host, session.hosts[0])
     assert len(parts.cores) == 1
-    if len(found):
-        np.testing.assert_array_equal(parts.part_ps[0], parts_of_classes(found.class_ps))
+    if len(host_steps):
+        np.testing.assert_array_equal(parts.part_ps[0], parts_of_classes(host_steps.class_ps))
         np.testing.assert_array_equal(parts.total_ps[0], parts.part_ps[0].sum(axis=1))
 
 
@@ -40,10 +40,10 @@ def test_several_gpus_parts_sum_up_to_the_step(tmp_path: Path) -> None:
 def test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own() -> None:
     """Three steps of a GPU: inside of the step's time, 650 before it, and none of it."""
     none = np.zeros((3, N_CLASSES), np.int64)
-    found = Steps(
+    drawn_steps = Steps(
         np.arange(3), ("a", "b", "c"), np.array([1000, 2000, 3000]), np.array([500, 400, 300]), none
     )
     start, end = np.array([1100, 1350, 1400]), np.array([1200, 1380, 1710])
-    first, length = _own_windows(found, (start, end, np.array([0, 1, 1])))
+    first, length = _own_windows(drawn_steps, (start, end, np.array([0, 1, 1])))
     assert first.tolist() == [1000, 1350, 3000]
     assert length.tolist() == [500, 360, 300]

@@ -40,11 +40,11 @@ def job(with_sizes: bool = True, late_us: tuple[float, float, float] = (0, 200, 
     files = {}
     for rank, late in enumerate(late_us):
         n = ALL_TO_ALL[rank]
-        own = stated("all_to_allv", n, 3_500_000, about="ep") if with_sizes else {}
+        sizes = stated("all_to_allv", n, 3_500_000, about="ep") if with_sizes else {}
         around = ("nccl:all_to_all", {"Input Dims": [[n]], "Input type": ["c10::BFloat16"]})
         step: list[Comm | tuple[float, float]] = [
             (100, 100 + late),
-            Comm(200 + late, 100 + max(late_us) - late, SEND_RECV, own, None if with_sizes else {}, around),
+            Comm(200 + late, 100 + max(late_us) - late, SEND_RECV, sizes, None if with_sizes else {}, around),
         ]
         if rank != 1:
             reduce = stated("allreduce", 2_000_000, 2_000_000, "Float", "7", "[0, 2]") if with_sizes else {}
@@ -55,26 +55,26 @@ def job(with_sizes: bool = True, late_us: tuple[float, float, float] = (0, 200, 
 
 
 def test_collectives_have_kind_group_bytes_waiting_and_bandwidth(tmp_path: Path) -> None:
-    found = table(shown(tmp_path, job()), "collectives")
-    assert found["op"] == ["all-to-all #1", "all-reduce #1"]
-    assert found["process_group"] == ["ep", "7"]
-    assert found["groups"] == ["{0,1,2}", "{0,2}"]
-    assert (found["group_size"], found["n_per_step"]) == ([3, 2], [1, 1])
-    assert found["dtype"] == ["BFloat16", "Float"]
+    rows = table(shown(tmp_path, job()), "collectives")
+    assert rows["op"] == ["all-to-all #1", "all-reduce #1"]
+    assert rows["process_group"] == ["ep", "7"]
+    assert rows["groups"] == ["{0,1,2}", "{0,2}"]
+    assert (rows["group_size"], rows["n_per_step"]) == ([3, 2], [1, 1])
+    assert rows["dtype"] == ["BFloat16", "Float"]
     # Rank 1 comes last and takes 100 µs; the others wait for 200 and 140 µs. Of the reducing ones the faster
     # takes 50 µs.
-    assert found["transfer_ps"] == [100 * US, 50 * US]
-    assert found["wait_ps"] == [pytest.approx((200 + 0 + 140) / 3 * US), pytest.approx(15 * US)]
+    assert rows["transfer_ps"] == [100 * US, 50 * US]
+    assert rows["wait_ps"] == [pytest.approx((200 + 0 + 140) / 3 * US), pytest.approx(15 * US)]
     size = 6_000_000 * 2, 2_000_000 * 4
-    assert found["size_bytes"] == list(size)
+    assert rows["size_bytes"] == list(size)
     algorithm = size[0] / 100e-6, size[1] / 50e-6
-    assert found["bytes_per_s"] == [pytest.approx(rate) for rate in algorithm]
-    assert found["bus_bytes_per_s"] == [
+    assert rows["bytes_per_s"] == [pytest.approx(rate) for rate in algorithm]
+    assert rows["bus_bytes_per_s"] == [
         pytest.approx(algorithm[0] * 2 / 3),
         pytest.approx(algorithm[1]),
     ]  # 2 (n - 1) / n of two is 1
-    assert found["remark"] == [None, None]
-    assert set(found["groups_from"]) == {"the file's process groups"}
+    assert rows["remark"] == [None, None]
+    assert set(rows["groups_from"]) == {"the file's process groups"}
 
 
 def test_ranks_are_called_by_their_numbers_and_waiting_is_told_from_transferring(tmp_path: Path) -> None:
@@ -97,12 +97,12 @@ def test_ranks_are_called_by_their_numbers_and_waiting_is_told_from_transferring
 
 def test_sizes_and_groups_that_no_file_states_are_unknown_with_the_reason(tmp_path: Path) -> None:
     payload = shown(tmp_path, job(with_sizes=False))
-    found = table(payload, "collectives")
-    assert found["kind"] == ["all-to-all", "all-reduce"]
-    assert str(found["size_bytes"]) == "[12000000.0, nan]"
-    assert found["groups_from"] == ["nothing: all cores count as one group"] * 2
-    assert str(found["bus_bytes_per_s"]) == "[nan, nan]"
-    assert found["remark"] == [
+    rows = table(payload, "collectives")
+    assert rows["kind"] == ["all-to-all", "all-reduce"]
+    assert str(rows["size_bytes"]) == "[12000000.0, nan]"
+    assert rows["groups_from"] == ["nothing: all cores count as one group"] * 2
+    assert str(rows["bus_bytes_per_s"]) == "[nan, nan]"
+    assert rows["remark"] == [
         "bus bandwidth unknown: the trace does not state the group",
         "bandwidth unknown: the trace does not state the size",
     ]
@@ -111,9 +111,9 @@ def test_sizes_and_groups_that_no_file_states_are_unknown_with_the_reason(tmp_pa
 
 def test_one_rank_alone_cannot_tell_waiting_and_its_bandwidth_is_a_lower_bound(tmp_path: Path) -> None:
     payload = shown(tmp_path, job(), ["worker0"])
-    found = table(payload, "collectives")
-    assert str(found["wait_ps"]) == "[nan, nan]"
-    assert found["remark"] == [
+    rows = table(payload, "collectives")
+    assert str(rows["wait_ps"]) == "[nan, nan]"
+    assert rows["remark"] == [
         f"waiting unknown, bandwidth is a lower bound: 1 of {n} participants captured" for n in (3, 2)
     ]
     assert payload.scalars["wait_fraction"].value is None
@@ -125,42 +125,42 @@ def test_one_rank_alone_cannot_tell_waiting_and_its_bandwidth_is_a_lower_bound(t
 
 
 def test_two_of_three_ranks_bound_the_bandwidth(tmp_path: Path) -> None:
-    found = table(shown(tmp_path, job(), ["worker0", "worker2"]), "collectives")
-    row = found["kind"].index("all-to-all")
-    assert found["remark"][row] == "bandwidth is a lower bound: 2 of 3 participants captured"
-    assert found["wait_ps"][row] == pytest.approx(60 / 2 * US)
+    rows = table(shown(tmp_path, job(), ["worker0", "worker2"]), "collectives")
+    row = rows["kind"].index("all-to-all")
+    assert rows["remark"][row] == "bandwidth is a lower bound: 2 of 3 participants captured"
+    assert rows["wait_ps"][row] == pytest.approx(60 / 2 * US)
 
 
 def test_alike_collectives_of_a_step_are_one_row_told_by_their_places(tmp_path: Path) -> None:
     files = {}
     for rank, length in enumerate((30.0, 40.0, 70.0)):
         gather = stated("_allgather_base", 1000, 3000, "Float", about="fsdp")
-        other = stated("_allgather_base", 2000, 6000, "Float", about="fsdp")
+        fsdp = stated("_allgather_base", 2000, 6000, "Float", about="fsdp")
         comms: list[Comm | tuple[float, float]] = [
-            Comm(100 * i, length, GENERIC, other if i == 2 else gather) for i in range(1, 8)
+            Comm(100 * i, length, GENERIC, fsdp if i == 2 else gather) for i in range(1, 8)
         ]
         files[f"worker{rank}"] = rank_file(rank, [comms] * N_STEPS)
-    found = table(shown(tmp_path, files), "collectives")
-    assert found["op"] == ["all-gather #1, #3, #4, #5 and 2 more", "all-gather #2"]
-    assert found["n_per_step"] == [6, 1]
-    assert found["transfer_ps"] == [6 * 30 * US, 30 * US]
-    assert found["wait_ps"] == [
+    rows = table(shown(tmp_path, files), "collectives")
+    assert rows["op"] == ["all-gather #1, #3, #4, #5 and 2 more", "all-gather #2"]
+    assert rows["n_per_step"] == [6, 1]
+    assert rows["transfer_ps"] == [6 * 30 * US, 30 * US]
+    assert rows["wait_ps"] == [
         pytest.approx(6 * (0 + 10 + 40) / 3 * US),
         pytest.approx((0 + 10 + 40) / 3 * US),
     ]
-    assert found["size_bytes"] == [12_000, 24_000]  # what each rank gets out
-    assert found["bytes_per_s"] == [pytest.approx(12_000 / 30e-6), pytest.approx(24_000 / 30e-6)]
+    assert rows["size_bytes"] == [12_000, 24_000]  # what each rank gets out
+    assert rows["bytes_per_s"] == [pytest.approx(12_000 / 30e-6), pytest.approx(24_000 / 30e-6)]
 
 
 def test_sends_that_name_no_receiver_are_listed_without_waiting(tmp_path: Path) -> None:
     files = {f"worker{rank}": rank_file(rank, [[Comm(100, 50 + 30 * rank)]] * N_STEPS) for rank in range(3)}
     payload = shown(tmp_path, files)
-    found = table(payload, "collectives")
-    assert (found["kind"], found["groups_from"]) == (
+    rows = table(payload, "collectives")
+    assert (rows["kind"], rows["groups_from"]) == (
         ["send-receive"],
         ["unknown: sends do not name their receivers"],
     )
-    assert str(found["wait_ps"]) == "[nan]"
+    assert str(rows["wait_ps"]) == "[nan]"
     assert table(payload, "cores")["collective_ps"] == [50 * US, 80 * US, 110 * US]
 
 
@@ -175,9 +175,9 @@ def test_without_steps_the_whole_capture_is_shown(tmp_path: Path) -> None:
     assert payload.scalars["job_step_ps"].value == pytest.approx((N_STEPS * STEP_US - 3) * US)
     assert payload.scalars["n_steps"].value == 0
     assert "steps" not in payload.tables
-    found = table(payload, "collectives")
-    assert (found["kind"], found["n_per_step"]) == (["all-to-all", "all-reduce"], [N_STEPS, N_STEPS])
-    assert found["transfer_ps"] == [N_STEPS * 100 * US, N_STEPS * 50 * US]
+    rows = table(payload, "collectives")
+    assert (rows["kind"], rows["n_per_step"]) == (["all-to-all", "all-reduce"], [N_STEPS, N_STEPS])
+    assert rows["transfer_ps"] == [N_STEPS * 100 * US, N_STEPS * 50 * US]
 
 
 def test_captures_at_other_times_are_left_out_not_averaged(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_host_whose_peers_were_captured_at_other_times_is_shown_alone(tmp_path
     ]
     assert payload.verdict
     assert payload.verdict.text.startswith(
-        "`rank 0` is shown alone, as no other host was captured at the same time: "
+        "`rank 0` is shown alone, because no other host was captured at the same time: "
     )
 
 
@@ -240,9 +240,9 @@ def test_a_rank_s_parts_are_the_overview_s_with_its_data_loader_and_what_runs_la
     session = Session(str(tmp_path / "run"), cache=False)
     inputs = []
     for host in session.hosts:
-        found, parts = session.get(steps, host), session.get(pod_host, host)
-        np.testing.assert_array_equal(parts.part_ps[0], parts_of_classes(found.class_ps))
-        np.testing.assert_array_equal(parts.total_ps[0], found.duration_ps)
+        host_steps, parts = session.get(steps, host), session.get(pod_host, host)
+        np.testing.assert_array_equal(parts.part_ps[0], parts_of_classes(host_steps.class_ps))
+        np.testing.assert_array_equal(parts.total_ps[0], host_steps.duration_ps)
         np.testing.assert_array_equal(
             parts.all_idle_ps, parts.total_ps[0] - parts.part_ps[0, :, Part.COMPUTE] - _fetched(parts)
         )

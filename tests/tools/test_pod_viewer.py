@@ -50,32 +50,32 @@ def table(payload: Payload, name: str) -> dict[str, list[object]]:
 
 
 def test_every_core_s_parts_are_those_that_were_planted(tmp_path: Path) -> None:
-    found = table(TOOL.run(session(tmp_path, SLOW), None, {"step": 5}), "cores")
-    assert len(found["core"]) == SLOW.n_cores
+    cores = table(TOOL.run(session(tmp_path, SLOW), None, {"step": 5}), "cores")
+    assert len(cores["core"]) == SLOW.n_cores
     slow_cores = np.arange(SLOW.n_cores) // 4 == 2
     same_group = np.arange(SLOW.n_cores) >= SLOW.n_cores // 2
-    np.testing.assert_array_equal(found["input_ps"], (INFEED_US + 200 * slow_cores) * US)
-    np.testing.assert_array_equal(found["high_flops_ps"], np.full(SLOW.n_cores, COMPUTE_US * US))
+    np.testing.assert_array_equal(cores["input_ps"], (INFEED_US + 200 * slow_cores) * US)
+    np.testing.assert_array_equal(cores["high_flops_ps"], np.full(SLOW.n_cores, COMPUTE_US * US))
     np.testing.assert_array_equal(
-        found["collective_ps"], np.full(SLOW.n_cores, (TRANSFER_US + PERMUTE_US) * US)
+        cores["collective_ps"], np.full(SLOW.n_cores, (TRANSFER_US + PERMUTE_US) * US)
     )
     np.testing.assert_array_equal(
-        found["collective_wait_ps"], np.where(same_group & ~slow_cores, 200 * US, 0)
+        cores["collective_wait_ps"], np.where(same_group & ~slow_cores, 200 * US, 0)
     )
-    np.testing.assert_array_equal(found["idle_ps"], np.where(same_group, IDLE_US, IDLE_US + 200) * US)
+    np.testing.assert_array_equal(cores["idle_ps"], np.where(same_group, IDLE_US, IDLE_US + 200) * US)
     parts = np.sum(
         [
-            found[name]
+            cores[name]
             for name in ("input_ps", "high_flops_ps", "collective_ps", "collective_wait_ps", "idle_ps")
         ],
         axis=0,
     )
-    np.testing.assert_array_equal(parts, found["total_ps"])
+    np.testing.assert_array_equal(parts, cores["total_ps"])
     busy = INFEED_US + COMPUTE_US + TRANSFER_US + PERMUTE_US + IDLE_US
-    # The other half idles at the step's end, and holds nobody up: that is not its own time.
-    np.testing.assert_array_equal(found["own_ps"], (busy + 200 * slow_cores) * US)
-    assert found["chip"][:4] == [0, 0, 1, 1]
-    assert found["device"] == list(range(SLOW.n_cores))
+    # The other half idles at the step's end without holding up others: that is not its own time.
+    np.testing.assert_array_equal(cores["own_ps"], (busy + 200 * slow_cores) * US)
+    assert cores["chip"][:4] == [0, 0, 1, 1]
+    assert cores["device"] == list(range(SLOW.n_cores))
 
 
 def test_collectives_and_links_come_from_the_program(slow: Payload) -> None:
@@ -103,15 +103,15 @@ def test_collectives_and_links_come_from_the_program(slow: Payload) -> None:
 
 
 def test_the_straggler_is_named_with_its_step_cause_and_gain(slow: Payload) -> None:
-    found = table(slow, "stragglers")
-    assert found["straggler"] == ["synthetic-pod-2"]
-    assert (found["since"], found["cause"]) == (["3"], ["input"])
-    assert found["excess_ps"] == [pytest.approx(200 * US)]
-    assert found["gain_ps"] == [pytest.approx(200 * US)]
-    assert found["gain_fraction"] == [
+    rows = table(slow, "stragglers")
+    assert rows["straggler"] == ["synthetic-pod-2"]
+    assert (rows["since"], rows["cause"]) == (["3"], ["input"])
+    assert rows["excess_ps"] == [pytest.approx(200 * US)]
+    assert rows["gain_ps"] == [pytest.approx(200 * US)]
+    assert rows["gain_fraction"] == [
         pytest.approx(200 / (200 + INFEED_US + COMPUTE_US + TRANSFER_US + PERMUTE_US + IDLE_US))
     ]
-    assert found["input_ps"] == [pytest.approx(200 * US)]
+    assert rows["input_ps"] == [pytest.approx(200 * US)]
     assert slow.verdict
     assert slow.verdict.level == "bad"
     assert "`synthetic-pod-2`" in slow.verdict.text
@@ -131,14 +131,14 @@ def test_equal_hosts_are_not_accused(tmp_path: Path) -> None:
 
 def test_a_straggler_among_noisy_hosts_is_found_in_a_pod_of_two_groups(tmp_path: Path) -> None:
     pod = Pod(n_hosts=16, n_chips=4, n_steps=20, noise=0.02, slow=((5, 6, 120.0, "infeed"),))
-    found = table(TOOL.run(session(tmp_path, pod), None, {}), "stragglers")
-    assert (found["straggler"], found["since"], found["cause"]) == (["synthetic-pod-5"], ["6"], ["input"])
-    assert found["input_ps"] == [pytest.approx(120 * US)]
+    rows = table(TOOL.run(session(tmp_path, pod), None, {}), "stragglers")
+    assert (rows["straggler"], rows["since"], rows["cause"]) == (["synthetic-pod-5"], ["6"], ["input"])
+    assert rows["input_ps"] == [pytest.approx(120 * US)]
     # What the same job without the slowness takes, step by step: each group waits for its own last core.
     slow_us, equal_us = (
         np.sum(busy_us(one), axis=0)[:, 6:].max(axis=0).mean() for one in (pod, replace(pod, slow=()))
     )
-    assert found["gain_ps"] == [pytest.approx((slow_us - equal_us) * US, rel=0.1)]
+    assert rows["gain_ps"] == [pytest.approx((slow_us - equal_us) * US, rel=0.1)]
 
 
 def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:
     assert set(table(payload, "collectives")["groups"]) == {"all"}
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
     assert [one.message for one in payload.diagnostics] == [
-        "The trace does not state who runs 2 of 2 collectives together: for 0, groups are inferred from "
+        "The trace does not say which cores run 2 of 2 collectives together: for 0, groups are inferred from "
         "which cores finish together; the rest are treated as one group of all."
     ]
 
@@ -189,7 +189,7 @@ def test_the_cores_of_a_step_are_those_of_the_page_in_that_step(tmp_path: Path) 
 def test_some_hosts_of_the_pod_say_which_links_lead_out(tmp_path: Path) -> None:
     payload = TOOL.run(session(tmp_path, SLOW), ["synthetic-pod-0"], {})
     assert payload.tables["channels"].n_rows == 3
-    assert "13 more end on cores outside" in payload.tables["channels"].note
+    assert "13 more lead to cores outside" in payload.tables["channels"].note
 
 
 def test_gpus_have_kernels_copies_and_collectives(tmp_path: Path) -> None:
@@ -197,12 +197,12 @@ def test_gpus_have_kernels_copies_and_collectives(tmp_path: Path) -> None:
     payload = TOOL.run(
         Session(str(write_run(tmp_path / "run", {"gpu": gpu_xspace(job)})), cache=False), None, {}
     )
-    found = table(payload, "cores")
-    assert found["core"] == ["gpu GPU:0", "gpu GPU:1"]
-    ratio = np.array(found["input_ps"]) / np.array(found["compute_ps"])
+    cores = table(payload, "cores")
+    assert cores["core"] == ["gpu GPU:0", "gpu GPU:1"]
+    ratio = np.array(cores["input_ps"]) / np.array(cores["compute_ps"])
     np.testing.assert_allclose(ratio, 0.2, rtol=1e-6)
     np.testing.assert_allclose(
-        np.array(found["collective_ps"]) / np.array(found["compute_ps"]), 0.4, rtol=1e-6
+        np.array(cores["collective_ps"]) / np.array(cores["compute_ps"]), 0.4, rtol=1e-6
     )
 
 

@@ -25,10 +25,10 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_run_is_listed(run: Path) -> None:
-    (found,) = find_runs(str(run.parents[2]))
-    assert (found.state, found.name) == ("hlo", "2026_01_01_00_00_00")
-    assert found.files[0].size_bytes == 2 * len(small_proto())
-    assert "memory viewer" in found.message
+    (info,) = find_runs(str(run.parents[2]))
+    assert (info.state, info.name) == ("hlo", "2026_01_01_00_00_00")
+    assert info.files[0].size_bytes == 2 * len(small_proto())
+    assert "memory viewer" in info.message
 
 
 def test_markers_alone_are_no_programs(run: Path) -> None:
@@ -66,5 +66,5 @@ def test_other_tools_say_why_they_cannot(run: Path) -> None:
 
 def test_a_trace_that_arrives_is_opened(run: Path) -> None:
     (run / "worker-0.xplane.pb").write_bytes(b"\x22\x00")
-    (found,) = find_runs(str(run.parents[2]))
-    assert (found.state, [file.host for file in found.files]) == ("ok", ["worker-0"])
+    (info,) = find_runs(str(run.parents[2]))
+    assert (info.state, [file.host for file in info.files]) == ("ok", ["worker-0"])

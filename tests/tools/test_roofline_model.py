@@ -23,22 +23,22 @@ def tpu(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_program_average_and_steps(tpu: Session) -> None:
-    found = cells(TOOL.run(tpu, None, {}), "programs")
-    assert found["step"] == ["Total", "Average", "0", "1", "2", "3", "4"]
-    assert found["total_time_ps"] == [5 * STEP_PS, *[STEP_PS] * 6]
+    programs = cells(TOOL.run(tpu, None, {}), "programs")
+    assert programs["step"] == ["Total", "Average", "0", "1", "2", "3", "4"]
+    assert programs["total_time_ps"] == [5 * STEP_PS, *[STEP_PS] * 6]
     rate = JOB.flops / (JOB.step_ps / 1e12)
-    assert found["flop_rate_flops_per_s"] == pytest.approx([rate] * 7)
-    assert found["hbm_bytes_per_s"] == pytest.approx([JOB.n_bytes / (JOB.step_ps / 1e12)] * 7)
-    assert found["bound_by"] == ["HBM"] * 7
-    assert found["efficiency_fraction"] == pytest.approx(
+    assert programs["flop_rate_flops_per_s"] == pytest.approx([rate] * 7)
+    assert programs["hbm_bytes_per_s"] == pytest.approx([JOB.n_bytes / (JOB.step_ps / 1e12)] * 7)
+    assert programs["bound_by"] == ["HBM"] * 7
+    assert programs["efficiency_fraction"] == pytest.approx(
         [JOB.n_bytes / (JOB.step_ps / 1e12) / JOB.peak_bytes_per_s] * 7
     )
 
 
 def test_without_infeed_and_outfeed_their_time_is_gone(tpu: Session) -> None:
     payload = TOOL.run(tpu, None, {"transfers": "false"})
-    found = cells(payload, "programs")
-    assert found["total_time_ps"] == pytest.approx([0.8 * 5 * STEP_PS, *[0.8 * STEP_PS] * 6])
+    programs = cells(payload, "programs")
+    assert programs["total_time_ps"] == pytest.approx([0.8 * 5 * STEP_PS, *[0.8 * STEP_PS] * 6])
     assert set(cells(payload)["category"]) == {"convolution fusion", "all-reduce"}
     assert cells(payload)["self_fraction"][0] == pytest.approx(0.5 / 0.7)
     assert cells(payload)["device_time_fraction"][0] == pytest.approx(0.5 / 0.8)
@@ -70,11 +70,13 @@ def test_roofs_and_ridge(tpu: Session) -> None:
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = write_run(tmp_path_factory.mktemp("roofline") / "run", tpu_hosts(JOB, (1.0, 1.0)))
     session = Session(str(folder), cache=False)
-    one, both = (cells(TOOL.run(session, hosts, {}), "programs") for hosts in ([session.hosts[0]], None))
-    assert both["step"] == one["step"]
-    assert both["total_time_ps"] == [2 * n for n in one["total_time_ps"]]  # type: ignore[operator]
-    assert both["time_per_device_ps"] == one["time_per_device_ps"]
-    assert both["flop_rate_flops_per_s"] == pytest.approx(one["flop_rate_flops_per_s"])
+    one_host, both_hosts = (
+        cells(TOOL.run(session, hosts, {}), "programs") for hosts in ([session.hosts[0]], None)
+    )
+    assert both_hosts["step"] == one_host["step"]
+    assert both_hosts["total_time_ps"] == [2 * n for n in one_host["total_time_ps"]]  # type: ignore[operator]
+    assert both_hosts["time_per_device_ps"] == one_host["time_per_device_ps"]
+    assert both_hosts["flop_rate_flops_per_s"] == pytest.approx(one_host["flop_rate_flops_per_s"])
 
 
 def test_a_cpu_has_points_but_no_roofs() -> None:
@@ -89,13 +91,14 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     )
     fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
     assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
-    found = cells(payload, "programs")
-    assert found["step"][:2] == ["Total", "Average"]
-    assert np.isfinite(found["flop_rate_flops_per_s"]).all()  # type: ignore[call-overload]
-    assert np.isnan(found["efficiency_fraction"]).all()  # type: ignore[call-overload]
+    programs = cells(payload, "programs")
+    assert programs["step"][:2] == ["Total", "Average"]
+    assert np.isfinite(programs["flop_rate_flops_per_s"]).all()  # type: ignore[call-overload]
+    assert np.isnan(programs["efficiency_fraction"]).all()  # type: ignore[call-overload]
     # Every step runs the same program: as many FLOPs, whatever its time.
     flops = [
-        r * t for r, t in zip(found["flop_rate_flops_per_s"][2:], found["total_time_ps"][2:], strict=True)
+        r * t
+        for r, t in zip(programs["flop_rate_flops_per_s"][2:], programs["total_time_ps"][2:], strict=True)
     ]  # type: ignore[operator]
     assert np.median(flops) == pytest.approx(np.max(flops), rel=0.05)
 

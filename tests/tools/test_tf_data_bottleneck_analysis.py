@@ -185,10 +185,10 @@ def stage_of(long_name: str, parent: int = -1, n_calls: int = 1, is_async: bool 
     return Stage(name, long_name, Times(1, 1, 1, 0, n_calls), is_async, parent)
 
 
-def advised(long_name: str, known: Evidence = NOTHING_KNOWN, *others: Stage) -> str:
+def advised(long_name: str, evidence: Evidence = NOTHING_KNOWN, *other_stages: Stage) -> str:
     """All advice for a stage, as one text."""
-    stage = stage_of(long_name, len(others) - 1 if others else -1, 10)
-    return "\n".join(stage_advice(stage, (*others, stage), known))
+    stage = stage_of(long_name, len(other_stages) - 1 if other_stages else -1, 10)
+    return "\n".join(stage_advice(stage, (*other_stages, stage), evidence))
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_a_pool_of_one_thread_is_named_as_what_holds_a_tuned_map() -> None:
 
 
 def test_a_tiny_map_is_told_to_batch_first() -> None:
-    known = Evidence({"parallelism": "2", "autotune": "true"}, {"threadpool_size": "8"}, (3_000_000,) * 9)
-    assert advised("Iterator::Root::MapAndBatch", known).startswith(
+    evidence = Evidence({"parallelism": "2", "autotune": "true"}, {"threadpool_size": "8"}, (3_000_000,) * 9)
+    assert advised("Iterator::Root::MapAndBatch", evidence).startswith(
         "Batch first: its function takes 3.0 µs per element"
     )
 
@@ -260,8 +260,8 @@ def test_batches_of_windows_are_cut_from_arrays_instead() -> None:
 
 
 def test_python_s_lock_is_named_where_threads_do_not_help() -> None:
-    known = Evidence({"parallelism": "8"}, {}, (5_000_000_000,) * 9, True)
-    assert "holds Python's lock" in advised("Iterator::Root::ParallelMapV2", known)
+    evidence = Evidence({"parallelism": "8"}, {}, (5_000_000_000,) * 9, True)
+    assert "holds Python's lock" in advised("Iterator::Root::ParallelMapV2", evidence)
 
 
 def test_a_prefetch_is_said_to_be_without_its_input_only_where_it_is() -> None:

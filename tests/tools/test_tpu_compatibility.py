@@ -1,4 +1,4 @@
-"""The tool on runs with TensorFlow's own graphs beside them, without any, and on a demo run."""
+"""The tool on runs with TensorFlow's own graphs, without any, and on a demo run."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_the_largest_graph_is_shown_and_others_can_be_chosen(several: Session) -
     graphs = table(payload, "graphs")
     assert graphs["graph"] == ["words", "function.tfevents.0", "version1.tfevents.0"]
     assert graphs["is_shown"] == [True, False, False]
-    other = TOOL.run(several, None, {"graph": "function.tfevents.0"})
-    assert table(other, "graphs")["is_shown"] == [False, True, False]
-    assert table(other, "incompatible")["name"] == ["train/python/PyFunc"]
+    smaller = TOOL.run(several, None, {"graph": "function.tfevents.0"})
+    assert table(smaller, "graphs")["is_shown"] == [False, True, False]
+    assert table(smaller, "incompatible")["name"] == ["train/python/PyFunc"]
     with pytest.raises(BadParameter, match="gone"):
         TOOL.run(several, None, {"graph": "gone"})
 
@@ -60,9 +60,9 @@ def test_hosts_that_cannot_be_read_are_named_and_the_graph_is_shown(several: Ses
     (run / "a-empty.xplane.pb").write_bytes(b"")
     payload = TOOL.run(Session(str(run), cache=False), None, {})
     assert table(payload, "graphs")["graph"][0] == "words"
-    told = "\n".join(one.message for one in payload.diagnostics if one.severity == "error")
-    assert "a-bad is left out" in told
-    assert "a-empty is left out" in told
+    messages = "\n".join(one.message for one in payload.diagnostics if one.severity == "error")
+    assert "a-bad is left out" in messages
+    assert "a-empty is left out" in messages
     assert payload.hosts == several.hosts
 
 
@@ -136,9 +136,7 @@ def test_a_graph_that_appears_is_found(tmp_path: Path) -> None:
 
 def test_event_files_without_a_graph_are_named(tmp_path: Path) -> None:
     scalars = next((DEMO_LOGS / "keras_slow_input" / "validation").glob("events.*"))
-    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith(
-        "(1 event file or SavedModel looked through)."
-    )
+    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith("(1 event file or SavedModel searched).")
 
 
 def test_damage_reaches_the_reader(tmp_path: Path) -> None:
@@ -179,10 +177,10 @@ def test_the_drawing_alone(several: Session) -> None:
     closed = table(TOOL.run(several, None, {"graph": "words", "boxes": str(row)}, "drawing"), "items")
     assert closed["is_open"][closed["name"].index("(functions)")] is False
     for box in (f"{row}c", f"{row}.{row}c"):
-        told = table(TOOL.run(several, None, {"graph": "words", "boxes": box}, "drawing"), "items")
-        assert told == closed
-    told = table(TOOL.run(several, None, {"graph": "words", "boxes": f"{row}o"}, "drawing"), "items")
-    assert told["is_open"][told["name"].index("(functions)")] is True
+        drawn_items = table(TOOL.run(several, None, {"graph": "words", "boxes": box}, "drawing"), "items")
+        assert drawn_items == closed
+    drawn_items = table(TOOL.run(several, None, {"graph": "words", "boxes": f"{row}o"}, "drawing"), "items")
+    assert drawn_items["is_open"][drawn_items["name"].index("(functions)")] is True
     assert sum(closed["n_invalid"]) == 4  # type: ignore[arg-type]
 
 

@@ -66,10 +66,10 @@ def traces(draw: st.DrawFn, start_ns: int = 0) -> Trace:
 
 
 def brute_events(trace: Trace) -> list[dict[str, Any]]:
-    """The events as plain dictionaries, with the depth that the definition gives: the first row that is free
-    below what is open.
+    """The events as plain dictionaries, with the depth that the definition gives: the first free row below
+    the open events.
     """
-    found = []
+    events = []
     for line in range(len(trace.lines)):
         open_until: list[int] = []
         for row in range(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1])):
@@ -84,7 +84,7 @@ def brute_events(trace: Trace) -> list[dict[str, Any]]:
             depth = free[0]
             open_until[depth : depth + 1] = [end]
             name = trace.strings[int(trace.event_names[trace.events["metadata"][row]])]
-            found.append(
+            events.append(
                 {
                     "event": row,
                     "track": line,
@@ -95,7 +95,7 @@ def brute_events(trace: Trace) -> list[dict[str, Any]]:
                     "name": name,
                 }
             )
-    return found
+    return events
 
 
 def brute_boxes(events: list[dict[str, Any]], begin: int, end: int, pixel: int) -> list[tuple[int, ...]]:
@@ -139,14 +139,14 @@ def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(
 ) -> None:
     events = brute_events(trace)
     payload = ask(trace, start_ps=begin, end_ps=begin + length, width_px=width)
-    found = rows(payload, "boxes")
+    boxes = rows(payload, "boxes")
     pixel = max(1, -(-length // width))
     expected = brute_boxes(events, begin, begin + length, pixel)
-    told = [
-        (box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in found
+    box_times = [
+        (box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in boxes
     ]  # exact below 2^10
-    assert sorted(told) == sorted(expected)
-    for box in found:
+    assert sorted(box_times) == sorted(expected)
+    for box in boxes:
         event = events[box["event"]]
         assert box["name"] == event["name"]
         if box["n_merged"] == 1:
@@ -154,8 +154,8 @@ def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(
         else:
             assert (box["start_ps"] - begin) % pixel == 0
             assert box["duration_ps"] <= 2 * pixel
-    seen = [event for event in events if event["end"] > begin and event["start"] < begin + length]
-    assert payload.scalars["n_events_in_window"].value == len(seen)
+    overlapping = [event for event in events if event["end"] > begin and event["start"] < begin + length]
+    assert payload.scalars["n_events_in_window"].value == len(overlapping)
 
 
 @settings(deadline=None, max_examples=100)
@@ -174,16 +174,17 @@ def test_search_finds_what_a_loop_finds(
         for host, (trace, offset) in enumerate(((first, 0), (second, 7000)))
         for event in brute_events(trace)
     )
-    wanted = [event for event in everything if text.lower() in event[2].lower()]
+    expected = [event for event in everything if text.lower() in event[2].lower()]
     payload = ask(first, second, question="search", text=text, limit=limit)
-    assert payload.scalars["n_matches"].value == len(wanted)
-    found = rows(payload, "matches")
-    assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in found] == wanted[
+    assert payload.scalars["n_matches"].value == len(expected)
+    matches = rows(payload, "matches")
+    assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in matches] == expected[
         :limit
     ]
     by_name = {row["name"]: (row["n"], row["total_ps"], row["max_ps"]) for row in rows(payload, "names")}
     grouped = {
-        name: [event[3] for event in wanted if event[2] == name] for name in {event[2] for event in wanted}
+        name: [event[3] for event in expected if event[2] == name]
+        for name in {event[2] for event in expected}
     }
     assert by_name == {name: (len(lengths), sum(lengths), max(lengths)) for name, lengths in grouped.items()}
     if everything:
@@ -192,13 +193,13 @@ def test_search_finds_what_a_loop_finds(
             ask(first, second, question="search", text=text, limit=limit, after_event=event), "matches"
         )
         assert [row["event"] for row in after] == [
-            match[1] for match in wanted if match[:2] > (start, event)
+            match[1] for match in expected if match[:2] > (start, event)
         ][:limit]
         before = rows(
             ask(first, second, question="search", text=text, limit=limit, before_event=event), "matches"
         )
         assert [row["event"] for row in before] == [
-            match[1] for match in wanted if match[:2] < (start, event)
+            match[1] for match in expected if match[:2] < (start, event)
         ][-limit:]
 
 
@@ -213,11 +214,11 @@ def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low:
             part = max(0, min(event["start"] + event["duration"], end) - max(event["start"], begin))
             sums.setdefault(event["name"], []).append(part)
     payload = ask(trace, question="totals", start_ps=begin, end_ps=end, depth_from=low, depth_to=high)
-    found = {row["name"]: row for row in rows(payload, "totals")}
+    by_name = {row["name"]: row for row in rows(payload, "totals")}
     assert {
-        name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in found.items()
+        name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in by_name.items()
     } == {name: (len(parts), sum(parts), min(parts), max(parts)) for name, parts in sums.items()}
-    assert all(0 <= row["self_ps"] <= row["total_ps"] for row in found.values())
+    assert all(0 <= row["self_ps"] <= row["total_ps"] for row in by_name.values())
     assert payload.scalars["n_events"].value == sum(map(len, sums.values()))
 
 
@@ -243,8 +244,8 @@ def test_the_minimap_is_the_covered_share(trace: Trace, width: int) -> None:
                 )
                 if overlap > 0:
                     share[section, place] = share.get((section, place), 0.0) + overlap / (pixel * len(lines))
-    found = {(row["section"], row["pixel"]): row["busy_fraction"] for row in rows(payload, "density")}
-    assert found == pytest.approx(share)
+    busy = {(row["section"], row["pixel"]): row["busy_fraction"] for row in rows(payload, "density")}
+    assert busy == pytest.approx(share)
 
 
 STEPS = """
@@ -268,9 +269,9 @@ def test_steps_of_a_host_come_from_its_annotations() -> None:
     )  # three steps on eight pixels are no marks any more
     boxes = [box for box in rows(ask(stepped()), "boxes") if box["family"] == 8]
     assert [box["name"] for box in boxes] == ["train 7", "train 8", "train 9"]
-    found = ask(stepped(), question="search", text="TRAIN 8")
-    assert [match["name"] for match in rows(found, "matches")] == ["train 8"]
-    assert found.scalars["n_matches"].value == 1
+    payload = ask(stepped(), question="search", text="TRAIN 8")
+    assert [match["name"] for match in rows(payload, "matches")] == ["train 8"]
+    assert payload.scalars["n_matches"].value == 1
 
 
 def test_hosts_stand_side_by_side_in_time() -> None:
@@ -438,9 +439,10 @@ def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
     kernels = [box for box in boxes if box["track"] == tracks["Stream #1(Compute)"]["track"]]
 
     def drawn(track: str) -> list[tuple[str, int, int, int]]:
-        own = [box for box in boxes if box["track"] == tracks[track]["track"]]
+        track_boxes = [box for box in boxes if box["track"] == tracks[track]["track"]]
         return [
-            (box["name"], box["depth"], box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in own
+            (box["name"], box["depth"], box["start_ps"], box["start_ps"] + box["duration_ps"])
+            for box in track_boxes
         ]
 
     first, second, third, fourth = [
@@ -469,16 +471,16 @@ def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
 
 
 def test_a_derived_event_can_be_searched_selected_and_left() -> None:
-    found = rows(ask(gpu(), question="search", text="dense/matmul"), "matches")
-    assert [match["name"] for match in found] == ["net/dense/MatMul:MatMul"] * 2
-    details = ask(gpu(), question="event", event=found[0]["event"])
+    matches = rows(ask(gpu(), question="search", text="dense/matmul"), "matches")
+    assert [match["name"] for match in matches] == ["net/dense/MatMul:MatMul"] * 2
+    details = ask(gpu(), question="event", event=matches[0]["event"])
     about = {row["name"]: row["value"] for row in rows(details, "about")}
     assert about["derived_from"] == "k1"
     assert about["framework_op"] == "net/dense/MatMul:MatMul"
     assert about["section"] == "GPU:0"
     assert details.scalars["n_same_name"].value == 2
     (neighbour,) = rows(
-        ask(gpu(), question="neighbour", event=found[0]["event"], direction="next"), "neighbour"
+        ask(gpu(), question="neighbour", event=matches[0]["event"], direction="next"), "neighbour"
     )
     assert neighbour["name"] == "net/out/Relu:Relu"
 
@@ -492,17 +494,17 @@ def test_flows_lead_from_launches_to_kernels() -> None:
     launch = rows(ask(gpu(), question="search", text="launch"), "matches")[0]["event"]
     (out,) = rows(ask(gpu(), question="event", event=launch), "flows")
     assert (out["direction"], out["name"], out["kind"]) == ("out", "k1", "kernel launch")
-    (into,) = rows(ask(gpu(), question="event", event=out["event"]), "flows")
-    assert (into["direction"], into["event"]) == ("in", launch)
+    (incoming,) = rows(ask(gpu(), question="event", event=out["event"]), "flows")
+    assert (incoming["direction"], incoming["event"]) == ("in", launch)
     assert rows(ask(gpu(), flows=True, tracks="0"), "flows") == []
 
 
 def test_arguments_are_searched_when_asked() -> None:
     trace = drawing("main  [a][b]", {"b": {"tf_op": "deep/Inside"}})
     assert ask(trace, question="search", text="inside").scalars["n_matches"].value == 0
-    found = ask(trace, question="search", text="inside", in_args=True)
-    assert [match["name"] for match in rows(found, "matches")] == ["b"]
-    assert found.scalars["n_matches"].value == 1
+    payload = ask(trace, question="search", text="inside", in_args=True)
+    assert [match["name"] for match in rows(payload, "matches")] == ["b"]
+    assert payload.scalars["n_matches"].value == 1
 
 
 def test_totals_leave_derived_lines_out_unless_asked_for() -> None:
@@ -513,8 +515,8 @@ def test_totals_leave_derived_lines_out_unless_asked_for() -> None:
         "k2",
     }
     track = next(track["track"] for track in rows(ask(gpu()), "tracks") if track["name"] == "Framework Ops")
-    found = rows(ask(gpu(), question="totals", tracks=str(track)), "totals")
-    assert {row["name"]: row["n"] for row in found} == {"net/dense/MatMul:MatMul": 2, "net/out/Relu:Relu": 1}
+    totals = rows(ask(gpu(), question="totals", tracks=str(track)), "totals")
+    assert {row["name"]: row["n"] for row in totals} == {"net/dense/MatMul:MatMul": 2, "net/out/Relu:Relu": 1}
 
 
 def test_an_empty_trace_answers_everything() -> None:
@@ -609,19 +611,21 @@ def test_thinned_counters_keep_what_can_be_seen(
     samples = sorted(dict(samples).items())
     trace = with_extras([(time, float(value)) for time, value in samples])
     payload = ask(trace, start_ps=begin, end_ps=begin + length, width_px=width)
-    found = [(row["time_ps"], row["value"]) for row in rows(payload, "counters")]
+    pairs = [(row["time_ps"], row["value"]) for row in rows(payload, "counters")]
     pixel = max(1, -(-length // width))
-    assert set(found) <= set(samples)
-    assert len(found) <= 3 * (width // 2 + 2)
+    assert set(pairs) <= set(samples)
+    assert len(pairs) <= 3 * (width // 2 + 2)
     before = [sample for sample in samples if sample[0] <= begin]
     if before:
-        assert before[-1] in found
+        assert before[-1] in pairs
     for place in range(width // 2 + 1):
         inside = range(begin + 2 * place * pixel, min(begin + 2 * (place + 1) * pixel, begin + length))
         values = [value for time, value in samples if time in inside]
-        kept = [value for time, value in found if time in inside]
+        kept_values = [value for time, value in pairs if time in inside]
         assert (
-            (min(values), max(values), values[-1]) == (min(kept), max(kept), kept[-1]) if values else not kept
+            (min(values), max(values), values[-1]) == (min(kept_values), max(kept_values), kept_values[-1])
+            if values
+            else not kept_values
         )
 
 

@@ -1,5 +1,5 @@
-"""The export as Chrome trace JSON: what is written follows the format's rules, and opened again it is what it
-was.
+"""The export as Chrome trace JSON: the file follows the format's rules, and a second reading gives the same
+trace.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def exported(session: Session, hosts: Any = (), **params: object) -> dict[str, A
     """The file, after a check of the format's rules."""
     data = gzip.decompress(zipped(session, hosts, **params))
     check_rules(json.loads(data, parse_float=Decimal)["traceEvents"])
-    whole: dict[str, Any] = json.loads(data)
-    return whole
+    content: dict[str, Any] = json.loads(data)
+    return content
 
 
 def check_rules(events: list[dict[str, Any]]) -> None:
-    """What the format asks of each event, as Perfetto and chrome://tracing read it."""
+    """The format's requirements for each event, as Perfetto and chrome://tracing read it."""
     open_ids: dict[Any, list[str]] = defaultdict(list)
     points: dict[Any, list[tuple[str, Decimal]]] = defaultdict(list)
     slices: dict[Any, list[tuple[Decimal, Decimal]]] = defaultdict(list)
@@ -107,19 +107,19 @@ def again(folder: Path, session: Session, hosts: Any = (), **params: object) -> 
 
 
 def comparable(trace: Trace) -> Counter[Any]:
-    """Events as (plane, line, name, start, duration, depth), async ones without line and depth: they may
-    stand elsewhere.
+    """Events as (plane, line, name, start, duration, depth), async ones without line and depth, which may
+    differ.
     """
     depths = file_layer(trace).depth.tolist()
     is_async = (trace.kind_of_line == schema.ASYNC) | np.array(
         [name == "Async XLA Ops" for name in trace.line_names], np.bool_
     )
-    found: Counter[Any] = Counter()
+    counted: Counter[Any] = Counter()
     for (plane, line, *event), depth, crosses in zip(
         rows(trace), depths, is_async[trace.event_line].tolist(), strict=True
     ):
-        found[(plane, *event) if crosses else (plane, line.strip(), *event, depth)] += 1
-    return found
+        counted[(plane, *event) if crosses else (plane, line.strip(), *event, depth)] += 1
+    return counted
 
 
 def hot_rows(trace: Trace) -> Counter[Any]:
@@ -176,9 +176,9 @@ def test_arguments_are_those_of_the_file(session: Session, tmp_path: Path) -> No
     for event, key in list(enumerate(keys_of(trace)))[:: max(1, trace.n_events // 40)]:
         if trace.events["start_ps"][event] >= end_ps:
             continue
-        wanted = arguments_of(trace, event)
-        found = [arguments_of(back, other) for other in theirs[key][:200]]
-        assert any(wanted.items() <= other.items() for other in found), (key, wanted, found)
+        expected = arguments_of(trace, event)
+        candidates = [arguments_of(back, other) for other in theirs[key][:200]]
+        assert any(expected.items() <= other.items() for other in candidates), (key, expected, candidates)
 
 
 def keys_of(trace: Trace) -> list[Any]:
@@ -208,8 +208,8 @@ def of_file(folder: Path, events: list[dict[str, Any]], name: str = "h.trace.jso
     return Session(str(written(folder, {"traceEvents": events}, name)), cache=False)
 
 
-def names_of(whole: dict[str, Any], phase: str = "X") -> list[str]:
-    return [event["name"] for event in whole["traceEvents"] if event["ph"] == phase]
+def names_of(content: dict[str, Any], phase: str = "X") -> list[str]:
+    return [event["name"] for event in content["traceEvents"] if event["ph"] == phase]
 
 
 def test_what_reaches_into_the_window_is_written_whole(tmp_path: Path) -> None:
@@ -217,11 +217,11 @@ def test_what_reaches_into_the_window_is_written_whole(tmp_path: Path) -> None:
         tmp_path,
         [x("before", 0, 10), x("into", 5, 10, 2), x("in", 12, 1), x("at the end", 20, 5), x("after", 30, 1)],
     )
-    whole = exported(session, start_ps=10 * US, end_ps=20 * US)
-    assert sorted(names_of(whole)) == ["in", "into"]
-    (into,) = [event for event in whole["traceEvents"] if event["name"] == "into"]
+    content = exported(session, start_ps=10 * US, end_ps=20 * US)
+    assert sorted(names_of(content)) == ["in", "into"]
+    (into,) = [event for event in content["traceEvents"] if event["name"] == "into"]
     assert (into["ts"], into["dur"]) == (5, 10)
-    assert whole["otherData"]["end_ps"] == 20 * US
+    assert content["otherData"]["end_ps"] == 20 * US
 
 
 def test_only_chosen_tracks_with_their_names_and_order(tmp_path: Path) -> None:
@@ -231,11 +231,11 @@ def test_only_chosen_tracks_with_their_names_and_order(tmp_path: Path) -> None:
     ]
     session = of_file(tmp_path, [*meta, x("a", 0, 10), x("b", 0, 10, 2), x("c", 0, 10, 3)])
     tracks = get_tool("trace_viewer").run(session, [], {}).tables["tracks"].columns[0].values.tolist()
-    whole = exported(session, tracks=f"{tracks[0]},{tracks[1]}")
-    assert sorted(names_of(whole)) == ["b", "c"]
+    content = exported(session, tracks=f"{tracks[0]},{tracks[1]}")
+    assert sorted(names_of(content)) == ["b", "c"]
     named = [
         (event["name"], event["args"])
-        for event in whole["traceEvents"]
+        for event in content["traceEvents"]
         if event["ph"] == "M" and event["tid"]
     ]
     assert named == [
@@ -253,7 +253,7 @@ def test_more_than_a_file_may_hold_is_refused_with_what_to_do(
 ) -> None:
     session = of_file(tmp_path, [x("a", i, 1) for i in range(50)])
     monkeypatch.setattr(export, "MAX_EVENTS", 40)
-    with pytest.raises(TooLarge, match=r"50 events and samples .* may have 40") as caught:
+    with pytest.raises(TooLarge, match=r"50 events and samples; .* at most 40") as caught:
         exported(session)
     assert "Narrow the window" in caught.value.remedy
     assert len(names_of(exported(session, end_ps=40 * US))) == 40
@@ -268,16 +268,16 @@ def test_several_hosts_stand_side_by_side_on_one_clock(tmp_path: Path) -> None:
             x(host, base, 5),
         ]
         written(folder, {"traceEvents": events}, f"{host}.trace.json")
-    whole = exported(Session(str(folder), cache=False), ("w0", "w1"))
+    content = exported(Session(str(folder), cache=False), ("w0", "w1"))
     assert {
-        event["name"]: (event["pid"], event["ts"]) for event in whole["traceEvents"] if event["ph"] == "X"
+        event["name"]: (event["pid"], event["ts"]) for event in content["traceEvents"] if event["ph"] == "X"
     } == {
         "w0": (1, 0),
         "w1": (2, 7),
     }
-    names = [event["args"]["name"] for event in whole["traceEvents"] if event["name"] == "process_name"]
+    names = [event["args"]["name"] for event in content["traceEvents"] if event["name"] == "process_name"]
     assert names == ["w0: job", "w1: job"]
-    assert whole["baseTimeNanoseconds"] == 1_000_000_000
+    assert content["baseTimeNanoseconds"] == 1_000_000_000
 
 
 def test_hosts_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ def test_hosts_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for host, content in (("w0", b"not a profile"), ("w1", [x("a", 0, 1)]), ("w2", [x("b", 0, 1)])):
         written(folder, content, f"{host}.trace.json")
-    whole = exported(Session(str(folder), cache=False))
-    assert whole["otherData"]["hosts"] == ["w1", "w2"]
-    assert names_of(whole) == ["a", "b"]
+    exported_trace = exported(Session(str(folder), cache=False))
+    assert exported_trace["otherData"]["hosts"] == ["w1", "w2"]
+    assert names_of(exported_trace) == ["a", "b"]
 
 
 def test_arguments_that_are_no_json_or_too_large_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -297,9 +297,9 @@ def test_arguments_that_are_no_json_or_too_large_are_left_out_and_counted(tmp_pa
     deep = f'{{"ph":"X","name":"deep","ts":3,"dur":1,"pid":1,"tid":1,"args":{{"x":{"[" * 80 + "]" * 80}}}}}'
     large = json.dumps(x("large", 4, 1, args={"x": "y" * 70_000}))
     session = Session(str(written(tmp_path, f"[{good},{bad},{nan},{deep},{large}]")), cache=False)
-    whole = exported(session)
-    events = {event["name"]: event for event in whole["traceEvents"] if event["ph"] == "X"}
-    assert whole["leftOut"] == {"arguments": 4}
+    content = exported(session)
+    events = {event["name"]: event for event in content["traceEvents"] if event["ph"] == "X"}
+    assert content["leftOut"] == {"arguments": 4}
     assert events["good"]["args"] == {"a": [1, {"b": None}], "t": "é\n"}
     assert events["good"]["cat"] == "c"
     assert all("args" not in events[name] for name in ("bad", "nan", "deep", "large"))

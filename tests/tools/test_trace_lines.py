@@ -1,8 +1,8 @@
-"""What the trace viewer draws beside plain events: arrows of the stat `flow`, counters of XSpaces, and lines
+"""What the trace viewer draws in addition to plain events: arrows of the stat `flow`, counters of XSpaces,
+and lines
 that it adds itself.
 
-Each on a hand-made trace with an obvious answer, then on a real one, held against what xprof 2.24.2 draws of
-it.
+Each on a hand-made trace with an obvious answer, then on a real one, compared with what xprof 2.24.2 draws.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def test_the_stat_flow_draws_arrows_from_the_latest_event_that_leads_out() -> No
 
 def test_neighbours_by_flow_stand_in_the_details_both_ways() -> None:
     events = {row["name"]: row["event"] for row in rows(ask(flowing()), "boxes")}
-    found = rows(ask(flowing(), question="event", event=events["pass"]), "flows")
-    assert [(row["direction"], row["name"]) for row in found] == [
+    arrows = rows(ask(flowing(), question="event", event=events["pass"]), "flows")
+    assert [(row["direction"], row["name"]) for row in arrows] == [
         ("in", "make"),
         ("out", "use"),
         ("out", "use"),
@@ -130,9 +130,9 @@ def test_performance_counters_are_no_events(decode: Any) -> None:
         (0, 7.0),
         (4 * PS_PER_US, 12.0),
     ]
-    told = " ".join(item.message for item in payload.diagnostics)
-    assert "1 performance counters were read only once" in told
-    assert "1 counter samples have no number" in told
+    messages = " ".join(item.message for item in payload.diagnostics)
+    assert "1 performance counters were read only once" in messages
+    assert "1 counter samples have no number" in messages
 
 
 @settings(deadline=None, max_examples=200)
@@ -154,8 +154,8 @@ def test_arrows_of_random_flows_are_those_of_a_plain_loop(points: list[tuple[int
         source = before[-1] if before else same[0] if same else i
         if source != i:
             expected.add((source, i))
-    found = {(row["from_event"], row["to_event"]) for row in rows(ask(trace, flows=True), "flows")}
-    assert found == expected
+    arrows = {(row["from_event"], row["to_event"]) for row in rows(ask(trace, flows=True), "flows")}
+    assert arrows == expected
 
 
 def _points(points: list[tuple[int, int, int]]) -> Trace:
@@ -199,8 +199,8 @@ def test_arrows_of_real_traces_are_as_many_as_the_peer_draws(run: str) -> None:
     assert payload.scalars["n_flows"].value == sum(PEER_ARROWS[run].values())
     from tb_tpuprof.analysis.timeline.flows import flows
 
-    found = flows(trace)
-    assert Counter(found.kinds[kind] for kind in found.kind.tolist()) == PEER_ARROWS[run]
+    arrows = flows(trace)
+    assert Counter(arrows.kinds[kind] for kind in arrows.kind.tolist()) == PEER_ARROWS[run]
 
 
 @needs_corpus
@@ -213,10 +213,10 @@ def test_launch_and_kernel_of_a_real_gpu_lead_to_each_other() -> None:
         trace.lines["plane"][trace.event_line[owner]]
     ]
     kernel = int(owner[on_device][200])
-    (into,) = rows(TOOL.run(session, [host], {"event": kernel}, "event"), "flows")
-    assert (into["direction"], into["kind"]) == ("in", "kernel launch")
-    assert value[owner == into["event"]][0] == value[owner == kernel][0]
-    back = rows(TOOL.run(session, [host], {"event": into["event"]}, "event"), "flows")
+    (incoming,) = rows(TOOL.run(session, [host], {"event": kernel}, "event"), "flows")
+    assert (incoming["direction"], incoming["kind"]) == ("in", "kernel launch")
+    assert value[owner == incoming["event"]][0] == value[owner == kernel][0]
+    back = rows(TOOL.run(session, [host], {"event": incoming["event"]}, "event"), "flows")
     assert kernel in [row["event"] for row in back if row["direction"] == "out"]
 
 
@@ -263,19 +263,19 @@ def test_a_line_of_samples_becomes_counters(decode: Any) -> None:
     assert trace.n_events == 1
     payload = ask(trace)
     tracks = [track for track in rows(payload, "tracks") if track["kind"] == "counter"]
-    told = {
+    arguments = {
         track["name"]: (track["n_events"], track["min_value"], track["max_value"], track["unit"])
         for track in tracks
     }
-    assert told == {
+    assert arguments == {
         "sm__cycles_active.avg.pct_of_peak_sustained_elapsed": (3, 10.0, 55.5, "%"),
         "Memory traffic (GB/s): read": (3, 0.0, 2.0, "GB/s"),
         "Memory traffic (GB/s): written": (3, 1.0, 5.0, "GB/s"),
     }
     assert {track["section"] for track in tracks} == {"GPU:0"}
     active = next(track["track"] for track in tracks if track["unit"] == "%")
-    found = [(row["time_ps"], row["value"]) for row in rows(payload, "counters") if row["track"] == active]
-    assert found == [(0, 10.0), (2_000_000, 55.5), (4_000_000, 20.0)]
+    samples = [(row["time_ps"], row["value"]) for row in rows(payload, "counters") if row["track"] == active]
+    assert samples == [(0, 10.0), (2_000_000, 55.5), (4_000_000, 20.0)]
     assert "1 counter samples have no number" in payload.diagnostics[0].message
     (box,) = [row for row in rows(payload, "boxes") if row["family"] == 4]
     assert box["name"] == "kernel"  # samples are no kernels
@@ -295,8 +295,8 @@ def test_of_two_pixels_the_lowest_and_the_highest_value_are_kept(
     times = sorted(times)
     values = [float(random.randint(-50, 50)) for _ in times]
     trace = _counter(np.array(times), np.array(values))
-    found, kept = counter_samples(trace, 0, start, start + length, pixel)
-    pairs = list(zip(found.tolist(), kept.tolist(), strict=True))
+    kept_ps, kept_values = counter_samples(trace, 0, start, start + length, pixel)
+    pairs = list(zip(kept_ps.tolist(), kept_values.tolist(), strict=True))
     assert set(pairs) <= set(zip(times, values, strict=True))
     assert len(pairs) <= 3 * (length // (2 * pixel) + 2)
     before = [value for time, value in zip(times, values, strict=True) if time <= start]
@@ -304,9 +304,9 @@ def test_of_two_pixels_the_lowest_and_the_highest_value_are_kept(
         (time, value) for time, value in zip(times, values, strict=True) if start <= time < start + length
     ]
     for bucket in {(time - start) // (2 * pixel) for time, _ in inside}:
-        here = [value for time, value in inside if (time - start) // (2 * pixel) == bucket]
-        told = [value for time, value in pairs if time >= start and (time - start) // (2 * pixel) == bucket]
-        assert (min(told), max(told), told[-1]) == (min(here), max(here), here[-1])
+        in_bucket = [value for time, value in inside if (time - start) // (2 * pixel) == bucket]
+        shown = [value for time, value in pairs if time >= start and (time - start) // (2 * pixel) == bucket]
+        assert (min(shown), max(shown), shown[-1]) == (min(in_bucket), max(in_bucket), in_bucket[-1])
     if before and times[0] < start and not any(time == start for time in times):
         assert pairs[0][1] == before[-1]
 
@@ -379,7 +379,7 @@ def test_launches_of_a_step_are_summed_up_by_device() -> None:
         ("GPU:0", "Launch Stats for train 1", 4),
         ("GPU:1", "Launch Stats for train 0", 4),
     ]
-    told = {
+    arguments = {
         row["name"]: row["value"]
         for row in rows(ask(launched(), question="event", event=boxes[0]["event"]), "arguments")
     }
@@ -387,10 +387,10 @@ def test_launches_of_a_step_are_summed_up_by_device() -> None:
     launch_end = {name: LAUNCHED.splitlines()[2].index(f"[{name}]") + 4 for name in ("l1", "l2")}
     kernel_start = {name: LAUNCHED.splitlines()[4].index(name) - 1 for name in ("k1", "k2")}
     waits = [kernel_start["k1"] - launch_end["l1"], kernel_start["k2"] - launch_end["l2"]]
-    assert told["num_launches"] == "2"
-    assert told["max_launch_time_us"] == told["avg_launch_time_us"] == "4.000"
-    assert told["max_launch_latency_us"] == f"{max(waits):.3f}"
-    assert told["avg_launch_latency_us"] == f"{sum(waits) / 2:.3f}"
+    assert arguments["num_launches"] == "2"
+    assert arguments["max_launch_time_us"] == arguments["avg_launch_time_us"] == "4.000"
+    assert arguments["max_launch_latency_us"] == f"{max(waits):.3f}"
+    assert arguments["avg_launch_latency_us"] == f"{sum(waits) / 2:.3f}"
     order = [track["name"] for track in rows(payload, "tracks") if track["section"] == "GPU:0"]
     assert order[:2] == ["Steps", "Launch Stats"]
 
@@ -405,7 +405,7 @@ def test_launches_of_a_real_step_are_those_of_its_kernels() -> None:
         ("GPU:6", "Launch Stats for 0"),
     ]
     for box in boxes:
-        told = {
+        arguments = {
             row["name"]: row["value"]
             for row in rows(TOOL.run(session, [host], {"event": box["event"]}, "event"), "arguments")
         }
@@ -416,7 +416,7 @@ def test_launches_of_a_real_step_are_those_of_its_kernels() -> None:
             )
             if kind
         ]
-        assert told["num_launches"] == str(len(kernels)) == "671"
+        assert arguments["num_launches"] == str(len(kernels)) == "671"
 
 
 def _kernels_of_step(trace: Trace, plane: str) -> tuple[list[int], list[bool]]:
@@ -431,16 +431,16 @@ def _kernels_of_step(trace: Trace, plane: str) -> tuple[list[int], list[bool]]:
         for event, key, name in zip(owner.tolist(), value.tolist(), plane_of, strict=True)
         if name == "/host:CPU"
     }
-    here = [
+    in_step = [
         (e, k)
         for e, k, name in zip(owner.tolist(), value.tolist(), plane_of, strict=True)
         if name == plane and k in launch
     ]
-    return [event for event, _ in here], [launch[key] in group for _, key in here]
+    return [event for event, _ in in_step], [launch[key] in group for _, key in in_step]
 
 
 def offloading() -> Trace:
-    """One core: transfers 5 (twice, at once with 0) and one whose start lies before the capture;
+    """One core: transfers 5 (twice, at once with 0) and one whose start is before the capture;
     `copy-start.9` stays on the device.
     """
     space = xspace_class()()
@@ -480,15 +480,15 @@ def test_transfers_to_the_hosts_memory_span_from_start_to_done() -> None:
         ("offload-copy.5", 40, 60, 0),
         ("offload-dynamic-slice.0", 6, 20, 1),
     ]
-    told = {
+    arguments = {
         row["name"]: row["value"]
         for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
     }
     names = [
         row["name"] for row in rows(ask(offloading(), question="event", event=boxes[0]["event"]), "arguments")
     ]
-    assert len(names) == len(set(names))  # those of the start are not told twice
-    assert (told["shape_with_layout"], told["raw_bytes_accessed"], told["waited_for_us"]) == (
+    assert len(names) == len(set(names))  # those of the start are not reported twice
+    assert (arguments["shape_with_layout"], arguments["raw_bytes_accessed"], arguments["waited_for_us"]) == (
         "f32[8]{0:S(5)}",
         "4096",
         "5.000",

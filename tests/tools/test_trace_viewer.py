@@ -28,8 +28,8 @@ def session() -> Session:
 
 def column(payload: Payload, table: str, name: str) -> npt.NDArray[np.generic]:
     """A column's values."""
-    (found,) = (c.values for c in payload.tables[table].columns if c.name == name)
-    return found
+    (values,) = (c.values for c in payload.tables[table].columns if c.name == name)
+    return values
 
 
 def window(session: Session, **params: object) -> Payload:
@@ -130,9 +130,9 @@ def test_links_of_an_operation_lead_to_tools_that_know_it() -> None:
     tool, params = (c for c in details.tables["links"].columns if c.name != "text")
     texts = [[(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)]
     assert texts[0][:5] == ["op_profile", "hlo_stats", "roofline_model", "graph_viewer", "memory_viewer"]
-    for name, given in zip(*texts, strict=True):
-        asked = json.loads(given)
-        assert_leads_somewhere(session, name, asked)
+    for name, params_text in zip(*texts, strict=True):
+        link_params = json.loads(params_text)
+        assert_leads_somewhere(session, name, link_params)
 
 
 def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) -> None:
@@ -142,10 +142,12 @@ def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) 
         for name, value in params.items()
         if name.startswith("f.")
     }
-    asked = {name: value for name, value in params.items() if not name.startswith("f.") and name != "hosts"}
-    # The op profile's page asks for the chosen operation's details apart from the tree.
-    question = "op" if tool == "op_profile" and "op" in asked else ""
-    payload = get_tool(tool).run(session, [params["hosts"]], asked, question)
+    tool_params = {
+        name: value for name, value in params.items() if not name.startswith("f.") and name != "hosts"
+    }
+    # The op profile's page requests the chosen operation's details separately from the tree.
+    question = "op" if tool == "op_profile" and "op" in tool_params else ""
+    payload = get_tool(tool).run(session, [params["hosts"]], tool_params, question)
     assert payload.tool == tool
     if filters:
         table = next(
@@ -156,8 +158,8 @@ def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) 
             for c in table.columns
             if c.name in filters
         ]
-        wanted = tuple(filters[c.name] for c in table.columns if c.name in filters)
-        assert wanted in set(zip(*columns, strict=True)), (tool, filters)
+        target = tuple(filters[c.name] for c in table.columns if c.name in filters)
+        assert target in set(zip(*columns, strict=True)), (tool, filters)
 
 
 CORPUS = os.environ.get("TPUPROF_CORPUS", "")
@@ -204,8 +206,8 @@ def test_links_of_real_events_lead_to_what_they_name(run: str, kinds: tuple[str,
     for kind in kinds:
         lines = [
             track
-            for track, found in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True)
-            if found == kind
+            for track, track_kind in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True)
+            if track_kind == kind
         ]
         boxes = np.flatnonzero(column(payload, "boxes", "track") == lines[-1 if kind == "stream" else 0])
         details = event(session, int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]]), [host])
@@ -217,8 +219,8 @@ def test_links_of_real_events_lead_to_what_they_name(run: str, kinds: tuple[str,
             )
         )
         assert links, kind
-        for name, given in links:
+        for name, link_params in links:
             with contextlib.suppress(
                 ToolUnavailable
             ):  # the page does not show a link to a tool that has nothing to show
-                assert_leads_somewhere(session, name, json.loads(given))
+                assert_leads_somewhere(session, name, json.loads(link_params))

@@ -1,6 +1,4 @@
-"""Work that the trace does not state is unknown, never 0; what it states under another name counts. The same
-on all pages.
-"""
+"""Work that is not in the trace is unknown, never 0; work under another name counts. The same on all pages."""
 
 from __future__ import annotations
 
@@ -48,9 +46,9 @@ def by_op(payload_cells: dict[str, list[object]], column: str) -> dict[object, f
 
 
 def test_model_flops_stand_in_for_missing_flops_on_every_page() -> None:
-    found, rate = session(), 4_000_000 / 4e-6
-    tables = [cells(hlo_stats.TOOL.run(found, None, {})), cells(roofline_model.TOOL.run(found, None, {}))]
-    tables.append(cells(op_profile.TOOL.run(found, None, {}), "nodes"))
+    run, rate = session(), 4_000_000 / 4e-6
+    tables = [cells(hlo_stats.TOOL.run(run, None, {})), cells(roofline_model.TOOL.run(run, None, {}))]
+    tables.append(cells(op_profile.TOOL.run(run, None, {}), "nodes"))
     for table in tables:
         rates = by_op(table, "flop_rate_flops_per_s")
         assert rates["dot.1"] == pytest.approx(rate)
@@ -58,25 +56,25 @@ def test_model_flops_stand_in_for_missing_flops_on_every_page() -> None:
         assert math.isnan(rates["pallas.3"])
         assert math.isnan(rates["add.4"])
     assert by_op(tables[0], "operational_intensity_flops_per_byte")["dot.1"] == 2_000
-    framework = cells(framework_op_stats.TOOL.run(found, None, {}))
+    framework = cells(framework_op_stats.TOOL.run(run, None, {}))
     assert framework["flop_rate_flops_per_s"][framework["operation"].index("dot.1")] == pytest.approx(rate)
-    top = cells(overview_page.TOOL.run(found, None, {}), "top_ops")
+    top = cells(overview_page.TOOL.run(run, None, {}), "top_ops")
     assert top["flop_rate_flops_per_s"][top["operation"].index("dot.1")] == pytest.approx(rate)
 
 
 def test_rates_of_the_whole_agree_between_pages() -> None:
-    found = session(peaks={"peak_teraflops_per_second": 10.0, "peak_hbm_bw_gigabytes_per_second": 10.0})
+    run = session(peaks={"peak_teraflops_per_second": 10.0, "peak_hbm_bw_gigabytes_per_second": 10.0})
     span, busy = 31e-6, 10e-6
-    assert roofline_model.TOOL.run(found, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(
+    assert roofline_model.TOOL.run(run, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(
         4_000_000 / span
     )
-    assert overview_page.TOOL.run(found, None, {}).scalars["flops_fraction"].value == pytest.approx(
+    assert overview_page.TOOL.run(run, None, {}).scalars["flops_fraction"].value == pytest.approx(
         4_000_000 / span / 10e12
     )
-    assert op_profile.TOOL.run(found, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(
+    assert op_profile.TOOL.run(run, None, {}).scalars["flop_rate_flops_per_s"].value == pytest.approx(
         4_000_000 / busy
     )
-    assert overview_page.TOOL.run(found, None, {}).scalars["hbm_bandwidth_fraction"].value == pytest.approx(
+    assert overview_page.TOOL.run(run, None, {}).scalars["hbm_bandwidth_fraction"].value == pytest.approx(
         11_500 / span / 10e9
     )
 
@@ -91,14 +89,14 @@ def test_without_any_costs_rates_are_unknown_and_not_zero() -> None:
 
 
 def test_custom_calls_without_counts_are_named_with_what_helps() -> None:
-    told = [
+    notices = [
         one
         for one in hlo_stats.TOOL.run(session(), None, {}).diagnostics
         if "no FLOP or byte counts in trace or HLO" in one.message
     ]
-    assert len(told) == 1
-    assert "1 operation (20.0 % of the operations' time) has" in told[0].message
-    assert "cost_estimate" in told[0].remedy
+    assert len(notices) == 1
+    assert "1 operation (20.0 % of the operations' time) has" in notices[0].message
+    assert "cost_estimate" in notices[0].remedy
 
 
 def test_the_program_s_row_is_the_sum_of_its_operations() -> None:

@@ -77,12 +77,12 @@ def finding(cause: Cause, share: float, culprit: Culprit = NOBODY, base: str = "
     )
 
 
-def limits(*found: Finding, kind: str = "CPU", input_ps: float = 0.0) -> JobLimits:
+def limits(*findings: Finding, kind: str = "CPU", input_ps: float = 0.0) -> JobLimits:
     """The diagnosis of steps of 1 ms, of findings by gain."""
-    level = "good" if not found else "bad" if found[0].share >= 0.2 else "warn"
+    level = "good" if not findings else "bad" if findings[0].share >= 0.2 else "warn"
     causes = (CauseTime(Cause.INPUT, input_ps, input_ps / MS),) if input_ps else ()
-    text = f"The verdict: {found[0].sentence}" if found else "Compute-bound."
-    return JobLimits(Diagnosis(level, text, MS, 3, found, causes, True), kind)  # type: ignore[arg-type]
+    text = f"The verdict: {findings[0].sentence}" if findings else "Compute-bound."
+    return JobLimits(Diagnosis(level, text, MS, 3, findings, causes, True), kind)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tool", ["framework_op_stats", "pod_viewer", "input_pipeline_analyzer"])
@@ -171,8 +171,8 @@ def test_a_damaged_host_keeps_no_page_from_waiting_for_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
-    whole = next(demo_runs()["jax_train"].glob("*.xplane.pb")).read_bytes()
-    session = Session(str(write_run(tmp_path, {"a": whole, "b": b"\x0a\xff"})), cache=False)
+    content = next(demo_runs()["jax_train"].glob("*.xplane.pb")).read_bytes()
+    session = Session(str(write_run(tmp_path, {"a": content, "b": b"\x0a\xff"})), cache=False)
     page = get_tool("framework_op_stats").run(session, None, {})
     assert page.hosts == ("a",)
     assert page.is_diagnosed
@@ -187,11 +187,11 @@ def test_what_an_earlier_process_kept_is_there(tmp_path: Path, monkeypatch: pyte
     assert limits_of(Session(path), Session(path).hosts) is None
     said("overview_page", Session(path))
     later = Session(path)
-    found = limits_of(later, later.hosts)
-    assert found is not None
-    assert found.top is not None
-    assert found.top.cause == Cause.INPUT
-    assert limits_of(later, later.hosts) is found
+    kept_limits = limits_of(later, later.hosts)
+    assert kept_limits is not None
+    assert kept_limits.top is not None
+    assert kept_limits.top.cause == Cause.INPUT
+    assert limits_of(later, later.hosts) is kept_limits
 
 
 def test_nobody_waits_for_a_host_that_is_not_there() -> None:
@@ -304,6 +304,6 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
 
 def test_numbers_by_kind_of_time_are_told_apart() -> None:
     differing = by_causes(Judged("good", "input", ""), no_steps(), limits(input_ps=0.02 * MS))
-    assert differing.details == ("The numbers below go by kind of time: 0 % of the steps is input there.",)
+    assert differing.details == ("The numbers below group time by kind: there, 0 % of the steps is input.",)
     assert differing.text == "Not input-bound: input takes 20.0 µs (2.00 %) of each step."
     assert by_causes(Judged("good", "input", "", ("First.",)), no_steps(), limits()).details == ("First.",)

@@ -53,18 +53,18 @@ def test_steps_are_found_by_name_and_by_number() -> None:
 
 
 def test_the_difference_is_named_where_it_is_another_than_the_finding() -> None:
-    found = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="41")
-    assert found.text == (
+    result = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="41")
+    assert result.text == (
         "Step train 41 took 59.0 µs, 2.1 times the median of 28.0 µs; 31.0 µs of the difference is compute. "
         "Highly input-bound: the step waits 17.0 µs (28.8 %) for data."
     )
-    assert found.findings[0].sentence == "The step waits 17.0 µs (28.8 %) for data."
-    assert found.n_steps == 1
+    assert result.findings[0].sentence == "The step waits 17.0 µs (28.8 %) for data."
+    assert result.n_steps == 1
 
 
 def test_a_step_like_the_others_says_so() -> None:
-    found = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="train 4")
-    assert found.text.startswith(
+    result = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="train 4")
+    assert result.text.startswith(
         "Step train 4 took 28.0 µs, about as long as the median of 28.0 µs. Highly input-bound: the step "
         "waits"
     )
@@ -78,8 +78,10 @@ def test_the_only_step_has_no_median() -> None:
 
 
 def test_a_step_that_some_hosts_have_names_them() -> None:
-    other = drawing(SLOW_BY_COMPUTING, {"train": [{"_r": 1, "step_num": number} for number in (4, 5, 6)]})
-    both = session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS}), other)
+    second_host = drawing(
+        SLOW_BY_COMPUTING, {"train": [{"_r": 1, "step_num": number} for number in (4, 5, 6)]}
+    )
+    both = session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS}), second_host)
     assert diagnosis(both, step="41").text.startswith("Step train 41 on `host` took 59.0 µs, 2.1 times")
     assert diagnosis(both, step="4").text.startswith("Step train 4 took 28.0 µs, ")
 
@@ -91,21 +93,24 @@ def test_a_step_that_is_not_there_names_those_that_are(jax_train: Session) -> No
 
 
 def test_the_overview_of_one_step(jax_train: Session) -> None:
-    every, one = TOOL.run(jax_train, None, {}), TOOL.run(jax_train, None, {"step": "13"})
-    assert every.verdict is not None
-    assert one.verdict is not None
-    assert every.verdict.next[1].tool == "overview_page"
-    assert every.verdict.next[1].params == {"step": "train 13"}
-    assert every.verdict.next[1].text == "See why step train 13 took 71.1 % longer than the median of 7.20 ms"
-    assert one.verdict.text.startswith(
+    all_steps, one_step = TOOL.run(jax_train, None, {}), TOOL.run(jax_train, None, {"step": "13"})
+    assert all_steps.verdict is not None
+    assert one_step.verdict is not None
+    assert all_steps.verdict.next[1].tool == "overview_page"
+    assert all_steps.verdict.next[1].params == {"step": "train 13"}
+    assert (
+        all_steps.verdict.next[1].text
+        == "See why step train 13 took 71.1 % longer than the median of 7.20 ms"
+    )
+    assert one_step.verdict.text.startswith(
         "Step train 13 took 12.3 ms, 71.1 % longer than the median of 7.20 ms; "
     )
-    assert one.verdict.next[1].text == "Look at step train 13 in the trace viewer"
-    assert one.verdict.next[1].params == every.verdict.next[2].params
-    assert one.tables["causes"].note == "every moment has one cause; of one step"
-    assert len(one.verdict.details) == 2, "the reason and the fix, nothing about the other steps"
-    assert sum(table(one, "causes")["time_ps"]) == pytest.approx(12_327_268_000)  # type: ignore[arg-type]
-    assert one.tables["steps"].n_rows == every.tables["steps"].n_rows == 18
+    assert one_step.verdict.next[1].text == "Look at step train 13 in the trace viewer"
+    assert one_step.verdict.next[1].params == all_steps.verdict.next[2].params
+    assert one_step.tables["causes"].note == "every moment has one cause; of one step"
+    assert len(one_step.verdict.details) == 2, "the reason and the fix, nothing about the other steps"
+    assert sum(table(one_step, "causes")["time_ps"]) == pytest.approx(12_327_268_000)  # type: ignore[arg-type]
+    assert one_step.tables["steps"].n_rows == all_steps.tables["steps"].n_rows == 18
 
 
 def test_each_cause_has_a_color_and_the_meaning_that_the_documentation_gives_it() -> None:

@@ -45,14 +45,14 @@ def test_the_slowest_are_among_those_that_are_read(run: Path) -> None:
 
 def test_the_answer_says_of_how_many_hosts_it_is(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     session = Session(str(run), cache=False)
-    found = diagnosis(session)
+    result = diagnosis(session)
     n = len(explained_hosts(session, session.hosts))
-    assert found.note.startswith(f"Causes are those of {n} of {N} hosts: the 4 slowest")
+    assert result.note.startswith(f"Causes are those of {n} of {N} hosts: the 4 slowest")
     assert not diagnosis(session, session.hosts[:2]).note
     overview = get_tool("overview_page").run(session, None, {})
-    assert found.note in [one.message for one in overview.diagnostics]
+    assert result.note in [one.message for one in overview.diagnostics]
     assert main(["why", str(run), "--no-cache"]) == 0
-    assert found.note in capsys.readouterr().out
+    assert result.note in capsys.readouterr().out
 
 
 def test_pages_use_what_the_overview_read(run: Path) -> None:

@@ -1,1 +1,1 @@
-"""The framework op stats: `view.py` answers, `tables.py` declares what the answer holds."""
+"""The framework op stats: `view.py` answers, `tables.py` declares the answer's tables and numbers."""

@@ -13,17 +13,22 @@ OPS = TableSpec(
         text("host_or_device", "Host/device"),
         text("type", "Type"),
         text("operation", "Operation"),
-        number("n_occurrences", "Occurrences", "count", "How often it ran on all lines, devices and hosts"),
+        number("n_occurrences", "Occurrences", "count", "Over all lines, devices and hosts"),
         number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
         number("avg_time_ps", "Average time", "ps", "Total time by occurrences"),
         number("total_self_time_ps", "Self time", "ps", "Of all occurrences, without nested operations"),
         number("avg_self_time_ps", "Average self time", "ps", "Self time by occurrences"),
         number("device_self_fraction", "Device share", "fraction", "Of the device's self time"),
         number(
-            "device_cumulative_fraction", "Device cumulative", "fraction", "Share of this and all rows above"
+            "device_cumulative_fraction",
+            "Device cumulative",
+            "fraction",
+            "Share of this row and all rows above",
         ),
         number("host_self_fraction", "Host share", "fraction", "Of the host's self time"),
-        number("host_cumulative_fraction", "Host cumulative", "fraction", "Share of this and all rows above"),
+        number(
+            "host_cumulative_fraction", "Host cumulative", "fraction", "Share of this row and all rows above"
+        ),
         number(
             "flop_rate_flops_per_s",
             "FLOP rate",
@@ -42,12 +47,11 @@ OPS = TableSpec(
             "flops_per_byte",
             "FLOPs per byte of all memories",
         ),
-        text("bound_by", "Limited by", "The resource it uses closest to its peak, from 30 % of it on"),
+        text("bound_by", "Limited by", "The resource used closest to its peak, if at 30 % or more"),
         text("nearest_limit", "Nearest limit", "However far from its peak"),
         text("eager", "Mode", "Eager: ran as a single operation"),
     ),
-    "A row per operation: the device's first, then the host's; with `idle`, idle time as a row `IDLE` of "
-    "each",
+    "A row per operation: the device's first, then the host's; with `idle`, also a row `IDLE` for each",
 )
 DEVICE_BY_TYPE = shares_spec("device_by_type", "Device, by type")
 DEVICE_BY_OP = shares_spec("device_by_op", "Device, by operation")
@@ -60,7 +64,7 @@ SCALARS = (
         "device_copies_ps",
         "Copies and fills",
         "ps",
-        "Of memory, part of the device's operations; the rest is kernels",
+        "Memory operations, part of the device's operations; the rest are kernels",
         True,
     ),
     ScalarSpec(

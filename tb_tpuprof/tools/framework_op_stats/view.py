@@ -46,9 +46,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Side:
-    """Host or device: its operations sorted by self time, with idle as a row of its own if it is
-    to be shown.
-    """
+    """Host or device: its operations sorted by self time, with idle time as a row if it is to be shown."""
 
     title: str
     name: tuple[str, ...]
@@ -62,9 +60,9 @@ class Side:
 
     @property
     def share(self) -> Floats:
-        """Self time as a share of the self time of all rows; 0 where nothing took time."""
-        whole = int(self.self_ps.sum())
-        return self.self_ps / whole if whole else np.zeros(len(self.name))
+        """Self time as a share of the self time of all rows; 0 if nothing took time."""
+        total_ps = int(self.self_ps.sum())
+        return self.self_ps / total_ps if total_ps else np.zeros(len(self.name))
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -72,9 +70,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     session.map(precompute, hosts, op_stats, host_facts, roof_excesses, roofs, software)
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
-    notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
+    notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
     notices += excess_notices(
-        [one for found in session.map(roof_excesses, hosts) for one in found],
+        [excess for of_host in session.map(roof_excesses, hosts) for excess in of_host],
         first_roofs(session.map(roofs, hosts)),
     )
     with_idle = bool(params["idle"])
@@ -120,7 +118,7 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
 
 
 def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
-    """above / below, NaN (unknown) where either is 0."""
+    """above / below, NaN (unknown) if either is 0."""
     result = np.full(len(above), np.nan)
     np.divide(above, below, out=result, where=(below > 0) & (above > 0))
     return result
@@ -142,7 +140,7 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
         machine.nearest_limit(f, b)
         for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)
     ]
-    limits = [limit_text(*found, name) for found, name in zip(near, (*device.name, *host.name), strict=True)]
+    limits = [limit_text(*limit, name) for limit, name in zip(near, (*device.name, *host.name), strict=True)]
     shares = [
         np.append(device.share, np.full(n_host, np.nan)),
         np.append(np.full(n_device, np.nan), host.share),
@@ -177,40 +175,40 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
     )
 
 
-def _shares(spec: TableSpec, found: Side, key: tuple[str, ...]) -> Table:
+def _shares(spec: TableSpec, shown_side: Side, key: tuple[str, ...]) -> Table:
     """A pie: self time by name or type, at most 10 slices and `Other`."""
     names = list(dict.fromkeys(key))
     row = {name: i for i, name in enumerate(names)}
     total = [0] * len(names)
-    for name, time in zip(key, found.self_ps.tolist(), strict=True):
+    for name, time in zip(key, shown_side.self_ps.tolist(), strict=True):
         total[row[name]] += time
     order = sorted((i for i in range(len(names)) if total[i] > 0), key=lambda i: (-total[i], names[i]))
     slices = [(names[i] or "(no type)", total[i]) for i in order[:N_SLICES]]
     rest = sum(total[i] for i in order[N_SLICES:])
     if rest:
         slices.append(("Other", rest))
-    whole = sum(total) or 1
+    total_ps = sum(total) or 1
     times = np.array([time for _, time in slices], np.int64)
     note = f"{len(order) - N_SLICES:,} more in Other" if rest else ""
     columns: Filled = {
         "name": [name for name, _ in slices],
         "self_time_ps": times,
-        "fraction": times / whole,
+        "fraction": times / total_ps,
     }
     return spec.fill(columns, note)
 
 
-def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:
-    """`summed`: over which devices the device's times are sums."""
+def _scalars(stats: OpStats, summed: str) -> dict[str, Scalar]:
+    """`summed`: text that names the devices whose times are summed."""
     values: dict[str, Number] = {}
-    for name, ops in (("device", found.device), ("host", found.host)):
+    for name, ops in (("device", stats.device), ("host", stats.host)):
         if not ops.span_ps:
             continue
         where = f", {summed}" if summed and name == "device" else ""
         values[f"{name}_ops_ps"] = Number(ops.busy_ps, f"self time of all{where}")
-        copied = transfer_ps(found.compiled) if name == "device" else 0
+        copied = transfer_ps(stats.compiled) if name == "device" else 0
         if copied:
-            note = "of memory, part of the device's operations; the rest is kernels"
+            note = "memory operations, part of the device's operations; the rest are kernels"
             values["device_copies_ps"] = Number(copied, note)
         between = (
             "summed over threads, each from its first operation to its last"
@@ -228,7 +226,7 @@ def _summed(session: Session, hosts: tuple[str, ...]) -> str:
 
 
 def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
-    """Whether one operation or one type of them stands out, in a sentence."""
+    """A sentence that says whether one operation or one type of them stands out."""
     where, ops = ("device", device) if device.busy_ps else ("host", host)
     if not ops.busy_ps:
         return None
@@ -240,8 +238,8 @@ def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
     if share < _STANDS_OUT:
         text = f"No single operation stands out on the {where}: `{ops.name[top]}` comes first with {time}."
     next_steps = (NextStep("See it on the timeline", "trace_viewer"),)
-    said = {"total_self_time_ps": float(ops.self_ps[top])}
-    subject = Subject("ops", "operation", ops.name[top], said)
+    values = {"total_self_time_ps": float(ops.self_ps[top])}
+    subject = Subject("ops", "operation", ops.name[top], values)
     return Verdict(
         "unknown",
         text,
@@ -253,7 +251,7 @@ def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
 
 
 def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
-    """The type that takes most, where it is not a single operation's."""
+    """The type that takes the most time, unless it has a single operation."""
     totals: dict[str, list[int]] = {}
     for name, time in zip(ops.type, ops.self_ps.tolist(), strict=True):
         totals.setdefault(name, []).append(time)
@@ -271,7 +269,7 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
 def _empty(device: OpMetrics, host: OpMetrics, framework: str) -> tuple[Diagnostic, ...]:
     if len(device) or len(host):
         return ()
-    message = "The trace names no framework operations, neither on the host nor on a device."
+    message = "The trace names no framework operations on the host or on a device."
     tracer = (
         "; TensorFlow needs host_tracer_level 2 to name its operations"
         if framework in (TENSORFLOW, UNKNOWN)

@@ -16,15 +16,17 @@ _PROGRAM = Param(
     "Program",
     "text",
     None,
-    "Title, id or name of a program; absent: the one that spent most time in the instruction `op`, else the "
-    "one that took most time, else the largest",
+    "Title, id or name of a program; absent: the one that spent the most time in the instruction `op`, "
+    "else the "
+    "one that took the most time, else the largest",
 )
 _OP = Param(
     "op",
     "Instruction",
     "text",
     None,
-    "Instruction or computation in the middle; absent: the instruction that took most time, else the root of "
+    "Instruction or computation in the middle; absent: the instruction that took the most time, else the "
+    "root of "
     "the entry computation",
 )
 _OP_OF_PROGRAM = Param(
@@ -41,13 +43,21 @@ _TIMES = Param(
 DRAWN_PARAMS = (
     _PROGRAM,
     _OP,
-    Param("radius", "Radius", "int", 2, "Hops from the middle that are shown", minimum=0, maximum=50),
+    Param(
+        "radius",
+        "Radius",
+        "int",
+        2,
+        "Number of hops shown around the instruction in the middle",
+        minimum=0,
+        maximum=50,
+    ),
     Param(
         "most_nodes",
         "Most nodes",
         "int",
         120,
-        f"Nodes to show at most, those that took most time first; up to {MOST_NODES}",
+        f"Nodes to show at most, those that took the most time first; up to {MOST_NODES}",
         minimum=1,
         maximum=MOST_NODES,
     ),
@@ -72,14 +82,14 @@ SEARCH_PARAMS = (
         "Program",
         "text",
         None,
-        "Title, id or name of a program; absent: the one that took most time, else the largest",
+        "Title, id or name of a program; absent: the one that took the most time, else the largest",
     ),
     Param(
         "text",
         "Text",
         "text",
         None,
-        "What name, opcode or framework op contains (case-insensitive, at most 200 characters)",
+        "Text in the name, opcode or framework op (case-insensitive, at most 200 characters)",
         is_required=True,
     ),
     Param("times", "Times", "bool", True, "Include times and sort by them; without them no event is read"),
@@ -95,7 +105,12 @@ PROTO_PARAMS = (_PROGRAM, _OP_OF_PROGRAM)
 HLO_PARAMS = (
     *PROTO_PARAMS,
     Param(
-        "style", "Style", "choice", "long", "Short, which XLA reads, or long with metadata", choices=_STYLES
+        "style",
+        "Style",
+        "choice",
+        "long",
+        "Short, which XLA can parse, or long with metadata",
+        choices=_STYLES,
     ),
 )
 
@@ -114,7 +129,7 @@ _TIME_COLUMNS = (
         "time_fraction",
         "Share",
         "fraction",
-        "Of the time of all the program's instructions; unknown: not traced",
+        "Of the total time of the program's instructions; unknown: not traced",
         is_optional=True,
     ),
     number("n_occurrences", "Occurrences", "count", "Number of its events", is_optional=True),
@@ -132,19 +147,19 @@ NODES = TableSpec(
     "nodes",
     "Graph",
     (
-        number("node", "Node", "id", "Row of the instruction in the module: the same in each answer"),
+        number("node", "Node", "id", "Row of the instruction in the module, the same in every answer"),
         _NAME,
         _OPCODE,
         _OP_CLASS,
         text("kind", "Kind", "Of a fusion; of a custom call its target"),
         text("shape", "Shape", "With layout"),
-        number("frame", "In fusion", "id", "The opened fusion it is in, or -1"),
+        number("frame", "In fusion", "id", "The opened fusion that contains it, or -1"),
         flag("is_frame", "Opened", "A fusion whose body is drawn"),
         number("depth", "Hops", "count", "From the instruction in the middle"),
         *_TIME_COLUMNS,
         number("n_hidden_operands", "Operands not shown", "count"),
         number("n_hidden_users", "Users not shown", "count"),
-        text("calls", "Calls", "Computations that it runs, separated by spaces"),
+        text("calls", "Calls", "Computations it runs, separated by spaces"),
         text("expression", "HLO", "As XLA prints it, without metadata"),
         text("op_name", "Framework op", is_optional=True),
         text("op_type", "Type", "The framework's type of the operation", is_optional=True),
@@ -157,18 +172,19 @@ EDGES = TableSpec(
     "edges",
     "Values",
     (
-        number("from", "From", "id", "The node that makes the value"),
+        number("from", "From", "id", "The node that produces the value"),
         number("to", "To", "id", "The node that reads it"),
-        number("operand", "Operand", "id", "Which of the reader's operands it is"),
+        number("operand", "Operand", "id", "Index among the reader's operands"),
         text("shape", "Shape", "Without layout"),
     ),
-    "A row for each value that one node makes and another reads",
+    "A row for each value that one node produces and another reads",
 )
 HOT = TableSpec(
     "hot",
     "Hottest instructions",
     _INSTRUCTION_COLUMNS,
-    f"The {N_HOT} instructions that took most time, without loops and calls, whose time is that of others; "
+    f"The {N_HOT} instructions that took the most time, without loops and calls, whose time belongs to "
+    "their bodies; "
     "absent with `times=false`",
     is_optional=True,
 )
@@ -232,7 +248,7 @@ MATCHES = TableSpec(
     "matches",
     "Matches",
     _INSTRUCTION_COLUMNS,
-    f"The instructions that contain the text, those that took most time first; at most {N_MATCHES}",
+    f"The instructions that contain the text, those that took the most time first; at most {N_MATCHES}",
 )
 LINES = TableSpec(
     "lines",

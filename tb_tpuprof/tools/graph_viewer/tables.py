@@ -41,8 +41,8 @@ _MOST_SHAPE = 200  # characters
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """A module and the times of its instructions, where they are asked for; `total_ps` counts none twice
-    (loops and calls are left out).
+    """A module and, if requested, the times of its instructions; `total_ps` counts none twice (loops and
+    calls are left out).
     """
 
     module: HloModule
@@ -51,34 +51,34 @@ class Timed:
 
     @cached_property
     def hottest(self) -> npt.NDArray[np.int64]:
-        """The instructions that took most time; loops and calls, whose time is that of others,
-        are left out.
+        """The instructions that took the most time, without loops and calls, whose time belongs to their
+        bodies.
         """
-        own = np.flatnonzero(self._is_own)
-        return self.times.rows[own[np.argsort(-self.times.time_ps[own], kind="stable")[:N_HOT]]]
+        leaves = np.flatnonzero(self._is_leaf)
+        return self.times.rows[leaves[np.argsort(-self.times.time_ps[leaves], kind="stable")[:N_HOT]]]
 
     @cached_property
     def total_ps(self) -> int:
         """Time of all instructions, without those that only run others."""
-        return int(self.times.time_ps[self._is_own].sum())
+        return int(self.times.time_ps[self._is_leaf].sum())
 
     @cached_property
-    def _is_own(self) -> npt.NDArray[np.bool_]:
+    def _is_leaf(self) -> npt.NDArray[np.bool_]:
         return ~self.module.has_opcode(CONTAINERS)[self.times.rows]
 
     def values(self, rows: Sequence[int]) -> dict[str, Values]:
-        """Time, share and number of events of instructions, unknown where none was traced; no columns where
-        times are not asked for.
+        """Time, share and number of events of instructions, unknown if none was traced; no columns if times
+        are not requested.
         """
         if not self.with_times:
             return {}
-        found = [self.times.at(row) for row in rows]
-        time = np.array([time if n else np.nan for time, n in found], np.float64)
+        timings = [self.times.at(row) for row in rows]
+        time = np.array([time if n else np.nan for time, n in timings], np.float64)
         total = self.total_ps
         return {
             "time_ps": time,
             "time_fraction": time / total if total else np.full(len(rows), np.nan),
-            "n_occurrences": np.array([n for _, n in found], np.int64),
+            "n_occurrences": np.array([n for _, n in timings], np.int64),
         }
 
 
@@ -134,7 +134,7 @@ def _stack(module: HloModule, row: int) -> str:
 
 
 def edges_table(module: HloModule, graph: HloGraph) -> Table:
-    """A row per value that one node makes and another reads."""
+    """A row per value that one node produces and another reads."""
     edges = graph.edges
     return EDGES.fill(
         {
@@ -164,7 +164,7 @@ def _instruction_values(timed: Timed, rows: Sequence[int]) -> dict[str, Values]:
 
 
 def matches_table(timed: Timed, rows: Sequence[int]) -> Table:
-    """The first of the instructions that a search finds."""
+    """The first N_MATCHES instructions that match a search."""
     note = f"the first {N_MATCHES} of {len(rows):,}" if len(rows) > N_MATCHES else ""
     return MATCHES.fill(_instruction_values(timed, rows[:N_MATCHES]), note)
 
@@ -174,14 +174,14 @@ def _computation(module: HloModule, row: int) -> str:
 
 
 def hot_table(timed: Timed) -> Table:
-    """The instructions that took most time."""
+    """The instructions that took the most time."""
     rows = timed.hottest.tolist()
     note = f"the first {N_HOT}" if len(rows) == N_HOT else ""
     return HOT.fill(_instruction_values(timed, rows), note)
 
 
 def computations_table(module: HloModule) -> Table:
-    """The program's computations: the entry, then those that are no fusion's body, the largest first."""
+    """The program's computations: the entry, then the largest first, bodies of fusions last."""
     table = module.computations
     order = np.lexsort(
         (-table["n_instructions"], table["is_fusion"], np.arange(len(table)) != module.info.entry)
@@ -220,6 +220,6 @@ def chosen_table(module: HloModule, program: Program, center: int) -> Table:
 
 
 def lines_table(lines: Sequence[str], first: int) -> Table:
-    """Lines of the module's text. Very long ones are cut."""
+    """Lines of the module's text; very long ones are cut."""
     cut = [line if len(line) <= MOST_TEXT else line[:MOST_TEXT] + " …" for line in lines]
     return LINES.fill({"line": np.arange(first, first + len(lines)), "text": cut})

@@ -1,4 +1,4 @@
-"""graph_viewer: the instructions of a compiled program around one of them, what they cost, and the whole
+"""graph_viewer: the instructions around one instruction of a compiled program, their times, and the whole
 program as text.
 """
 
@@ -45,7 +45,7 @@ _MOST_SEARCHED = 200  # characters
 
 @dataclass(frozen=True)
 class _Source:
-    """A host's programs, and by program id the times of its instructions where they are asked for, sums over
+    """A host's programs, and the times of their instructions by program id if requested: sums over
     `n_devices` of a kind.
     """
 
@@ -91,12 +91,12 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def search_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """The instructions that contain a text. Raises BadParameter for a long text."""
-    wanted = str(params["text"])
-    if len(wanted) > _MOST_SEARCHED:
-        raise BadParameter("text", wanted, f"a text of at most {_MOST_SEARCHED} characters")
+    """The instructions that contain a text. Raises BadParameter if the text is too long."""
+    query = str(params["text"])
+    if len(query) > _MOST_SEARCHED:
+        raise BadParameter("text", query, f"a text of at most {_MOST_SEARCHED} characters")
     _, timed = _opened(_source(session, hosts[0], bool(params["times"])), params)
-    rows = matching_rows(timed.module, wanted).tolist()
+    rows = matching_rows(timed.module, query).tolist()
     if len(timed.times.rows):
         rows.sort(key=lambda row: -timed.times.at(row)[0])
     return Payload(TOOL.name, session.run, hosts, {"matches": matches_table(timed, rows)})
@@ -108,8 +108,8 @@ def text_view(session: Session, hosts: tuple[str, ...], params: Params) -> Paylo
     index = text_index(module, _TEXTS[str(params["style"])])
     first = min(int(params["first_line"]), max(0, index.n_lines - 1))
     row = module.find(str(params["op"])) if "op" in params else -1
-    at = index.line_of(row) if row >= 0 else -1
-    op_line = Number(at) if at >= 0 else Number(None, "it has no line of its own")
+    line = index.line_of(row) if row >= 0 else -1
+    op_line = Number(line) if line >= 0 else Number(None, "it has no line of its own")
     return Payload(
         TOOL.name,
         session.run,
@@ -120,9 +120,7 @@ def text_view(session: Session, hosts: tuple[str, ...], params: Params) -> Paylo
 
 
 def _source(session: Session, host: str, with_times: bool) -> _Source:
-    """With the times of events only where they are asked for: programs alone are read in a fraction of the
-    time.
-    """
+    """Reads event times only if requested: reading just the programs takes a fraction of the time."""
     if not with_times:
         return _Source(session.outline(host).programs, {}, False)
     trace = session.trace(host)
@@ -137,23 +135,23 @@ def _source(session: Session, host: str, with_times: bool) -> _Source:
 
 
 def _times(timed: Timed, center: int, source: _Source) -> dict[str, Number]:
-    time, n = timed.times.at(center)
+    time, n_runs = timed.times.at(center)
     total = timed.total_ps
     each, of_op = (summed(value, source.n_devices, source.kind) for value in (total, time))
     return {
         "program_time_ps": Number(total or None, each if total else "not traced"),
-        "op_time_ps": Number(time if n else None, of_op if n else "not traced"),
+        "op_time_ps": Number(time if n_runs else None, of_op if n_runs else "not traced"),
     }
 
 
 def _opened(source: _Source, params: Params) -> tuple[Program, Timed]:
-    """The program asked for, else the one whose instructions took most time, else the one with the largest
-    HLO.
+    """The requested program, else the one whose instructions took the most time, else the one with the
+    largest HLO.
     """
-    programs, wanted = source.programs, str(params.get("program", ""))
+    programs, title = source.programs, str(params.get("program", ""))
     if not len(programs):
         raise ToolUnavailable(TOOL.name, REASON, REMEDY)
-    program = program_named(programs, wanted) if wanted else None
+    program = program_named(programs, title) if title else None
     if program is None and (op := str(params.get("op", ""))):
         program = _program_with(source, op)
     if program is None:
@@ -164,7 +162,7 @@ def _opened(source: _Source, params: Params) -> tuple[Program, Timed]:
 
 
 def _program_with(source: _Source, op: str) -> Program | None:
-    """Of the programs that ran the one that spent most time in an instruction of that name."""
+    """Of the programs that ran, the one that spent the most time in the instruction `op`."""
     best: tuple[int, Program | None] = (0, None)
     for number, times in source.times.items():
         module = source.programs.module(number)
@@ -176,8 +174,8 @@ def _program_with(source: _Source, op: str) -> Program | None:
 
 
 def _center(timed: Timed, op: str) -> int:
-    """The instruction (or the root of the computation) asked for; else the hottest, else the entry's root.
-    Raises BadParameter.
+    """The requested instruction, or the root of the requested computation; else the hottest, else the
+    entry's root. Raises BadParameter.
     """
     module = timed.module
     if op:
@@ -223,21 +221,22 @@ def _graph(timed: Timed, center: int, params: Params) -> HloGraph:
 
 def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Verdict:
     module = timed.module
-    time, n = timed.times.at(center)
+    time, n_runs = timed.times.at(center)
     name, opcode = module.name(center), module.opcode(center)
     article = "an" if opcode[:1] in "aeiou" else "a"
     text = f"`{name}` is {article} {opcode} of `{program.title}`."
     details: tuple[str, ...] = (
-        ("No events of it were traced.",)
+        ("The trace has no events of it.",)
         if timed.with_times
-        else ("Its time is still to be read from the events.",)
+        else ("Its time has not been read from the events yet.",)
     )
-    if n:
+    if n_runs:
         share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
         each = f" ({per})" if (per := summed(time, source.n_devices, source.kind)) else ""
         most = ", more than any other instruction" if center == _first(timed) else ""
         details = (
-            f"It ran {f'{n:,} times' if n > 1 else 'once'} and took {format_time(time)}{each}{share}{most}.",
+            f"It ran {f'{n_runs:,} times' if n_runs > 1 else 'once'} and took "
+            f"{format_time(time)}{each}{share}{most}.",
         )
     if op_name := module.text("op_name", center):
         details = (*details, f"It comes from `{op_name[:300]}`.")
@@ -256,7 +255,7 @@ def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:
 
 
 def _to_write(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[Program, HloModule]:
-    """The program to write. Events are read only where they decide which program that is."""
+    """The program to write. Events are read only if they decide which program it is."""
     program, timed = _opened(_source(session, hosts[0], "program" not in params), params)
     return program, timed.module
 

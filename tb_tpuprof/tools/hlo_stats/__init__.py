@@ -1,1 +1,1 @@
-"""The HLO stats: `view.py` answers, `tables.py` declares what the answer holds."""
+"""The HLO stats: `view.py` answers, `tables.py` declares the answer's tables and numbers."""

@@ -1,5 +1,5 @@
-"""hlo_stats: every operation of compiled programs with its times, work, rates, limiting resource and where it
-came from.
+"""hlo_stats: every operation of compiled programs with its times, work, rates, limiting resource and
+source.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
 from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
-from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, expression_texts, find_ops
+from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, expression_texts, find_ops
 from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import known_texts, shares_table
@@ -34,43 +34,48 @@ Rows = npt.NDArray[np.intp]
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name)
-    ops = found.ops
+    compiled = find_ops(session, hosts, TOOL.name)
+    ops = compiled.ops
     shown = table_order(ops)[:N_ROWS]
-    speed = rates(ops.work, ops.work_ps, found.roofs)
+    speed = rates(ops.work, ops.work_ps, compiled.roofs)
     limits = speed.limits(ops.is_waiting)
-    texts = expression_texts(session, found, shown)
-    own = ops.kept(~ops.is_sparse)
-    sources = _short_sources(own.source)
-    programs = words_of([own.programs[p] for p in own.program.tolist()])
+    texts = expression_texts(session, compiled, shown)
+    on_tensor_cores = ops.kept(~ops.is_sparse)
+    sources = _short_sources(on_tensor_cores.source)
+    programs = words_of([on_tensor_cores.programs[p] for p in on_tensor_cores.program.tolist()])
     bounds = Words(limits[~ops.is_sparse].astype(np.int64), LIMITS)
     tables = {
         "ops": ops_table(ops, (speed, limits), shown, texts),
-        "by_category": shares_table(SHARES["by_category"], own.category, own.self_ps),
-        "by_op": shares_table(SHARES["by_op"], _titles(own), own.self_ps),
-        "by_bound": shares_table(SHARES["by_bound"], bounds, own.self_ps),
-        "by_source": shares_table(SHARES["by_source"], sources, own.self_ps, "(no source line)"),
-        "by_program": shares_table(SHARES["by_program"], programs, own.self_ps),
+        "by_category": shares_table(SHARES["by_category"], on_tensor_cores.category, on_tensor_cores.self_ps),
+        "by_op": shares_table(SHARES["by_op"], _titles(on_tensor_cores), on_tensor_cores.self_ps),
+        "by_bound": shares_table(SHARES["by_bound"], bounds, on_tensor_cores.self_ps),
+        "by_source": shares_table(SHARES["by_source"], sources, on_tensor_cores.self_ps, "(no source line)"),
+        "by_program": shares_table(SHARES["by_program"], programs, on_tensor_cores.self_ps),
     }
-    for name, mask in (("by_rematerialized", _is_rematerialized(own)), ("by_outside", _is_outside(own))):
+    for name, mask in (
+        ("by_rematerialized", _is_rematerialized(on_tensor_cores)),
+        ("by_outside", _is_outside(on_tensor_cores)),
+    ):
         if mask.any():
             words = Words(mask.astype(np.int64), ("No", SHARES[name].title))
-            tables[name] = shares_table(SHARES[name], words, own.self_ps)
-    verdict = told(TOOL.name, _verdict(found, speed, shown), limits_of(session, hosts))
+            tables[name] = shares_table(SHARES[name], words, on_tensor_cores.self_ps)
+    verdict = told(TOOL.name, _verdict(compiled, speed, shown), limits_of(session, hosts))
     return Payload(
-        TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, found)
+        TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, compiled)
     )
 
 
 def table_order(ops: HloOps) -> Rows:
-    """Rows by self time; those of SparseCores last, since they run beside the others and have no share."""
+    """Rows by self time; those of SparseCores last, since they run in parallel with the others and have no
+    share.
+    """
     order = ops.by_self_time
     return order[np.argsort(ops.is_sparse[order], kind="stable")]
 
 
 def _titles(ops: HloOps) -> Words:
-    """Names of operations as rows of the table are told apart: with the program, where several programs have
-    one of that name.
+    """Unique names of operations: with the program's name if several programs have an operation of that
+    name.
     """
     pairs = np.unique(np.column_stack((ops.name.codes, ops.program)), axis=0)
     shared = np.flatnonzero(np.bincount(pairs[:, 0], minlength=len(ops.name.strings))[ops.name.codes] > 1)
@@ -79,50 +84,50 @@ def _titles(ops: HloOps) -> Words:
 
 
 def _short_sources(source: Words) -> Words:
-    """The last two parts of each path: what tells one line from another in a narrow list."""
+    """The last two parts of each path, which identify a line in a narrow list."""
     short = words_of(["/".join(text.rsplit("/", 2)[-2:]) for text in source.strings])
     return Words(short.codes[source.codes], short.strings)
 
 
 def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[str]) -> Table:
-    """A row per operation, the longest self time first. `speeds`: rates, and rows of LIMITS."""
-    one = ops.taken(rows)
-    chosen, limits = _rows_of(speeds[0], rows), speeds[1][rows]
-    share = np.where(one.is_sparse, np.nan, one.self_ps / (ops.busy_ps or 1))
-    of_span = np.where(one.is_sparse, np.nan, one.self_ps / (ops.total_ps or 1))
-    titles = [ops.programs[p] for p in one.program.tolist()]
+    """A row per operation, longest self time first. `speeds`: rates, and rows of LIMITS."""
+    chosen_ops = ops.taken(rows)
+    chosen_rates, limits = _rows_of(speeds[0], rows), speeds[1][rows]
+    share = np.where(chosen_ops.is_sparse, np.nan, chosen_ops.self_ps / (ops.busy_ps or 1))
+    of_span = np.where(chosen_ops.is_sparse, np.nan, chosen_ops.self_ps / (ops.total_ps or 1))
+    titles = [ops.programs[p] for p in chosen_ops.program.tolist()]
     columns = {
         "rank": np.arange(1, len(rows) + 1),
         "program": titles,
-        "category": known_texts(one.category),
-        "op": known_texts(one.name),
+        "category": known_texts(chosen_ops.category),
+        "op": known_texts(chosen_ops.name),
         "expression": [text[:MAX_EXPRESSION] for text in texts],
-        "provenance": known_texts(one.provenance),
-        "n_occurrences": one.n_occurrences,
-        "total_time_ps": one.time_ps,
-        "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences),
-        "total_self_time_ps": one.self_ps,
-        "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences),
+        "provenance": known_texts(chosen_ops.provenance),
+        "n_occurrences": chosen_ops.n_occurrences,
+        "total_time_ps": chosen_ops.time_ps,
+        "avg_time_ps": ratio(chosen_ops.time_ps.astype(np.float64), chosen_ops.n_occurrences),
+        "total_self_time_ps": chosen_ops.self_ps,
+        "avg_self_time_ps": ratio(chosen_ops.self_ps.astype(np.float64), chosen_ops.n_occurrences),
         "self_fraction": share,
         "cumulative_fraction": np.cumsum(np.nan_to_num(share)),
         **({} if ops.kind == "CPU" else {"device_time_fraction": of_span}),
-        **_thread_columns(one),
-        "dma_stall_fraction": _stalls(one),
-        **_rate_columns(one, chosen),
+        **_thread_columns(chosen_ops),
+        "dma_stall_fraction": _stalls(chosen_ops),
+        **_rate_columns(chosen_ops, chosen_rates),
         "bound_by": [LIMITS[i] for i in limits.tolist()],
-        "nearest_limit": [chosen.nearest_text(i) for i in range(len(rows))],
-        "is_rematerialized": _is_rematerialized(one),
-        "is_outside_compiled": _is_outside(one),
-        "source": known_texts(one.source),
-        "core": known_texts(one.core),
-        "energy_j": np.where(one.energy_j > 0, one.energy_j, np.nan),
+        "nearest_limit": [chosen_rates.nearest_text(i) for i in range(len(rows))],
+        "is_rematerialized": _is_rematerialized(chosen_ops),
+        "is_outside_compiled": _is_outside(chosen_ops),
+        "source": known_texts(chosen_ops.source),
+        "core": known_texts(chosen_ops.core),
+        "energy_j": np.where(chosen_ops.energy_j > 0, chosen_ops.energy_j, np.nan),
     }
     note = "" if len(rows) == len(ops) else f"the first {len(rows):,} of {len(ops):,}"
     return OPS.fill(columns, note)
 
 
 def _thread_columns(ops: HloOps) -> dict[str, Values]:
-    """XLA:CPU splits an operation over its thread pool: what all threads together spent on it."""
+    """Time of all threads together: XLA:CPU splits an operation over its thread pool."""
     if ops.kind != "CPU":
         return {}
     thread = np.where(ops.thread_ps >= 0, ops.thread_ps, np.nan)
@@ -162,7 +167,7 @@ def _stalls(ops: HloOps) -> Floats:
 
 
 def _is_rematerialized(ops: HloOps) -> npt.NDArray[np.bool_]:
-    """By the compiler's habit to name them so."""
+    """Recognized by the name that the compiler gives them."""
     return ops.name.is_in([name for name in ops.name.strings if _REMAT in name])
 
 
@@ -173,9 +178,9 @@ def _is_outside(ops: HloOps) -> npt.NDArray[np.bool_]:
 def _scalars(ops: HloOps) -> dict[str, Scalar]:
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
     note = (
-        "no compiled operation runs, from the first one to the last"
+        "no compiled operation runs, between the first and the last one"
         if ops.kind != "CPU"
-        else "threads run side by side: not known"
+        else "unknown: threads run in parallel"
     )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     programs = f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"
@@ -191,9 +196,9 @@ def _scalars(ops: HloOps) -> dict[str, Scalar]:
     )
 
 
-def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
-    """The operation in the table's first row and its limit, and the category that takes most."""
-    ops = found.ops
+def _verdict(compiled: CompiledOps, speed: Rates, order: Rows) -> Verdict | None:
+    """The operation in the table's first row and its limit, and the category that takes the most time."""
+    ops = compiled.ops
     if not ops.busy_ps:
         return None
     top = int(order[0])
@@ -206,7 +211,7 @@ def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
     text = f"{name} ({ops.category[top]}) takes the most time: {time}."
     if share < _STANDS_OUT:
         text = f"No single operation stands out: {name} comes first with {time}."
-    details = [category_sentence(op_categories(ops, found.offload_ps))]
+    details = [category_sentence(op_categories(ops, compiled.offload_ps))]
     if speed.nearest[top] >= 0 and not ops.is_waiting[top]:
         limit, share = in_words(speed.nearest_text(top)), float(speed.efficiency[top])
         used, is_near = f"{format_fraction(share)} of peak {limit}", share >= NEAR_A_LIMIT
@@ -224,12 +229,12 @@ def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
         NextStep("See where the time goes", "op_profile"),
         NextStep("Compare with the roofline", "roofline_model"),
     )
-    said = {
+    values = {
         "total_self_time_ps": float(ops.self_ps[top]),
         "self_fraction": int(ops.self_ps[top]) / ops.busy_ps,
     }
     return Verdict(
-        "unknown", text, "compute", tuple(details), steps, (Subject("ops", "op", ops.name[top], said),)
+        "unknown", text, "compute", tuple(details), steps, (Subject("ops", "op", ops.name[top], values),)
     )
 
 

@@ -18,8 +18,8 @@ from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
 
 Numbers = npt.NDArray[Any]
 
-# Parts of a step as they are stacked, from below: title, colour, what the time was spent on. First those of
-# CPUs and GPUs.
+# Parts of a step as they are stacked, from the bottom: title, color, what the time was spent on. First the
+# parts of CPUs and GPUs.
 PARTS = {
     "device_compute": ("Device compute", "compute", "computing on the device"),
     "device_collectives": (
@@ -34,7 +34,7 @@ PARTS = {
         "python",
         "in Python and in the program's own annotations, where nothing traced ran",
     ),
-    "host_wait": ("Waiting", "wait", "waiting in Python, nothing says for what"),
+    "host_wait": ("Waiting", "wait", "waiting in Python, with no trace of what for"),
     "kernel_launch": ("Kernel launch", "launch", "preparing and launching kernels on the host"),
     "compilation": ("Compilation", "compile", "compiling on the host"),
     "output": ("Output", "output", "copies from device to host"),
@@ -45,24 +45,24 @@ PARTS = {
     ),
     "other": ("Other", "idle", "the rest, in which nothing traced ran: Python, other host work, or waiting"),
 }
-_HOSTS_ONLY = ("host_python", "host_wait")  # steps of devices say nothing of these
+_HOSTS_ONLY = ("host_python", "host_wait")  # unknown for steps of devices
 _TC = {
     "tc_compute": ("Compute", "compute", "computing on the TensorCore"),
     "collective_compute": (
         "Collectives",
         "collective",
-        "communicating with other cores, all of them taking part",
+        "communicating with other cores",
     ),
     "collective_sync": (
         "Waiting in collectives",
         "launch",
-        "waiting in a collective for the core that comes last",
+        "waiting in a collective for the slowest core",
     ),
     "device_to_device": ("Send and receive", "d2d", "transfers to and from other cores"),
     "sparse_wait": ("Waiting for the SparseCore", "host", "waiting for embeddings from the SparseCore"),
     "tc_infeed": ("Infeed", "input", "waiting for input: infeed, or idle while the host waited for input"),
     "host_transfer": ("Host transfer", "compile", "sending to the host and receiving from it"),
-    "tc_outfeed": ("Outfeed", "output", "handing results to the host"),
+    "tc_outfeed": ("Outfeed", "output", "sending results to the host"),
     "tc_idle": ("Idle", "idle", "no operation ran"),
 }
 _SC = {
@@ -72,26 +72,28 @@ _SC = {
     "sc_idle": "SparseCore idle",
 }
 HOST_PARTS = {
-    "enqueuing": ("Enqueuing", "d2d", "handing data to the device"),
+    "enqueuing": ("Enqueuing", "d2d", "passing data to the device"),
     "preprocessing": (
         "Preprocessing",
         "host",
-        "making elements from what was read: map, batch, shuffle",
+        "turning what was read into elements: map, batch, shuffle",
     ),
     "advanced_reads": (
         "Advanced reads",
         "output",
-        "reading files ahead of need: below an interleave, a prefetch, a parallel map or a cache",
+        "reading files ahead of time: below an interleave, prefetch, parallel map or cache",
     ),
-    "demanded_reads": ("Demanded reads", "input", "reading files when the next element is asked for"),
+    "demanded_reads": ("Demanded reads", "input", "reading files when the next element is requested"),
     "other": ("Other", "idle", "the rest of the time between enqueues, and stages of no known kind"),
 }
 
 
-def _sentence(what: str) -> str:
-    """What a part is, as a sentence: time spent in something, or a rest."""
+def _sentence(activity: str) -> str:
+    """A part's meaning as a sentence: time spent on something, or the rest."""
     return (
-        what[0].upper() + what[1:] if what.startswith(("the rest", "no operation")) else f"Time spent {what}"
+        activity[0].upper() + activity[1:]
+        if activity.startswith(("the rest", "no operation"))
+        else f"Time spent {activity}"
     )
 
 
@@ -112,26 +114,26 @@ STEPS = TableSpec(
             "input_fraction_min",
             "Least waiting core",
             "fraction",
-            "Share that waits for input on the core that waits least; of TPUs",
+            "Share of waiting for input on the core that waits least; TPUs only",
             is_optional=True,
         ),
         number(
             "input_fraction_max",
             "Most waiting core",
             "fraction",
-            "Share that waits for input on the core that waits most; of TPUs",
+            "Share of waiting for input on the core that waits most; TPUs only",
             is_optional=True,
         ),
         text(
             "input_core",
             "Waits longest",
-            "The core that waits most for input, as host:core; of TPUs",
+            "The core that waits longest for input, as host:core; TPUs only",
             is_optional=True,
         ),
         *(number(f"{name}_ps", title, "ps", "", is_optional=True) for name, title in _SC.items()),
     ),
-    "A row per step, a column per part, which `breakdown.column` lists: they add up to the step time. Times "
-    "of SparseCores stand beside the step",
+    "A row per step, a column per part (listed in `breakdown.column`): they add up to the step time. "
+    "Times of SparseCores are not part of it",
 )
 BREAKDOWN = TableSpec(
     "breakdown",
@@ -154,11 +156,12 @@ HOST_TIMES = TableSpec(
         text("category", "Category"),
         text("color", "Color"),
         number("time_ps", "Time", "ps"),
-        number("fraction", "Share", "fraction", "Of all five"),
+        number("fraction", "Share", "fraction", "Of all five categories"),
         text("meaning", "Meaning"),
     ),
-    "The host's time for input, always five rows: enqueuing, preprocessing, advanced reads, demanded reads, "
-    "other. Without such time the shares are null",
+    "The host's time for input, always in five rows: enqueuing, preprocessing, advanced reads, demanded "
+    "reads, "
+    "other. Without any, the shares are null",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(
@@ -173,7 +176,7 @@ INPUT_OPS = TableSpec(
         number("self_fraction", "Self share", "fraction", _OF_ALL),
         text("category", "Category"),
     ),
-    "A row per operation of the input pipeline, the largest self time first",
+    "A row per operation of the input pipeline, largest self time first",
 )
 HOSTS = TableSpec(
     "hosts",
@@ -184,8 +187,8 @@ HOSTS = TableSpec(
         number("step_time_avg_ps", "Average step time", "ps"),
         number("input_fraction", "Waiting for input", "fraction", "Of its steps' time"),
         number("waiting_ps", "Waiting per step", "ps", "Mean over its steps"),
-        text("host_category", "Most host time in"),
-        number("host_category_ps", "Of that", "ps"),
+        text("host_category", "Largest host category"),
+        number("host_category_ps", "Its time", "ps"),
     ),
     "A row per host, the one that waits the largest share of its steps first; times per step are null for a "
     "host without steps",
@@ -198,7 +201,7 @@ ADVICE = TableSpec(
         text("text", "What to do"),
         text("tool", "Tool", "The page to open; empty for none"),
     ),
-    "For the parts and the host's categories that matter in this run, the largest gain first",
+    "For the parts and host categories that matter in this run, largest gain first",
 )
 TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
 SCALARS = (
@@ -224,48 +227,48 @@ SCALARS = (
         "input_fraction_worst_core",
         "Waiting on the core that waits longest",
         "fraction",
-        "The mean over steps; of TPUs",
+        "Mean over steps; TPUs only",
         True,
     ),
 )
 
 
 def mean(values: Numbers) -> float:
-    """Mean; NaN of nothing."""
+    """Mean; NaN if empty."""
     return float(values.mean()) if len(values) else np.nan
 
 
 def deviation(values: Numbers) -> float:
-    """Standard deviation of a sample; of a single value it is 0, of nothing NaN."""
+    """Standard deviation of a sample; 0 for a single value, NaN if empty."""
     if len(values) > 1:
         return float(values.std(ddof=1))
     return 0.0 if len(values) else np.nan
 
 
-def _parts(found: InputPipeline) -> list[tuple[str, tuple[str, str, str], Numbers]]:
-    """Name, (title, colour, meaning) and times per step of the parts that sum up to a step, as stacked."""
-    if found.cores:
-        times = found.cores.parts
+def _parts(pipeline: InputPipeline) -> list[tuple[str, tuple[str, str, str], Numbers]]:
+    """Name, (title, color, meaning) and times per step of the parts that add up to a step, as stacked."""
+    if pipeline.cores:
+        times = pipeline.cores.parts
         return [
             (name, _TC[name], times[name]) for name in TC_PARTS if name != "sparse_wait" or times[name].any()
         ]
-    names = [name for name in PARTS if found.steps.source != "device" or name not in _HOSTS_ONLY]
-    return [(name, PARTS[name], found.steps.category_ps(name)) for name in names]
+    names = [name for name in PARTS if pipeline.steps.source != "device" or name not in _HOSTS_ONLY]
+    return [(name, PARTS[name], pipeline.steps.category_ps(name)) for name in names]
 
 
-def steps_table(found: InputPipeline) -> Table:
-    """A row per step, a column per part, the share that waits for input; on TPUs how the cores differ."""
-    steps = found.steps
-    parts = _parts(found)
+def steps_table(pipeline: InputPipeline) -> Table:
+    """A row per step, a column per part, the share of waiting for input; on TPUs its range over cores."""
+    steps = pipeline.steps
+    parts = _parts(pipeline)
     columns: dict[str, Values] = {
         "step": steps.name,
         "step_time_ps": steps.duration_ps,
         "start_ps": steps.start_ps,
         **{f"{name}_ps": times for name, _, times in parts},
-        "input_fraction": found.input_fraction,
+        "input_fraction": pipeline.input_fraction,
     }
-    if found.cores:
-        cores = found.cores
+    if pipeline.cores:
+        cores = pipeline.cores
         columns |= {
             "input_fraction_min": cores.least,
             "input_fraction_max": cores.most,
@@ -275,15 +278,15 @@ def steps_table(found: InputPipeline) -> Table:
     return STEPS.fill(
         columns,
         titles={f"{name}_ps": title for name, (title, _, _), _ in parts},
-        descriptions={f"{name}_ps": _sentence(what) for name, (_, _, what), _ in parts},
+        descriptions={f"{name}_ps": _sentence(activity) for name, (_, _, activity), _ in parts},
     )
 
 
-def breakdown_table(found: InputPipeline) -> Table:
+def breakdown_table(pipeline: InputPipeline) -> Table:
     """A row per part of the step. The share is the ratio of the sums over all steps."""
-    parts = _parts(found)
-    whole = int(found.steps.duration_ps.sum())
-    share = [int(times.sum()) / whole if whole else np.nan for _, _, times in parts]
+    parts = _parts(pipeline)
+    total_ps = int(pipeline.steps.duration_ps.sum())
+    share = [int(times.sum()) / total_ps if total_ps else np.nan for _, _, times in parts]
     return BREAKDOWN.fill(
         {
             "category": [title for _, (title, _, _), _ in parts],
@@ -292,18 +295,18 @@ def breakdown_table(found: InputPipeline) -> Table:
             "avg_ps": np.array([mean(times) for _, _, times in parts]),
             "sd_ps": np.array([deviation(times) for _, _, times in parts]),
             "fraction": np.array(share),
-            "meaning": [_sentence(what) for _, (_, _, what), _ in parts],
+            "meaning": [_sentence(activity) for _, (_, _, activity), _ in parts],
         }
     )
 
 
 def host_categories_table(time: HostTime) -> Table:
-    """The host's time for input by what it was spent on."""
+    """The host's time for input by category."""
     total = time.total_ps
     times = np.array(time.time_ps)
     note = "Self times of the input operations, summed over all threads."
     if time.enqueue_fraction >= 0:
-        note = "Scaled to the time between enqueues, in which threads work side by side."
+        note = "Scaled to the time between enqueues, when threads work in parallel."
     return HOST_TIMES.fill(
         {
             "category": [HOST_PARTS[name][0] for name in HOST_CATEGORIES],
@@ -316,29 +319,29 @@ def host_categories_table(time: HostTime) -> Table:
     )
 
 
-def input_ops_table(found: InputPipeline) -> Table:
+def input_ops_table(pipeline: InputPipeline) -> Table:
     """A row per operation of the input pipeline, largest self time first, then by name."""
-    ops, category = found.host_input.ops, found.host_input.category
+    ops, category = pipeline.host_input.ops, pipeline.host_input.category
     by_name = np.argsort(np.array(ops.name, np.str_), kind="stable") if len(ops) else np.empty(0, np.intp)
     order = by_name[np.argsort(-ops.self_ps[by_name], kind="stable")]
     rows = order.tolist()
-    whole = ops.busy_ps or 1
+    busy_ps = ops.busy_ps or 1
     return INPUT_OPS.fill(
         {
             "operation": [ops.name[i] for i in rows],
             "n_occurrences": ops.n_occurrences[order],
             "total_time_ps": ops.time_ps[order],
-            "total_fraction": ops.time_ps[order] / whole,
+            "total_fraction": ops.time_ps[order] / busy_ps,
             "self_time_ps": ops.self_ps[order],
-            "self_fraction": ops.self_ps[order] / whole,
+            "self_fraction": ops.self_ps[order] / busy_ps,
             "category": ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows],
         }
     )
 
 
-def hosts_table(found: InputPipeline) -> Table:
+def hosts_table(pipeline: InputPipeline) -> Table:
     """A row per host, the one that waits the largest share of its steps first."""
-    hosts = found.hosts
+    hosts = pipeline.hosts
     times = [part.host_time for part in hosts]
     largest = [time.largest for time in times]
     return HOSTS.fill(

@@ -1,1 +1,1 @@
-"""The kernel stats: `view.py` answers, `tables.py` declares what the answer holds."""
+"""The kernel stats: `view.py` answers, `tables.py` declares the answer's tables and numbers."""

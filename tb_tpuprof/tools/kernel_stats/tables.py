@@ -13,8 +13,8 @@ KERNELS = TableSpec(
     (
         number("rank", "Rank", "count", "By total time"),
         text("kernel", "Kernel"),
-        text("op", "Operation", "What launched it, by the framework's name, else the compiler's"),
-        text("library", "Library", "By the kernel's name"),
+        text("op", "Operation", "The operation that launched it: the framework's name, else the compiler's"),
+        text("library", "Library", "From the kernel's name"),
         number("n_occurrences", "Launches", "count"),
         number("total_ps", "Total time", "ps", "Of all launches on all devices and hosts"),
         _FRACTION,
@@ -24,7 +24,7 @@ KERNELS = TableSpec(
             "Tensor cores possible",
             "The operation multiplies matrices or convolves, or the kernel uses them",
         ),
-        flag("uses_tensor_cores", "Tensor cores used", "By the kernel's name (AMD: matrix cores)"),
+        flag("uses_tensor_cores", "Tensor cores used", "From the kernel's name (AMD: matrix cores)"),
         number("min_ps", "Minimum", "ps"),
         number("max_ps", "Maximum", "ps"),
         number("n_registers", "Registers", "count", "Per thread"),
@@ -32,27 +32,25 @@ KERNELS = TableSpec(
         number("static_shared_bytes", "Static shared", "bytes"),
         number("dynamic_shared_bytes", "Dynamic shared", "bytes"),
         text("block", "Block", "Threads per block: x,y,z"),
-        text("grid", "Grid", "Blocks of the launch: x,y,z (AMD: as its tracer counts)"),
+        text("grid", "Grid", "Blocks of the launch: x,y,z (AMD: as its tracer counts them)"),
         number(
             "occupancy_fraction",
             "Occupancy",
             "fraction",
-            "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer "
-            "computed it, "
-            "else computed from the launch (≈)",
+            "Theoretical occupancy: resident threads per multiprocessor by its maximum; as the tracer "
+            "reports it, else computed from the launch (≈)",
         ),
         flag(
             "is_occupancy_computed",
             "Occupancy computed",
-            "The trace does not report it: it follows from registers, shared memory, block and the GPU's "
-            "compute "
-            "capability",
+            "Not reported by the trace: computed from registers, shared memory, block and the GPU's "
+            "compute capability",
         ),
         text("longest_host", "Host of the longest"),
         number("longest_start_ps", "Start of the longest", "ps", "Since the trace's start"),
     ),
-    "A row per kernel, operation and launch, the largest total time first, at most 10,000. `op` is "
-    "(no operation) where none is known",
+    "A row per kernel, operation and launch, largest total time first, at most 10,000. `op` is "
+    "(no operation) if none is known",
 )
 
 
@@ -65,16 +63,16 @@ def _group(name: str, title: str, key: ColumnSpec) -> TableSpec:
         number("avg_ps", "Average", "ps"),
         number("min_ps", "Minimum", "ps"),
         number("max_ps", "Maximum", "ps"),
-        number("tensor_core_fraction", "On tensor cores", "fraction", "Of its own time"),
+        number("tensor_core_fraction", "On tensor cores", "fraction", "Share of its time"),
         number(
             "eligible_fraction",
             "Could be",
             "fraction",
-            "Of its own time: in operations that tensor cores can do",
+            "Share of its time in operations that tensor cores can do",
         ),
-        number("n_variants", "Rows", "count", "Different kernels, operations and launches in it"),
+        number("n_variants", "Rows", "count", "Number of its rows in the table `kernels`"),
     )
-    return TableSpec(name, title, columns, "The largest total time first, at most 10,000")
+    return TableSpec(name, title, columns, "Largest total time first, at most 10,000")
 
 
 def _pie(name: str, title: str) -> TableSpec:

@@ -1,4 +1,4 @@
-"""kernel_stats: the kernels that ran on GPUs: their time, launch and units; by kernel, by operation and by
+"""kernel_stats: the kernels that ran on GPUs, with time, launch and units; by kernel, by operation and by
 library.
 """
 
@@ -36,10 +36,10 @@ from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
 N_ROWS = 10_000
-SHORT_PS = 5 * PS_PER_US  # about what launching a kernel takes the host
+SHORT_PS = 5 * PS_PER_US  # about as long as the host takes to launch a kernel
 _STANDS_OUT = 0.1
-_MANY = 100  # fewer launches are no pattern
-_HOSTS_TO_ASK = 4
+_MANY = 100  # fewer launches show no pattern
+_HOSTS_TO_CHECK = 4
 _REASON = "the trace has no GPU, so there are no kernels to show."
 _CAPTURE = (
     "Capture while the job computes on a GPU. NVIDIA: CUPTI must be found (LD_LIBRARY_PATH) and permitted; "
@@ -52,29 +52,29 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Kernels of one, several or all hosts together."""
     if not any(role.gpus for role in session.map(planes, hosts, kernels)):
         raise ToolUnavailable(TOOL.name, _REASON, _CAPTURE)
-    found = merge_kernels(session.map(kernels, hosts))
+    merged = merge_kernels(session.map(kernels, hosts))
     notices = [notice for notices in session.map(trace_notices, hosts) for notice in notices]
     diagnostics = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
-    if not len(found):
-        diagnostics.append(Diagnostic("warning", "The GPUs' streams hold no kernel.", _CAPTURE))
+    if not len(merged):
+        diagnostics.append(Diagnostic("warning", "The GPUs' streams contain no kernels.", _CAPTURE))
     tables = {
-        "kernels": kernels_table(found),
-        "by_kernel": group_table(BY_KERNEL, found.name, found),
-        "by_op": group_table(BY_OP, [op or NO_OPERATION for op in found.op], found),
-        "by_library": group_table(BY_LIBRARY, found.library, found),
+        "kernels": kernels_table(merged),
+        "by_kernel": group_table(BY_KERNEL, merged.name, merged),
+        "by_op": group_table(BY_OP, [op or NO_OPERATION for op in merged.op], merged),
+        "by_library": group_table(BY_LIBRARY, merged.library, merged),
     }
     tables["top_kernels"] = pie(TOP_KERNELS, tables["by_kernel"])
     tables["top_libraries"] = pie(TOP_LIBRARIES, tables["by_library"])
-    verdict = told(TOOL.name, _verdict(found), limits_of(session, hosts))
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(found), verdict, tuple(diagnostics))
+    verdict = told(TOOL.name, _verdict(merged), limits_of(session, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(merged), verdict, tuple(diagnostics))
 
 
-def kernels_table(found: Kernels) -> Table:
+def kernels_table(merged: Kernels) -> Table:
     """A row per kernel, operation and launch, the largest total time first."""
-    shown = found if len(found) <= N_ROWS else found.rows(range(N_ROWS))
-    whole = int(found.total_ps.sum()) or 1
+    shown = merged if len(merged) <= N_ROWS else merged.rows(range(N_ROWS))
+    all_ps = int(merged.total_ps.sum()) or 1
     ops = [op or NO_OPERATION for op in shown.op]
-    note = "" if len(found) <= N_ROWS else f"the first {N_ROWS:,} of {len(found):,}"
+    note = "" if len(merged) <= N_ROWS else f"the first {N_ROWS:,} of {len(merged):,}"
     columns = {
         "rank": np.arange(1, len(shown) + 1),
         "kernel": shown.name,
@@ -82,7 +82,7 @@ def kernels_table(found: Kernels) -> Table:
         "library": shown.library,
         "n_occurrences": shown.n_occurrences,
         "total_ps": shown.total_ps,
-        "fraction": shown.total_ps / whole,
+        "fraction": shown.total_ps / all_ps,
         "avg_ps": shown.total_ps / shown.n_occurrences,
         "is_tensor_core_eligible": _could_use(shown),
         "uses_tensor_cores": shown.uses_tensor_cores,
@@ -96,18 +96,18 @@ def kernels_table(found: Kernels) -> Table:
 
 
 def _launch_columns(launches: Sequence[Launch]) -> dict[str, Values]:
-    """Columns of the launches, of which many are one object: each is read once."""
+    """Columns of the launches; many rows share one object, which is read once."""
     distinct = {id(launch): launch for launch in launches}
-    place = {key: i for i, key in enumerate(distinct)}
-    code = np.array([place[id(launch)] for launch in launches], np.intp)
-    every = list(distinct.values())
+    position = {key: i for i, key in enumerate(distinct)}
+    code = np.array([position[id(launch)] for launch in launches], np.intp)
+    unique = list(distinct.values())
     sizes = ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
     return {
-        **{key: _known([getattr(launch, key) for launch in every])[code] for key in sizes},
-        "block": _sizes([launch.block for launch in every], code),
-        "grid": _sizes([launch.grid for launch in every], code),
-        "occupancy_fraction": np.array([launch.occupancy for launch in every], np.float64)[code],
-        "is_occupancy_computed": np.array([launch.is_computed for launch in every], np.bool_)[code],
+        **{key: _known([getattr(launch, key) for launch in unique])[code] for key in sizes},
+        "block": _sizes([launch.block for launch in unique], code),
+        "grid": _sizes([launch.grid for launch in unique], code),
+        "occupancy_fraction": np.array([launch.occupancy for launch in unique], np.float64)[code],
+        "is_occupancy_computed": np.array([launch.is_computed for launch in unique], np.bool_)[code],
     }
 
 
@@ -118,45 +118,45 @@ def _known(values: Sequence[int]) -> npt.NDArray[np.float64]:
 
 
 def _sizes(texts: Sequence[str], code: npt.NDArray[np.intp]) -> Texts:
-    """Texts by their place; empty ones are unknown."""
-    known = {text: i for i, text in enumerate(dict.fromkeys(text for text in texts if text))}
-    return Texts(np.array([known.get(text, -1) for text in texts], np.int32)[code], list(known))
+    """Texts by position; empty ones are unknown."""
+    code_of = {text: i for i, text in enumerate(dict.fromkeys(text for text in texts if text))}
+    return Texts(np.array([code_of.get(text, -1) for text in texts], np.int32)[code], list(code_of))
 
 
-def _could_use(found: Kernels) -> npt.NDArray[np.bool_]:
-    """Whether tensor cores can do a kernel's work. One that uses them shows it where its operation is
+def _could_use(merged: Kernels) -> npt.NDArray[np.bool_]:
+    """Whether tensor cores can do a kernel's work. Kernels that use them count even if their operation is
     unknown, as in a command buffer.
     """
-    return found.is_eligible | found.uses_tensor_cores
+    return merged.is_eligible | merged.uses_tensor_cores
 
 
-def group_table(spec: TableSpec, keys: Sequence[str], found: Kernels) -> Table:
+def group_table(spec: TableSpec, keys: Sequence[str], merged: Kernels) -> Table:
     """Kernels summed by a text, the largest total time first."""
     code: dict[str, int] = {}
     group = np.array([code.setdefault(key, len(code)) for key in keys], np.intp)
-    n = len(code)
-    total, count, tensor, eligible = (np.zeros(n, np.int64) for _ in range(4))
-    least, most = np.full(n, np.iinfo(np.int64).max), np.zeros(n, np.int64)
-    for into, values in (
-        (total, found.total_ps),
-        (count, found.n_occurrences),
-        (tensor, found.total_ps * found.uses_tensor_cores),
-        (eligible, found.total_ps * _could_use(found)),
+    n_groups = len(code)
+    total, count, tensor, eligible = (np.zeros(n_groups, np.int64) for _ in range(4))
+    least, most = np.full(n_groups, np.iinfo(np.int64).max), np.zeros(n_groups, np.int64)
+    for sums, values in (
+        (total, merged.total_ps),
+        (count, merged.n_occurrences),
+        (tensor, merged.total_ps * merged.uses_tensor_cores),
+        (eligible, merged.total_ps * _could_use(merged)),
     ):
-        np.add.at(into, group, values)
-    np.minimum.at(least, group, found.min_ps)
-    np.maximum.at(most, group, found.max_ps)
-    variants = np.bincount(group, minlength=n)
-    order = np.lexsort((np.arange(n), -total))[:N_ROWS]
+        np.add.at(sums, group, values)
+    np.minimum.at(least, group, merged.min_ps)
+    np.maximum.at(most, group, merged.max_ps)
+    variants = np.bincount(group, minlength=n_groups)
+    order = np.lexsort((np.arange(n_groups), -total))[:N_ROWS]
     names = list(code)
-    whole = int(total.sum()) or 1
+    all_ps = int(total.sum()) or 1
     on_tensor = tensor / np.maximum(total, 1)
     return spec.fill(
         {
             spec.columns[0].name: [names[i] for i in order.tolist()],
             "n_occurrences": count[order],
             "total_ps": total[order],
-            "fraction": total[order] / whole,
+            "fraction": total[order] / all_ps,
             "avg_ps": total[order] / np.maximum(count[order], 1),
             "min_ps": least[order],
             "max_ps": most[order],
@@ -164,7 +164,7 @@ def group_table(spec: TableSpec, keys: Sequence[str], found: Kernels) -> Table:
             "eligible_fraction": eligible[order] / np.maximum(total[order], 1),
             "n_variants": variants[order],
         },
-        "" if n <= N_ROWS else f"the first {N_ROWS:,} of {n:,}",
+        "" if n_groups <= N_ROWS else f"the first {N_ROWS:,} of {n_groups:,}",
     )
 
 
@@ -186,50 +186,50 @@ def pie(spec: TableSpec, table: Table) -> Table:
     return spec.fill(columns, f"{n_others:,} more in Other" if n_others else "")
 
 
-def _scalars(found: Kernels) -> dict[str, Scalar]:
-    if not len(found):
+def _scalars(merged: Kernels) -> dict[str, Scalar]:
+    if not len(merged):
         return {}
-    whole, n = int(found.total_ps.sum()), int(found.n_occurrences.sum())
-    eligible = int(found.total_ps[_could_use(found)].sum())
-    tensor = int(found.total_ps[found.uses_tensor_cores].sum())
-    mean = whole / n
+    all_ps, n_launches = int(merged.total_ps.sum()), int(merged.n_occurrences.sum())
+    eligible = int(merged.total_ps[_could_use(merged)].sum())
+    tensor = int(merged.total_ps[merged.uses_tensor_cores].sum())
+    mean = all_ps / n_launches
     eligible_note = (
-        f"operations that could use them take {format_fraction(eligible / whole)}"
+        f"operations that could use them take {format_fraction(eligible / all_ps)}"
         if eligible
-        else "no operation that could was found"
+        else "no operation that could use them was found"
     )
     return fill_scalars(
         SCALARS,
         {
-            "kernel_time_ps": Number(whole, "of all launches, on all devices and hosts"),
-            "n_launches": Number(n, f"of {len(set(found.name)):,} different kernels"),
+            "kernel_time_ps": Number(all_ps, "of all launches, on all devices and hosts"),
+            "n_launches": Number(n_launches, f"of {len(set(merged.name)):,} different kernels"),
             "avg_kernel_ps": Number(mean, "short ones are bound by launching" if mean < SHORT_PS else ""),
-            "tensor_core_fraction": Number(tensor / whole, eligible_note),
+            "tensor_core_fraction": Number(tensor / all_ps, eligible_note),
         },
     )
 
 
-def _verdict(found: Kernels) -> Verdict | None:
-    """Which kernel comes first, whether tensor cores lie idle, whether kernels are too short."""
-    if not len(found):
+def _verdict(merged: Kernels) -> Verdict | None:
+    """The kernel that takes the most time, unused tensor cores, and kernels that are too short."""
+    if not len(merged):
         return None
-    whole = int(found.total_ps.sum())
+    all_ps = int(merged.total_ps.sum())
     by_name: dict[str, int] = {}
-    for name, total in zip(found.name, found.total_ps.tolist(), strict=True):
+    for name, total in zip(merged.name, merged.total_ps.tolist(), strict=True):
         by_name[name] = by_name.get(name, 0) + total
     first = max(by_name, key=lambda name: by_name[name])
-    share = by_name[first] / whole
-    said = f"{format_time(by_name[first])}, {format_fraction(share)} of the time of all kernels"
-    text = f"`{short_name(first)}` takes the most time: {said}."
+    share = by_name[first] / all_ps
+    time_text = f"{format_time(by_name[first])}, {format_fraction(share)} of the time of all kernels"
+    text = f"`{short_name(first)}` takes the most time: {time_text}."
     if share < _STANDS_OUT:
-        text = f"No single kernel stands out: `{short_name(first)}` comes first with {said}."
-    idle = _without_tensor_cores(found)
-    details = [*idle, *_too_short(found)]
-    row = found.name.index(first)
+        text = f"No single kernel stands out: `{short_name(first)}` comes first with {time_text}."
+    idle = _without_tensor_cores(merged)
+    details = [*idle, *_too_short(merged)]
+    row = merged.name.index(first)
     subject = Subject("by_kernel", "kernel", first, {"total_ps": float(by_name[first]), "fraction": share})
-    start, length = int(found.longest_start_ps[row]), int(found.max_ps[row])
+    start, length = int(merged.longest_start_ps[row]), int(merged.max_ps[row])
     where = {
-        "hosts": found.host[row],
+        "hosts": merged.host[row],
         "start_ps": str(max(0, start - length)),
         "end_ps": str(start + 2 * length),
     }
@@ -243,50 +243,52 @@ def _verdict(found: Kernels) -> Verdict | None:
     )
 
 
-def _without_tensor_cores(found: Kernels) -> list[str]:
-    """Operations that could use tensor cores and launch no kernel that does."""
+def _without_tensor_cores(merged: Kernels) -> list[str]:
+    """Operations that could use tensor cores but launch no kernel that does."""
     uses: dict[str, bool] = {}
     total: dict[str, int] = {}
     for op, time, eligible, tensor in zip(
-        found.op,
-        found.total_ps.tolist(),
-        found.is_eligible.tolist(),
-        found.uses_tensor_cores.tolist(),
+        merged.op,
+        merged.total_ps.tolist(),
+        merged.is_eligible.tolist(),
+        merged.uses_tensor_cores.tolist(),
         strict=True,
     ):
         if eligible:
             uses[op] = uses.get(op, False) or tensor
             total[op] = total.get(op, 0) + time
     idle = {op: time for op, time in total.items() if not uses[op]}
-    whole = int(found.total_ps.sum())
+    all_ps = int(merged.total_ps.sum())
     lost = sum(idle.values())
-    if lost < _STANDS_OUT * whole:
+    if lost < _STANDS_OUT * all_ps:
         return []
     first = max(idle, key=lambda op: idle[op])
     return [
-        f"{format_fraction(lost / whole)} of the time goes into operations that tensor cores could do, in "
-        f"kernels that do not use them; `{first}` most ({format_time(idle[first])}). Compute in bfloat16, "
+        f"{format_fraction(lost / all_ps)} of the time goes into operations that tensor cores could do, in "
+        f"kernels that do not use them, mostly `{first}` ({format_time(idle[first])}). Compute in "
+        "bfloat16, "
         "float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
     ]
 
 
-def _too_short(found: Kernels) -> list[str]:
-    mean = found.total_ps / found.n_occurrences
+def _too_short(merged: Kernels) -> list[str]:
+    mean = merged.total_ps / merged.n_occurrences
     short = mean < SHORT_PS
-    n_short, n = int(found.n_occurrences[short].sum()), int(found.n_occurrences.sum())
-    share = float(found.total_ps[short].sum()) / int(found.total_ps.sum())
-    if n < _MANY or n_short < 0.5 * n or share < _STANDS_OUT:
+    n_short, n_launches = int(merged.n_occurrences[short].sum()), int(merged.n_occurrences.sum())
+    share = float(merged.total_ps[short].sum()) / int(merged.total_ps.sum())
+    if n_launches < _MANY or n_short < 0.5 * n_launches or share < _STANDS_OUT:
         return []
     return [
-        f"{format_fraction(n_short / n)} of {n:,} launches last less than {SHORT_PS / PS_PER_US:g} µs on "
-        "average, "
-        "which is about what launching takes: fuse them (XLA, torch.compile), batch more, or use CUDA graphs."
+        f"{format_fraction(n_short / n_launches)} of {n_launches:,} launches last less than "
+        f"{SHORT_PS / PS_PER_US:g} µs on average, about as long as launching takes: fuse them (XLA, "
+        "torch.compile), "
+        "batch more, or use CUDA graphs."
     ]
 
 
 def available(session: Session) -> Availability:
     """Whether one of the first hosts has a GPU."""
-    if any(session.get(planes, host).gpus for host in session.hosts[:_HOSTS_TO_ASK]):
+    if any(session.get(planes, host).gpus for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
     return Availability(_REASON, _CAPTURE)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
-HELD_IDLE = "the share of what its allocator holds that is not in use"
-_IF_REPORTED = "Unknown where the trace does not report it"
-_AT_PEAK_IF_REPORTED = "At the peak; unknown where the trace does not report it"
-_ALLOCATION_BYTES = "What the allocator gave"
-_REQUESTED_BYTES = "What the program requested; unknown for PyTorch"
+HELD_IDLE = "the unused share of the memory its allocator holds"
+_IF_REPORTED = "Unknown if the trace does not report it"
+_AT_PEAK_IF_REPORTED = "At the peak; unknown if the trace does not report it"
+_ALLOCATION_BYTES = "As allocated"
+_REQUESTED_BYTES = "As requested by the program; unknown for PyTorch"
 _DTYPE = text("dtype", "Data type")
 _REGION = text("region", "Region")
 _SHAPE = text("shape", "Shape")
@@ -36,7 +36,7 @@ PARAMS = (
         None,
         "End of the history's window, in picoseconds since the trace's start; absent: the trace's end",
     ),
-    Param("width_px", "Width", "int", 800, "How many pixels the window is drawn on", minimum=1, maximum=8000),
+    Param("width_px", "Width", "int", 800, "Width of the drawn window in pixels", minimum=1, maximum=8000),
     Param("at_ps", "Moment", "float", None, "The moment of the table `active`; absent: the peak"),
 )
 
@@ -46,7 +46,7 @@ MEMORIES = TableSpec(
     (
         text("host", "Host"),
         text("memory", "Memory", "The allocator, or the device"),
-        number("peak_bytes", "Peak", "bytes", "Stack and heap together, in the capture"),
+        number("peak_bytes", "Peak", "bytes", "Stack and heap together, during the capture"),
         number("used_fraction", "Of capacity", "fraction", "At the peak"),
         number("peak_ps", "Peak at", "ps", "Since the trace's start"),
         number(
@@ -55,7 +55,7 @@ MEMORIES = TableSpec(
             "bytes",
             "The allocator's pool; PyTorch: the chip's memory. " + _IF_REPORTED,
         ),
-        number("lifetime_peak_bytes", "Lifetime peak", "bytes", "Since the process began. " + _IF_REPORTED),
+        number("lifetime_peak_bytes", "Lifetime peak", "bytes", "Since the process started. " + _IF_REPORTED),
         number("stack_bytes", "Stack", "bytes", "Reserved by programs, at the peak"),
         number("heap_bytes", "Heap", "bytes", "Allocated, at the peak"),
         number("free_bytes", "Free", "bytes", _AT_PEAK_IF_REPORTED),
@@ -70,7 +70,7 @@ MEMORIES = TableSpec(
         number("n_deallocations", "Deallocations", "count", "In the capture"),
         number(
             "floor_rise_bytes",
-            "Floor rises by",
+            "Floor rise",
             "bytes",
             "Per step; 0: it does not rise steadily; unknown: the trace has no steps",
         ),
@@ -99,7 +99,7 @@ TIMELINE = TableSpec(
             "held_bytes",
             "Held",
             "bytes",
-            "What the allocator has taken from the device, in use or not",
+            "Memory the allocator holds on the device, in use or not",
             is_optional=True,
         ),
         number(
@@ -112,15 +112,16 @@ TIMELINE = TableSpec(
         text("activity", "Event", "Allocation or Deallocation"),
         number("allocation_bytes", "Size", "bytes", _ALLOCATION_BYTES),
         number("requested_bytes", "Requested", "bytes", _REQUESTED_BYTES),
-        text("op", "Operation", "A deallocation has that of the allocation it ends"),
+        text("op", "Operation", "Of a deallocation: the operation that allocated"),
         text("step", "Step", "The step in which it happened"),
         _REGION,
         _DTYPE,
         _SHAPE,
         number("event", "Event id", "id", "Its row in the host's trace"),
     ),
-    "The level of the chosen memory after each event in the window, and what the event was: at most three "
-    "events per pixel, which are the least, the most and the last. The first row may lie before the window",
+    "The level of the chosen memory after each event in the window, and what the event was: at most three"
+    " events per pixel: the lowest level, the highest and the last. The first row may be before the "
+    "window",
 )
 ACTIVE = TableSpec(
     "active",
@@ -129,21 +130,21 @@ ACTIVE = TableSpec(
         text(
             "op",
             "Operation",
-            "(stack) and (allocated before the capture) are rows of their own, no operations",
+            "(stack) and (allocated before the capture) are not operations",
         ),
-        number("total_bytes", "In all", "bytes", "Of all equal allocations together"),
+        number("total_bytes", "Total size", "bytes", "Of all equal allocations"),
         number("fraction", "Share", "fraction", "Of stack and heap"),
-        number("n_occurrences", "Allocations", "count", "Equal ones, together"),
-        number("allocation_bytes", "Size of one", "bytes", _ALLOCATION_BYTES),
+        number("n_occurrences", "Allocations", "count", "Number of equal allocations"),
+        number("allocation_bytes", "Size of each", "bytes", _ALLOCATION_BYTES),
         number("requested_bytes", "Requested", "bytes", _REQUESTED_BYTES),
         _REGION,
         _DTYPE,
         _SHAPE,
         text("step", "Step", "The step in which it was allocated"),
-        number("start_ps", "Allocated at", "ps", "The first of them"),
+        number("start_ps", "Allocated at", "ps", "The first one"),
         number("event", "Event id", "id", "The first one's row in the host's trace"),
     ),
-    "What is in use in the chosen memory at the moment, most bytes first. Equal allocations are one row",
+    "Allocations in use in the chosen memory at the moment, most bytes first. Equal allocations share a row",
 )
 FLOOR = TableSpec(
     "floor",
@@ -151,21 +152,21 @@ FLOOR = TableSpec(
     (
         text("step", "Step"),
         number("start_ps", "Start", "ps", "Since the trace's start"),
-        number("floor_bytes", "Floor", "bytes", "The least in use in the chosen memory during the step"),
-        flag("is_warm_up", "Warm-up", "It does not count when a leak is looked for"),
+        number("floor_bytes", "Floor", "bytes", "The lowest level of the chosen memory during the step"),
+        flag("is_warm_up", "Warm-up", "Ignored by the search for leaks"),
     ),
     "A row for each step",
 )
 TABLES = (MEMORIES, HISTORY, TIMELINE, ACTIVE, FLOOR)
 
 SCALARS = (
-    ScalarSpec("peak_bytes", "Peak in the capture", "bytes", "Of the chosen memory, as all that follow"),
-    ScalarSpec("lifetime_peak_bytes", "Lifetime peak", "bytes", "Since the process began. " + _IF_REPORTED),
+    ScalarSpec("peak_bytes", "Peak in the capture", "bytes", "Of the chosen memory, as all numbers below"),
+    ScalarSpec("lifetime_peak_bytes", "Lifetime peak", "bytes", "Since the process started. " + _IF_REPORTED),
     ScalarSpec(
         "capacity_bytes",
         "Allocator's pool",
         "bytes",
-        "What the allocator manages; PyTorch: the memory of the device. " + _IF_REPORTED,
+        "Memory the allocator manages; PyTorch: the device's memory. " + _IF_REPORTED,
     ),
     ScalarSpec("n_allocations", "Allocations", "count"),
     ScalarSpec("n_deallocations", "Deallocations", "count"),
@@ -183,6 +184,6 @@ SCALARS = (
     ScalarSpec("end_ps", "Window's end", "ps"),
     ScalarSpec("trace_duration_ps", "Trace", "ps", "Length of the host's trace"),
     ScalarSpec("at_ps", "Moment of the table", "ps", "The last event up to the requested moment"),
-    ScalarSpec("n_events_in_window", "Events in the window", "count", "Before they are thinned"),
+    ScalarSpec("n_events_in_window", "Events in the window", "count", "Before thinning"),
     ScalarSpec("row", "Row of the chosen memory", "id", "In the table `memories`"),
 )

@@ -1,6 +1,4 @@
-"""Tables of the memory profile: all memories beside one another, the history of one, what lay in it at a
-moment, its floor.
-"""
+"""Tables of the memory profile: all memories, the history of one, its contents at a moment, its floor."""
 
 from __future__ import annotations
 
@@ -47,12 +45,12 @@ class Memory:
 
     @property
     def full_name(self) -> str:
-        """How a link names it."""
+        """Its name in links."""
         return f"{self.host}/{self.peak.name}"
 
 
-def known(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Numbers of which those below 0 are not told: NaN."""
+def nan_if_negative(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The numbers, with NaN for negative ones, which are unknown."""
     return np.where(values < 0, np.nan, values.astype(np.float64)) if (values < 0).any() else values
 
 
@@ -63,7 +61,7 @@ def memories_table(memories: Sequence[Memory]) -> Table:
     def numbers(name: str, dtype: type = np.int64) -> npt.NDArray[Any]:
         return np.array([getattr(peak, name) for peak in peaks], dtype)
 
-    capacity = known(np.array([peak.capacity_bytes or -1 for peak in peaks], np.int64))
+    capacity = nan_if_negative(np.array([peak.capacity_bytes or -1 for peak in peaks], np.int64))
     rises = [memory.floor.rise_bytes_per_step if memory.floor.n_steps else np.nan for memory in memories]
     return MEMORIES.fill(
         {
@@ -73,10 +71,10 @@ def memories_table(memories: Sequence[Memory]) -> Table:
             "used_fraction": numbers("used_bytes") / capacity,
             "peak_ps": numbers("start_ps"),
             "capacity_bytes": capacity,
-            "lifetime_peak_bytes": known(numbers("lifetime_peak_bytes")),
+            "lifetime_peak_bytes": nan_if_negative(numbers("lifetime_peak_bytes")),
             "stack_bytes": numbers("stack_bytes"),
             "heap_bytes": numbers("heap_bytes"),
-            "free_bytes": known(numbers("free_bytes")),
+            "free_bytes": nan_if_negative(numbers("free_bytes")),
             "fragmentation_fraction": numbers("fragmentation", np.float64),
             "n_allocations": numbers("n_allocations"),
             "n_deallocations": numbers("n_deallocations"),
@@ -100,9 +98,9 @@ def small_table(memories: Sequence[Memory]) -> Table:
 
 
 def _texts(events: MemoryEvents, codes: Int64s) -> Texts:
-    kept, place = distinct_codes(codes)
-    shift = 1 if len(kept) and kept[0] < 0 else 0
-    return Texts((place - shift).astype(np.int32), events.strings.take(kept[shift:]))
+    distinct, position = distinct_codes(codes)
+    shift = 1 if len(distinct) and distinct[0] < 0 else 0
+    return Texts((position - shift).astype(np.int32), events.strings.take(distinct[shift:]))
 
 
 def _dtypes(events: MemoryEvents, rows: Int64s) -> Texts:
@@ -114,7 +112,7 @@ def _steps(events: MemoryEvents, grouped: Groups, rows: Int64s) -> Texts:
 
 
 def _each(values: Int64s, text_of: Callable[[int], str]) -> Texts:
-    """Texts of numbers, each distinct one of which has a text; empty is unknown."""
+    """Texts of numbers; `text_of` is called once per distinct number; empty is unknown."""
     code, first = split(np.empty(0, np.int32), values)
     codes, strings = known_texts([text_of(value) for value in values[first].tolist()])
     return Texts(codes[code], strings)
@@ -122,19 +120,19 @@ def _each(values: Int64s, text_of: Callable[[int], str]) -> Texts:
 
 def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside: int) -> Table:
     """The history of a window: the level after each event, and what the event was."""
-    held = events.held_bytes[rows]
+    held_bytes = events.held_bytes[rows]
     columns: dict[str, Values] = {
         "start_ps": events.start_ps[rows],
         "stack_bytes": events.stack_bytes[rows],
         "heap_bytes": events.heap_bytes[rows],
-        "free_bytes": known(events.free_bytes[rows]),
-        **({"held_bytes": known(held)} if (held >= 0).any() else {}),
+        "free_bytes": nan_if_negative(events.free_bytes[rows]),
+        **({"held_bytes": nan_if_negative(held_bytes)} if (held_bytes >= 0).any() else {}),
         "fragmentation_fraction": events.fragmentation[rows],
         "activity": [
             "Allocation" if is_new else "Deallocation" for is_new in events.is_allocation[rows].tolist()
         ],
         "allocation_bytes": events.allocation_bytes[rows],
-        "requested_bytes": known(events.requested_bytes[rows]),
+        "requested_bytes": nan_if_negative(events.requested_bytes[rows]),
         "op": _texts(events, events.op[rows]),
         "step": _steps(events, grouped, rows),
         "region": _texts(events, events.region[rows]),
@@ -142,38 +140,36 @@ def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside
         "shape": _texts(events, events.shape[rows]),
         "event": events.event[rows],
     }
-    thinned = f"of {n_inside:,} events in the window the least, the most and the last of each pixel"
+    thinned = f"the lowest, highest and last of each pixel, of {n_inside:,} events in the window"
     return TIMELINE.fill(columns, thinned if len(rows) < n_inside else f"{n_inside:,} events")
 
 
-def active_table(events: MemoryEvents, grouped: Groups, found: Active, moment: str) -> Table:
-    """What lay in the memory at a moment, the most bytes first; stack and what is older than the capture as
-    rows of their own.
-    """
-    rows = found.example
+def active_table(events: MemoryEvents, grouped: Groups, active: Active, moment: str) -> Table:
+    """The memory's contents at a moment, most bytes first; stack and older allocations are separate rows."""
+    rows = active.example
     special = [
-        (name, size) for name, size in ((STACK, found.stack_bytes), (OLDER, found.older_bytes)) if size > 0
+        (name, size) for name, size in ((STACK, active.stack_bytes), (OLDER, active.older_bytes)) if size > 0
     ]
-    n = len(special)
+    n_special = len(special)
     sizes = np.array([size for _, size in special], np.int64)
-    total = np.concatenate((sizes, found.total_bytes))
+    total = np.concatenate((sizes, active.total_bytes))
     order = np.argsort(-total, kind="stable")
 
     def numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        return np.concatenate((np.full(n, np.nan), values))[order]
+        return np.concatenate((np.full(n_special, np.nan), values))[order]
 
-    def texts(column: Texts, first: Sequence[str] = ("",) * n) -> Texts:
-        every = [*first, *(column.strings[i] if i >= 0 else "" for i in column.codes.tolist())]
-        return known_texts([every[i] for i in order.tolist()])
+    def texts(column: Texts, first: Sequence[str] = ("",) * n_special) -> Texts:
+        all_texts = [*first, *(column.strings[i] if i >= 0 else "" for i in column.codes.tolist())]
+        return known_texts([all_texts[i] for i in order.tolist()])
 
     return ACTIVE.fill(
         {
             "op": texts(_texts(events, events.op[rows]), [f"({name})" for name, _ in special]),
             "total_bytes": total[order],
             "fraction": total[order] / (int(total.sum()) or 1),
-            "n_occurrences": numbers(found.n_occurrences),
+            "n_occurrences": numbers(active.n_occurrences),
             "allocation_bytes": numbers(events.allocation_bytes[rows]),
-            "requested_bytes": numbers(known(events.requested_bytes[rows])),
+            "requested_bytes": numbers(nan_if_negative(events.requested_bytes[rows])),
             "region": texts(_texts(events, events.region[rows])),
             "dtype": texts(_dtypes(events, rows)),
             "shape": texts(_texts(events, events.shape[rows])),
@@ -188,12 +184,12 @@ def active_table(events: MemoryEvents, grouped: Groups, found: Active, moment: s
 def floor_table(memory: Memory, names: Sequence[str], starts_ps: Int64s) -> Table:
     """The floor of each step, and whether the step counts as warm-up."""
     floor = memory.floor
-    n = len(floor.floor_bytes)
+    n_steps = len(floor.floor_bytes)
     return FLOOR.fill(
         {
-            "step": names[:n],
-            "start_ps": starts_ps[:n],
+            "step": names[:n_steps],
+            "start_ps": starts_ps[:n_steps],
             "floor_bytes": floor.floor_bytes,
-            "is_warm_up": np.arange(n) < floor.first,
+            "is_warm_up": np.arange(n_steps) < floor.first,
         }
     )

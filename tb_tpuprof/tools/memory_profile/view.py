@@ -31,16 +31,16 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
 
-_UNTOLD = "the trace does not tell"
+_NOT_REPORTED = "not in the trace"
 _NEARLY_FULL = 0.9
 _SCATTERED = 0.5
-_HOSTS_TO_ASK = 4
+_HOSTS_TO_CHECK = 4
 Numbers = dict[str, Number | float | None]
-_REASON = "the trace holds no allocations or deallocations of memory."
+_REASON = "the trace contains no memory allocations or deallocations."
 _REMEDY = (
     "Allocators are traced on the host: capture with host_tracer_level 2 while the job allocates. JAX on "
-    "the CPU has no allocator that is traced, and a compiled program that runs all the time allocates "
-    "nothing anew. PyTorch: profile with profile_memory=True."
+    "the CPU has no traced allocator, and a compiled program that is already running makes no new "
+    "allocations. PyTorch: profile with profile_memory=True."
 )
 
 
@@ -51,7 +51,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         Memory(host, shape) for host, part in zip(hosts, parts, strict=True) for shape in part.memories
     ]
     memories.sort(key=lambda memory: -memory.peak.used_bytes)
-    notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
+    notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
     diagnostics = tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
     if not memories:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
@@ -65,9 +65,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     scalars = fill_scalars(declared.SCALARS, {**numbers, "row": memories.index(chosen)})
     marked = session.get(step_marks, chosen.host)
     tables["floor"] = floor_table(chosen, marked.name, marked.start_ps)
-    if missed := chosen.shape.excess_bytes:
+    if missing_bytes := chosen.shape.excess_bytes:
         text = (
-            f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missed)} at the "
+            f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missing_bytes)} at the "
             "peak: deallocations are missing."
         )
         diagnostics = (
@@ -78,31 +78,31 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 
-def _chosen(memories: list[Memory], wanted: str) -> Memory:
-    """The memory that is asked for as `HOST/NAME` or `NAME`, else the one with the largest peak."""
-    if not wanted:
+def _chosen(memories: list[Memory], name: str) -> Memory:
+    """The memory requested as `HOST/NAME` or `NAME`, else the one with the largest peak."""
+    if not name:
         return memories[0]
     for memory in memories:
-        if wanted in (memory.full_name, memory.peak.name):
+        if name in (memory.full_name, memory.peak.name):
             return memory
-    known = ", ".join(sorted(memory.full_name for memory in memories)[:20])
-    raise BadParameter("memory", wanted, f"one of {known}")
+    names = ", ".join(sorted(memory.full_name for memory in memories)[:20])
+    raise BadParameter("memory", name, f"one of {names}")
 
 
 def _detail(
     events: MemoryEvents, grouped: Groups, memory: Memory, trace_end: int, params: Params
 ) -> tuple[dict[str, Table], Numbers]:
-    """History of the window, what is in use at the moment, and the numbers of one memory."""
+    """One memory's history in the window, its contents at the moment, and its numbers."""
     peak = memory.peak
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", trace_end))
     if end_ps <= start_ps:
         raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
     rows = window_events(events, peak.memory, start_ps, end_ps, int(params["width_px"]))
-    within = events.start_ps[events.of(peak.memory)]
-    n_inside = int(np.searchsorted(within, end_ps, "right") - np.searchsorted(within, start_ps, "left"))
-    at = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
+    starts_ps = events.start_ps[events.of(peak.memory)]
+    n_inside = int(np.searchsorted(starts_ps, end_ps, "right") - np.searchsorted(starts_ps, start_ps, "left"))
+    row = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
     moment = f"at {format_time(float(params['at_ps']))}" if "at_ps" in params else "at the peak"
-    active = active_allocations(events, peak.memory, at)
+    active = active_allocations(events, peak.memory, row)
     return {
         "timeline": timeline_table(events, grouped, rows, n_inside),
         "active": active_table(events, grouped, active, moment),
@@ -111,7 +111,7 @@ def _detail(
         "start_ps": start_ps,
         "end_ps": end_ps,
         "trace_duration_ps": trace_end,
-        "at_ps": Number(int(events.start_ps[at]), moment),
+        "at_ps": Number(int(events.start_ps[row]), moment),
         "n_events_in_window": n_inside,
     }
 
@@ -131,15 +131,15 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> Numbers:
             else "of the free memory is not in its largest piece"
         )
     share = f"; {format_fraction(peak.used_fraction)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
-    untold = Number(None, _UNTOLD)
+    not_reported = Number(None, _NOT_REPORTED)
     return {
         "peak_bytes": Number(peak.used_bytes, where + share),
-        "lifetime_peak_bytes": Number(peak.lifetime_peak_bytes, "since the process began")
+        "lifetime_peak_bytes": Number(peak.lifetime_peak_bytes, "since the process started")
         if peak.lifetime_peak_bytes >= 0
-        else untold,
+        else not_reported,
         "capacity_bytes": Number(
             peak.capacity_bytes or None,
-            _capacity_note(peak) if peak.capacity_bytes else _UNTOLD,
+            _capacity_note(peak) if peak.capacity_bytes else _NOT_REPORTED,
             _pool_title(peak),
         ),
         "n_allocations": Number(peak.n_allocations, "in the capture"),
@@ -147,17 +147,15 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> Numbers:
         "peak_ps": Number(peak.start_ps, "since the trace's start"),
         "stack_bytes": Number(peak.stack_bytes, "reserved by programs"),
         "heap_bytes": Number(peak.heap_bytes, "allocated"),
-        "free_bytes": peak.free_bytes if peak.free_bytes >= 0 else untold,
-        "fragmentation_fraction": untold
+        "free_bytes": peak.free_bytes if peak.free_bytes >= 0 else not_reported,
+        "fragmentation_fraction": not_reported
         if np.isnan(peak.fragmentation)
         else Number(peak.fragmentation, scattered),
     }
 
 
 def _pool_title(peak: MemoryPeak) -> str:
-    """XLA's and TensorFlow's allocators report the pool that they manage, PyTorch's the memory of
-    the device.
-    """
+    """XLA's and TensorFlow's allocators report the pool they manage, PyTorch's the device's memory."""
     return "Allocator's pool" if peak.held_bytes < 0 else "Chip memory"
 
 
@@ -170,49 +168,50 @@ def _capacity_note(peak: MemoryPeak) -> str:
 
 
 def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
-    """How full, when, with what; whether it leaks; others that are worse."""
+    """How full the memory is and when; whether it or another one leaks."""
     peak = chosen.peak
     share = format_fraction(peak.used_fraction)
     name = chosen.full_name if len({memory.host for memory in memories}) > 1 else peak.name
-    held = format_bytes(peak.used_bytes)
-    whole = (
+    used = format_bytes(peak.used_bytes)
+    of_capacity = (
         f", {share} of the {format_bytes(peak.capacity_bytes)} of {_pool_words(peak)}"
         if peak.capacity_bytes
         else ""
     )
-    text = f"`{name}` holds {held} at its peak{whole}, at {format_time(peak.start_ps)}."
+    text = f"`{name}` holds {used} at its peak{of_capacity}, at {format_time(peak.start_ps)}."
     details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
-    others = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
-    if others:
+    leaking = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
+    if leaking:
         details.append(
             "The floor also rises in "
-            f"{', '.join(f'`{memory.full_name}`' for memory in others[:4])}{' …' if len(others) > 4 else ''}."
+            f"{', '.join(f'`{memory.full_name}`' for memory in leaking[:4])}"
+            f"{' …' if len(leaking) > 4 else ''}."
         )
     full = peak.used_fraction >= _NEARLY_FULL
     if full:
         details.append(
-            "Little is left: smaller batches, rematerialisation (checkpointing), lower precision or sharding "
-            "make room."
+            "Little memory is left: smaller batches, rematerialization (checkpointing), lower precision "
+            "or sharding free memory."
         )
     if full and peak.fragmentation >= _SCATTERED:
-        what = (
-            "of what the allocator holds is not in use"
+        unusable = (
+            "of the memory the allocator holds is not in use"
             if peak.held_bytes >= 0
-            else "of what is free is scattered"
+            else "of the free memory is scattered"
         )
         details.append(
-            f"{format_fraction(peak.fragmentation)} {what}: a large allocation can fail although the sum "
-            "would do."
+            f"{format_fraction(peak.fragmentation)} {unusable}: a large allocation can fail although "
+            "enough memory is free in total."
         )
-    is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(others)
+    is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(leaking)
     most = max(peak.used_bytes, peak.lifetime_peak_bytes)
-    # PyTorch's capacity is the device's, of which other processes may use what seems free.
+    # PyTorch's capacity is the device's; other processes may use what seems free.
     is_enough = not is_bad and peak.held_bytes < 0 < most < _NEARLY_FULL * peak.capacity_bytes
     if is_enough:
-        when = "since the process began" if peak.lifetime_peak_bytes >= 0 else "in the capture"
+        when = "since the process started" if peak.lifetime_peak_bytes >= 0 else "in the capture"
         details.append(
-            f"Memory is not short: {when} {format_bytes(peak.capacity_bytes - most)} or more were left at "
-            "any time."
+            f"Memory is not short: at least {format_bytes(peak.capacity_bytes - most)} were free at all "
+            f"times {when}."
         )
     around = max(1, peak.start_ps // 50)
     where = {
@@ -227,29 +226,34 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
 
 
 def leak_text(memory: Memory) -> str:
-    """How much the floor rises, since when, when the memory will be full, and what stays."""
+    """The floor's rise, when the memory will be full, and what stays in use."""
     floor, peak = memory.floor, memory.peak
     rise = floor.rise_bytes_per_step
     text = (
-        f"A leak? What stays in use rises by {format_bytes(rise)} per step over the last {floor.n_steps} "
-        "steps"
+        f"Possible leak: the memory that stays in use rises by {format_bytes(rise)} per step over the last "
+        f"{floor.n_steps} steps"
     )
-    left = peak.free_bytes / rise
-    text += f"; at this rate the memory is full after {left:,.0f} more." if 0 <= left < 1e6 else "."
-    named = [(op, size, n) for op, size, n in floor.suspects if size > 0]
+    n_steps_left = peak.free_bytes / rise
+    text += (
+        f"; at this rate the memory is full after {n_steps_left:,.0f} more."
+        if 0 <= n_steps_left < 1e6
+        else "."
+    )
+    named = [(op, size, n_allocations) for op, size, n_allocations in floor.suspects if size > 0]
     if named:
-        op, size, n = named[0]
-        count = "1 allocation" if n == 1 else f"{n:,} allocations"
+        op, size, n_allocations = named[0]
+        count = "1 allocation" if n_allocations == 1 else f"{n_allocations:,} allocations"
         who = f"`{op}`" if op else "no named operation"
         text += (
-            f" Of what was allocated since and not freed, most is of {who}: {format_bytes(size)} in {count}."
+            f" Most of the memory allocated since then and not freed belongs to {who}: "
+            f"{format_bytes(size)} in {count}."
         )
     return text
 
 
 def available(session: Session) -> Availability:
     """Whether one of the first hosts traced an allocator; all hosts of a job run the same program."""
-    if any(session.get(has_memory_events, host) for host in session.hosts[:_HOSTS_TO_ASK]):
+    if any(session.get(has_memory_events, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
     return Availability(_REASON, _REMEDY)
 

@@ -12,7 +12,7 @@ PARAMS = (
         "Program",
         "text",
         None,
-        "Title, id or name of a program; absent: of those that ran the one with the highest peak",
+        "Title, id or name of a program; absent: the one with the highest peak, of those that ran",
     ),
     Param(
         "space",
@@ -29,7 +29,9 @@ PARAMS = (
         "First step of `timeline` and `blocks`; absent: the beginning",
     ),
     Param("last_step", "Last step", "int", None, "Last step of `timeline` and `blocks`; absent: the end"),
-    Param("width_px", "Width", "int", 1500, "Most points of `timeline`", minimum=10, maximum=20_000),
+    Param(
+        "width_px", "Width", "int", 1500, "Maximum number of points in `timeline`", minimum=10, maximum=20_000
+    ),
 )
 
 _BUFFER_COLUMNS = (
@@ -43,19 +45,19 @@ _BUFFER_COLUMNS = (
     ),
     number("size_bytes", "Size", "bytes", "With the padding of its layout"),
     number("unpadded_bytes", "Unpadded", "bytes", "Without padding"),
-    number("expansion", "Expansion", "", "Size by unpadded size"),
-    number("padding_bytes", "Extra", "bytes", "Memory that padding takes"),
+    number("expansion", "Expansion", "", "Size divided by unpadded size"),
+    number("padding_bytes", "Extra", "bytes", "Memory that padding uses"),
     text("shape", "Shape"),
     text("padded_dimensions", "Padded", "By the layout"),
     text("op_name", "Framework op"),
     number("first_step", "From step", "id", "The step of the program's order that allocates it"),
-    number("last_step", "To step", "id", "The last step in which it is held"),
-    number("allocation", "Allocation index", "id", "The allocation that holds it; unknown: none does"),
+    number("last_step", "To step", "id", "The last step that holds it"),
+    number("allocation", "Allocation index", "id", "The allocation that contains it; unknown: none"),
     number(
         "offset_bytes",
         "Offset",
         "bytes",
-        "Among all temporary allocations, one after another; unknown: it is no temporary",
+        "Within all temporary allocations, laid end to end; unknown: not a temporary",
     ),
     flag("is_at_peak", "At the peak"),
     text("source", "Source", "File and line of the framework's code"),
@@ -65,13 +67,13 @@ LIVE = TableSpec(
     "live",
     "Buffers at the peak",
     _BUFFER_COLUMNS,
-    "In program order, what is held throughout first; of more than 5,000 the largest",
+    "In program order, buffers held throughout first; if more than 5,000, the largest",
 )
 BLOCKS = TableSpec(
     "blocks",
     "Allocation map",
     _BUFFER_COLUMNS,
-    "Temporary buffers of the steps shown; of more than 3,000 those that cover most",
+    "Temporary buffers of the steps shown; if more than 3,000, those that cover the largest area",
 )
 TIMELINE = TableSpec(
     "timeline",
@@ -82,7 +84,7 @@ TIMELINE = TableSpec(
         number("unpadded_bytes", "Without padding", "bytes", "After the step"),
         text("instruction", "Instruction"),
     ),
-    "Bytes after each of the steps shown; where these are more than `width_px`, the largest of each stretch",
+    "Bytes after each of the steps shown; if there are more than `width_px`, the largest per pixel",
 )
 ALLOCATIONS = TableSpec(
     "allocations",
@@ -91,19 +93,20 @@ ALLOCATIONS = TableSpec(
         number("index", "Index", "id"),
         text("category", "Kind", "Parameter, Output, Constant or Temporary"),
         number("size_bytes", "Size", "bytes"),
-        number("n_buffers", "Buffers", "count", "Logical buffers that it holds at one time or another"),
-        number(
-            "parameter_number", "Parameter", "id", "Of the entry computation; unknown: it holds no parameter"
-        ),
+        number("n_buffers", "Buffers", "count", "Logical buffers that it contains over time"),
+        number("parameter_number", "Parameter", "id", "Of the entry computation; unknown: not a parameter"),
         flag("is_live_out", "Holds a result"),
     ),
-    "Allocations of the memory space, the largest first",
+    "Allocations of the memory space, largest first",
 )
 ADVICE = TableSpec(
     "advice",
     "What would lower the peak",
-    (text("text", "Advice"), number("saves_bytes", "Saves up to", "bytes", "Alone: savings do not add up")),
-    "The largest saving first",
+    (
+        text("text", "Advice"),
+        number("saves_bytes", "Saves up to", "bytes", "By itself: savings do not add up"),
+    ),
+    "Largest saving first",
 )
 SPACES = TableSpec(
     "spaces",
@@ -121,7 +124,7 @@ PROGRAMS = TableSpec(
     "Programs",
     (
         *PROGRAM_COLUMNS,
-        number("peak_bytes", "Peak", "bytes", "Main memory that it needs at its peak; unknown: not computed"),
+        number("peak_bytes", "Peak", "bytes", "Main memory needed at its peak; unknown: not computed"),
     ),
     "All programs of the host, in the file's order",
 )
@@ -135,18 +138,18 @@ CHOSEN = TableSpec(
         text("entry", "Entry computation"),
         text("peak_instruction", "Instruction at the peak"),
     ),
-    "One row: what the other tables are of",
+    "One row: the program and memory space of the other tables",
 )
 TABLES = (LIVE, TIMELINE, BLOCKS, ALLOCATIONS, ADVICE, SPACES, PROGRAMS, CHOSEN)
 
 SCALARS = (
-    ScalarSpec("peak_bytes", "Peak", "bytes", "The most that is held after any step"),
+    ScalarSpec("peak_bytes", "Peak", "bytes", "The most held after any step"),
     ScalarSpec("padding_bytes", "Padding at the peak", "bytes"),
     ScalarSpec("temporary_bytes", "Temporaries at the peak", "bytes"),
     ScalarSpec("parameter_bytes", "Parameters", "bytes", "Held throughout"),
-    ScalarSpec("output_bytes", "Results", "bytes", "Held throughout, in memory of their own"),
+    ScalarSpec("output_bytes", "Results", "bytes", "Held throughout, in separate memory"),
     ScalarSpec(
-        "allocated_bytes", "Allocated", "bytes", "Sum of all allocations; what exceeds the peak are gaps"
+        "allocated_bytes", "Allocated", "bytes", "Sum of all allocations; gaps are what exceeds the peak"
     ),
     ScalarSpec("constant_bytes", "Constants", "bytes", "Held throughout"),
     ScalarSpec("permanent_bytes", "Held throughout", "bytes", "Parameters, results and constants together"),
@@ -156,15 +159,15 @@ SCALARS = (
     ScalarSpec("first_step", "First step shown", "id", "Of `timeline` and `blocks`"),
     ScalarSpec("last_step", "Last step shown", "id", "Of `timeline` and `blocks`"),
     ScalarSpec("space", "Memory space", "id", "XLA's number of the memory space"),
-    ScalarSpec("capacity_bytes", "Chip memory", "bytes", "Of one device; unknown: not known for this device"),
+    ScalarSpec("capacity_bytes", "Chip memory", "bytes", "Of one device; null if unknown"),
     ScalarSpec("temporary_allocated_bytes", "Temporary allocations", "bytes"),
     ScalarSpec(
         "scoped_vmem_bytes",
         "Scoped VMEM of one instruction",
         "bytes",
-        "The most that a single instruction takes for itself while it runs; in VMEM only",
+        "The most that a single instruction uses while it runs; VMEM only",
         is_optional=True,
     ),
-    ScalarSpec("n_live_left_out", "Smaller buffers at the peak that are not listed", "count", "In `live`"),
-    ScalarSpec("n_blocks_left_out", "Smaller blocks that are not in the map", "count", "In `blocks`"),
+    ScalarSpec("n_live_left_out", "Smaller buffers at the peak, not listed", "count", "In `live`"),
+    ScalarSpec("n_blocks_left_out", "Smaller blocks, not in the map", "count", "In `blocks`"),
 )

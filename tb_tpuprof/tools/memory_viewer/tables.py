@@ -38,7 +38,7 @@ _MOST_FRAMES = 12
 
 @dataclass(frozen=True)
 class Steps:
-    """The part of the program's order that is shown: steps first … last, on so many pixels."""
+    """The part of the program's order that is shown: steps `first` to `last`, on `width_px` pixels."""
 
     first: int
     last: int
@@ -46,19 +46,19 @@ class Steps:
 
 
 def timeline_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> Table:
-    """Bytes held after each step; where there are more steps than pixels, the step of each pixel after which
-    most is held.
+    """Bytes held after each step; if there are more steps than pixels, the step of each pixel with the most
+    bytes held.
     """
-    held = memory.heap.held[1:][steps.first : steps.last + 1]
-    n = len(held)
-    at = np.arange(n)
-    if n > steps.width_px:
-        edges = np.arange(steps.width_px) * n // steps.width_px
-        largest = np.maximum.reduceat(held, edges)
-        owner = np.repeat(np.arange(len(edges)), np.diff(np.append(edges, n)))
-        _, at = np.unique(np.where(held == largest[owner], owner, -1), return_index=True)
-        at = np.sort(at[held[at] == largest[owner[at]]])
-    step = at + steps.first
+    held_bytes = memory.heap.held[1:][steps.first : steps.last + 1]
+    n_steps = len(held_bytes)
+    position = np.arange(n_steps)
+    if n_steps > steps.width_px:
+        edges = np.arange(steps.width_px) * n_steps // steps.width_px
+        largest = np.maximum.reduceat(held_bytes, edges)
+        owner = np.repeat(np.arange(len(edges)), np.diff(np.append(edges, n_steps)))
+        _, position = np.unique(np.where(held_bytes == largest[owner], owner, -1), return_index=True)
+        position = np.sort(position[held_bytes[position] == largest[owner[position]]])
+    step = position + steps.first
     instructions = memory.heap.instruction[step]
     unpadded = memory.heap.held_unpadded[step + 1] + memory.permanent_bytes - memory.permanent_padding_bytes
     return TIMELINE.fill(
@@ -68,7 +68,7 @@ def timeline_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> Tabl
             "unpadded_bytes": unpadded,
             "instruction": [_name(module, row) for row in instructions.tolist()],
         },
-        f"of {len(memory.heap.instruction):,} steps, {len(step):,} are sent" if n > len(step) else "",
+        f"of {len(memory.heap.instruction):,} steps, {len(step):,} are shown" if n_steps > len(step) else "",
     )
 
 
@@ -77,7 +77,7 @@ def _name(module: HloModule, row: int) -> str:
 
 
 def live_table(module: HloModule, memory: SpaceMemory) -> tuple[Table, int]:
-    """Buffers at the peak in program order; of very many the largest. Also how many are left out."""
+    """Buffers at the peak in program order; if very many, the largest. Also the number left out."""
     rows = memory.live
     order = np.arange(len(rows))
     if len(rows) > MOST_LIVE:
@@ -89,8 +89,8 @@ def live_table(module: HloModule, memory: SpaceMemory) -> tuple[Table, int]:
 
 
 def blocks_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> tuple[Table, int]:
-    """Temporary buffers where and while they lie in memory; of very many those that cover most. Also how many
-    are left out.
+    """Temporary buffers with their offsets and lifetimes; if very many, those that cover the largest area.
+    Also the number left out.
     """
     start, end = memory.heap.start, memory.heap.end
     rows = np.flatnonzero(
@@ -104,7 +104,7 @@ def blocks_table(module: HloModule, memory: SpaceMemory, steps: Steps) -> tuple[
     area = span.astype(np.float64) * memory.size[rows]
     chosen = np.sort(np.argsort(-area, kind="stable")[:MOST_BLOCKS])
     left_out = len(rows) - len(chosen)
-    note = f"the {MOST_BLOCKS:,} that cover most of {len(rows):,}" if left_out else ""
+    note = f"the {MOST_BLOCKS:,} largest by area of {len(rows):,}" if left_out else ""
     rows = rows[chosen]
     return BLOCKS.fill(_buffer_values(module, memory, rows, np.zeros(len(rows), np.bool_)), note), left_out
 
@@ -115,7 +115,7 @@ def _buffer_values(
     assert module.buffers is not None
     buffers = module.buffers.logical_buffers
     instruction = buffers["instruction"][rows].astype(np.int64)
-    known = [int(i) for i in instruction]
+    instruction_rows = [int(i) for i in instruction]
     shapes = [buffer_shape(module, int(row)) for row in rows]
     category = memory.category[rows]
     size, unpadded = memory.size[rows], memory.unpadded[rows]
@@ -124,8 +124,8 @@ def _buffer_values(
     end = np.where(permanent, max(last, 0), memory.heap.end[rows])
     return {
         "buffer_id": buffers["id"][rows],
-        "instruction": [_name(module, i) for i in known],
-        "opcode": [module.opcode(i) if i >= 0 else "" for i in known],
+        "instruction": [_name(module, i) for i in instruction_rows],
+        "opcode": [module.opcode(i) if i >= 0 else "" for i in instruction_rows],
         "category": [CATEGORIES[k] if k >= 0 else "" for k in category.tolist()],
         "size_bytes": size,
         "unpadded_bytes": unpadded,
@@ -133,14 +133,14 @@ def _buffer_values(
         "padding_bytes": np.maximum(size - unpadded, 0),
         "shape": [shape.text() if shape else "" for shape in shapes],
         "padded_dimensions": [padded_dimensions(shape) if shape else "" for shape in shapes],
-        "op_name": [module.text("op_name", i) if i >= 0 else "" for i in known],
+        "op_name": [module.text("op_name", i) if i >= 0 else "" for i in instruction_rows],
         "first_step": start,
         "last_step": end,
         "allocation": _allocation_index(module, memory, rows),
         "offset_bytes": _offsets(module, memory, rows),
         "is_at_peak": np.isin(rows, memory.live),
-        "source": [_source(module, i) for i in known],
-        "stack": _stacks(module, known),
+        "source": [_source(module, i) for i in instruction_rows],
+        "stack": _stacks(module, instruction_rows),
     }
 
 
@@ -153,16 +153,16 @@ def _allocation_index(module: HloModule, memory: SpaceMemory, rows: Ints) -> npt
 
 
 def _offsets(module: HloModule, memory: SpaceMemory, rows: Ints) -> npt.NDArray[np.float64]:
-    """Offsets with the space's temporary allocations stacked; unknown for permanent buffers."""
+    """Offsets with the space's temporary allocations laid end to end; unknown for permanent buffers."""
     assert module.buffers is not None
     table = module.buffers.allocations
     is_temporary = (allocation_kinds(module.buffers) == TEMPORARY) & (table["color"] == memory.color)
     base = np.cumsum(np.where(is_temporary, table["size_bytes"], 0)) - table["size_bytes"]
     allocation = memory.allocation[rows]
     offset = np.full(len(rows), np.nan)
-    known = np.flatnonzero(allocation >= 0)
-    known = known[is_temporary[allocation[known]]]
-    offset[known] = base[allocation[known]] + memory.offset[rows[known]]
+    temporary = np.flatnonzero(allocation >= 0)
+    temporary = temporary[is_temporary[allocation[temporary]]]
+    offset[temporary] = base[allocation[temporary]] + memory.offset[rows[temporary]]
     return offset
 
 
@@ -178,17 +178,19 @@ def _source(module: HloModule, row: int) -> str:
 
 def _stacks(module: HloModule, rows: list[int]) -> list[str]:
     frames = [int(module.instructions["stack_frame"][row]) if row >= 0 else 0 for row in rows]
-    known = {
+    text_of = {
         frame: "\n".join(
             f"{place.text} {place.function}".strip() for place in module.frames.stack(frame)[:_MOST_FRAMES]
         )
         for frame in set(frames)
     }
-    return [known[frame] for frame in frames]
+    return [text_of[frame] for frame in frames]
 
 
 def allocations_table(module: HloModule, memory: SpaceMemory) -> Table:
-    """Every allocation of the space, the largest first: what lies in it and whether it is used again."""
+    """Every allocation of the space, largest first: its kind, number of buffers and whether it holds a
+    result.
+    """
     assert module.buffers is not None
     table = module.buffers.allocations
     kind = allocation_kinds(module.buffers)
@@ -211,10 +213,10 @@ def allocations_table(module: HloModule, memory: SpaceMemory) -> Table:
     )
 
 
-def advice_table(found: Sequence[Advice]) -> Table:
-    """What would lower the peak, and by how much."""
-    savings = np.array([item.saves_bytes for item in found], np.int64)
-    return ADVICE.fill({"text": [item.text for item in found], "saves_bytes": savings})
+def advice_table(advice: Sequence[Advice]) -> Table:
+    """Ways to lower the peak, and by how much."""
+    savings = np.array([item.saves_bytes for item in advice], np.int64)
+    return ADVICE.fill({"text": [item.text for item in advice], "saves_bytes": savings})
 
 
 def spaces_table(memories: HloMemories, program: Program, colors: Sequence[int], machine: Hardware) -> Table:
@@ -233,13 +235,13 @@ def spaces_table(memories: HloMemories, program: Program, colors: Sequence[int],
 def programs_table(memories: HloMemories) -> Table:
     """All programs, in the file's order."""
     peaks = memories.peaks()
-    known = [np.nan if item.peak_bytes is None else float(item.peak_bytes) for item in peaks]
+    peak_bytes = [np.nan if item.peak_bytes is None else float(item.peak_bytes) for item in peaks]
     values = program_values(item.program for item in peaks)
-    return PROGRAMS.fill({**values, "peak_bytes": np.array(known, np.float64)})
+    return PROGRAMS.fill({**values, "peak_bytes": np.array(peak_bytes, np.float64)})
 
 
 def chosen_table(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware) -> Table:
-    """What the other tables are of."""
+    """The program and memory space of the other tables."""
     peak, entry = memory.heap.peak, module.info.entry
     return CHOSEN.fill(
         {

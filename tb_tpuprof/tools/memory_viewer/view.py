@@ -1,6 +1,4 @@
-"""memory_viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower
-it.
-"""
+"""memory_viewer: a compiled program's memory at its peak, how it got there, and what would lower it."""
 
 from __future__ import annotations
 
@@ -43,18 +41,18 @@ _FULL, _NEARLY = 0.95, 0.8
 _MUCH_PADDING = 0.1
 _VMEM = 1
 _MOST_DETAILS = 3
-_CHIP = "of one device; the allocator's pool on the memory profile is what of it programs can use"
-QUICK_BYTES = 64 * 2**20  # of larger files events are not read to learn which programs ran
+_CHIP = "of one device; the part that programs can use is the allocator's pool on the memory profile"
+QUICK_BYTES = 64 * 2**20  # events of larger files are not read to find which programs ran
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """One program's memory space in full, beside the list of programs and spaces."""
+    """One program's memory space in full, and the list of programs and spaces."""
     host = hosts[0]
     trace = session.outline(host)
     memories = hlo_memories(trace)
-    wanted = str(params.get("program", ""))
+    title = str(params.get("program", ""))
     program = (
-        program_named(memories.programs, wanted) if wanted else memories.largest(_ran(session, host, trace))
+        program_named(memories.programs, title) if title else memories.largest(_ran(session, host, trace))
     )
     if program is None:
         raise ToolUnavailable(TOOL.name, REASON, REMEDY)
@@ -62,7 +60,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     color = int(params["space"])
     memory = memories.space(program, color) if colors else None
     if memory is None:
-        reason = f"the HLO of {program.title} says nothing of buffers."
+        reason = f"the HLO of {program.title} has no buffer assignments."
         raise ToolUnavailable(
             TOOL.name,
             reason,
@@ -74,47 +72,47 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     steps = _steps(memory, params)
     live, n_small = live_table(module, memory)
     blocks, n_hidden = blocks_table(module, memory, steps)
-    found = advice(module, memory)
+    savings = advice(module, memory)
     tables = {
         "live": live,
         "timeline": timeline_table(module, memory, steps),
         "blocks": blocks,
         "allocations": allocations_table(module, memory),
-        "advice": advice_table(found),
+        "advice": advice_table(savings),
         "spaces": spaces_table(memories, program, colors, machine),
         "programs": programs_table(memories),
         "chosen": chosen_table(module, program, memory, machine),
     }
     left_out = {"n_live_left_out": n_small, "n_blocks_left_out": n_hidden}
     scalars = fill_scalars(declared.SCALARS, {**_numbers(module, memory, machine, steps), **left_out})
-    verdict = _verdict(module, program, memory, machine, found)
+    verdict = _verdict(module, program, memory, machine, savings)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module, memory))
 
 
 def _ran(session: Session, host: str, trace: Trace) -> frozenset[str]:
-    """Titles of the programs that ran in the capture; none where there is only HLO, or where it takes long to
-    read the events.
+    """Titles of the programs that ran in the capture; none if there is only HLO or reading the events takes
+    long.
     """
     is_quick = session.file(host).size_bytes <= QUICK_BYTES
     return session.get(ran_programs, host) if len(trace.plane_names) and is_quick else frozenset()
 
 
 def _machine(trace: Trace, memories: HloMemories, program: Program) -> Hardware:
-    """The device; where there is only HLO its kind is that which the program, or another one of the run, was
-    compiled for.
+    """The device; if there is only HLO, the kind that this program, or another one of the run, was compiled
+    for.
     """
     if len(trace.plane_names):
         return hardware(trace)
-    others = (
+    modules = (
         memories.module(other)
-        for other in sorted(memories.programs, key=lambda one: one.size_bytes, reverse=True)
+        for other in sorted(memories.programs, key=lambda program: program.size_bytes, reverse=True)
     )
-    kind = program_kind(memories.module(program)) or kind_of_programs(others)
+    kind = program_kind(memories.module(program)) or kind_of_programs(modules)
     return Hardware(kind, f"{kind} of unknown model" if kind else "unknown", 0)
 
 
 def _space_in_words(machine: Hardware, color: int) -> str:
-    """A memory space within a sentence, and that the device is not known where it is not."""
+    """A memory space's name within a sentence; says if the device is unknown."""
     name = _in_words(space_name(machine.kind, color))
     return name if machine.n_devices or machine.device == "CPU" or color else f"{name} (device unknown)"
 
@@ -139,7 +137,7 @@ def _numbers(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
         "padding_bytes": Number(padding, share),
         "temporary_bytes": peak - memory.permanent_bytes,
         "parameter_bytes": Number(memory.by_category[0], "held throughout"),
-        "output_bytes": Number(memory.by_category[1], "in memory of their own"),
+        "output_bytes": Number(memory.by_category[1], "in separate memory"),
         "allocated_bytes": Number(allocated, f"{format_bytes(allocated - peak)} unused at the peak"),
         "constant_bytes": Number(memory.by_category[CATEGORIES.index("Constant")], "held throughout"),
         "permanent_bytes": memory.permanent_bytes,
@@ -149,7 +147,7 @@ def _numbers(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
         "first_step": steps.first,
         "last_step": steps.last,
         "space": memory.color,
-        "capacity_bytes": Number(capacity or None, _CHIP if capacity else "not known"),
+        "capacity_bytes": Number(capacity or None, _CHIP if capacity else "unknown"),
         "temporary_allocated_bytes": temporary,
     }
     if memory.color == _VMEM:
@@ -163,7 +161,7 @@ def _temporary_bytes(memory: SpaceMemory) -> int:
 
 
 def _verdict(
-    module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware, found: Sequence[Advice]
+    module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware, savings: Sequence[Advice]
 ) -> Verdict:
     name, peak = _space_in_words(machine, memory.color), memory.peak_bytes
     capacity = capacity_bytes(machine, memory.color)
@@ -171,15 +169,15 @@ def _verdict(
         used, row = scoped_vmem(module) if memory.color == _VMEM else (0, -1)
         scoped = (
             (
-                f"Single instructions use up to {format_bytes(used)} of it while they run: most "
-                f"`{module.name(row)}`.",
+                f"Single instructions use up to {format_bytes(used)} of it while they run; "
+                f"`{module.name(row)}` uses the most.",
             )
             if row >= 0
             else ()
         )
         return Verdict("good", f"`{program.title}` keeps no buffers in {name}.", "", scoped)
     fraction = peak / capacity if capacity else 0.0
-    of = (
+    of_capacity = (
         f", {format_fraction(fraction)} of the {format_bytes(capacity)} of chip memory ({machine.device})"
         if capacity
         else ""
@@ -190,7 +188,7 @@ def _verdict(
             f" The peak is at `{module.name(row)}`, step {memory.heap.peak:,} of "
             f"{len(memory.heap.instruction):,}."
         )
-    text = f"`{program.title}` needs {format_bytes(peak)} of {name} at its peak{of}."
+    text = f"`{program.title}` needs {format_bytes(peak)} of {name} at its peak{of_capacity}."
     level: Literal["good", "warn", "bad", "unknown"] = (
         "unknown" if not capacity else "bad" if fraction > _FULL else "warn" if fraction > _NEARLY else "good"
     )
@@ -198,14 +196,14 @@ def _verdict(
     parts = [(memory.by_category[k], CATEGORIES[k].lower() + "s") for k in range(TEMPORARY)] + [
         (peak - memory.permanent_bytes, "temporaries")
     ]
-    made_of = ", ".join(
+    composition = ", ".join(
         f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size
     )
     much = f" {format_fraction(padding / peak)} is padding." if padding > _MUCH_PADDING * peak else ""
-    details = [f"It is made of {made_of}.{where}{much}"]
+    details = [f"It consists of {composition}.{where}{much}"]
     details += [
         f"{item.text} Saves up to {format_bytes(item.saves_bytes)}."
-        for item in found[: _MOST_DETAILS if fraction > _NEARLY else 1]
+        for item in savings[: _MOST_DETAILS if fraction > _NEARLY else 1]
     ]
     steps = [
         NextStep("See the program", "graph_viewer", {"program": program.title} | _at_peak(module, memory))
@@ -223,39 +221,39 @@ def _at_peak(module: HloModule, memory: SpaceMemory) -> dict[str, str]:
 
 
 def _diagnostics(module: HloModule, memory: SpaceMemory) -> tuple[Diagnostic, ...]:
-    found = []
+    diagnostics = []
     damaged = (
         module.info.n_damaged + memory.heap.n_damaged + (module.buffers.n_damaged if module.buffers else 0)
     )
     if damaged:
         text = f"{damaged:,} parts of the HLO are unreadable or have dangling references; they are left out."
-        found.append(Diagnostic("warning", text, "; ".join(module.info.damage[:3])))
+        diagnostics.append(Diagnostic("warning", text, "; ".join(module.info.damage[:3])))
     if memory.n_heap_traces > 1:
         text = (
-            f"This space has {memory.n_heap_traces} heaps of temporaries; the timeline and the peak are "
-            "of the largest."
+            f"This space has {memory.n_heap_traces} heaps of temporaries; the timeline and the peak show "
+            "the largest."
         )
-        found.append(Diagnostic("info", text))
+        diagnostics.append(Diagnostic("info", text))
     if not len(memory.heap.instruction) and _temporary_bytes(memory):
         text = (
-            f"{format_bytes(_temporary_bytes(memory))} of temporaries come without an order of "
-            "allocations: they are not in the peak."
+            f"{format_bytes(_temporary_bytes(memory))} of temporaries have no allocation order, so they "
+            "are not included in the peak."
         )
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 "info",
                 text,
-                "The compiler stores that order only for some programs; the map and the timeline stay empty.",
+                "The compiler stores this order only for some programs; the map and the timeline stay empty.",
             )
         )
-    return tuple(found)
+    return tuple(diagnostics)
 
 
 TOOL = Tool(
     name="memory_viewer",
     title="Memory viewer",
     group="Compiler",
-    summary="What a compiled program keeps in memory at its peak",
+    summary="The memory of a compiled program at its peak",
     view=view,
     available=has_programs,
     needs_trace=False,

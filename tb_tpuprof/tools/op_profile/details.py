@@ -1,4 +1,4 @@
-"""Everything that is known of one compiled operation: numbers, text, shapes and their padding, products,
+"""Details of one compiled operation: numbers, text, shapes and their padding, products,
 source lines, fusion contents.
 """
 
@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
+from tb_tpuprof.tools.hlo_session import CompiledOps, diagnostics_of
 from tb_tpuprof.tools.op_profile.tables import (
     CONTENTS,
     FACTS,
@@ -41,19 +41,19 @@ MAX_EXPRESSION = 20_000
 _SPACES = {0: "HBM", 1: "VMEM", 2: "semaphores", 3: "SMEM", 5: "host"}
 
 
-def details_payload(session: Session, found: Found, tool: str, program: str, op: str) -> Payload:
-    """What is known of an operation. Raises BadParameter where the chosen hosts ran none of that name."""
-    row = find_row(found.ops, program, op)
+def details_payload(session: Session, compiled: CompiledOps, tool: str, program: str, op: str) -> Payload:
+    """An operation's details. Raises BadParameter if the chosen hosts ran none of that name."""
+    row = find_row(compiled.ops, program, op)
     if row < 0:
         raise BadParameter("op", op, "an operation that ran, by its name and its program's title")
-    trace = session.trace(found.hosts[int(found.ops.host[row])])
+    trace = session.trace(compiled.hosts[int(compiled.ops.host[row])])
     costs = ProgramCosts(trace)
-    number = int(found.ops.program[row])
-    module = costs.module(number, program_name(found.ops, number))
-    instruction = int(found.ops.instruction[row])
+    number = int(compiled.ops.program[row])
+    module = costs.module(number, program_name(compiled.ops, number))
+    instruction = int(compiled.ops.instruction[row])
     if instruction < 0 and module is not None:
-        instruction = module.find(found.ops.name[row])
-    ops = found.ops.taken(np.array([row]))
+        instruction = module.find(compiled.ops.name[row])
+    ops = compiled.ops.taken(np.array([row]))
     tables = {"facts": _pairs(_facts(ops, module, instruction, trace))}
     if module is not None and instruction >= 0:
         device = hardware(trace)
@@ -62,15 +62,17 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
         tables["products"] = _products(module, instruction, unit_side(device.device, device.kind))
         tables["contents"] = _contents(module, instruction, costs, number)
     tables["stack"] = _stack(trace, ops, module, instruction)
-    speed = rates(ops.work, ops.work_ps, found.roofs)
-    tables["longest"] = _longest(session, found.hosts[int(found.ops.host[row])], trace, ops)
-    scalars = _scalars(ops, speed, found.ops.busy_ps)
-    return Payload(tool, session.run, found.hosts, tables, scalars, None, diagnostics_of(session, found))
+    speed = rates(ops.work, ops.work_ps, compiled.roofs)
+    tables["longest"] = _longest(session, compiled.hosts[int(compiled.ops.host[row])], trace, ops)
+    scalars = _scalars(ops, speed, compiled.ops.busy_ps)
+    return Payload(
+        tool, session.run, compiled.hosts, tables, scalars, None, diagnostics_of(session, compiled)
+    )
 
 
 def find_row(ops: HloOps, program: str, op: str) -> int:
-    """The operation of that name in a program given by title, name or id; of several, or without a program,
-    the longest.
+    """The operation of that name in a program given by title, name or id; if there are several, or no
+    program is given, the longest.
     """
     name = op.removeprefix("%")
     if name not in ops.name.strings:
@@ -140,56 +142,63 @@ def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
 
 def _padding(module: HloModule, instruction: int) -> Table:
     roles = dim_roles(module, instruction)
-    found = [
-        (one, roles[i].get(one.dim, "") if i < len(roles) else "")
+    dims_and_roles = [
+        (padded, roles[i].get(padded.dim, "") if i < len(roles) else "")
         for i, (part, name, shape) in enumerate(_values(module, instruction))
-        for one in padded_dims(f"{part} {name}", shape)
+        for padded in padded_dims(f"{part} {name}", shape)
     ]
-    dims = [one for one, _ in found]
+    dims = [padded for padded, _ in dims_and_roles]
     return PADDING.fill(
         {
-            "value": [one.value for one in dims],
-            "dim": np.array([one.dim for one in dims], np.int64),
-            "role": [role for _, role in found],
-            "size": np.array([one.size for one in dims], np.float64),
-            "padded": np.array([one.padded for one in dims], np.float64),
-            "waste_fraction": np.array([one.waste for one in dims], np.float64),
+            "value": [padded.value for padded in dims],
+            "dim": np.array([padded.dim for padded in dims], np.int64),
+            "role": [role for _, role in dims_and_roles],
+            "size": np.array([padded.size for padded in dims], np.float64),
+            "padded": np.array([padded.padded for padded in dims], np.float64),
+            "waste_fraction": np.array([padded.waste for padded in dims], np.float64),
         }
     )
 
 
 def _products(module: HloModule, instruction: int, side: int) -> Table:
-    found = products(module, instruction, side)
+    matrix_products = products(module, instruction, side)
     numbers = {
-        key: np.array([getattr(one, key) for one in found], np.float64)
+        key: np.array([getattr(product, key) for product in matrix_products], np.float64)
         for key in ("batch", "rows", "contracted", "columns")
     }
-    fill = np.array([one.fill if side else np.nan for one in found], np.float64)
+    fill = np.array([product.fill if side else np.nan for product in matrix_products], np.float64)
     note = (
-        f"on a unit of {side} × {side}" if side else "how much of the unit they fill is known for TPUs only"
+        f"on a unit of {side} × {side}" if side else "the share of the unit they fill is known only for TPUs"
     )
-    names, padding = [one.name for one in found], [one.text if side else "" for one in found]
+    names, padding = (
+        [product.name for product in matrix_products],
+        [product.text if side else "" for product in matrix_products],
+    )
     return PRODUCTS.fill({"name": names, **numbers, "fill_fraction": fill, "padding": padding}, note)
 
 
 def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program: int) -> Table:
-    """Instructions of the computations that it runs, without parameters and constants of a fusion."""
+    """Instructions of the computations that it runs, without parameters and tuples."""
     inside = [i for c in module.calls[instruction].tolist() if c >= 0 for i in module.rows_of(c)]
     rows = [i for i in inside if module.opcode(i) not in ("parameter", "tuple")]
     shown = rows[:MAX_INSIDE]
-    known = costs.costs(program)
-    at = np.array(shown, np.int64)
-    flops = known.flops[at] if known is not None else np.full(len(shown), np.nan)
-    whole = float(known.flops[rows].sum()) if known is not None and rows else 0.0
+    estimated = costs.costs(program)
+    shown_rows = np.array(shown, np.int64)
+    flops = estimated.flops[shown_rows] if estimated is not None else np.full(len(shown), np.nan)
+    total_flops = float(estimated.flops[rows].sum()) if estimated is not None and rows else 0.0
     notes = [f"the first {len(shown):,} of {len(rows):,}"] if len(rows) > len(shown) else []
-    notes += ["shares are estimates from FLOPs: nobody measures inside of an operation"] if whole > 0 else []
+    notes += (
+        ["shares are estimates from FLOPs: the inside of an operation is not measured"]
+        if total_flops > 0
+        else []
+    )
     return CONTENTS.fill(
         {
             "name": [module.name(i) for i in shown],
             "opcode": [module.opcode(i) for i in shown],
             "shape": [module.shape(i).text(False) for i in shown],
             "flops": flops,
-            "estimated_fraction": flops / whole if whole > 0 else np.full(len(shown), np.nan),
+            "estimated_fraction": flops / total_flops if total_flops > 0 else np.full(len(shown), np.nan),
             "provenance": [module.text("op_name", i) for i in shown],
         },
         "; ".join(notes),
@@ -197,7 +206,7 @@ def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program:
 
 
 def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int) -> Table:
-    """Source lines, innermost first: the module's frames, else the text that a TPU's compiler left."""
+    """Source lines, innermost first: the module's frames, else the text from a TPU's compiler."""
     places: Sequence[tuple[str, str]] = ()
     if module is not None and instruction >= 0:
         frames = module.frames.stack(int(module.instructions["stack_frame"][instruction]))
@@ -220,18 +229,18 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
     def finite(value: float) -> float | None:
         return None if np.isnan(value) else float(value)
 
-    n = int(ops.n_occurrences[0]) or 1
+    n_runs = int(ops.n_occurrences[0]) or 1
     work = ops.work
     per_run = [
-        float(amount[0]) / n if known[0] else None
-        for amount, known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
+        float(amount[0]) / n_runs if is_known[0] else None
+        for amount, is_known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
     ]
     limit = LIMITS[int(speed.limits(ops.is_waiting)[0])]
     values = {
         "self_time_ps": int(ops.self_ps[0]),
         "fraction": int(ops.self_ps[0]) / (busy_ps or 1),
-        "n_occurrences": n,
-        "avg_time_ps": int(ops.time_ps[0]) / n,
+        "n_occurrences": n_runs,
+        "avg_time_ps": int(ops.time_ps[0]) / n_runs,
         "flops": per_run[0],
         "n_bytes": per_run[1],
         "flop_rate_flops_per_s": finite(speed.flops_per_s[0]),
@@ -246,10 +255,10 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
 
 
 def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
-    """Where its longest event is, for the timeline: a row, or none where none was traced."""
+    """The place of its longest event on the timeline: one row, or none if it has no events."""
     links = hlo_links(trace)
-    wanted = links.named(int(ops.program[0]), ops.name[0])
-    events = links.events[np.isin(links.op, wanted)]
+    linked_ops = links.named(int(ops.program[0]), ops.name[0])
+    events = links.events[np.isin(links.op, linked_ops)]
     longest = events[trace.events["duration_ps"][events].argmax()][None] if len(events) else events[:0]
     number = longest.astype(np.int64) + session.hosts.index(host) * EVENTS_PER_HOST
     return LONGEST.fill(

@@ -10,32 +10,38 @@ NODES = TableSpec(
     (
         text("name", "Name"),
         text("kind", "Kind"),
-        number("parent", "Parent", "id", "Row of the node above, -1 of the root"),
-        number("n_children", "Children", "count", "Before those beyond the limit were left out"),
+        number("parent", "Parent", "id", "Row of the parent node, -1 for the root"),
+        number("n_children", "Children", "count", "Including those beyond the limit"),
         number("self_time_ps", "Time", "ps", "Self time of all operations below"),
-        number("time_fraction", "Share", "fraction", "Of the whole"),
+        number("time_fraction", "Share", "fraction", "Of the tree's total time"),
         number("n_occurrences", "Occurrences", "count"),
-        number("avg_time_ps", "Average", "ps", "Self time of an occurrence"),
+        number("avg_time_ps", "Average", "ps", "Self time per occurrence"),
         number("flops", "FLOPs", "count", "Of all occurrences"),
         number("model_flops", "Model FLOPs", "count"),
         number("flop_rate_flops_per_s", "FLOP rate", "flops_per_s"),
-        number("flops_fraction", "FLOPS utilization", "fraction", "FLOP rate by the peak"),
-        number("hbm_bytes", "HBM bytes", "bytes", "Of an asynchronous copy: counted where it ends"),
-        number("hbm_bytes_per_s", "HBM bandwidth", "bytes_per_s", "Of asynchronous copies from start to end"),
+        number("flops_fraction", "FLOPS utilization", "fraction", "FLOP rate divided by the peak"),
+        number("hbm_bytes", "HBM bytes", "bytes", "An asynchronous copy is counted at its end"),
+        number("hbm_bytes_per_s", "HBM bandwidth", "bytes_per_s", "Asynchronous copies: from start to end"),
         number("hbm_fraction", "HBM utilization", "fraction"),
         number(
-            "on_chip_read_fraction", "On-chip read utilization", "fraction", "Of CMEM or VMEM, the larger"
+            "on_chip_read_fraction",
+            "On-chip read utilization",
+            "fraction",
+            "Of CMEM or VMEM, whichever is larger",
         ),
         number(
-            "on_chip_write_fraction", "On-chip write utilization", "fraction", "Of CMEM or VMEM, the larger"
+            "on_chip_write_fraction",
+            "On-chip write utilization",
+            "fraction",
+            "Of CMEM or VMEM, whichever is larger",
         ),
         text("program", "Program", "Of an operation"),
         text("provenance", "Framework op", "Of an operation"),
-        flag("is_fusion", "Fusion", "Runs other instructions: its details list them"),
+        flag("is_fusion", "Fusion", "Runs other instructions, which its details list"),
     ),
     "A row per node of the tree, parents before children, siblings by time, at most 20,000. `kind` is all, "
-    "program, category, scope, duplicates, op or idle; rates and utilizations whose work or peak is not "
-    "known are null",
+    "program, category, scope, duplicates, op or idle; rates and utilizations with unknown work or peak "
+    "are null",
 )
 SCALARS = (
     ScalarSpec("busy_ps", "Time of operations", "ps", "Self time of all operations"),
@@ -43,7 +49,7 @@ SCALARS = (
         "idle_fraction",
         "Idle",
         "fraction",
-        "No compiled operation runs, from the first to the last; null on CPUs",
+        "No compiled operation runs, between the first and the last one; null on CPUs",
     ),
     ScalarSpec("flops_fraction", "FLOPS utilization", "fraction", "While operations run"),
     ScalarSpec("hbm_fraction", "HBM utilization", "fraction", "While operations run"),
@@ -54,9 +60,8 @@ FACTS = TableSpec(
     "facts",
     "Operation",
     (text("name", "Name"), text("value", "Value")),
-    "Name, program, category, framework op, source, duplicate of, core, HLO text, opcode and computation, as "
-    "far "
-    "as they are known",
+    "Name, program, category, framework op, source, duplicate of, core, HLO text, opcode and computation, "
+    "if known",
 )
 SHAPES = TableSpec(
     "shapes",
@@ -70,7 +75,7 @@ SHAPES = TableSpec(
         number("padded_bytes", "With padding", "bytes"),
         text("memory", "Memory"),
     ),
-    "Where the program's HLO is known",
+    "If the program's HLO is known",
     is_optional=True,
 )
 PADDING = TableSpec(
@@ -84,22 +89,22 @@ PADDING = TableSpec(
         number("padded", "Padded to", "count"),
         number("waste_fraction", "Wasted", "fraction"),
     ),
-    "A row per dimension that is rounded up, where the program's HLO is known",
+    "A row per dimension that is rounded up, if the program's HLO is known",
     is_optional=True,
 )
 PRODUCTS = TableSpec(
     "products",
-    "Products of matrices",
+    "Matrix products",
     (
         text("name", "Product"),
         number("batch", "Batch", "count"),
         number("rows", "Rows", "count"),
         number("contracted", "Contracted", "count"),
         number("columns", "Columns", "count"),
-        number("fill_fraction", "Fills the unit", "fraction", "Of the matrix unit, known for TPUs only"),
+        number("fill_fraction", "Fills the unit", "fraction", "Share of the matrix unit; TPUs only"),
         text("padding", "Padding"),
     ),
-    "Where the program's HLO is known",
+    "If the program's HLO is known",
     is_optional=True,
 )
 CONTENTS = TableSpec(
@@ -118,7 +123,7 @@ CONTENTS = TableSpec(
         ),
         text("provenance", "Framework op"),
     ),
-    "Instructions of the computations that it runs, at most 500; where the program's HLO is known",
+    "Instructions of the computations it runs, at most 500; if the program's HLO is known",
     is_optional=True,
 )
 STACK = TableSpec(
@@ -129,11 +134,11 @@ LONGEST = TableSpec(
     "Longest",
     (
         text("host", "Host"),
-        number("event", "Event", "id", "As the timeline numbers events"),
+        number("event", "Event", "id", "As numbered in the timeline"),
         number("start_ps", "Start", "ps"),
         number("duration_ps", "Duration", "ps"),
     ),
-    "Its longest event; no row where none was traced",
+    "Its longest event; no row if none was traced",
 )
 OP_TABLES = (FACTS, SHAPES, PADDING, PRODUCTS, CONTENTS, STACK, LONGEST)
 OP_SCALARS = (
@@ -141,8 +146,8 @@ OP_SCALARS = (
     ScalarSpec("fraction", "Share of operations' time", "fraction"),
     ScalarSpec("n_occurrences", "Occurrences", "count"),
     ScalarSpec("avg_time_ps", "Average time", "ps"),
-    ScalarSpec("flops", "FLOPs of one", "count"),
-    ScalarSpec("n_bytes", "Bytes of one", "bytes"),
+    ScalarSpec("flops", "FLOPs per run", "count"),
+    ScalarSpec("n_bytes", "Bytes per run", "bytes"),
     ScalarSpec("flop_rate_flops_per_s", "FLOP rate", "flops_per_s"),
     ScalarSpec("flops_fraction", "FLOPS utilization", "fraction"),
     ScalarSpec("hbm_bytes_per_s", "HBM bandwidth", "bytes_per_s"),

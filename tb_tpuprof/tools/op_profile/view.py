@@ -1,6 +1,4 @@
-"""op_profile: where the time of compiled programs goes, as a tree; and everything that is known of one
-operation.
-"""
+"""op_profile: the time of compiled programs as a tree, and the details of one operation."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Question
-from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_profile.details import details_payload
 from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
@@ -33,38 +31,45 @@ Floats = npt.NDArray[np.float64]
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The tree of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name)
-    tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
-    tables = {"nodes": nodes_table(tree, found)}
-    verdict = told(TOOL.name, _verdict(tree, found), limits_of(session, hosts))
+    compiled = find_ops(session, hosts, TOOL.name)
+    tree = op_tree(compiled.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
+    tables = {"nodes": nodes_table(tree, compiled)}
+    verdict = told(TOOL.name, _verdict(tree, compiled), limits_of(session, hosts))
     return Payload(
-        TOOL.name, session.run, hosts, tables, _scalars(tree, found), verdict, diagnostics_of(session, found)
+        TOOL.name,
+        session.run,
+        hosts,
+        tables,
+        _scalars(tree, compiled),
+        verdict,
+        diagnostics_of(session, compiled),
     )
 
 
 def op_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """One operation's details. Raises BadParameter where the chosen hosts ran none of that name."""
-    found = find_ops(session, hosts, TOOL.name)
-    return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
+    """One operation's details. Raises BadParameter if the chosen hosts ran none of that name."""
+    compiled = find_ops(session, hosts, TOOL.name)
+    return details_payload(session, compiled, TOOL.name, str(params.get("program", "")), str(params["op"]))
 
 
-def nodes_table(tree: OpTree, found: Found) -> Table:
+def nodes_table(tree: OpTree, compiled: CompiledOps) -> Table:
     """A row per node, parents before children, siblings by time."""
-    ops, peaks = found.ops, found.roofs
-    whole = int(tree.self_ps[0]) or 1
+    ops, peaks = compiled.ops, compiled.roofs
+    total_ps = int(tree.self_ps[0]) or 1
     work = tree.work
     seconds, moving = (
-        np.where(known, tree.work_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes)
+        np.where(is_known, tree.work_ps, 0) / 1e12 for is_known in (work.knows_flops, work.knows_bytes)
     )
     flop_rate, hbm_rate = ratio(work.flops, seconds), ratio(work.space_bytes[0], moving)
     is_op = tree.op >= 0
-    at = np.maximum(tree.op, 0)
+    op_rows = np.maximum(tree.op, 0)
     programs = [
-        ops.programs[int(ops.program[i])] if known else ""
-        for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
+        ops.programs[int(ops.program[i])] if has_op else ""
+        for i, has_op in zip(op_rows.tolist(), is_op.tolist(), strict=True)
     ]
     provenance = [
-        ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)
+        ops.provenance[i] if has_op else ""
+        for i, has_op in zip(op_rows.tolist(), is_op.tolist(), strict=True)
     ]
     chip_read, chip_write = _on_chip(work.space_bytes, moving, peaks)
     columns: Filled = {
@@ -73,7 +78,7 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         "parent": tree.parent,
         "n_children": tree.n_children,
         "self_time_ps": tree.self_ps,
-        "time_fraction": tree.self_ps / whole,
+        "time_fraction": tree.self_ps / total_ps,
         "n_occurrences": tree.n_occurrences,
         "avg_time_ps": ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
         "flops": np.where(work.knows_flops, work.flops, np.nan),
@@ -87,21 +92,21 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         "on_chip_write_fraction": chip_write,
         "program": programs,
         "provenance": provenance,
-        "is_fusion": _is_fusion(ops)[at] & is_op,
+        "is_fusion": _is_fusion(ops)[op_rows] & is_op,
     }
     n_left_out = int(np.maximum(tree.n_children - np.bincount(tree.parent[1:], minlength=len(tree)), 0).sum())
-    return NODES.fill(columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
+    return NODES.fill(columns, f"the {n_left_out:,} shortest are left out" if n_left_out else "")
 
 
 def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:
-    """By category or name, as the compiler gives them."""
+    """By the compiler's category or name."""
     return ops.category.is_in([text for text in ops.category.strings if "fusion" in text]) | ops.name.is_in(
         [text for text in ops.name.strings if "fusion" in text]
     )
 
 
 def _share(rate: Floats, peak: float) -> Floats:
-    """Rate by its peak. What is above it is told by a diagnostic."""
+    """Rate divided by its peak. A diagnostic reports rates above it."""
     return rate / peak if peak > 0 else np.full(len(rate), np.nan)
 
 
@@ -109,16 +114,16 @@ def _on_chip(space: Floats, seconds: Floats, peaks: Roofs) -> tuple[Floats, Floa
     """Reading from and writing to on-chip memories: CMEM's or VMEM's share of its peak, whichever
     is larger.
     """
-    found = []
+    results = []
     for cmem, vmem in ((1, 3), (2, 4)):
         shares = np.array([_share(ratio(space[i], seconds), peaks.bytes_per_s[i]) for i in (cmem, vmem)])
         unknown = np.isnan(shares).all(axis=0)
-        found.append(np.where(unknown, np.nan, np.nan_to_num(shares).max(axis=0)))
-    return found[0], found[1]
+        results.append(np.where(unknown, np.nan, np.nan_to_num(shares).max(axis=0)))
+    return results[0], results[1]
 
 
-def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
-    ops, peaks = found.ops, found.roofs
+def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
+    ops, peaks = compiled.ops, compiled.roofs
     seconds = ops.busy_ps / 1e12
     flops, hbm = _whole_work(tree)
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
@@ -127,16 +132,16 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
         return amount / seconds / peak if peak and seconds and amount is not None else None
 
     def note(amount: float | None, peak: float) -> str:
-        return _NO_WORK if amount is None else "while operations run" if peak else "no peak is known"
+        return _NO_WORK if amount is None else "while operations run" if peak else "peak unknown"
 
     rate = flops / seconds if seconds and flops is not None else None
     values = {
         "busy_ps": Number(ops.busy_ps, busy_note(ops)),
         "idle_fraction": Number(
             idle,
-            "no compiled operation runs, from the first one to the last"
+            "no compiled operation runs, between the first and the last one"
             if idle is not None
-            else "threads run side by side: not known",
+            else "unknown: threads run in parallel",
         ),
         "flops_fraction": Number(used(flops, peaks.flops_per_s), note(flops, peaks.flops_per_s)),
         "hbm_fraction": Number(used(hbm, peaks.bytes_per_s[0]), note(hbm, peaks.bytes_per_s[0])),
@@ -146,23 +151,23 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
 
 
 def _whole_work(tree: OpTree) -> tuple[float | None, float | None]:
-    """FLOPs and HBM bytes of all operations, None where no operation's are known."""
+    """FLOPs and HBM bytes of all operations, None if unknown for all of them."""
     work = tree.work
     return float(work.flops[0]) if work.knows_flops[0] else None, float(
         work.space_bytes[0][0]
     ) if work.knows_bytes[0] else None
 
 
-def _verdict(tree: OpTree, found: Found) -> Verdict | None:
-    """Which category takes most, and how well the device is used meanwhile."""
-    ops = found.ops
+def _verdict(tree: OpTree, compiled: CompiledOps) -> Verdict | None:
+    """The category that takes the most time, and how well the device is used meanwhile."""
+    ops = compiled.ops
     if not ops.busy_ps:
         return None
     details = []
     level: Level = "unknown"
     seconds = ops.busy_ps / 1e12
     flops, hbm = _whole_work(tree)
-    amounts = (("FLOPS", flops, found.roofs.flops_per_s), ("HBM", hbm, found.roofs.bytes_per_s[0]))
+    amounts = (("FLOPS", flops, compiled.roofs.flops_per_s), ("HBM", hbm, compiled.roofs.bytes_per_s[0]))
     used = [
         (title, amount / seconds / peak) for title, amount, peak in amounts if peak and amount is not None
     ]
@@ -177,15 +182,15 @@ def _verdict(tree: OpTree, found: Found) -> Verdict | None:
     if ops.kind != "CPU" and ops.idle_ps > _IDLES * ops.total_ps:
         level = "warn"
         details.append(
-            f"The devices idle {format_fraction(ops.idle_ps / ops.total_ps)} of the time from the first "
-            "operation to the last."
+            f"The devices are idle {format_fraction(ops.idle_ps / ops.total_ps)} of the time between the "
+            "first and the last operation."
         )
     steps = (
         NextStep("See every operation", "hlo_stats"),
         NextStep("Compare with the roofline", "roofline_model"),
     )
     return Verdict(
-        level, category_sentence(op_categories(ops, found.offload_ps)), "compute", tuple(details), steps
+        level, category_sentence(op_categories(ops, compiled.offload_ps)), "compute", tuple(details), steps
     )
 
 
@@ -193,18 +198,18 @@ TOOL = Tool(
     name="op_profile",
     title="Op profile",
     group="Compiler",
-    summary="Where the time of compiled programs goes, and how well the device is used there",
+    summary="Where compiled programs spend their time, and how well they use the device",
     view=view,
     available=available,
     params=(
-        Param("group_by", "Group by", "choice", "program", "What the tree's first levels are", GROUPINGS),
-        Param("idle", "Include idle", "bool", True, "Count the time in which no operation runs"),
+        Param("group_by", "Group by", "choice", "program", "The tree's first levels", GROUPINGS),
+        Param("idle", "Include idle", "bool", True, "Include time in which no operation runs"),
         Param(
             "limit",
             "Children",
             "int",
             100,
-            "At most so many operations below a node, the longest first",
+            "Maximum number of operations below a node, longest first",
             minimum=1,
             maximum=10_000,
         ),
@@ -214,7 +219,7 @@ TOOL = Tool(
     questions=(
         Question(
             "op",
-            "Everything that is known of one operation",
+            "The details of one operation",
             op_view,
             (
                 Param("op", "Operation", "text", None, "Name of the operation", is_required=True),

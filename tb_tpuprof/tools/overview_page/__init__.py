@@ -1,1 +1,1 @@
-"""The overview: `view.py` answers, `scalars.py` and `tables.py` fill what it shows."""
+"""The overview: `view.py` answers, `scalars.py` and `tables.py` fill its tiles and tables."""

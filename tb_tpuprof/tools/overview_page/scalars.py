@@ -1,4 +1,4 @@
-"""Tiles of the overview and the table of what the job ran on."""
+"""The overview's tiles and its table of the run's environment."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tb_tpuprof.tools.spec import ScalarSpec
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once
-_WORTH_A_TILE = 0.005  # share of the steps from which time in Python or waiting has a tile of its own
+_WORTH_A_TILE = 0.005  # share of the steps from which time in Python or waiting gets a tile
 
 
 @dataclass(frozen=True)
 class Run:
-    """What the page tells of: hosts by themselves, and put together."""
+    """The data of the page: hosts separately and combined."""
 
     parts: Sequence[Summary]
     facts: RunFacts
@@ -48,7 +48,7 @@ class Run:
         return sum_hardware([part.hardware for part in self.parts])
 
 
-_OWN = {
+_PAGE_SCALARS = {
     spec.name: spec
     for spec in (
         ScalarSpec("duty_cycle_fraction", "Duty cycle", "fraction", "Of the chips' profiled time", True),
@@ -67,7 +67,7 @@ _OWN = {
             "roofline_fraction",
             "Of the roofline's optimum",
             "fraction",
-            "Of what these operations could reach",
+            "Of the maximum these operations could reach",
             True,
         ),
         ScalarSpec("host_compute_fraction", "Host compute", "fraction", "Of the steps' time, on CPUs", True),
@@ -76,14 +76,14 @@ _OWN = {
             "host_python_fraction",
             "Python",
             "fraction",
-            "Of the steps' time, while no operation runs; from 0.5 % on",
+            "Of the steps' time, while no operation runs; if at least 0.5 %",
             True,
         ),
         ScalarSpec(
             "host_wait_fraction",
             "Waiting",
             "fraction",
-            "Of the steps' time, while no operation runs; from 0.5 % on",
+            "Of the steps' time, while no operation runs; if at least 0.5 %",
             True,
         ),
         ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: nothing traced ran", True),
@@ -109,18 +109,16 @@ SCALARS = (
         "input_fraction",
     ),
     *fact_specs("device_busy_ps", "device_time_ps", "device_idle_fraction", is_optional=True),
-    *_OWN.values(),
+    *_PAGE_SCALARS.values(),
 )
 
 
 def _share(name: str, value: float | None, note: str = "") -> Scalar:
-    return _OWN[name].of(value, note)
+    return _PAGE_SCALARS[name].of(value, note)
 
 
 def scalars(run: Run) -> dict[str, Scalar]:
-    """In the order in which they are shown: the step time, how well accelerators are used, what steps go
-    into.
-    """
+    """Scalars in display order: step time, use of accelerators, breakdown of the steps."""
     kind, facts = run.hardware.kind, run.facts
     result = fact_scalars(
         facts, "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps", "step_time_max_ps"
@@ -154,19 +152,17 @@ def scalars(run: Run) -> dict[str, Scalar]:
 
 
 def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
-    """What else steps go into. Time that is no device's is not told a second time where it is the
-    idle time.
-    """
-    steps, n, result = run.steps, len(run.steps), {}
-    why = "" if n else "there are no steps"
+    """The other shares of the steps. Time without a device at work is left out if it equals the idle time."""
+    steps, n_steps, result = run.steps, len(run.steps), {}
+    why = "" if n_steps else "there are no steps"
     if kind == "CPU":
         result["host_compute_fraction"] = _share(
-            "host_compute_fraction", steps.fraction("host_compute") if n else None, why
+            "host_compute_fraction", steps.fraction("host_compute") if n_steps else None, why
         )
     else:
         result |= fact_scalars(run.facts, "device_idle_fraction")
         result["device_compute_fraction"] = _share(
-            "device_compute_fraction", steps.fraction("device_compute") if n else None, why
+            "device_compute_fraction", steps.fraction("device_compute") if n_steps else None, why
         )
     for category in ("host_python", "host_wait"):
         if steps.fraction(category) >= _WORTH_A_TILE:
@@ -174,20 +170,20 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
             result[name] = _share(name, steps.fraction(category), "no operation ran meanwhile")
     idle = run.facts.idle_fraction
     if kind == "CPU" or (
-        kind == "GPU" and n and idle is not None and abs(steps.fraction("other") - idle) >= _SAME
+        kind == "GPU" and n_steps and idle is not None and abs(steps.fraction("other") - idle) >= _SAME
     ):
         result["other_fraction"] = _share(
-            "other_fraction", steps.fraction("other") if n else None, why or _unsaid(kind)
+            "other_fraction", steps.fraction("other") if n_steps else None, why or _other_note(kind)
         )
     return result
 
 
-def _unsaid(kind: str) -> str:
-    return "nothing traced ran" if kind == "CPU" else f"the {kind} idled, and nothing traced says why"
+def _other_note(kind: str) -> str:
+    return "nothing traced ran" if kind == "CPU" else f"the {kind} idled for no traced reason"
 
 
 def _use_scalars(run: Run) -> dict[str, Scalar]:
-    """How well accelerators and host are used. What is not known says why."""
+    """How well accelerators and host are used; notes say why a number is unknown."""
     use, machine = run.use, run.hardware
     seconds = use.device_ps / 1e12
     result = fact_scalars(run.facts, "device_idle_fraction")
@@ -209,7 +205,7 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
             rate = (
                 f"{format_value(amount / seconds, unit)} per {device_word(run.facts, 1)}; " if seconds else ""
             )
-            note = f"{rate}the peak of {machine.device} is unknown, set it with {PEAKS_VARIABLE}"
+            note = f"{rate}the peak of {machine.device} is unknown; set it with {PEAKS_VARIABLE}"
         else:
             note = (
                 f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per "
@@ -220,13 +216,13 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
         "host_idle_fraction", idle_fraction(run.ops.host), "of its threads' profiled time"
     )
     if use.roofline_fraction is not None:
-        note = f"of what these operations could reach, bound by {use.bound_by}"
+        note = f"of the maximum these operations could reach, bound by {use.bound_by}"
         result["roofline_fraction"] = _share("roofline_fraction", use.roofline_fraction, note)
     return result
 
 
 def environment(run: Run) -> Table:
-    """What the job ran on, and with which framework."""
+    """The job's hardware and framework."""
     parts, hardware, facts = run.parts, run.hardware, run.facts
     per_device = "core" if hardware.kind == "TPU" else "device"
     pairs = [
@@ -270,7 +266,7 @@ def environment(run: Run) -> Table:
 
 def _framework(facts: RunFacts) -> str:
     software = facts.software
-    name = "unknown: nothing in the trace names one" if software.framework == UNKNOWN else software.framework
+    name = "unknown: not named in the trace" if software.framework == UNKNOWN else software.framework
     return f"{name}, with tf.data" if software.uses_tf_data and software.framework != UNKNOWN else name
 
 

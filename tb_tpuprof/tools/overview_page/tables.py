@@ -52,13 +52,13 @@ _MEANINGS = {
     "kernel_launch": "preparing and launching kernels on the host",
     "host_compute": "operations and other traced work on the host",
     "host_python": "in Python and in the program's own annotations, where nothing traced ran",
-    "host_wait": "waiting in Python, nothing says for what",
+    "host_wait": "waiting in Python, with no trace of what for",
     "device_collectives": "collective communication between devices, such as all-reduce",
     "device_to_device": "copies between devices",
     "device_compute": "computing on the device",
     "other": "the rest, in which nothing traced ran: Python, other host work, or waiting",
 }
-# On TPUs the same times have names of their own.
+# Names of these times on TPUs.
 _TPU_TITLES = {
     "input": "Infeed",
     "output": "Outfeed",
@@ -69,7 +69,7 @@ _TPU_TITLES = {
 _TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
 
 
-_NOT_ON_TPUS = ("host_python", "host_wait")  # a TPU's own steps say nothing of these
+_NOT_ON_TPUS = ("host_python", "host_wait")  # a TPU's steps do not record these
 
 
 _CATEGORIES = tuple(
@@ -85,7 +85,7 @@ STEPS = TableSpec(
         number("start_ps", "Start", "ps", "Since the trace's start"),
         *_CATEGORIES,
     ),
-    "A row per step; the categories of a row add up to its step time. On TPUs some have other titles: "
+    "A row per step; the categories of a row add up to its step time. On TPUs, some have other titles: "
     "Infeed, Outfeed, Compute, Collectives, Idle",
 )
 BREAKDOWN = TableSpec(
@@ -109,8 +109,8 @@ TOP_OPS = TableSpec(
         text("type", "Type"),
         text("host_or_device", "Host/device"),
         number("self_time_ps", "Self time", "ps", "Without operations nested inside"),
-        number("self_fraction", "Share", "fraction", "Of the self time of all operations, idle left out"),
-        number("cumulative_fraction", "Cumulative", "fraction", "Share of this and all operations above"),
+        number("self_fraction", "Share", "fraction", "Of the self time of all operations, without idle time"),
+        number("cumulative_fraction", "Cumulative", "fraction", "Share of this row and all rows above"),
         number(
             "flop_rate_flops_per_s",
             "FLOP rate",
@@ -118,20 +118,20 @@ TOP_OPS = TableSpec(
             "Floating-point operations per second of total time",
         ),
     ),
-    "The operations with most self time: on the device if it ran any, else on the host",
+    "The operations with the most self time: on the device if it ran any, else on the host",
 )
 HOSTS = TableSpec(
     "hosts",
     "Hosts",
     (
         text("host", "Host"),
-        number("step_time_avg_ps", "Average step time", "ps", "In the steps that all have"),
+        number("step_time_avg_ps", "Average step time", "ps", "In the steps that all hosts have"),
         number("of_slowest_fraction", "Of the slowest", "fraction"),
         number("input_fraction", "Waiting for input", "fraction", "Of its step time"),
         number("other_fraction", "Idle or other", "fraction", "Of its step time"),
         number("duty_cycle_fraction", "Duty cycle", "fraction", "Of its chips' profiled time (TPU)"),
     ),
-    "A row per host, slowest first; of several hosts",
+    "A row per host, slowest first; only for several hosts",
     is_optional=True,
 )
 RECOMMENDATIONS = TableSpec(
@@ -147,7 +147,7 @@ ENVIRONMENT = TableSpec(
     "environment",
     "Run environment",
     (text("name", "Name"), text("value", "Value")),
-    "What the job ran on, and with which framework",
+    "The job's hardware and framework",
 )
 TABLES = (FINDINGS, CAUSES, STEPS, BREAKDOWN, TOP_OPS, RECOMMENDATIONS, ENVIRONMENT, HOSTS)
 
@@ -161,7 +161,7 @@ def titles(kind: str) -> dict[str, str]:
 
 
 def steps_table(steps: Steps, kind: str) -> Table:
-    """A row per step, a column per category; the categories of a row sum up to its step time."""
+    """A row per step, a column per category; the categories of a row add up to its step time."""
     meanings = {**_MEANINGS, **(_TPU_MEANINGS if kind == "TPU" else {})}
     shown = titles(kind)
     columns: dict[str, Values] = {
@@ -195,7 +195,7 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
 
 
 def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
-    """The operations with most self time: on the device if it ran any, else on the host."""
+    """The operations with the most self time: on the device if it ran any, else on the host."""
     summed = summed_over(facts) if len(ops.device) else ""
     side, metrics = ("Device", ops.device) if len(ops.device) else ("Host", ops.host)
     order = order_by_self_time(metrics)[:N_TOP_OPS]
@@ -231,19 +231,19 @@ def order_by_self_time(metrics: OpMetrics) -> npt.NDArray[np.intp]:
 
 
 def mean(values: npt.NDArray[np.int64]) -> float:
-    """Mean, NaN of nothing."""
+    """Mean; NaN if empty."""
     return float(values.mean()) if len(values) else np.nan
 
 
 def deviation(values: npt.NDArray[np.int64]) -> float:
-    """Standard deviation of a sample; of a single step it is 0."""
+    """Standard deviation of a sample; 0 for a single step."""
     if len(values) > 1:
         return float(values.std(ddof=1))
     return 0.0 if len(values) else np.nan
 
 
 def hosts_table(hosts: Sequence[HostSteps], is_apart: bool = False) -> Table:
-    """A row per host, slowest first: its own step time beside its own waiting and idling."""
+    """A row per host, slowest first: its step time, and its share of waiting and idle time."""
     longest = max(host.step_ps for host in hosts) or 1.0
     duty = [np.nan if host.duty_cycle is None else host.duty_cycle for host in hosts]
     return HOSTS.fill(

@@ -43,7 +43,7 @@ from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 
 INPUT_TOOL, TF_DATA_TOOL = "input_pipeline_analyzer", "tf_data_bottleneck_analysis"
 _STANDS_OUT = 1.5  # times the median step
-_MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that nothing traced
+_MAY_BE_INPUT = ("input", "other")  # idle time may be untraced waiting for data
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -60,13 +60,13 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         sum_utilization([part.use for part in parts]),
         host_steps(parts, facts.common),
     )
-    found = _with_details(_found(run), run, hosts)
-    stage = _slow_stage(session, run, found)
+    job_finding = _with_details(_job_finding(run), run, hosts)
+    stage = _slow_stage(session, run, job_finding)
     kind = facts.kind
     is_diagnosed = (not facts.common.is_disjoint or bool(step)) and why.is_detailed
-    # What else costs time stands in the findings, by cause: by kind of time it has other shares.
+    # The findings list the other costs by cause; by kind of time their shares would differ.
     verdict = _verdict(
-        replace(found, costs=()) if is_diagnosed else found,
+        replace(job_finding, costs=()) if is_diagnosed else job_finding,
         run,
         stage,
         _steps_to_look_at(run, hosts, step, why.is_detailed),
@@ -79,7 +79,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "breakdown": breakdown_table(run.steps, kind),
         "top_ops": top_ops_table(run.ops, facts),
         "environment": environment(run),
-        "recommendations": _recommendations(found, run, verdict),
+        "recommendations": _recommendations(job_finding, run, verdict),
     }
     if why.is_detailed:
         tables |= {
@@ -93,8 +93,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     return Payload("overview_page", session.run, hosts, tables, scalars(run), verdict, diagnostics)
 
 
-def _found(run: Run) -> Finding:
-    """The verdict on all hosts, or on the one that waits for input where their mean hides it; on each where
+def _job_finding(run: Run) -> Finding:
+    """The verdict on all hosts; on the one that waits for input where the mean hides it; on each host if
     they share no steps.
     """
     framework = run.facts.software.framework
@@ -102,29 +102,35 @@ def _found(run: Run) -> Finding:
         return apart_finding(
             [(part.host, finding(part.steps, part.ops, part.hardware.kind, framework)) for part in run.parts]
         )
-    found = finding(run.steps, run.ops, run.facts.kind, framework)
+    overall = finding(run.steps, run.ops, run.facts.kind, framework)
     if len(run.parts) < 2:
-        return found
+        return overall
     worst = max(run.parts, key=lambda part: part.steps.fraction("input"))
-    return on_worst_host(found, worst.host, worst.steps)
+    return on_worst_host(overall, worst.host, worst.steps)
 
 
-def _with_details(found: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
-    """Without steps the verdict by category; where the job waits, how long PyTorch's loader takes."""
+def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
+    """Adds the verdict by category if there are no steps, and the time of PyTorch's loader if the job
+    waits.
+    """
     categories = sum_categories([part.categories for part in run.parts])
     if not run.facts.common.is_disjoint:
-        found = verdict_by_category(found, len(run.steps), categories, run.ops.compiled.busy_ps)
+        job_finding = verdict_by_category(job_finding, len(run.steps), categories, run.ops.compiled.busy_ps)
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     return (
-        replace(found, details=(loader, *found.details))
-        if loader and found.category in ("input", "other")
-        else found
+        replace(job_finding, details=(loader, *job_finding.details))
+        if loader and job_finding.category in ("input", "other")
+        else job_finding
     )
 
 
-def _slow_stage(session: Session, run: Run, found: Finding) -> tuple[str, ...]:
+def _slow_stage(session: Session, run: Run, job_finding: Finding) -> tuple[str, ...]:
     """Sentences about the tf.data stage that an input-bound job waits for, on the host that waits most."""
-    if found.category != "input" or found.level not in ("warn", "bad") or not run.facts.software.uses_tf_data:
+    if (
+        job_finding.category != "input"
+        or job_finding.level not in ("warn", "bad")
+        or not run.facts.software.uses_tf_data
+    ):
         return ()
     worst = max(run.parts, key=lambda part: part.steps.fraction("input"))
     stage = session.map(slow_stage, [worst.host])[0]
@@ -132,53 +138,57 @@ def _slow_stage(session: Session, run: Run, found: Finding) -> tuple[str, ...]:
     return tuple(where + text for text in stage.sentences) if stage else ()
 
 
-def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:
-    """Advice for the category that the verdict names, and pages that it does not lead to already."""
+def _recommendations(job_finding: Finding, run: Run, verdict: Verdict) -> Table:
+    """Advice for the verdict's category, and pages that the verdict does not link to."""
     calls = sum_calls([part.calls for part in run.parts])
-    rows = [("advice", text, "") for text in framework_advice(found.category, run.facts, calls)]
+    rows = [("advice", text, "") for text in framework_advice(job_finding.category, run.facts, calls)]
     linked = {step.tool for step in verdict.next}
-    if found.category in _MAY_BE_INPUT and run.steps.fraction("input") > 0 and INPUT_TOOL not in linked:
+    if job_finding.category in _MAY_BE_INPUT and run.steps.fraction("input") > 0 and INPUT_TOOL not in linked:
         rows.append(
-            ("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL)
+            ("tool", "See how long each step waits for input and what the host does meanwhile.", INPUT_TOOL)
         )
     kinds, texts, tools = zip(*rows, strict=True)
     return RECOMMENDATIONS.fill({"kind": kinds, "text": texts, "tool": tools})
 
 
-def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple[NextStep, ...]) -> Verdict:
-    """The finding, and the way on: the input pipeline where it waits, hosts that differ, the slow steps, the
-    operations.
+def _verdict(
+    job_finding: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple[NextStep, ...]
+) -> Verdict:
+    """The finding and next steps: the input pipeline if the job waits for it, hosts that differ, slow
+    steps, operations.
     """
     steps_to: list[NextStep] = []
     if stage:
         steps_to.append(NextStep("See the slow stage of the tf.data pipeline", TF_DATA_TOOL))
-    if found.category == "input":
-        steps_to.append(NextStep("See what the input pipeline spends its time on", INPUT_TOOL))
+    if job_finding.category == "input":
+        steps_to.append(NextStep("See how the input pipeline spends its time", INPUT_TOOL))
     if not are_alike(run.hosts) and not run.facts.common.is_disjoint:
         steps_to.append(NextStep("See what the slowest host does differently", "pod_viewer"))
     steps_to += slow_steps
     steps_to.append(NextStep("See which operations take the time", _ops_tool(run.facts.kind)))
-    slowest_one = "" if run.facts.common.is_disjoint else slowest_host(run.hosts)
-    details = (*stage, *found.more, *([slowest_one] if slowest_one else []))
-    return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
+    slowest = "" if run.facts.common.is_disjoint else slowest_host(run.hosts)
+    details = (*stage, *job_finding.more, *([slowest] if slowest else []))
+    return Verdict(
+        job_finding.level, job_finding.text, COLORS.get(job_finding.category, ""), details, tuple(steps_to)
+    )
 
 
 def _diagnosed(why: Diagnosis, verdict: Verdict, stage: tuple[str, ...], of_step: bool) -> Verdict:
-    """The top finding, its reason and what to do first, or the stage that is the reason; then what else there
-    is to say of all steps.
+    """The top finding with its reason and fix, or with the stage that is the reason; then the other details
+    about all steps.
     """
-    told, rest = (
+    main, rest = (
         tuple(text for text in (why.top.reason, why.top.fix) if text) if why.top else (),
         verdict.details,
     )
     if stage and why.top and why.top.cause == Cause.INPUT:
-        told, rest = stage, rest[len(stage) :]
-    return replace(verdict, level=why.level, text=why.text, details=told if of_step else (*told, *rest))
+        main, rest = stage, rest[len(stage) :]
+    return replace(verdict, level=why.level, text=why.text, details=main if of_step else (*main, *rest))
 
 
 def _ops_tool(kind: str) -> str:
-    """Where operations are told apart best: a TPU runs compiled programs alone, of whose operations the
-    framework's names say little.
+    """The operation page to link to: a TPU runs only compiled programs, whose operations have few framework
+    names.
     """
     return "op_profile" if kind == "TPU" else "framework_op_stats"
 
@@ -186,8 +196,8 @@ def _ops_tool(kind: str) -> str:
 def _steps_to_look_at(
     run: Run, hosts: tuple[str, ...], step: str, is_explained: bool
 ) -> tuple[NextStep, ...]:
-    """To the asked or the longest step on the timeline; before it, where the longest one stands out, to why
-    it is so long.
+    """Links to the requested or the longest step on the timeline; if the longest one stands out, first a
+    link to its explanation.
     """
     places = _places(run, hosts, step)
     if not places:
@@ -195,9 +205,9 @@ def _steps_to_look_at(
     host, steps, row = max(places, key=lambda place: int(place[1].duration_ps[place[2]]))
     start, time = int(steps.start_ps[row]), int(steps.duration_ps[row])
     name = steps.name[row] if len(hosts) == 1 else f"{steps.name[row]} of {host}"
-    which = f"step {name}" if step else f"the slowest step ({name})"
+    label = f"step {name}" if step else f"the slowest step ({name})"
     look = NextStep(
-        f"Look at {which} in the trace viewer",
+        f"Look at {label} in the trace viewer",
         "trace_viewer",
         {"hosts": host, "start_ps": str(start), "end_ps": str(start + time)},
     )
@@ -205,7 +215,7 @@ def _steps_to_look_at(
 
 
 def _why_so_long(steps: Steps) -> tuple[NextStep, ...]:
-    """To the explanation of the longest step, where it stands out."""
+    """A link to the explanation of the longest step, if it stands out."""
     if not len(steps):
         return ()
     row, median = int(steps.duration_ps.argmax()), float(np.median(steps.duration_ps))
@@ -222,7 +232,9 @@ def _why_so_long(steps: Steps) -> tuple[NextStep, ...]:
 
 
 def _places(run: Run, hosts: tuple[str, ...], step: str) -> list[tuple[str, Steps, int]]:
-    """The asked step of each host that has it, else each one's longest: the host, its steps and the row."""
+    """The requested step of each host that has it, else each host's longest: the host, its steps and the
+    row.
+    """
     each = [(host, part.steps) for host, part in zip(hosts, run.parts, strict=True) if len(part.steps)]
     rows = [
         (host, steps, place_of(steps.name, step) if step else int(steps.duration_ps.argmax()))
@@ -233,8 +245,8 @@ def _places(run: Run, hosts: tuple[str, ...], step: str) -> list[tuple[str, Step
 
 def _excesses(run: Run) -> tuple[Diagnostic, ...]:
     """Operations above a peak of their device."""
-    found = [one for part in run.parts for one in part.excesses]
-    notices = excess_notices(found, first_roofs([part.roofs for part in run.parts]))
+    excesses = [excess for part in run.parts for excess in part.excesses]
+    notices = excess_notices(excesses, first_roofs([part.roofs for part in run.parts]))
     return tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
 
 

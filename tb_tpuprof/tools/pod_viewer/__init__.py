@@ -1,3 +1,3 @@
 """The pod viewer: `view.py` answers, `declared.py` declares its tables, `tables.py` fills them, and
-`sentences.py` words its verdict.
+`sentences.py` writes its verdict.
 """

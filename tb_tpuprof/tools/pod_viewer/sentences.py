@@ -1,4 +1,6 @@
-"""What a pod's numbers mean, in words: who holds all up and what that costs, or what the time goes into."""
+"""A pod's numbers as sentences: which core or host holds up the others and what that costs, or how the time
+is spent.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
 from tb_tpuprof.units import format_fraction, format_time
 
 _MUCH_WAITING = 0.1
-_ALIKE = 0.01  # of the step, by which parts of cores may differ that do the same work
+_ALIKE = 0.01  # of the step: largest difference between cores that do the same work
 _UNEVEN = 0.2
 _NS_PER_DAY = 86_400 * 10**9
 _NAMED = 5
@@ -26,33 +28,33 @@ _CAUSE_WORDS = {
     "compute": "compute",
     "input": "input and output",
     "network": "moving data",
-    "idle": "idling: its host keeps it waiting",
+    "idle": "idle time, waiting for its host",
 }
 _CAUSE_COLORS = {"compute": "compute", "input": "input", "network": "collective", "idle": "idle"}
 
 
-def verdict(pod: Pod, found: Sequence[Straggler], limits: JobLimits | None = None) -> Verdict:
-    """Who holds all up, or what the time goes into; by the causes of `limits` of hosts that compute
-    themselves, where they are known.
+def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None = None) -> Verdict:
+    """The straggler, or how the time is spent; for hosts that compute themselves by the causes of `limits`,
+    if known.
     """
-    largest, others = _largest(pod, limits), _others(pod)
+    largest, waiting = _largest(pod, limits), _waiting(pod)
     of_time = (
         [f"Of {_time(pod)}, {largest.share} is {largest.word} (mean of {_cores(pod)})."] if largest else []
     )
-    details = (*of_time, *others)
-    if found:
-        more = [straggler_text(pod, one) for one in found[1:4]]
-        more += [f"{len(found) - 4:,} more are in the table."] if len(found) > 4 else []
-        links = (NextStep("See what it does on the timeline", "trace_viewer", {"hosts": found[0].host}),)
-        is_bad = found[0].gain_fraction >= LEAST_EXCESS
-        color = _CAUSE_COLORS[found[0].slow.cause]
+    details = (*of_time, *waiting)
+    if stragglers:
+        more = [straggler_text(pod, straggler) for straggler in stragglers[1:4]]
+        more += [f"{len(stragglers) - 4:,} more are in the table."] if len(stragglers) > 4 else []
+        links = (NextStep("See what it does on the timeline", "trace_viewer", {"hosts": stragglers[0].host}),)
+        is_bad = stragglers[0].gain_fraction >= LEAST_EXCESS
+        color = _CAUSE_COLORS[stragglers[0].slow.cause]
         return Verdict(
             "bad" if is_bad else "warn",
-            straggler_text(pod, found[0]),
+            straggler_text(pod, stragglers[0]),
             color,
             (*details, *more),
             links,
-            (_subject(pod, found[0]),),
+            (_subject(pod, stragglers[0]),),
         )
     color, copies = (
         largest.color if largest else "",
@@ -61,73 +63,75 @@ def verdict(pod: Pod, found: Sequence[Straggler], limits: JobLimits | None = Non
     if len(pod.cores) == 1:
         only = f"Only one {_unit(pod)} was profiled"
         if pod.apart:
-            only = f"`{core_name(pod, 0)}` is shown alone, as no other host was captured at the same time"
+            only = (
+                f"`{core_name(pod, 0)}` is shown alone, because no other host was captured at the same time"
+            )
         text = f"{only}: {largest.share} of its {_time(pod)} is {largest.word}." if largest else f"{only}."
-        return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, others)
+        return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, waiting)
     if _are_alike(pod):
         text = f"All {_cores(pod)} do the same work"
         text += f": of {_time(pod)} on each, {largest.share} is {largest.word}." if largest else "."
-        return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, others)
+        return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, waiting)
     if len(pod.step_names) < MIN_STEPS:
         return Verdict("unknown", _spread_text(pod), "", details)
-    n = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
+    n_units = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
     unit = "host" if len(pod.hosts) > 1 else _unit(pod)
     text = (
-        f"No straggler: none of {count(n, unit)} is consistently slower than the others by "
+        f"No straggler: none of {count(n_units, unit)} is consistently slower than the others by "
         f"{LEAST_EXCESS * 100:g} % or more."
     )
     return Verdict("good", text, "", details)
 
 
-def _subject(pod: Pod, one: Straggler) -> Subject:
+def _subject(pod: Pod, straggler: Straggler) -> Subject:
     return Subject(
         "stragglers",
         "straggler",
-        straggler_name(pod, one),
-        {"excess_ps": one.slow.excess_ps, "excess_fraction": one.slow.excess_fraction},
+        straggler_name(pod, straggler),
+        {"excess_ps": straggler.slow.excess_ps, "excess_fraction": straggler.slow.excess_fraction},
     )
 
 
-def _others(pod: Pod) -> tuple[str, ...]:
-    """Who waits for whom."""
-    whole, found = float(pod.total_ps.mean()) or 1.0, []
-    waits = float(pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV]].sum(axis=2).mean()) / whole
+def _waiting(pod: Pod) -> tuple[str, ...]:
+    """Sentences about cores that wait for one another."""
+    mean_ps, sentences = float(pod.total_ps.mean()) or 1.0, []
+    waits = float(pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV]].sum(axis=2).mean()) / mean_ps
     if waits >= _MUCH_WAITING:
-        found.append(f"They wait for one another for {format_fraction(waits)} of their time.")
+        sentences.append(f"They wait for one another for {format_fraction(waits)} of their time.")
     if pod.collectives and not pod.is_wait_known:
-        found.append(
-            "One participant of each collective was captured: the time of collectives includes waiting for "
-            "the others."
+        sentences.append(
+            "Only one participant of each collective was captured: the time of collectives includes "
+            "waiting for the others."
         )
     if len(pod.cores) > 1 and not pod.is_synchronous:
         units = "hosts" if len(pod.hosts) > 1 else f"{_unit(pod)}s"
         text = (
             f"No collectives or transfers between these {units} were traced, so they count as independent: "
         )
-        found.append(f"{text}the job is as slow as its slowest.")
-    return tuple(found)
+        sentences.append(f"{text}the job is as slow as its slowest.")
+    return tuple(sentences)
 
 
-def straggler_text(pod: Pod, one: Straggler) -> str:
-    """One straggler in words, with the base of every share."""
-    slow, name = one.slow, straggler_name(pod, one)
+def straggler_text(pod: Pod, straggler: Straggler) -> str:
+    """A sentence about one straggler, with the base of every share."""
+    slow, name = straggler.slow, straggler_name(pod, straggler)
     since = "" if slow.since == 0 else f" since step {pod.step_names[slow.since]}"
     text = f"`{name}` takes {format_time(slow.excess_ps)} longer per step than the others{since} "
     text += (
         f"({format_time(slow.own_ps)}; their median is {format_time(slow.usual_ps)}), mostly in "
         f"{_CAUSE_WORDS[slow.cause]}. "
     )
-    if one.gain_fraction < 0.005:
-        return text + "The job would gain next to nothing if it were like the median: others take as long."
+    if straggler.gain_fraction < 0.005:
+        return text + "The job would gain almost nothing if it were like the median: others take as long."
     saved = (
-        f"save {format_time(one.gain_ps)} of {format_time(one.job_ps)} per step "
-        f"({format_fraction(one.gain_fraction)})"
+        f"save {format_time(straggler.gain_ps)} of {format_time(straggler.job_ps)} per step "
+        f"({format_fraction(straggler.gain_fraction)})"
     )
     return f"{text}If it were like the median, the job would {saved}."
 
 
 def apart_text(pod: Pod, n_hosts: int) -> str:
-    """Which hosts were captured at another time than the others."""
+    """Names the hosts that were captured at another time than the others."""
     named = [f"{host} ({_gap(gap)})" for host, gap in pod.apart[:_NAMED]]
     more = f" and {len(pod.apart) - _NAMED:,} more" if len(pod.apart) > _NAMED else ""
     were = "was" if len(pod.apart) == 1 else "were"
@@ -152,13 +156,13 @@ def _cores(pod: Pod) -> str:
 
 
 def _time(pod: Pod) -> str:
-    whole = format_time(float(pod.total_ps.mean()))
-    return f"{whole} captured" if pod.step_names == (WHOLE,) else f"{whole} per step"
+    time = format_time(float(pod.total_ps.mean()))
+    return f"{time} captured" if pod.step_names == (WHOLE,) else f"{time} per step"
 
 
 @dataclass(frozen=True)
 class _Largest:
-    """What most of the time goes into: its share and its name as a sentence says them, and its color."""
+    """The part that takes most of the time: its share and name for a sentence, and its color."""
 
     share: str
     word: str
@@ -166,10 +170,8 @@ class _Largest:
 
 
 def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
-    """What takes most of the time; None of hosts that something else than waiting for one another limits,
-    which is said instead.
-
-    A host's own parts are kinds of time: callbacks and dispatch count as computing there.
+    """The part that takes most of the time; None if something other than waiting limits the hosts, which
+    the verdict says instead. Parts of hosts are kinds of time: callbacks and dispatch count as computing.
     """
     if limits and pod.kind == "CPU" and pod.step_names != (WHOLE,):
         if limits.are_elsewhere("pod_viewer"):
@@ -186,23 +188,25 @@ def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
 
 
 def _are_alike(pod: Pod) -> bool:
-    """Whether no part of any core differs from the others' by more than a hundredth of the step."""
+    """Whether no part differs between cores by more than a hundredth of the step."""
     parts = pod.part_ps.mean(axis=1)
     return bool((parts.max(axis=0) - parts.min(axis=0)).max() <= _ALIKE * float(pod.total_ps.mean()))
 
 
 def _spread_text(pod: Pod) -> str:
-    """What can be said of unlike cores in a few steps: who takes longest, or how unevenly they work."""
-    own, steps = pod.own_ps.mean(axis=1).astype(np.float64), count(len(pod.step_names), "step")
-    within = "in the whole capture" if pod.step_names == (WHOLE,) else f"in {steps}"
-    longest = int(own.argmax())
-    others = float(others_median(own[:, None])[longest, 0])
-    if own[longest] >= (1 + LEAST_EXCESS) * others:
+    """A sentence about unlike cores in too few steps to find stragglers: the slowest one, or how uneven the
+    work is.
+    """
+    own_ps, steps = pod.own_ps.mean(axis=1).astype(np.float64), count(len(pod.step_names), "step")
+    period = "in the whole capture" if pod.step_names == (WHOLE,) else f"in {steps}"
+    longest = int(own_ps.argmax())
+    median_ps = float(others_median(own_ps[:, None])[longest, 0])
+    if own_ps[longest] >= (1 + LEAST_EXCESS) * median_ps:
         text = (
-            f"`{core_name(pod, longest)}` takes longest {within}: {format_time(own[longest])} of its own, "
-            "the median of the others "
+            f"`{core_name(pod, longest)}` takes longest {period}: its own time is "
+            f"{format_time(own_ps[longest])}, the others' median "
         )
-        return text + f"{format_time(others)}. Detecting a straggler takes at least {MIN_STEPS} steps."
+        return text + f"{format_time(median_ps)}. Detecting a straggler takes at least {MIN_STEPS} steps."
     busy = (pod.total_ps - pod.part_ps[:, :, Part.IDLE]).mean(axis=1)
     most, least = int(busy.argmax()), int(busy.argmin())
     if busy[most] - busy[least] >= _UNEVEN * float(pod.total_ps.mean()):
@@ -211,4 +215,4 @@ def _spread_text(pod: Pod) -> str:
             f"{format_time(float(busy[most]))}, `{core_name(pod, least)}` "
             f"{f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
         )
-    return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g} % {within}."
+    return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g} % {period}."

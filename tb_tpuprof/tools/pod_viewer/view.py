@@ -1,5 +1,5 @@
-"""pod_viewer: every core of every host beside the others: what its steps go into, who waits for whom, and who
-holds all up.
+"""pod_viewer: the cores of all hosts compared: how their steps spend time, which ones wait, and which is
+the straggler.
 """
 
 from __future__ import annotations
@@ -40,45 +40,47 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 
 Numbers = dict[str, Number | float | None]
-_HOSTS_TO_ASK = 4
-_REASON = "the trace has no steps, and no accelerator that ran anything."
+_HOSTS_TO_CHECK = 4
+_REASON = "the trace has no steps and no accelerator that ran anything."
 _LONGER = "Capture for longer than one step takes."
 _GROUPS_REMEDY = "PyTorch 2.3 and later write each collective's process group and size into the trace."
-_HLO_REMEDY = "Profile with HLO protos (the default) to see groups and links as the program states them."
+_HLO_REMEDY = "Profile with HLO protos (the default) to see groups and links as defined by the program."
 _JOINED: WeakKeyDictionary[Session, tuple[list[PodHost], Pod, tuple[Straggler, ...]]] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All cores of the chosen hosts in the steps that all have."""
-    pod, found, clocks = _pod(session, hosts)
+    pod, slow_ones, clocks = _pod(session, hosts)
     step = _step(pod, params)
     tables: dict[str, Table] = {
         "cores": cores_table(pod, step),
         "parts": parts_table(pod),
         **({} if pod.step_names == (WHOLE,) else {"steps": steps_table(pod)}),
-        "stragglers": stragglers_table(pod, found),
+        "stragglers": stragglers_table(pod, slow_ones),
         "collectives": collectives_table(pod),
         "channels": channels_table(pod),
     }
     apart = clocks.diagnostics[
         clocks.n_apart if pod.apart else 0 :
-    ]  # who is left out is told below, with the reason
+    ]  # hosts that are left out are reported below, with the reason
     diagnostics = (*apart, *_diagnostics(session, hosts, pod))
     limits = None if pod.apart else limits_of(session, hosts)
-    answer = told(TOOL.name, verdict(pod, found, limits), limits)
+    answer = told(TOOL.name, verdict(pod, slow_ones, limits), limits)
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), answer, diagnostics)
 
 
 def cores_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """What depends on the step: the cores, and the numbers."""
+    """The part of the answer that depends on the step: the cores and the numbers."""
     pod, _, _ = _pod(session, hosts)
     step = _step(pod, params)
     return Payload(TOOL.name, session.run, hosts, {"cores": cores_table(pod, step)}, _scalars(pod, step))
 
 
 def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-    """One measure of every core in every step. Raises BadParameter for a measure that the pod lacks."""
+    """One measure of every core in every step. Raises BadParameter for a measure that the pod does not
+    have.
+    """
     pod, _, _ = _pod(session, hosts)
     measure = str(params["measure"])
     if measure not in measures(pod):
@@ -87,12 +89,10 @@ def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payl
 
 
 def _pod(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler, ...], Clocks]:
-    """The pod of the hosts, its stragglers, and their clocks. Raises ToolUnavailable where nothing ran."""
-    parts = session.map(
-        pod_host, hosts
-    )  # before the clocks: what is asked of all hosts along with the first question is read once
+    """The pod of the hosts, its stragglers, and the hosts' clocks. Raises ToolUnavailable if nothing ran."""
+    parts = session.map(pod_host, hosts)  # before the clocks, so that each host is read once
     clocks = clocks_of(session, hosts)
-    pod, found = _joined(session, parts, clocks)
+    pod, slow_ones = _joined(session, parts, clocks)
     if not pod.step_names:
         reason = "the hosts' steps do not overlap in time." if pod.is_disjoint else _REASON
         raise ToolUnavailable(
@@ -100,29 +100,27 @@ def _pod(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler
             reason,
             "Capture all hosts at the same time." if pod.is_disjoint else _remedy(session, hosts),
         )
-    return pod, found, clocks
+    return pod, slow_ones, clocks
 
 
 def _joined(session: Session, parts: list[PodHost], clocks: Clocks) -> tuple[Pod, tuple[Straggler, ...]]:
-    """The pod of these hosts, kept for the last choice, so that the step slider need not join hundreds of
-    hosts again.
-
-    The same results of analyses have the same clocks: both change with the file only.
+    """The pod of these hosts. The last one is kept, so that the step slider need not join hundreds of hosts
+    again. Equal results imply equal clocks: both change only with the file.
     """
     with _LOCK:
-        known = _JOINED.get(session)
+        joined = _JOINED.get(session)
         if (
-            known is None
-            or len(known[0]) != len(parts)
-            or any(a is not b for a, b in zip(known[0], parts, strict=True))
+            joined is None
+            or len(joined[0]) != len(parts)
+            or any(a is not b for a, b in zip(joined[0], parts, strict=True))
         ):
             pod = join(parts, clocks.correction_ns)
-            known = _JOINED[session] = parts, pod, stragglers(pod)
-        return known[1:]
+            joined = _JOINED[session] = parts, pod, stragglers(pod)
+        return joined[1:]
 
 
 def _step(pod: Pod, params: Params) -> int:
-    """Row of the step that is asked for by its place, -1 for the mean of all."""
+    """Row of the requested step, -1 for the mean of all."""
     step = int(params.get("step", -1))
     if step >= len(pod.step_names):
         raise BadParameter("step", step, f"less than the number of steps, {len(pod.step_names)}")
@@ -133,15 +131,15 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
     rows = slice(None) if step < 0 else slice(step, step + 1)
     total = float(pod.total_ps[:, rows].mean())
     job = pod.job_ps() if step < 0 else float(pod.total_ps[:, rows].max())
-    own = pod.own_ps[:, rows].mean(axis=1)
-    slowest, is_whole = int(own.argmax()), pod.step_names == (WHOLE,)
-    what = "mean of all steps" if step < 0 else f"step {pod.step_names[step]}"
+    own_ps = pod.own_ps[:, rows].mean(axis=1)
+    slowest, is_whole = int(own_ps.argmax()), pod.step_names == (WHOLE,)
+    base = "mean of all steps" if step < 0 else f"step {pod.step_names[step]}"
     job_title, note = (
-        ("Whole capture", _whole_note(pod)) if is_whole else ("Job's step time", f"{what}, slowest core")
+        ("Whole capture", _whole_note(pod)) if is_whole else ("Job's step time", f"{base}, slowest core")
     )
     if len(pod.cores) == 1 and not is_whole:
-        job_title, note = "Step time", what
-    # Of hosts that were captured at different times the run as a whole has no steps; those that are shown do.
+        job_title, note = "Step time", base
+    # If hosts were captured at different times, the run as a whole has no steps, but the hosts shown do.
     n_steps = Number(
         0 if is_whole else len(pod.step_names), "none are marked" if is_whole else "that all hosts have"
     )
@@ -152,10 +150,10 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
         "job_step_ps": Number(job, note, job_title),
     }
     if len(pod.cores) > 1 and not is_whole:
-        numbers["step_ps"] = Number(total, f"{what} and cores")
+        numbers["step_ps"] = Number(total, f"{base} and cores")
     if pod.is_synchronous and pod.is_wait_known:
-        numbers["max_own_ps"] = Number(float(own[slowest]), core_name(pod, slowest))
-        numbers["median_own_ps"] = Number(float(np.median(own)), "without waiting for others")
+        numbers["max_own_ps"] = Number(float(own_ps[slowest]), core_name(pod, slowest))
+        numbers["median_own_ps"] = Number(float(np.median(own_ps)), "without waiting for others")
     numbers |= _shares(pod, rows, total or 1.0)
     return fill_scalars(declared.SCALARS, {**numbers, "step": step})
 
@@ -165,7 +163,7 @@ def _whole_note(pod: Pod) -> str:
 
 
 def _counted(pod: Pod) -> Numbers:
-    """Devices that are there, and those that ran something in the steps."""
+    """Devices present, and those that ran something in the steps."""
     n_cores = len(pod.cores)
     if pod.kind == "TPU":
         chips = {(host, core.chip) for host, core in zip(pod.host_of.tolist(), pod.cores, strict=True)}
@@ -186,15 +184,15 @@ def _shares(pod: Pod, rows: slice, total: float) -> Numbers:
 
     numbers: Numbers = {}
     if pod.collectives and not pod.is_wait_known:
-        numbers["wait_fraction"] = Number(None, "unknown: one participant of each collective was captured")
+        numbers["wait_fraction"] = Number(
+            None, "unknown: only one participant of each collective was captured"
+        )
     elif pod.is_synchronous:
         waits = share(Part.COLLECTIVE_WAIT, Part.RECV)
-        numbers["wait_fraction"] = Number(waits, "in collectives and receiving")
+        numbers["wait_fraction"] = Number(waits, "in collectives and receives")
     if pod.part_ps[:, :, Part.COPY_WAIT].any():
-        numbers["copy_wait_fraction"] = Number(share(Part.COPY_WAIT), "asynchronous ones, mean per core")
-    numbers["idle_fraction"] = Number(
-        share(Part.IDLE), "mean per core; waits that were traced are parts of their own"
-    )
+        numbers["copy_wait_fraction"] = Number(share(Part.COPY_WAIT), "asynchronous copies, mean per core")
+    numbers["idle_fraction"] = Number(share(Part.IDLE), "mean per core; traced waits are separate parts")
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
         idle = float(pod.all_idle_ps[rows].mean()) / (float(pod.host_step_ps[rows].mean()) or 1.0)
         numbers["all_idle_fraction"] = Number(idle, "nothing runs on any core of a host")
@@ -202,57 +200,61 @@ def _shares(pod: Pod, rows: slice, total: float) -> Numbers:
 
 
 def _diagnostics(session: Session, hosts: tuple[str, ...], pod: Pod) -> tuple[Diagnostic, ...]:
-    notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
-    found = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
+    notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
+    diagnostics = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
     if pod.apart:
-        found.append(Diagnostic("warning", apart_text(pod, len(hosts)), "Choose hosts of one capture."))
+        diagnostics.append(Diagnostic("warning", apart_text(pod, len(hosts)), "Choose hosts of one capture."))
     left_out = [host for host in hosts if host not in pod.hosts and host not in dict(pod.apart)]
     if left_out:
         names = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 "info",
-                f"{len(left_out):,} of {len(hosts):,} hosts have no part in the steps of the others: "
-                f"{names}.",
+                f"{len(left_out):,} of {len(hosts):,} hosts do not share the steps of the others: {names}.",
             )
         )
     if pod.step_names == (WHOLE,):
-        found.append(
+        diagnostics.append(
             Diagnostic("info", "The trace has no steps: the whole capture is shown.", _remedy(session, hosts))
         )
-    unknown = [
-        one
-        for one in pod.collectives
-        if one.known_by in (GroupsFrom.ENDS, GroupsFrom.NOTHING) and len(pod.cores) > 1
+    ungrouped = [
+        collective
+        for collective in pod.collectives
+        if collective.known_by in (GroupsFrom.ENDS, GroupsFrom.NOTHING) and len(pod.cores) > 1
     ]
-    if unknown:
-        by_ends = sum(one.known_by is GroupsFrom.ENDS for one in unknown)
+    if ungrouped:
+        by_ends = sum(collective.known_by is GroupsFrom.ENDS for collective in ungrouped)
         text = (
-            f"The trace does not state who runs {len(unknown):,} of {len(pod.collectives):,} collectives "
+            f"The trace does not say which cores run {len(ungrouped):,} of {len(pod.collectives):,} "
+            "collectives "
             "together: "
         )
         text += (
             f"for {by_ends:,}, groups are inferred from which cores finish together; the rest are "
             "treated as one group of all."
         )
-        found.append(
+        diagnostics.append(
             Diagnostic(
-                "info", text, _GROUPS_REMEDY if any(one.op.ordinal >= 0 for one in unknown) else _HLO_REMEDY
+                "info",
+                text,
+                _GROUPS_REMEDY
+                if any(collective.op.ordinal >= 0 for collective in ungrouped)
+                else _HLO_REMEDY,
             )
         )
-    return tuple(found)
+    return tuple(diagnostics)
 
 
 def available(session: Session) -> Availability:
     """Whether one of the first hosts has steps or an accelerator that ran something."""
-    for host in session.hosts[:_HOSTS_TO_ASK]:
+    for host in session.hosts[:_HOSTS_TO_CHECK]:
         if len(session.get(steps, host)) or len(session.get(pod_host, host).steps):
             return Availability()
-    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_ASK]))
+    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_CHECK]))
 
 
 def _remedy(session: Session, hosts: tuple[str, ...]) -> str:
-    """How to mark steps in the framework that the job is written in."""
+    """How to mark steps in the job's framework."""
     return f"{annotate_remedy(framework_of(session, hosts))} {_LONGER}"
 
 
@@ -260,7 +262,7 @@ TOOL = Tool(
     name="pod_viewer",
     title="Pod viewer",
     group="Fleet",
-    summary="Cores compared: where step time goes, which wait, and which is the straggler",
+    summary="Cores compared: how they spend step time, which ones wait, and which is the straggler",
     view=view,
     available=available,
     params=declared.PAGE_PARAMS,
@@ -269,7 +271,7 @@ TOOL = Tool(
     questions=(
         Question(
             "cores",
-            "The cores in one step, and what else depends on the step",
+            "The cores in one step, and the numbers of that step",
             cores_view,
             declared.CORES_PARAMS,
             (declared.CORES,),
@@ -277,7 +279,7 @@ TOOL = Tool(
         ),
         Question(
             "cells",
-            "One measure of every core in every step, for the map of cores",
+            "One measure of every core in every step, for the heat map",
             cells_view,
             declared.CELLS_PARAMS,
             (declared.CELLS,),

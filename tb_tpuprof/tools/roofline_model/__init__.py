@@ -1,1 +1,1 @@
-"""The roofline model: `view.py` answers, `tables.py` declares what the answer holds."""
+"""The roofline model: `view.py` answers, `tables.py` declares the answer's tables and numbers."""

@@ -11,12 +11,12 @@ HBM_BASE = "FLOPs per byte moved to and from HBM"
 
 
 def _of_memories(suffix: str, unit: Unit, words: str) -> tuple[ColumnSpec, ...]:
-    """A column per memory; those of on-chip memories for TPUs only."""
+    """A column per memory; on-chip memories only for TPUs."""
     hbm, *on_chip = zip(SPACES, TITLES, strict=True)
     return (
         number(f"{hbm[0]}_{suffix}", f"{hbm[1]}{words}", unit),
         *(
-            number(f"{space}_{suffix}", f"{title}{words}", unit, "Of TPUs only", is_optional=True)
+            number(f"{space}_{suffix}", f"{title}{words}", unit, "TPUs only", is_optional=True)
             for space, title in on_chip
         ),
     )
@@ -41,15 +41,15 @@ _MEASURES = (
         "bound_flops_per_byte",
         "Intensity, nearest memory",
         "flops_per_byte",
-        "HBM's where compute is nearest",
+        "HBM's if compute is nearest",
     ),
-    text("bound_by", "Limited by", "The resource used closest to its peak, from 30 % of it on"),
+    text("bound_by", "Limited by", "The resource used closest to its peak, if at 30 % or more"),
     text("nearest_limit", "Nearest limit", "However far from its peak"),
     number(
         "optimal_flops_per_s", "Attainable FLOP rate", "flops_per_s", "With the nearest limit at its peak"
     ),
     number("efficiency_fraction", "Roofline efficiency", "fraction", "Of the peak of the nearest limit"),
-    number("compute_fraction", "Compute efficiency", "fraction", "FLOP rate by its peak"),
+    number("compute_fraction", "Compute efficiency", "fraction", "FLOP rate divided by its peak"),
     number("memory_fraction", "Memory utilization", "fraction", "Of the memory used closest to its peak"),
 )
 OPS = TableSpec(
@@ -66,21 +66,21 @@ OPS = TableSpec(
         number("total_self_time_ps", "Self time", "ps", "Without nested operations"),
         number("avg_self_time_ps", "Average self time", "ps"),
         number("self_fraction", "Share", "fraction", "Of the operations' time"),
-        number("cumulative_fraction", "Cumulative", "fraction", "Share of this and all rows above"),
+        number("cumulative_fraction", "Cumulative", "fraction", "Share of this row and all rows above"),
         number(
             "device_time_fraction",
             "Share of device time",
             "fraction",
-            "Self time by the devices' time, with idle time; not of CPUs",
+            "Self time divided by the devices' time, idle time included; not of CPUs",
             is_optional=True,
         ),
-        number("time_fraction", "Share with nested", "fraction", "Total time by the devices' time"),
-        number("time_per_device_ps", "Time per device", "ps", "Total time by the number of devices"),
+        number("time_fraction", "Share with nested", "fraction", "Total time divided by the devices' time"),
+        number("time_per_device_ps", "Time per device", "ps", "Total time divided by the number of devices"),
         *_MEASURES,
         text("source", "Source"),
     ),
-    "A row per operation, the longest self time first, at most 10,000. `bound_by` may also be Below every "
-    "limit, Waiting or Unknown; numbers whose work or peak is not known are null",
+    "A row per operation, longest self time first, at most 10,000. `bound_by` may also be Below every "
+    "limit, Waiting or Unknown; numbers with unknown work or peak are null",
 )
 PROGRAMS = TableSpec(
     "programs",
@@ -112,7 +112,7 @@ ROOFS = TableSpec(
             "Above this intensity, compute is the limit",
         ),
     ),
-    "A row per memory whose peak is known, of one device; `shared` is a GPU's shared memory",
+    "A row per memory with a known peak, of one device; `shared` is a GPU's shared memory",
 )
 TABLES = (OPS, PROGRAMS, ROOFS)
 SCALARS = (
@@ -125,6 +125,6 @@ SCALARS = (
         "ridge_flops_per_byte",
         "HBM ridge point",
         "flops_per_byte",
-        "Operations of a higher intensity are limited by compute, the others by HBM",
+        "Above this intensity operations are limited by compute, below it by HBM",
     ),
 )

@@ -1,5 +1,5 @@
-"""roofline_model: operations, the whole program and its steps against the roofs that the device sets: compute
-and each memory.
+"""roofline_model: operations, the whole program and its steps against the device's roofs: compute and each
+memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
-from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOFS, SCALARS, TABLES
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
@@ -63,9 +63,9 @@ class Whole:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name, steps, step_work)
+    compiled = find_ops(session, hosts, TOOL.name, steps, step_work)
     with_transfers = bool(params["transfers"])
-    ops = found.ops.kept(~found.ops.is_sparse)
+    ops = compiled.ops.kept(~compiled.ops.is_sparse)
     moves = ops.category.is_in(TRANSFERS)
     whole_ps = ops.total_ps - (0 if with_transfers else int(ops.time_ps[moves].sum()))
     if not with_transfers:
@@ -75,18 +75,18 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     each = sum_step_work(session.map(step_work, hosts), common.rows)
     whole = _whole(ops, whole_ps, each, with_transfers)
     tables = {
-        "ops": ops_table(ops, whole_ps, found.roofs),
-        "programs": programs_table(whole, found),
-        "roofs": roofs_table(found.roofs),
+        "ops": ops_table(ops, whole_ps, compiled.roofs),
+        "programs": programs_table(whole, compiled),
+        "roofs": roofs_table(compiled.roofs),
     }
-    scalars = _scalars(whole, found)
-    diagnostics = (*clocks.diagnostics, *diagnostics_of(session, found))
-    verdict = told(TOOL.name, _verdict(ops, whole, found), limits_of(session, hosts))
+    scalars = _scalars(whole, compiled)
+    diagnostics = (*clocks.diagnostics, *diagnostics_of(session, compiled))
+    verdict = told(TOOL.name, _verdict(ops, whole, compiled), limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 
 def _starts(session: Session, hosts: tuple[str, ...], clocks: Clocks) -> list[int]:
-    """When each host's trace begins, in nanoseconds; a single host has none to be compared with."""
+    """Start of each host's trace in nanoseconds; 0 for a single host, which needs no alignment."""
     if len(hosts) < 2:
         return [0] * len(hosts)
     return [
@@ -111,53 +111,56 @@ def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> 
 
 
 def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
-    """A row per operation, the longest self time first."""
+    """A row per operation, longest self time first."""
     order = ops.by_self_time
     order = order[ops.self_ps[order] > 0]
-    one = ops.taken(order[:N_ROWS])
-    share, of_span = one.self_ps / (ops.busy_ps or 1), one.self_ps / (whole_ps or 1)
+    shown = ops.taken(order[:N_ROWS])
+    share, of_span = shown.self_ps / (ops.busy_ps or 1), shown.self_ps / (whole_ps or 1)
     columns = {
-        "rank": np.arange(1, len(one) + 1),
-        "program": [one.programs[p] for p in one.program.tolist()],
-        "category": [one.category[i] for i in range(len(one))],
-        "op": [one.name[i] for i in range(len(one))],
-        "n_occurrences": one.n_occurrences,
-        "total_time_ps": one.time_ps,
-        "avg_time_ps": ratio(one.time_ps.astype(np.float64), one.n_occurrences),
-        "total_self_time_ps": one.self_ps,
-        "avg_self_time_ps": ratio(one.self_ps.astype(np.float64), one.n_occurrences),
+        "rank": np.arange(1, len(shown) + 1),
+        "program": [shown.programs[p] for p in shown.program.tolist()],
+        "category": [shown.category[i] for i in range(len(shown))],
+        "op": [shown.name[i] for i in range(len(shown))],
+        "n_occurrences": shown.n_occurrences,
+        "total_time_ps": shown.time_ps,
+        "avg_time_ps": ratio(shown.time_ps.astype(np.float64), shown.n_occurrences),
+        "total_self_time_ps": shown.self_ps,
+        "avg_self_time_ps": ratio(shown.self_ps.astype(np.float64), shown.n_occurrences),
         "self_fraction": share,
         "cumulative_fraction": np.cumsum(share),
         **({} if ops.kind == "CPU" else {"device_time_fraction": of_span}),
-        "time_fraction": one.time_ps / (whole_ps or 1),
-        "time_per_device_ps": one.time_ps / max(one.n_devices, 1),
-        **_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)),
-        "source": [one.source[i] for i in range(len(one))],
+        "time_fraction": shown.time_ps / (whole_ps or 1),
+        "time_per_device_ps": shown.time_ps / max(shown.n_devices, 1),
+        **_measures(shown.work, shown.work_ps, peaks, (ops.kind, shown.is_waiting)),
+        "source": [shown.source[i] for i in range(len(shown))],
     }
     return OPS.fill(columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
 
 
-def programs_table(whole: Whole, found: Found) -> Table:
-    """The program in all, the mean of its steps, and each step."""
-    n_devices = max(found.ops.n_devices, 1)
+def programs_table(whole: Whole, compiled: CompiledOps) -> Table:
+    """The whole program, the mean of its steps, and each step."""
+    n_devices = max(compiled.ops.n_devices, 1)
     columns = {
         "step": whole.name,
         "total_time_ps": whole.time_ps,
         "time_per_device_ps": whole.time_ps / n_devices,
         **_measures(
-            whole.work, whole.time_ps, found.roofs, (found.ops.kind, np.zeros(len(whole.name), np.bool_))
+            whole.work,
+            whole.time_ps,
+            compiled.roofs,
+            (compiled.ops.kind, np.zeros(len(whole.name), np.bool_)),
         ),
     }
     return PROGRAMS.fill(columns)
 
 
 def _measures(
-    work: Work, time_ps: Int64s, peaks: Roofs, what: tuple[str, npt.NDArray[np.bool_]]
+    work: Work, time_ps: Int64s, peaks: Roofs, device_and_waits: tuple[str, npt.NDArray[np.bool_]]
 ) -> dict[str, Values]:
-    """Work, rates, intensities and how near they are to their roofs. `what`: the kind of device, and which
-    rows only wait.
+    """Work, rates, intensities and how close they are to their roofs. `device_and_waits`: the kind of
+    device, and a mask of rows that only wait.
     """
-    kind, is_waiting = what
+    kind, is_waiting = device_and_waits
     speed = rates(work, time_ps, peaks)
     memories = range(len(SPACES) if kind == "TPU" else 1)
     return {
@@ -181,80 +184,80 @@ def _measures(
 
 
 def roofs_table(peaks: Roofs) -> Table:
-    """A row per memory whose peak is known, with the intensity at which compute begins to bind."""
-    known = [
+    """A row per memory with a known peak, and the intensity from which compute is the limit."""
+    memories = [
         (name, title, peak)
         for name, title, peak in zip(SPACES, TITLES, peaks.bytes_per_s, strict=True)
         if peak > 0
     ]
     if peaks.shared_bytes_per_s > 0:
-        known.append(("shared", "Shared memory / L1", peaks.shared_bytes_per_s))
-    bandwidth = np.array([peak for _, _, peak in known], np.float64)
-    ridge = peaks.flops_per_s / bandwidth if peaks.flops_per_s else np.full(len(known), np.nan)
+        memories.append(("shared", "Shared memory / L1", peaks.shared_bytes_per_s))
+    bandwidth = np.array([peak for _, _, peak in memories], np.float64)
+    ridge = peaks.flops_per_s / bandwidth if peaks.flops_per_s else np.full(len(memories), np.nan)
     return ROOFS.fill(
         {
-            "name": [name for name, _, _ in known],
-            "title": [title for _, title, _ in known],
+            "name": [name for name, _, _ in memories],
+            "title": [title for _, title, _ in memories],
             "bytes_per_s": bandwidth,
             "ridge_flops_per_byte": ridge,
         },
-        f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from "
-        f"{peaks.sources[1] or 'nowhere'}"
+        f"peaks of one device; compute from {peaks.sources[0] or 'unknown source'}; memory from "
+        f"{peaks.sources[1] or 'unknown source'}"
         if any(peaks.sources)
         else "",
     )
 
 
-def _known(value: Any) -> float | None:
+def _or_none(value: Any) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
-    peaks = found.roofs
+def _scalars(whole: Whole, compiled: CompiledOps) -> dict[str, Scalar]:
+    peaks = compiled.roofs
     speed = rates(whole.work, whole.time_ps, peaks)
     hbm = peaks.bytes_per_s[0]
     ridge = peaks.flops_per_s / hbm if hbm and peaks.flops_per_s else None
     nearest = (
         f"of peak {in_words(speed.nearest_text(0))}"
         if speed.nearest[0] >= 0
-        else "no peak is known"
+        else "peaks unknown"
         if not peaks.is_known
         else _NO_WORK
     )
-    rate, intensity = _known(speed.flops_per_s[0]), _known(speed.space_intensity[0][0])
+    rate, intensity = _or_none(speed.flops_per_s[0]), _or_none(speed.space_intensity[0][0])
     compute_note, memory_note = (
-        f"of one device, from {text}" if text else "not known" for text in peaks.short_sources
+        f"of one device, from {text}" if text else "unknown" for text in peaks.short_sources
     )
     values = {
-        "efficiency_fraction": Number(_known(speed.efficiency[0]), nearest),
+        "efficiency_fraction": Number(_or_none(speed.efficiency[0]), nearest),
         "flop_rate_flops_per_s": Number(
             rate, _NO_WORK if rate is None else "of one device, idle time included"
         ),
         "intensity_flops_per_byte": Number(intensity, _NO_WORK if intensity is None else HBM_BASE),
         "peak_flops_per_s": Number(peaks.flops_per_s or None, compute_note),
         "peak_hbm_bytes_per_s": Number(hbm or None, memory_note),
-        "ridge_flops_per_byte": Number(ridge, "compute-bound to the right of it" if ridge else "not known"),
+        "ridge_flops_per_byte": Number(ridge, "compute-bound to the right of it" if ridge else "unknown"),
     }
     return fill_scalars(SCALARS, values)
 
 
-def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
-    """What limits most of the time, and which operation has most to gain."""
+def _verdict(ops: HloOps, whole: Whole, compiled: CompiledOps) -> Verdict | None:
+    """What limits most of the time, and the operation with the largest possible gain."""
     if not ops.busy_ps:
         return None
-    if not found.roofs.is_known:
-        return _verdict_without_roofs(ops, found)
-    speed = rates(ops.work, ops.work_ps, found.roofs)
-    total = rates(whole.work, whole.time_ps, found.roofs)
-    efficiency = _known(total.efficiency[0])
+    if not compiled.roofs.is_known:
+        return _verdict_without_roofs(ops, compiled)
+    speed = rates(ops.work, ops.work_ps, compiled.roofs)
+    total = rates(whole.work, whole.time_ps, compiled.roofs)
+    efficiency = _or_none(total.efficiency[0])
     details = []
     if efficiency is not None:
         details.append(
             f"The program as a whole runs at {format_fraction(efficiency)} of its roofline, idle time "
             "included."
         )
-    known = np.isfinite(speed.efficiency) & ~ops.is_waiting
-    lost = np.where(known, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
+    is_rated = np.isfinite(speed.efficiency) & ~ops.is_waiting
+    lost = np.where(is_rated, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
     first = int(lost.argmax()) if lost.any() else int(ops.self_ps.argmax())
     if lost[first] > 0:
         near, gain = (
@@ -273,30 +276,30 @@ def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
         NextStep(f"See `{ops.name[first]}`", "op_profile", where),
         NextStep("See every operation", "hlo_stats"),
     )
-    return Verdict(level, _limit_sentence(ops, speed, found), "compute", tuple(details), steps_on)
+    return Verdict(level, _limit_sentence(ops, speed, compiled), "compute", tuple(details), steps_on)
 
 
-def _limit_sentence(ops: HloOps, speed: Rates, found: Found) -> str:
-    """What most of the operations' time is limited by, or that it is waiting."""
+def _limit_sentence(ops: HloOps, speed: Rates, compiled: CompiledOps) -> str:
+    """The limit of most of the operations' time, or that they wait."""
     times = np.bincount(speed.limits(ops.is_waiting), ops.self_ps, len(LIMITS))
     most = int(times.argmax())
     share = format_fraction(float(times[most]) / ops.busy_ps)
     if LIMITS[most] == WAITING:
-        return category_sentence(op_categories(ops, found.offload_ps))
+        return category_sentence(op_categories(ops, compiled.offload_ps))
     if LIMITS[most] == UNKNOWN:
-        return f"{share} of the operations' time goes into operations whose FLOPs and bytes are unknown."
+        return f"{share} of the operations' time is spent in operations with unknown FLOPs and bytes."
     if LIMITS[most] == NO_LIMIT:
         least = format_fraction(NEAR_A_LIMIT)
         return (
-            f"{share} of the operations' time is below every limit: its operations reach less than "
+            f"{share} of the operations' time is below every limit: these operations reach less than "
             f"{least} of each peak."
         )
     return f"{share} of the operations' time is limited by {in_words(LIMITS[most])}."
 
 
-def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
-    """Where no peak is known: what takes most time, at which rate, and which is the fastest."""
-    speed = rates(ops.work, ops.work_ps, found.roofs).flops_per_s
+def _verdict_without_roofs(ops: HloOps, compiled: CompiledOps) -> Verdict:
+    """For unknown peaks: the operation that takes the most time with its rate, and the fastest one."""
+    speed = rates(ops.work, ops.work_ps, compiled.roofs).flops_per_s
     top, fastest = int(ops.self_ps.argmax()), int(np.nan_to_num(speed).argmax())
     share = format_fraction(float(ops.self_ps[top]) / ops.busy_ps)
     text = (
@@ -305,8 +308,7 @@ def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
     )
     text += f", at {format_value(float(speed[top]), 'flops_per_s')}." if np.isfinite(speed[top]) else "."
     details = (
-        f"The highest rate is that of `{ops.name[fastest]}`: "
-        f"{format_value(float(speed[fastest]), 'flops_per_s')}.",
+        f"`{ops.name[fastest]}` has the highest rate: {format_value(float(speed[fastest]), 'flops_per_s')}.",
     )
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
     steps_on = (

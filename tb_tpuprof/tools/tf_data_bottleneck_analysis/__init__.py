@@ -1,1 +1,1 @@
-"""The tf.data bottleneck analysis: `view.py` answers, `tables.py` declares what the answer holds."""
+"""The tf.data bottleneck analysis: `view.py` answers, `tables.py` declares its tables and numbers."""

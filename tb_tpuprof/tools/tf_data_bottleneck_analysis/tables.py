@@ -10,8 +10,8 @@ PIPELINES = TableSpec(
     (
         text("host", "Host"),
         text("pipeline", "Pipeline"),
-        text("kind", "Kind", "Host: makes elements; Device: copies them to a device"),
-        text("bottleneck", "Bottleneck", "What callers waited for most"),
+        text("kind", "Kind", "Host: produces elements; Device: copies them to a device"),
+        text("bottleneck", "Bottleneck", "The stage that callers waited for most"),
         text("bottleneck_long_name", "Stage"),
         number("n_calls", "Calls", "count"),
         number("n_slow_calls", "Slow", "count", "Calls over 50 µs"),
@@ -22,11 +22,11 @@ PIPELINES = TableSpec(
             "wait_fraction",
             "Waiting",
             "fraction",
-            "Share of the time from the first call to the last that passed inside of calls; one call makes "
-            "no rate",
+            "Share of the time from the first to the last call that was spent in calls; needs at least "
+            "two calls",
         ),
     ),
-    "A row per pipeline: those that feed steps first, the slowest of each first",
+    "A row per pipeline: those that feed steps first, slowest first",
 )
 
 CHOSEN = TableSpec(
@@ -42,8 +42,8 @@ CHOSEN = TableSpec(
         text("bottleneck_long_name", "Stage"),
         number("node", "Node", "id"),
     ),
-    "One row: the call that the tables below show. `bottleneck` is the pipeline's, where it worked for "
-    "this call; `node` is its id in `nodes`, -1: none",
+    "One row: the call that the tables below show. `bottleneck` is the pipeline's, if it worked for this "
+    "call; `node` is its id in `nodes`, -1: none",
 )
 
 EXECUTIONS = TableSpec(
@@ -56,10 +56,10 @@ EXECUTIONS = TableSpec(
         flag(
             "is_complete",
             "Complete",
-            "What was made for it lies in the capture; calls that the capture cut come last",
+            "All work for it is in the capture; calls cut off by the capture come last",
         ),
     ),
-    "Calls of the chosen pipeline, complete ones first, the slowest first, at most 1,000",
+    "Calls of the chosen pipeline, complete ones first, slowest first, at most 1,000",
 )
 
 NODES = TableSpec(
@@ -67,12 +67,12 @@ NODES = TableSpec(
     "Stages of the call",
     (
         number("node", "Node", "id"),
-        text("iterator_id", "Iterator", "Id in the trace; of the first where there are several"),
+        text("iterator_id", "Iterator", "Id in the trace; the first if there are several"),
         text("name", "Stage"),
         text("long_name", "Long name"),
         number("start_ps", "Start", "ps"),
         number("duration_ps", "Total", "ps", "Of all calls of the stage"),
-        number("self_time_ps", "Self", "ps", "Without what it waited for meanwhile"),
+        number("self_time_ps", "Self", "ps", "Without time spent waiting for other stages"),
         number("n_calls", "Calls", "count"),
         number("n_iterators", "Iterators", "count"),
         flag("is_blocking", "On the critical path"),
@@ -81,9 +81,9 @@ NODES = TableSpec(
         number("parent", "Consumer", "id"),
         text("parameters", "Parameters"),
     ),
-    "A row per stage of the call, consumers before producers. `parent` is -1 of the root; "
-    "`n_iterators` counts the iterators that the stage made, such as one per file of an interleave; "
-    "`parameters` are as in parallelism=1, autotune=true",
+    "A row per stage of the call, consumers before producers. `parent` is -1 for the root; "
+    "`n_iterators` counts the iterators that the stage created, such as one per file of an interleave; "
+    "`parameters` look like parallelism=1, autotune=true",
 )
 
 EDGES = TableSpec(
@@ -94,12 +94,12 @@ EDGES = TableSpec(
         number("to", "Producer", "id"),
         flag("is_critical", "On the critical path"),
     ),
-    "Ids of nodes; critical where both ends are",
+    "Ids of nodes; critical if both ends are",
 )
 
 WHAT_IF = TableSpec(
     "what_if",
-    "What would it gain",
+    "Estimated gains",
     (
         text("change", "Change"),
         number("latency_low_ps", "Call from", "ps"),
@@ -109,15 +109,15 @@ WHAT_IF = TableSpec(
         text("limited_by", "Then limited by"),
         text("note", "Note"),
     ),
-    "A row per change, the first is `now`: what a call and a step would take then. Where nothing can "
-    "be estimated a single row `cannot estimate`, with the reason in `note`",
+    "A row per change, with the time of a call and a step after it; the first row is `now`. If nothing "
+    "can be estimated, a single row `cannot estimate` with the reason in `note`",
 )
 
 ADVICE = TableSpec(
     "advice",
     "What to change",
     (text("text", "Advice"),),
-    "What to change, the most useful first",
+    "What to change, most useful first",
 )
 
 
@@ -128,10 +128,10 @@ SCALARS = (
     ScalarSpec("bottleneck_self_ps", "Bottleneck's work per call", "ps", "Per complete call"),
     ScalarSpec(
         "wait_fraction",
-        "Time inside of calls",
+        "Time inside calls",
         "fraction",
-        "Share of the time from the first to the last call that the consumer spent in calls; null with one "
-        "call",
+        "Share of the time from the first to the last call that the consumer spent in calls; null for a "
+        "single call",
     ),
     ScalarSpec("host_step_time_avg_ps", "Average step", "ps", "Of the chosen pipeline's host"),
     ScalarSpec(

@@ -1,5 +1,5 @@
-"""tf_data_bottleneck_analysis: which stage of which tf.data pipeline holds the job up, and what a change
-would gain.
+"""tf_data_bottleneck_analysis: the stage of a tf.data pipeline that holds up the job, and the estimated
+gain of changes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.trace.trace import Trace
 
 _MOST_EXECUTIONS = 1000
-_HOSTS_TO_ASK = 4
+_HOSTS_TO_CHECK = 4
 _REASON = "no tf.data iterators were traced."
 _REMEDY = (
-    "If the job reads its input by tf.data, capture while it trains, for longer than a step takes, with "
-    "host_tracer_level=2. "
-    "Other loaders (PyTorch, Grain, plain Python) are not traced by tf.data: see the input pipeline analyser."
+    "If the job reads its input with tf.data, capture while it trains, for longer than one step, with "
+    "host_tracer_level=2. Other loaders (PyTorch, Grain, plain Python) are not traced by tf.data: see the "
+    "input pipeline page."
 )
 
 
@@ -55,7 +55,7 @@ class Chosen:
     pipeline: Pipeline
     rank: int
     call: Call
-    found: PipelineVerdict
+    verdict: PipelineVerdict
     steps: Steps
 
 
@@ -68,8 +68,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             for host, part in zip(hosts, parts, strict=True)
             for pipeline in part.pipelines
         ),
-        # What feeds no step, such as a validation, never comes before what does.
-        key=lambda one: (place(one[1], one[2]) == "outside", -one[2].max_ps),
+        # Pipelines that feed no step, such as validation, come after those that do.
+        key=lambda row: (place(row[1], row[2]) == "outside", -row[2].max_ps),
     )
     listed = [(host, pipeline) for host, _steps, pipeline in ranked]
     if not listed:
@@ -87,10 +87,10 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "executions": _executions_table(pipeline),
             "nodes": _nodes_table(chosen.call),
             "edges": _edges_table(chosen.call),
-            "what_if": _what_if_table(chosen.found.estimates),
+            "what_if": _what_if_table(chosen.verdict.estimates),
             "advice": ADVICE.fill(
                 {
-                    "text": chosen.found.advice,
+                    "text": chosen.verdict.advice,
                 }
             ),
         },
@@ -100,25 +100,30 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     )
 
 
-def _pick(listed: list[tuple[str, Pipeline]], wanted: str) -> tuple[str, Pipeline]:
-    """The pipeline asked for; else the slowest of a host, or of a device where no host has any."""
-    if not wanted:
+def _pick(listed: list[tuple[str, Pipeline]], name: str) -> tuple[str, Pipeline]:
+    """The requested pipeline; else the slowest of a host, or of a device if no host has any."""
+    if not name:
         return next((pair for pair in listed if pair[1].kind == "Host"), listed[0])
     for host, pipeline in listed:
-        if wanted in (pipeline.name, f"{host}/{pipeline.name}"):
+        if name in (pipeline.name, f"{host}/{pipeline.name}"):
             return host, pipeline
-    names = [pipeline.name for _, pipeline in listed]
+    known_names = [pipeline.name for _, pipeline in listed]
     allowed = [
-        name if names.count(name) == 1 else f"{host}/{name}"
-        for (host, _), name in zip(listed, names, strict=True)
+        known if known_names.count(known) == 1 else f"{host}/{known}"
+        for (host, _), known in zip(listed, known_names, strict=True)
     ]
-    raise BadParameter("pipeline", wanted, "one of " + ", ".join(allowed[:50]))
+    raise BadParameter("pipeline", name, "one of " + ", ".join(allowed[:50]))
 
 
 def _chosen(trace: Trace, host: str, pipeline: Pipeline, rank: object) -> Chosen:
-    at = min(int(rank), len(pipeline.calls)) if isinstance(rank, int) else pipeline.typical_rank
+    shown_rank = min(int(rank), len(pipeline.calls)) if isinstance(rank, int) else pipeline.typical_rank
     return Chosen(
-        host, pipeline, at, call(trace, pipeline, at), pipeline_verdict(trace, pipeline), steps(trace)
+        host,
+        pipeline,
+        shown_rank,
+        call(trace, pipeline, shown_rank),
+        pipeline_verdict(trace, pipeline),
+        steps(trace),
     )
 
 
@@ -162,7 +167,7 @@ def _chosen_table(chosen: Chosen) -> Table:
 
 def _executions_table(pipeline: Pipeline) -> Table:
     order = pipeline.order[:_MOST_EXECUTIONS]
-    n = len(pipeline.calls)
+    n_calls = len(pipeline.calls)
     return EXECUTIONS.fill(
         {
             "rank": np.arange(1, len(order) + 1),
@@ -170,7 +175,7 @@ def _executions_table(pipeline: Pipeline) -> Table:
             "duration_ps": pipeline.duration_ps[order],
             "is_complete": pipeline.is_complete[order],
         },
-        f"the {len(order):,} slowest of {n:,}" if n > len(order) else "",
+        f"the {len(order):,} slowest of {n_calls:,}" if n_calls > len(order) else "",
     )
 
 
@@ -202,12 +207,12 @@ def _joined(parameters: tuple[tuple[str, str], ...]) -> str:
 
 def _edges_table(shown: Call) -> Table:
     ends = [(node.parent, i) for i, node in enumerate(shown.nodes) if node.parent >= 0]
-    from_, to = np.array(ends, np.int64).reshape(-1, 2).T
+    consumer, producer = np.array(ends, np.int64).reshape(-1, 2).T
     critical = [shown.nodes[a].is_blocking and shown.nodes[b].is_blocking for a, b in ends]
     return EDGES.fill(
         {
-            "from": from_,
-            "to": to,
+            "from": consumer,
+            "to": producer,
             "is_critical": np.array(critical, np.bool_),
         }
     )
@@ -230,17 +235,17 @@ def _what_if_table(estimates: tuple[Estimate, ...]) -> Table:
 
 
 def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Scalar]:
-    found, pipeline = chosen.steps, chosen.pipeline
+    job_steps, pipeline = chosen.steps, chosen.pipeline
     stage = pipeline.bottleneck_stage
-    n, rate = len(found), pipeline.wait_fraction
-    of_host = f"of {chosen.host}" if n else "no steps were found"
+    n_steps, rate = len(job_steps), pipeline.wait_fraction
+    of_host = f"of {chosen.host}" if n_steps else "no steps were found"
     one_call = "a rate needs at least two calls"
     values = {
         "max_latency_ps": pipeline.max_ps,
         "avg_latency_ps": float(pipeline.duration_ps.mean()),
         "bottleneck_self_ps": pipeline.work_ps(stage) if stage else None,
-        "wait_fraction": Number(rate, one_call if rate is None else "from the first call to the last"),
-        "host_step_time_avg_ps": Number(float(found.duration_ps.mean()) if n else None, of_host),
+        "wait_fraction": Number(rate, one_call if rate is None else "between the first and the last call"),
+        "host_step_time_avg_ps": Number(float(job_steps.duration_ps.mean()) if n_steps else None, of_host),
         "host_input_fraction": Number(_input_fraction(chosen), of_host),
         "n_pipelines": len(listed),
         "n_slow_pipelines": sum(p.n_slow > 0 for _, p in listed),
@@ -252,17 +257,17 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
 
 
 def _input_fraction(chosen: Chosen) -> float | None:
-    """The share that the sentence tells, where it is one of the steps; else what the steps count as waiting
-    for input.
+    """The share in the verdict's sentence if its base is the step; else the steps' share of waiting for
+    input.
     """
-    waits = chosen.found.waiting
+    waits = chosen.verdict.waiting
     if waits.of == "step" and waits.fraction is not None:
         return waits.fraction
     return chosen.steps.fraction("input") if len(chosen.steps) else None
 
 
 def _in_light_of(verdict: Verdict, limits: JobLimits | None) -> Verdict | None:
-    """How much the job waits for data by its diagnosis, then what the pipeline has to do with that."""
+    """The diagnosis of how much the job waits for data, then the pipeline's part in it."""
     if limits is None:
         return verdict
     level, text = input_share(limits)
@@ -274,22 +279,28 @@ def _in_light_of(verdict: Verdict, limits: JobLimits | None) -> Verdict | None:
 
 
 def _verdict(chosen: Chosen, is_judged: bool) -> Verdict:
-    found = chosen.found
+    pipeline = chosen.verdict
     step_ps = float(chosen.steps.duration_ps.mean()) if len(chosen.steps) else None
-    text = sentence(chosen.pipeline, found, chosen.host, step_ps, is_judged)
+    text = sentence(chosen.pipeline, pipeline, chosen.host, step_ps, is_judged)
     stage = chosen.pipeline.bottleneck_stage
     named = (
-        (Subject("pipelines", "bottleneck_long_name", stage.long_name, {}),) if stage and found.stage else ()
+        (Subject("pipelines", "bottleneck_long_name", stage.long_name, {}),)
+        if stage and pipeline.stage
+        else ()
     )
     step = NextStep("Look at this call in the trace viewer", "trace_viewer", _window(chosen))
-    if found.level in ("warn", "bad"):
-        details = tuple(detail for detail in (found.advice[0], found.gain) if detail)
-        return Verdict(found.level, text, "input", details, (step,), named)
-    if found.level == "unknown" and found.stage:
+    if pipeline.level in ("warn", "bad"):
+        details = tuple(detail for detail in (pipeline.advice[0], pipeline.gain) if detail)
+        return Verdict(pipeline.level, text, "input", details, (step,), named)
+    if pipeline.level == "unknown" and pipeline.stage:
         return Verdict(
-            found.level, text, "", (f"Its slowest stage is {found.stage}. {found.advice[0]}",), (step,)
+            pipeline.level,
+            text,
+            "",
+            (f"Its slowest stage is {pipeline.stage}. {pipeline.advice[0]}",),
+            (step,),
         )
-    return Verdict(found.level, text, "", (), (step,))
+    return Verdict(pipeline.level, text, "", (), (step,))
 
 
 def _window(chosen: Chosen) -> dict[str, str]:
@@ -298,8 +309,8 @@ def _window(chosen: Chosen) -> dict[str, str]:
     return {"hosts": chosen.host, "start_ps": str(first), "end_ps": str(shown.start_ps + shown.duration_ps)}
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _diagnostics(
@@ -307,42 +318,45 @@ def _diagnostics(
 ) -> tuple[Diagnostic, ...]:
     result = []
     for host, part in zip(hosts, parts, strict=True):
-        found = part.unplaced
-        if found.n_in_cycles:
+        unplaced = part.unplaced
+        if unplaced.n_in_cycles:
             text = (
-                f"{host}: {_count(found.n_in_cycles, 'iterator event')} form cycles or are nested too "
-                "deep; they are left out."
+                f"{host}: {_count(unplaced.n_in_cycles, 'iterator event')} form cycles or are nested too "
+                "deeply; they are left out."
             )
-            result.append(Diagnostic("warning", text, "The trace is damaged there: capture again."))
-        if found.n_orphans:
-            text = f"{host}: {found.n_orphans:,} of {_count(found.n_events, 'iterator event')} are left out"
+            result.append(Diagnostic("warning", text, "The trace is damaged: capture again."))
+        if unplaced.n_orphans:
+            text = (
+                f"{host}: {unplaced.n_orphans:,} of {_count(unplaced.n_events, 'iterator event')} are left "
+                "out"
+            )
             result.append(
                 Diagnostic(
                     "info",
-                    f"{text}, as they belong to no complete call: the capture's start or end cut it, or "
-                    "nobody took what they made.",
+                    f"{text} because they belong to no complete call: the capture's start or end cut it "
+                    "off, or nothing consumed what they produced.",
                 )
             )
-        if found.n_without_id:
+        if unplaced.n_without_id:
             text = (
-                f"{host}: {_count(found.n_without_id, 'iterator event')} carry no id; they are told apart "
-                "by their names."
+                f"{host}: {_count(unplaced.n_without_id, 'iterator event')} have no id; they are "
+                "distinguished by name."
             )
             result.append(Diagnostic("info", text))
     if chosen.call.n_reparented:
         text = (
-            f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; "
-            "they hang below the root."
+            f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; they "
+            "are drawn below the root."
         )
         result.append(Diagnostic("warning", text))
     return tuple(result)
 
 
 def available(session: Session) -> Availability:
-    """Whether one of the first hosts traced an iterator of tf.data; all hosts of a job run the
+    """Whether one of the first hosts traced a tf.data iterator; all hosts of a job run the
     same program.
     """
-    if any(session.get(has_iterators, host) for host in session.hosts[:_HOSTS_TO_ASK]):
+    if any(session.get(has_iterators, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
     return Availability(_REASON, _REMEDY)
 
@@ -362,14 +376,14 @@ TOOL = Tool(
             "Pipeline",
             "text",
             None,
-            "Which pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest",
+            "The pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest",
         ),
         Param(
             "rank",
             "Rank",
             "int",
             None,
-            "Which of its calls to show, by duration: 1 is the slowest; absent: one of median length",
+            "The call to show, by duration: 1 is the slowest; absent: one of median length",
             minimum=1,
         ),
     ),

@@ -12,7 +12,7 @@ _GRAPH = Param(
     "Graph",
     "text",
     None,
-    "Which graph to show, by its name in the table `graphs`; absent: the largest",
+    "The graph to show, by its name in the table `graphs`; absent: the largest",
 )
 PAGE_PARAMS = (_GRAPH,)
 DRAWING_PARAMS = (
@@ -22,51 +22,50 @@ DRAWING_PARAMS = (
         "Boxes",
         "text",
         None,
-        "Rows of `scopes` to open (`o`) or close (`c`), such as 3o.17c; without a letter: a scope that is "
-        "open by itself is closed, and the other way around",
+        "Rows of `scopes` to open (`o`) or close (`c`), such as 3o.17c; without a letter: toggle the default",
     ),
 )
 
 _OP = text("op", "Operation", "Its type, such as MatMul")
 _N_OPS = number("n_ops", "Nodes", "count")
-_REASON = text("reason", "Why", "Why it has this status")
-_FIX = text("fix", "What to do", "Of incompatible operations")
+_REASON = text("reason", "Why", "Reason for its status")
+_FIX = text("fix", "What to do", "For incompatible operations")
 _N_VALID = number("n_valid", "Valid", "count")
 _N_INVALID = number("n_invalid", "Incompatible", "count")
 _N_NOT_CHECKED = number("n_not_checked", "Not checked", "count")
-_FUNCTION = text("function", "Function", "That it is in; empty in the graph itself")
+_FUNCTION = text("function", "Function", "The function that contains it; empty in the graph itself")
 
 GRAPHS = TableSpec(
     "graphs",
     "Graphs",
     (
-        text("graph", "Graph", "The file below the run's folder"),
+        text("graph", "Graph", "File below the run's folder"),
         text("kind", "Kind", "Of the file"),
         number("size_bytes", "Size", "bytes"),
         flag("is_shown", "Shown", "The other tables are of this graph"),
     ),
-    "The TensorFlow graphs beside the run, the largest first",
+    "The TensorFlow graphs next to the run, largest first",
 )
 SCOPES = TableSpec(
     "scopes",
     "Scopes",
     (
-        text("path", "Scope", "Of names, from the graph's or its function's root"),
+        text("path", "Scope", "Name scope, from the root of the graph or function"),
         _FUNCTION,
         number(
             "valid_fraction",
             "Valid",
             "fraction",
-            "Among those checked; includes scopes below; unknown: none is checked",
+            "Of the checked operations, including scopes below; unknown: none is checked",
         ),
         _N_INVALID,
         number("n_valid", "Valid operations", "count"),
         _N_NOT_CHECKED,
         text("name", "Name", "The last part of the scope"),
-        number("parent", "Within", "id", "Row of the scope above, -1 of row 0, the whole graph"),
+        number("parent", "Within", "id", "Row of the scope above; -1 for row 0, the whole graph"),
     ),
-    "A row for each name scope and function, as a tree read depth first; counts include what is below. At "
-    "most 20,000 rows: operations of deeper or further scopes count in the one above",
+    "A row for each name scope and function, as a depth-first tree; counts include scopes below. At most "
+    "20,000 rows: operations of deeper or further scopes count in the scope above",
 )
 INCOMPATIBLE = TableSpec(
     "incompatible",
@@ -77,7 +76,7 @@ INCOMPATIBLE = TableSpec(
         text("scope", "Scope"),
         _FUNCTION,
         _REASON,
-        text("kind", "Kind", "Of trouble: each kind has one remedy"),
+        text("kind", "Kind", "Kind of problem: each has one fix"),
         text("fix", "What to do"),
     ),
     f"A row for each incompatible node, at most {N_ROWS:,}",
@@ -102,21 +101,21 @@ FIXES = TableSpec(
     (
         text("kind", "Kind"),
         _N_OPS,
-        text("ops", "Operations", "The most frequent ones, in words"),
+        text("ops", "Operations", "Names of the most frequent ones"),
         text("fix", "What to do"),
     ),
-    "A row for each kind of incompatible operation, the most frequent first",
+    "A row for each kind of incompatible operation, most frequent first",
 )
 NOT_CHECKED = TableSpec(
     "not_checked",
     "Not checked",
     (text("reason", "Why"), _N_OPS),
-    "Why operations are not checked, the most frequent reason first",
+    "Why operations are not checked, most frequent reason first",
 )
 PAGE_TABLES = (GRAPHS, FIXES, SCOPES, INCOMPATIBLE, BY_OP, NOT_CHECKED)
 PAGE_SCALARS = (
     ScalarSpec(
-        "valid_fraction", "Compatible", "fraction", "Of the operations that are checked; unknown: none is"
+        "valid_fraction", "Compatible", "fraction", "Of the checked operations; unknown: none is checked"
     ),
     ScalarSpec("n_invalid", "Incompatible", "count"),
     ScalarSpec("n_valid", "Valid", "count"),
@@ -128,19 +127,19 @@ ITEMS = TableSpec(
     "items",
     "Drawing",
     (
-        text("kind", "Kind", "scope, operation, or rest: the further children of a scope, drawn as one"),
+        text("kind", "Kind", "scope, operation, or rest: the remaining children of a scope, drawn as one"),
         text("name", "Name"),
-        text("op", "Operation", "Of an operation: its type"),
-        number("frame", "Within", "id", "Row of the open scope that it is in, -1 at the top"),
+        text("op", "Operation", "Type of an operation"),
+        number("frame", "Within", "id", "Row of the open scope that contains it, -1 at the top"),
         number("scope", "Scope", "id", "Row of the table `scopes`"),
-        flag("is_open", "Open", "The scope is drawn as a frame around what is in it"),
+        flag("is_open", "Open", "The scope is drawn as a frame around its contents"),
         _N_VALID,
         _N_INVALID,
         _N_NOT_CHECKED,
-        text("reason", "Why", "Of an operation: why it has its status"),
-        text("fix", "What to do", "Of an incompatible operation"),
+        text("reason", "Why", "Reason for an operation's status"),
+        text("fix", "What to do", "For an incompatible operation"),
     ),
-    "Boxes of scopes and operations, frames before what is in them",
+    "Boxes of scopes and operations, frames before their contents",
 )
 EDGES = TableSpec(
     "edges",
@@ -148,14 +147,14 @@ EDGES = TableSpec(
     (
         number("from", "From", "id", "Row of the table `items`"),
         number("to", "To", "id", "Row of the table `items`"),
-        number("n", "Edges", "count", "Of operations, that are drawn as one"),
-        flag("is_call", "Call", "To the function that is called"),
+        number("n", "Edges", "count", "Number of edges drawn as one"),
+        flag("is_call", "Call", "Edge to a called function"),
     ),
     "Edges between the rows of `items`",
 )
 DRAWING_TABLES = (ITEMS, EDGES)
 DRAWING_SCALARS = (
     ScalarSpec("n_items", "Boxes and operations drawn", "count"),
-    ScalarSpec("n_rest", "Operations that are drawn together, as there are too many", "count"),
-    ScalarSpec("n_cut", "Edges that are not drawn, as there are too many", "count"),
+    ScalarSpec("n_rest", "Operations drawn as one box because there are too many", "count"),
+    ScalarSpec("n_cut", "Edges not drawn because there are too many", "count"),
 )

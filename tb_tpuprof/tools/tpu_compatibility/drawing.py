@@ -15,32 +15,32 @@ from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.spec import fill_scalars
 from tb_tpuprof.tools.tpu_compatibility.declared import DRAWING_SCALARS, EDGES, ITEMS
 
-_MOST_TOLD = 1000
+_MOST_ROWS = 1000
 _BOX = re.compile(r"([0-9]{1,9})([oc]?)")
 
 
-def told_scopes(text: str, tree: Scopes) -> tuple[list[int], dict[int, bool]]:
-    """From `3.17o.20c` the rows of scopes that are toggled (3), and those told to be open (17) or closed
-    (20). Raises BadParameter.
+def toggled_scopes(text: str, tree: Scopes) -> tuple[list[int], dict[int, bool]]:
+    """From `3.17o.20c` the rows of scopes to toggle (3), and those to open (17) or to close (20). Raises
+    BadParameter.
     """
     parts = [_BOX.fullmatch(part) for part in text.split(".") if part]
-    if len(parts) > _MOST_TOLD or None in parts:
+    if len(parts) > _MOST_ROWS or None in parts:
         raise BadParameter(
             "boxes",
             text[:80],
             "rows of the table of scopes, separated by dots, each with `o` to open it or `c` to close it",
         )
     rows = [(int(part[1]), part[2]) for part in parts if part and int(part[1]) < len(tree.name)]
-    return [row for row, how in rows if not how], {row: how == "o" for row, how in rows if how}
+    return [row for row, action in rows if not action], {row: action == "o" for row, action in rows if action}
 
 
-def drawing_tables(found: Compatibility, tree: Scopes, drawn: Drawing) -> dict[str, Table]:
-    """`items`, frames before what is in them, and `edges` between their rows."""
-    return {"items": _items_table(found, tree, drawn), "edges": _edges_table(drawn)}
+def drawing_tables(result: Compatibility, tree: Scopes, drawn: Drawing) -> dict[str, Table]:
+    """`items`, frames before their contents, and `edges` between their rows."""
+    return {"items": _items_table(result, tree, drawn), "edges": _edges_table(drawn)}
 
 
 def drawing_scalars(drawn: Drawing) -> dict[str, Scalar]:
-    """What is drawn, and what is not."""
+    """Numbers of items that are drawn and that are not."""
     return fill_scalars(
         DRAWING_SCALARS,
         {
@@ -51,8 +51,8 @@ def drawing_scalars(drawn: Drawing) -> dict[str, Scalar]:
     )
 
 
-def _items_table(found: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
-    graph = found.graph
+def _items_table(result: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
+    graph = result.graph
     names, ops, reasons, fixes = [], [], [], []
     for kind, scope, node, counts in zip(
         drawn.kind.tolist(), drawn.scope.tolist(), drawn.node.tolist(), drawn.counts, strict=True
@@ -63,11 +63,11 @@ def _items_table(found: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
             reasons.append("")
             fixes.append("")
             continue
-        op, reason = graph.op.strings[graph.op.codes[node]], found.reasons[found.reason[node]]
+        op, reason = graph.op.strings[graph.op.codes[node]], result.reasons[result.reason[node]]
         names.append(graph.name(node))
         ops.append(op)
         reasons.append(reason)
-        fixes.append(advice(op, reason).text if found.status[node] == INVALID else "")
+        fixes.append(advice(op, reason).text if result.status[node] == INVALID else "")
     return ITEMS.fill(
         {
             "kind": [KINDS[kind] for kind in drawn.kind.tolist()],

@@ -25,7 +25,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 def graphs_table(places: tuple[GraphPlace, ...], chosen: GraphPlace) -> Table:
-    """The graphs beside the run, the largest first."""
+    """The graphs next to the run, largest first."""
     ordered = sorted(places, key=lambda place: -place.size_bytes)
     return declared.GRAPHS.fill(
         {
@@ -56,13 +56,13 @@ def scopes_table(tree: Scopes) -> Table:
     )
 
 
-def incompatible_table(found: Compatibility) -> Table:
+def incompatible_table(result: Compatibility) -> Table:
     """The nodes that a TPU cannot run."""
-    graph = found.graph
-    rows = np.flatnonzero(found.status == INVALID)
+    graph = result.graph
+    rows = np.flatnonzero(result.status == INVALID)
     shown = rows[:N_ROWS].tolist()
     ops = [graph.op.strings[graph.op.codes[row]] for row in shown]
-    reasons = [found.reasons[found.reason[row]] for row in shown]
+    reasons = [result.reasons[result.reason[row]] for row in shown]
     kinds = [advice(op, reason) for op, reason in zip(ops, reasons, strict=True)]
     return declared.INCOMPATIBLE.fill(
         {
@@ -80,27 +80,27 @@ def incompatible_table(found: Compatibility) -> Table:
     )
 
 
-def _groups(found: Compatibility, second: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """(codes of operations, of `second`, numbers of nodes) of each pair that occurs, the most
-    frequent first.
+def _groups(result: Compatibility, second: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """(code of the operation, code of `second`, number of nodes) of each pair that occurs, most frequent
+    first.
     """
-    n = int(second.max(initial=0)) + 1
-    pairs, counts = np.unique(found.graph.op.codes.astype(np.int64) * n + second, return_counts=True)
+    n_seconds = int(second.max(initial=0)) + 1
+    pairs, counts = np.unique(result.graph.op.codes.astype(np.int64) * n_seconds + second, return_counts=True)
     order = np.lexsort((pairs, -counts))
-    return pairs[order] // n, pairs[order] % n, counts[order].astype(np.int64)
+    return pairs[order] // n_seconds, pairs[order] % n_seconds, counts[order].astype(np.int64)
 
 
-def by_op_table(found: Compatibility) -> Table:
+def by_op_table(result: Compatibility) -> Table:
     """A row per operation and reason, incompatible ones first."""
-    op, reason, counts = _groups(found, found.reason.astype(np.int64))
-    status_of = np.zeros(len(found.reasons), np.int64)
-    status_of[found.reason] = found.status
+    op, reason, counts = _groups(result, result.reason.astype(np.int64))
+    status_of = np.zeros(len(result.reasons), np.int64)
+    status_of[result.reason] = result.status
     rank = np.array([1, 0, 2])[status_of[reason]]
     order = np.lexsort((-counts, rank))[:N_ROWS]
     op, reason, counts = op[order], reason[order], counts[order]
     ops, reasons = (
-        [found.graph.op.strings[code] for code in op.tolist()],
-        [found.reasons[code] for code in reason.tolist()],
+        [result.graph.op.strings[code] for code in op.tolist()],
+        [result.reasons[code] for code in reason.tolist()],
     )
     statuses = status_of[reason].tolist()
     fixes = [
@@ -112,25 +112,25 @@ def by_op_table(found: Compatibility) -> Table:
             "op": ops,
             "status": [STATUSES[status] for status in statuses],
             "n_ops": counts,
-            "fraction": counts / max(len(found.graph), 1),
+            "fraction": counts / max(len(result.graph), 1),
             "reason": reasons,
             "fix": fixes,
         }
     )
 
 
-def fixes_table(found: Compatibility) -> Table:
-    """A row per kind of incompatible operation, the most frequent first."""
-    rows = np.flatnonzero(found.status == INVALID)
-    n = len(found.reasons)
+def fixes_table(result: Compatibility) -> Table:
+    """A row per kind of incompatible operation, most frequent first."""
+    rows = np.flatnonzero(result.status == INVALID)
+    n_reasons = len(result.reasons)
     pairs, counts = np.unique(
-        found.graph.op.codes[rows].astype(np.int64) * n + found.reason[rows], return_counts=True
+        result.graph.op.codes[rows].astype(np.int64) * n_reasons + result.reason[rows], return_counts=True
     )
     kinds: dict[tuple[str, str], dict[str, int]] = {}
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        op = found.graph.op.strings[pair // n]
-        what = advice(op, found.reasons[pair % n])
-        ops = kinds.setdefault((what.kind, what.text), {})
+        op = result.graph.op.strings[pair // n_reasons]
+        remedy = advice(op, result.reasons[pair % n_reasons])
+        ops = kinds.setdefault((remedy.kind, remedy.text), {})
         ops[op] = ops.get(op, 0) + count
     ordered = sorted(kinds.items(), key=lambda kind: (-sum(kind[1].values()), kind[0]))
     return declared.FIXES.fill(
@@ -144,18 +144,18 @@ def fixes_table(found: Compatibility) -> Table:
 
 
 def _some(ops: dict[str, int]) -> str:
-    """The most frequent ones by name."""
+    """The names of the most frequent ones."""
     names = sorted(ops, key=lambda op: (-ops[op], op))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def reasons_table(found: Compatibility) -> Table:
+def reasons_table(result: Compatibility) -> Table:
     """Why operations are not checked."""
-    codes, counts = np.unique(found.reason[found.status == NOT_CHECKED], return_counts=True)
+    codes, counts = np.unique(result.reason[result.status == NOT_CHECKED], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return declared.NOT_CHECKED.fill(
         {
-            "reason": [found.reasons[code] for code in codes[order].tolist()],
+            "reason": [result.reasons[code] for code in codes[order].tolist()],
             "n_ops": counts[order].astype(np.int64),
         }
     )

@@ -1,3 +1,3 @@
-"""The trace viewer: `view.py` chooses between windows (`window.py`), searches and totals (`questions.py`) and
+"""The trace viewer: `view.py` dispatches to windows (`window.py`), searches and totals (`questions.py`) and
 one event (`details.py`).
 """

@@ -1,5 +1,5 @@
-"""One event of the timeline → all that is known of it: times, arguments, what it lies in, who caused it, and
-its namesakes.
+"""One event of the timeline → its details: times, arguments, enclosing events, flows, and events of the
+same name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from tb_tpuprof.tools.trace_viewer.questions import event_values, names_of
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 _MAX_ANCESTORS = 64
 _MAX_FLOWS = 200
-# What an event's arguments may be called that say which operation it is, in the order in which they are
-# believed.
+# Names of arguments that identify an event's operation, in order of preference.
 _OPERATION = {
     "hlo_op": ("hlo_op",),
     "hlo_module": ("hlo_module",),
@@ -57,7 +56,7 @@ def event_answer(view: View, event_id: int) -> Answer:
     }
     arguments = _arguments(host, event)
     about = _about(host, event, line, dict(arguments))
-    found = {
+    answer = {
         "about": _pairs(tables.ABOUT, [(key, value) for key, value in about.items() if value]),
         "arguments": _pairs(tables.ARGUMENTS, arguments),
         "ancestors": _ancestors(host, ancestors(host.drawn, event, _MAX_ANCESTORS)),
@@ -65,14 +64,14 @@ def event_answer(view: View, event_id: int) -> Answer:
         "histogram": _histogram(alike.edges, alike.counts),
         "links": links_table(host.trace, about, host.track_of(line).kind),
     }
-    return found, fill_scalars(tables.EVENT_SCALARS, scalars)
+    return answer, fill_scalars(tables.EVENT_SCALARS, scalars)
 
 
 def neighbour_answer(view: View, params: Params) -> Answer:
-    """The event before or after another. Raises EventNotFound."""
+    """The event before or after a given one. Raises EventNotFound."""
     host, event = view.host_of_event(int(params["event"]))
-    found = neighbour(host.drawn, event, params["direction"] == "next")
-    events = np.array([found] if found >= 0 else [], np.int64)
+    neighbour_event = neighbour(host.drawn, event, params["direction"] == "next")
+    events = np.array([neighbour_event] if neighbour_event >= 0 else [], np.int64)
     depth = [
         int(host.drawn.layer_of(e).depth[e - host.drawn.layer_of(e).first_event]) for e in events.tolist()
     ]
@@ -81,8 +80,8 @@ def neighbour_answer(view: View, params: Params) -> Answer:
 
 
 def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
-    """What was derived for an event, all stats of it (or of the first one that it was made from), then those
-    of its metadata.
+    """What the viewer derived for an event, its stats (or those of the first event it was derived from),
+    then those of its metadata.
     """
     trace, row = host.trace, host.drawn.file_event(event)
     metadata = int(trace.events["metadata"][row])
@@ -91,12 +90,12 @@ def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
         if event >= host.drawn.derived.first_event
         else []
     )
-    own = [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
+    stats = [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
     table = trace.metadata_stats
     rows = np.flatnonzero(table.table["owner"] == metadata).tolist()
-    own += [(trace.strings.get(int(table.table["key"][i])), table.text_at(i)) for i in rows]
-    told = {name for name, _ in facts}
-    return facts + [(name, value) for name, value in own if name not in told]
+    stats += [(trace.strings.get(int(table.table["key"][i])), table.text_at(i)) for i in rows]
+    derived_names = {name for name, _ in facts}
+    return facts + [(name, value) for name, value in stats if name not in derived_names]
 
 
 def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> dict[str, str]:
@@ -158,14 +157,14 @@ def _ancestors(host: HostView, events: list[int]) -> Table:
 
 
 def _flows_table(host: HostView, event: int) -> Table:
-    """Arrows into and out of an event of the file; of very many the first ones."""
-    found = flows(host.trace)
+    """Arrows into and out of an event of the file; if very many, the first ones."""
+    arrows = flows(host.trace)
     row = -1 if event >= host.drawn.derived.first_event else event
-    into, out = found.into(row)[:_MAX_FLOWS], found.out_of(row)[:_MAX_FLOWS]
-    events = np.concatenate((found.source[into], found.target[out]))
-    kinds = [found.kinds[code] for code in found.kind[np.concatenate((into, out))].tolist()]
-    note = f"The first {_MAX_FLOWS} each way." if max(len(into), len(out)) == _MAX_FLOWS else ""
-    directions = ["in"] * len(into) + ["out"] * len(out)
+    incoming, outgoing = arrows.into(row)[:_MAX_FLOWS], arrows.out_of(row)[:_MAX_FLOWS]
+    events = np.concatenate((arrows.source[incoming], arrows.target[outgoing]))
+    kinds = [arrows.kinds[code] for code in arrows.kind[np.concatenate((incoming, outgoing))].tolist()]
+    note = f"The first {_MAX_FLOWS} each way." if max(len(incoming), len(outgoing)) == _MAX_FLOWS else ""
+    directions = ["in"] * len(incoming) + ["out"] * len(outgoing)
     return tables.EVENT_FLOWS.fill(
         {**event_values([(host, events)]), "direction": directions, "kind": kinds}, note
     )

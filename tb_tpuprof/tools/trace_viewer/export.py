@@ -4,8 +4,8 @@ project open.
     lines ─▶ X      marks of a process ─▶ i      async lines ─▶ b n e      counters ─▶ C      arrows ─▶ s f
     names, order ─▶ M
 
-Events that reach into the window are written whole, with the file's names and times. Derived lines are not in
-the file and are left out: whoever opens the file derives them again.
+Events that overlap the window are written whole, with the file's names and times. Derived lines are not in
+the file and are left out: the program that opens the file derives them again.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from tb_tpuprof.tools.trace_viewer.window import Chosen, Window, window_of
 
 MAX_EVENTS = 2_000_000
 _CHUNK_ROWS = 1 << 15
-_FAST, _GZIP = 1, 31  # ISA-L's level, and the number for a gzip header and the largest window
+_FAST, _GZIP = 1, 31  # ISA-L's level, and `wbits` for a gzip header and the largest window
 
 
 def trace_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterator[bytes]]:
-    """The run's name, and the file in parts, of which only one is in memory at a time.
+    """The run's name, and the file in parts, one of which is in memory at a time.
 
     Takes start_ps, end_ps, tracks and args. Raises what `open_view` raises, BadParameter and TooLarge.
     """
     opened = open_view(session, hosts)
     window = window_of(opened, params)
     chosen = opened.chosen_tracks(str(params.get("tracks", "")))
-    n = sum(n_rows(host, [track.line for track in tracks], window) for host, tracks in chosen)
-    if n > MAX_EVENTS:
+    n_total = sum(n_rows(host, [track.line for track in tracks], window) for host, tracks in chosen)
+    if n_total > MAX_EVENTS:
         raise TooLarge(
-            f"{n:,} events and samples are in the window; a file of Chrome trace JSON may have "
-            f"{MAX_EVENTS:,}.",
+            f"The window contains {n_total:,} events and samples; a Chrome trace JSON file can have at "
+            f"most {MAX_EVENTS:,}.",
             "Narrow the window (start_ps, end_ps), or choose fewer tracks or hosts.",
         )
     return session.run, gzipped_parts(_texts(session.run, opened, chosen, window, bool(params["args"])))
@@ -55,18 +55,18 @@ def _dumps(value: object) -> bytes:
 
 def n_rows(host: HostView, lines: list[int], window: Window) -> int:
     """Events and samples of some lines that are in the window."""
-    found = 0
+    n_inside = 0
     for line in lines:
         counter = host.counter_of(line)
         if line < len(host.trace.lines):
-            found += int(host_events(host, line, window).sum())
+            n_inside += int(host_events(host, line, window).sum())
         elif counter >= 0:
-            found += int(host.trace.counters["n_samples"][counter])
-    return found
+            n_inside += int(host.trace.counters["n_samples"][counter])
+    return n_inside
 
 
 def host_events(host: HostView, line: int, window: Window) -> npt.NDArray[np.bool_]:
-    """Which events of a line of the file reach into the window."""
+    """A mask of the events of a line of the file that overlap the window."""
     first, last = host.trace.line_offsets[line : line + 2]
     start, duration = (host.trace.events[name][first:last] for name in ("start_ps", "duration_ps"))
     inside: npt.NDArray[np.bool_] = start < window.end_ps - host.offset_ps
@@ -75,9 +75,7 @@ def host_events(host: HostView, line: int, window: Window) -> npt.NDArray[np.boo
 
 
 def _texts(run: str, opened: View, chosen: Chosen, window: Window, with_args: bool) -> Iterator[bytes]:
-    """The JSON in parts: what the file says of itself, names of processes and threads, then each
-    host's rows.
-    """
+    """The JSON in parts: a description of the file, names of processes and threads, then each host's rows."""
     zero = min(
         (host for host in opened.hosts if host.is_aligned), key=lambda host: host.offset_ps
     ).trace.info.start_ns
@@ -109,30 +107,30 @@ def _texts(run: str, opened: View, chosen: Chosen, window: Window, with_args: bo
         rows = rows_of(place, inside, window, texts)
         left_out["arrows"] = left_out.get("arrows", 0) + rows.n_arrows_left_out
         yield from _written(place, rows, texts, with_args, left_out)
-    told = {name: n for name, n in left_out.items() if n}
-    yield b"\n]" + (b',"leftOut":' + _dumps(told) if told else b"") + b"}\n"
+    nonzero = {name: n for name, n in left_out.items() if n}
+    yield b"\n]" + (b',"leftOut":' + _dumps(nonzero) if nonzero else b"") + b"}\n"
 
 
 def _written(
     place: Places, rows: Rows, texts: Texts, with_args: bool, left_out: dict[str, int]
 ) -> Iterator[bytes]:
-    found = arguments_of(place.host.trace, rows, texts, with_args)
-    left_out["arguments"] = left_out.get("arguments", 0) + found.n_left_out
+    arguments = arguments_of(place.host.trace, rows, texts, with_args)
+    left_out["arguments"] = left_out.get("arguments", 0) + arguments.n_left_out
     columns = rows.columns
     names = ("phase", "pid", "tid", "time", "duration", "id", "name", "cat")
     writer = EventWriter(
-        (*(columns[name] for name in names), found.common),
-        found.stats,
+        (*(columns[name] for name in names), arguments.common),
+        arguments.stats,
         texts.rendered(),
-        found.data,
-        found.spans,
+        arguments.data,
+        arguments.spans,
     )
     for first in range(0, len(columns["phase"]), _CHUNK_ROWS):
         yield writer.lines(first, first + _CHUNK_ROWS)
 
 
 def gzipped_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The parts as one member of gzip."""
+    """The parts as a single gzip member."""
     packer = isal_zlib.compressobj(_FAST, isal_zlib.DEFLATED, _GZIP)
     for part in parts:
         yield packer.compress(part)

@@ -46,7 +46,7 @@ class Texts:
 
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
-        self.known: dict[tuple[int, str], int] = {}
+        self.codes: dict[tuple[int, str], int] = {}
         self.parts: list[bytes] = []
 
     def add(self, text: str) -> int:
@@ -54,23 +54,23 @@ class Texts:
         return self._put((0, text), json.dumps(text, ensure_ascii=False))
 
     def raw(self, members: str) -> int:
-        """Code of what is JSON already."""
+        """Code of a text that is already JSON."""
         return self._put((1, members), members)
 
     def of_strings(self, numbers: Array) -> npt.NDArray[np.int32]:
         """Codes of strings of the trace, long ones cut; -1 stays."""
-        distinct, place = np.unique(numbers, return_inverse=True)
+        distinct, position = np.unique(numbers, return_inverse=True)
         codes = [self.add(self.strings.get(int(i))[:MAX_TEXT]) if i >= 0 else -1 for i in distinct.tolist()]
-        return np.array(codes, np.int32)[place.reshape(-1)] if codes else np.empty(0, np.int32)
+        return np.array(codes, np.int32)[position.reshape(-1)] if codes else np.empty(0, np.int32)
 
     def rendered(self) -> tuple[npt.NDArray[np.uint8], Int64s]:
-        """(all texts end to end, where each begins)."""
+        """(all texts end to end, offset of each)."""
         offsets = np.zeros(len(self.parts) + 1, np.int64)
         np.cumsum([len(part) for part in self.parts], out=offsets[1:])
         return np.frombuffer(b"".join(self.parts) or b"\0", np.uint8), offsets
 
     def _put(self, key: tuple[int, str], text: str) -> int:
-        number = self.known.setdefault(key, len(self.parts))
+        number = self.codes.setdefault(key, len(self.parts))
         if number == len(self.parts):
             self.parts.append(text.encode("utf-8", "replace"))
         return number
@@ -78,7 +78,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Places:
-    """Which process and thread of the file each plane and line of a host is."""
+    """Maps each plane and line of a host to a process and thread of the file."""
 
     host: HostView
     tracks: list[Track]
@@ -110,8 +110,8 @@ class Places:
 
 
 def places_of(host: HostView, tracks: list[Track], n_before: int, has_prefix: bool) -> Places:
-    """Number the planes and lines of some tracks in their order. A line keeps its id as thread number where
-    that serves as one.
+    """Number the planes and lines of some tracks in their order. A line keeps its id as thread number if
+    possible.
     """
     planes: dict[int, int] = {}
     tids: dict[int, int] = {}
@@ -129,8 +129,8 @@ def places_of(host: HostView, tracks: list[Track], n_before: int, has_prefix: bo
 
 @dataclass
 class Rows:
-    """Rows of a Chrome trace. `event`: the event that a row begins or ends (-1 none); of a counter `key` and
-    `value` are its argument.
+    """Rows of a Chrome trace. `event`: the event that a row begins or ends (-1 none); `key` and `value` are
+    the argument of a counter.
     """
 
     columns: dict[str, Array]
@@ -142,14 +142,14 @@ class _Gathered:
     parts: list[dict[str, Array]] = field(default_factory=list)
 
     def add(self, n: int, **columns: Any) -> None:
-        """Rows of which the columns that are not named are -1."""
-        given = {"id": -1, "duration": -1, "cat": -1, "event": -1, "key": -1, "value": 0, "tid": 0} | columns
+        """Add rows; columns that are not named have default values."""
+        filled = {"id": -1, "duration": -1, "cat": -1, "event": -1, "key": -1, "value": 0, "tid": 0} | columns
         self.parts.append(
-            {name: np.broadcast_to(np.asarray(given[name], kind), n) for name, kind in COLUMNS.items()}
+            {name: np.broadcast_to(np.asarray(filled[name], kind), n) for name, kind in COLUMNS.items()}
         )
 
     def joined(self) -> dict[str, Array]:
-        """All rows, as the writer wants them."""
+        """All rows, in the writer's format."""
         return {
             name: np.ascontiguousarray(
                 np.concatenate([np.empty(0, kind), *(part[name] for part in self.parts)])
@@ -159,7 +159,7 @@ class _Gathered:
 
 
 def rows_of(places: Places, inside: list[Array], window: Window, texts: Texts) -> Rows:
-    """All rows of a host: `inside` are the events of each line that are to be written."""
+    """All rows of a host: `inside` are the events of each line to write."""
     host = places.host
     trace = host.trace
     gathered = _Gathered()
@@ -186,19 +186,19 @@ def rows_of(places: Places, inside: list[Array], window: Window, texts: Texts) -
         (~crosses & (kind != schema.INSTANTS), "X"),
         (~crosses & (kind == schema.INSTANTS), "i"),
     ):
-        at = np.flatnonzero(chosen)
-        duration = trace.events["duration_ps"][events[at]] if phase == "X" else -1
+        rows = np.flatnonzero(chosen)
+        duration = trace.events["duration_ps"][events[rows]] if phase == "X" else -1
         gathered.add(
-            len(at),
+            len(rows),
             phase=ord(phase),
             duration=duration,
-            **{name: values[at] for name, values in facts.items()},
+            **{name: values[rows] for name, values in facts.items()},
         )
-    at = np.flatnonzero(crosses)
-    _add_async(gathered, trace, line[at], {name: values[at] for name, values in facts.items()}, texts)
+    rows = np.flatnonzero(crosses)
+    _add_async(gathered, trace, line[rows], {name: values[rows] for name, values in facts.items()}, texts)
     _add_counters(gathered, places, window, texts)
     written = np.zeros(trace.n_events, np.bool_)
-    written[events[~crosses & (kind != schema.INSTANTS)]] = True  # arrows are tied to threads
+    written[events[~crosses & (kind != schema.INSTANTS)]] = True  # arrows belong to threads
     left_out = _add_arrows(gathered, places, (pid_of_plane, tid_of_line), written, texts)
     return Rows(gathered.joined(), left_out)
 
@@ -206,20 +206,22 @@ def rows_of(places: Places, inside: list[Array], window: Window, texts: Texts) -
 def _add_async(
     gathered: _Gathered, trace: Trace, line: Int64s, facts: dict[str, Array], texts: Texts
 ) -> None:
-    """Begins, ends and marks. Events that lie within others of their line have the id of the outermost, so
-    that they stay on its line.
+    """Begins, ends and marks. Events nested in others of their line have the id of the outermost, so that
+    they stay on its line.
     """
-    n = len(line)
+    n_events = len(line)
     start = facts["time"]
     length = trace.events["duration_ps"][facts["event"]].astype(np.int64)
-    offsets = np.append(np.flatnonzero(np.append(True, line[1:] != line[:-1])[:n]), n).astype(np.int64)
+    offsets = np.append(np.flatnonzero(np.append(True, line[1:] != line[:-1])[:n_events]), n_events).astype(
+        np.int64
+    )
     root = _roots(start, start + length, offsets)
     is_mark = length == 0
-    begin, at_end = np.arange(n), np.flatnonzero(~is_mark)
+    begin, at_end = np.arange(n_events), np.flatnonzero(~is_mark)
     row = np.concatenate((begin, at_end))
     time = np.concatenate((start, (start + length)[at_end]))
-    # At one time: marks that stand at the end of their outermost, ends (inner before outer), begins (outer
-    # before inner), other marks.
+    # At the same time: marks at the end of their outermost, ends (inner before outer), begins (outer before
+    # inner), other marks.
     closes = is_mark & (root != begin) & (start == (start + length)[root])
     rank = np.concatenate((np.select([closes, is_mark], [0, 3], 2), np.ones(len(at_end), np.int64)))
     inner = np.concatenate((begin, -at_end))
@@ -234,48 +236,48 @@ def _add_async(
 
 
 def _roots(start: Int64s, end: Int64s, offsets: Int64s) -> Int64s:
-    """The outermost event around each; each event for itself where those within one cross, as ends could not
-    tell which they close.
+    """The outermost event around each; each event by itself if events within one cross, because an end
+    would not identify the event it closes.
     """
-    n = len(start)
+    n_events = len(start)
     parent, _ = nest(start, end, offsets)
-    root = np.where(parent >= 0, parent, np.arange(n))
-    while n and (root[root] != root).any():
+    root = np.where(parent >= 0, parent, np.arange(n_events))
+    while n_events and (root[root] != root).any():
         root = root[root]
     order = np.argsort(parent, kind="stable")
     order = order[(parent[order] >= 0) & (end[order] > start[order])]
     siblings = parent[order][1:] == parent[order][:-1]
     crossing = siblings & (end[order][:-1] > start[order][1:])
-    bad = np.zeros(n, np.bool_)
+    bad = np.zeros(n_events, np.bool_)
     bad[root[order[1:][crossing]]] = True
-    return np.where(bad[root], np.arange(n), root)
+    return np.where(bad[root], np.arange(n_events), root)
 
 
 def _add_counters(gathered: _Gathered, places: Places, window: Window, texts: Texts) -> None:
-    """Samples in the window and the last one before it, each series for itself."""
+    """Samples in the window and the last one before it, for each series."""
     host = places.host
     trace = host.trace
     for track in places.tracks:
         counter = host.counter_of(track.line)
         if counter < 0:
             continue
-        first, n = (int(trace.counters[name][counter]) for name in ("first_sample", "n_samples"))
-        time = trace.samples["time_ps"][first : first + n] + host.offset_ps
+        first, n_samples = (int(trace.counters[name][counter]) for name in ("first_sample", "n_samples"))
+        time = trace.samples["time_ps"][first : first + n_samples] + host.offset_ps
         begin, end = np.searchsorted(time, [window.start_ps, window.end_ps])
-        mine = slice(
+        inside = slice(
             max(int(np.searchsorted(time, window.start_ps, "right")) - 1, 0) if begin else 0, int(end)
         )
         series = int(trace.counters["series"][counter])
         gathered.add(
-            len(time[mine]),
+            len(time[inside]),
             phase=ord("C"),
             pid=places.planes[track.plane],
-            time=time[mine],
+            time=time[inside],
             name=texts.add(trace.strings.get(int(trace.counters["name"][counter]))),
             key=texts.add(trace.strings.get(series) if series >= 0 else "value"),
-            value=np.ascontiguousarray(trace.samples["value"][first : first + n][mine], np.float64).view(
-                np.int64
-            ),
+            value=np.ascontiguousarray(
+                trace.samples["value"][first : first + n_samples][inside], np.float64
+            ).view(np.int64),
         )
 
 
@@ -286,23 +288,23 @@ def _add_arrows(
     written: npt.NDArray[np.bool_],
     texts: Texts,
 ) -> int:
-    """Arrows between events that are written; returns how many are too many."""
+    """Arrows between written events; returns the number that exceeds the limit."""
     trace, offset_ps = places.host.trace, places.host.offset_ps
-    found = flows(trace)
-    chosen = np.flatnonzero(written[found.source] & written[found.target])
-    kept = chosen[:MAX_ARROWS]
-    from_ps, to_ps = arrow_ends(trace, found, kept)
-    kinds = np.array([texts.add(kind) for kind in found.kinds], np.int32)
-    for phase, event, time in (("s", found.source[kept], from_ps), ("f", found.target[kept], to_ps)):
+    arrows = flows(trace)
+    chosen = np.flatnonzero(written[arrows.source] & written[arrows.target])
+    first = chosen[:MAX_ARROWS]
+    from_ps, to_ps = arrow_ends(trace, arrows, first)
+    kinds = np.array([texts.add(kind) for kind in arrows.kinds], np.int32)
+    for phase, event, time in (("s", arrows.source[first], from_ps), ("f", arrows.target[first], to_ps)):
         line = trace.event_line[event]
         gathered.add(
-            len(kept),
+            len(first),
             phase=ord(phase),
             pid=threads[0][trace.lines["plane"][line]],
             tid=threads[1][line],
             time=time + offset_ps,
-            id=np.arange(len(kept)),
-            name=kinds[found.kind[kept]],
-            cat=kinds[found.kind[kept]],
+            id=np.arange(len(first)),
+            name=kinds[arrows.kind[first]],
+            cat=kinds[arrows.kind[first]],
         )
-    return len(chosen) - len(kept)
+    return len(chosen) - len(first)

@@ -1,6 +1,4 @@
-"""Questions about the timeline's events: where a text occurs, what a stretch is made of, how busy the whole
-trace is.
-"""
+"""Questions about the timeline's events: search, totals of a range, utilization over the whole trace."""
 
 from __future__ import annotations
 
@@ -21,7 +19,8 @@ from tb_tpuprof.tools.trace_viewer.window import layers_of, window_of
 Int64s = np.typing.NDArray[np.int64]
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 MAX_TEXT = 1000
-# What counts as busy on the minimap: lines that say when something ran, not what it belonged to.
+# Kinds of lines that count as busy on the minimap: those that show when something ran, not what it belonged
+# to.
 _BUSY_KINDS = frozenset(("hlo_ops", "stream", "thread", "python", "tf_data", "other", "async"))
 
 
@@ -37,22 +36,24 @@ def search_answer(view: View, params: Params) -> Answer:
     by_name: dict[str, list[int]] = {}
     parts: list[tuple[HostView, Int64s]] = []
     for host in view.hosts:
-        found = searching.find(host.trace, host.drawn, text, bool(params["in_args"]))
-        _add_counts(by_name, host, searching.counts(host.trace, host.drawn, found))
-        here = (place[0] - host.offset_ps, place[1] - int(host.event_ids(0)))
-        parts.append((host, searching.next_matches(host.trace, host.drawn, found, here, limit, is_backward)))
+        matches = searching.find(host.trace, host.drawn, text, bool(params["in_args"]))
+        _add_counts(by_name, host, searching.counts(host.trace, host.drawn, matches))
+        host_place = (place[0] - host.offset_ps, place[1] - int(host.event_ids(0)))
+        parts.append(
+            (host, searching.next_matches(host.trace, host.drawn, matches, host_place, limit, is_backward))
+        )
     answer = {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}
     values = {"n_matches": sum(row[0] for row in by_name.values()), "n_names": len(by_name)}
     return answer, fill_scalars(tables.SEARCH_SCALARS, values)
 
 
 def _place(view: View, params: Params) -> tuple[int, int]:
-    """(time in the view, global id) after or before which to look; before everything if nothing is asked."""
-    given = params.get("before_event", params.get("after_event"))
-    if given is None:
+    """(time in the view, global id) to search after or before; before everything by default."""
+    event_id = params.get("before_event", params.get("after_event"))
+    if event_id is None:
         return -(2**60), -1
-    host, event = view.host_of_event(int(given))
-    return host.offset_ps + int(searching.starts_of(host.drawn, np.array([event]))[0]), int(given)
+    host, event = view.host_of_event(int(event_id))
+    return host.offset_ps + int(searching.starts_of(host.drawn, np.array([event]))[0]), int(event_id)
 
 
 def _add_counts(by_name: dict[str, list[int]], host: HostView, counted: searching.NameCounts) -> None:
@@ -82,7 +83,9 @@ def _matches_table(parts: list[tuple[HostView, Int64s]], limit: int, is_backward
 
 
 def event_values(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = None) -> dict[str, Values]:
-    """Values of the columns that describe events: of all in `parts`, or of the `chosen` places among them."""
+    """Values of the columns that describe events: of all in `parts`, or of the `chosen` positions among
+    them.
+    """
     event = np.concatenate([np.empty(0, np.int64), *(host.event_ids(events) for host, events in parts)])
     track = np.concatenate(
         [np.empty(0, np.int64), *(host.track_ids(lines_of(host, events)) for host, events in parts)]
@@ -109,10 +112,12 @@ def event_values(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = N
 
 
 def names_of(host: HostView, events: Int64s) -> list[str]:
-    """What events of either layer are called."""
+    """Names of events of either layer."""
     names = np.empty(len(events), np.int64)
-    for layer, mine in _by_layer(host, events):
-        names[mine] = event_names(host.trace, host.drawn, layer, events[mine] - layer.first_event)
+    for layer, is_in_layer in _by_layer(host, events):
+        names[is_in_layer] = event_names(
+            host.trace, host.drawn, layer, events[is_in_layer] - layer.first_event
+        )
     text = {name: host.drawn.names.text(name) for name in np.unique(names).tolist()}
     return [text[name] for name in names.tolist()]
 
@@ -125,8 +130,8 @@ def _by_layer(host: HostView, events: Int64s) -> tuple[tuple[Layer, np.typing.ND
 def lines_of(host: HostView, events: Int64s) -> Int64s:
     """Lines of events of either layer."""
     lines = np.empty(len(events), np.int64)
-    for layer, mine in _by_layer(host, events):
-        lines[mine] = layer.line_of(events[mine] - layer.first_event) + layer.first_line
+    for layer, is_in_layer in _by_layer(host, events):
+        lines[is_in_layer] = layer.line_of(events[is_in_layer] - layer.first_event) + layer.first_line
     return lines
 
 
@@ -139,17 +144,17 @@ def totals_answer(view: View, params: Params) -> Answer:
     if high < low:
         raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
     by_name: dict[str, list[int]] = {}
-    asked = str(params.get("tracks", ""))
-    for host, tracks in view.chosen_tracks(asked):
+    chosen_ids = str(params.get("tracks", ""))
+    for host, tracks in view.chosen_tracks(chosen_ids):
         chosen = [
-            track for track in tracks if asked or not track.is_derived
-        ]  # derived lines tell the same time again
+            track for track in tracks if chosen_ids or not track.is_derived
+        ]  # derived lines would count time twice
         stretch = Stretch(window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, low, high)
         for layer, lines in layers_of(host, chosen):
-            found = totals(host.trace, host.drawn, layer, lines, stretch)
+            sums = totals(host.trace, host.drawn, layer, lines, stretch)
             columns = (
                 column.tolist()
-                for column in (found.name, found.n, found.total_ps, found.self_ps, found.min_ps, found.max_ps)
+                for column in (sums.name, sums.n, sums.total_ps, sums.self_ps, sums.min_ps, sums.max_ps)
             )
             for name, n, total_ps, self_ps, min_ps, max_ps in zip(*columns, strict=True):
                 row = by_name.setdefault(host.drawn.names.text(name), [0, 0, 0, min_ps, 0])
@@ -161,13 +166,15 @@ def totals_answer(view: View, params: Params) -> Answer:
                     max(row[4], max_ps),
                 )
     ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
-    n, total, own, shortest, longest = (np.array([row[i] for _, row in ordered], np.int64) for i in range(5))
+    n, name_total_ps, name_self_ps, shortest, longest = (
+        np.array([row[i] for _, row in ordered], np.int64) for i in range(5)
+    )
     filled: Filled = {
         "name": [name for name, _ in ordered],
         "n": n,
-        "total_ps": total,
-        "self_ps": own,
-        "avg_ps": total / np.maximum(n, 1),
+        "total_ps": name_total_ps,
+        "self_ps": name_self_ps,
+        "avg_ps": name_total_ps / np.maximum(n, 1),
         "min_ps": shortest,
         "max_ps": longest,
     }
@@ -176,7 +183,7 @@ def totals_answer(view: View, params: Params) -> Answer:
 
 
 def minimap_answer(view: View, params: Params) -> Answer:
-    """How busy each section was in each of so many parts of the whole trace."""
+    """Utilization of each section in each of `width_px` parts of the whole trace."""
     width_px = int(params["width_px"])
     pixel_ps = max(1, -(-view.duration_ps // width_px))
     rows: list[tuple[str, str, Int64s, np.typing.NDArray[np.float64]]] = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
-_EVENT = number("event", "Event", "id", "Its id: host_index · 2^40 + row")
-_TRACK = number("track", "Track", "id", "Its id: host_index · 2^24 + line")
+_EVENT = number("event", "Event", "id", "Id: host_index · 2^40 + row")
+_TRACK = number("track", "Track", "id", "Id: host_index · 2^24 + line")
 _NAME = text("name", "Name")
 _START = number("start_ps", "Start", "ps", "In the view's time")
 _DURATION = number("duration_ps", "Duration", "ps")
@@ -16,12 +16,14 @@ HOSTS = TableSpec(
     "Hosts",
     (
         text("host", "Host"),
-        number("host_index", "Index", "id", "Its place among all hosts of the run"),
+        number("host_index", "Index", "id", "Its index among all hosts of the run"),
         number("offset_ps", "Offset", "ps", "Added to the host's own times"),
-        text("start_ns", "Clock at its start", "Nanoseconds, as the host's clock reported"),
-        flag("is_aligned", "Aligned", "No: its clock is hours off, so its times begin at the view's start"),
+        text("start_ns", "Clock at its start", "In nanoseconds, from the host's clock"),
+        flag(
+            "is_aligned", "Aligned", "If not, its clock is hours off, so its times start at the view's start"
+        ),
     ),
-    "The hosts in the view, and how their times are laid onto one axis",
+    "The hosts in the view, and how their times are aligned",
 )
 TRACKS = TableSpec(
     "tracks",
@@ -37,13 +39,13 @@ TRACKS = TableSpec(
             "steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, stream, python, thread, "
             "tf_data, counter or other",
         ),
-        number("n_events", "Events", "count", "Of a counter its samples"),
-        number("n_depths", "Rows", "count", "Depth of nesting"),
+        number("n_events", "Events", "count", "Samples, for a counter"),
+        number("n_depths", "Rows", "count", "Nesting depth"),
         flag("is_derived", "Derived", "Made by the viewer, not in the file"),
-        number("order", "Order", "id", "Place in drawing order"),
-        number("min_value", "Lowest", "", "Of a counter"),
-        number("max_value", "Highest", "", "Of a counter"),
-        text("unit", "Unit", "Of a counter: bytes, bytes_per_s or as written, such as %; empty: unknown"),
+        number("order", "Order", "id", "Position in drawing order"),
+        number("min_value", "Lowest", "", "For a counter"),
+        number("max_value", "Highest", "", "For a counter"),
+        text("unit", "Unit", "For a counter: bytes, bytes_per_s or as written, such as %; empty: unknown"),
     ),
     "All tracks of the hosts, in drawing order",
 )
@@ -59,9 +61,9 @@ BOXES = TableSpec(
             "longest_ps",
             "Longest",
             "ps",
-            "Of several events the longest one's duration, to ten binary digits; 0 for one event",
+            "Duration of the longest of several events, to ten binary digits; 0 for one event",
         ),
-        text("name", "Name", "Of the event, of several of the longest"),
+        text("name", "Name", "Of the event; the longest of several"),
         number(
             "family",
             "Family",
@@ -69,18 +71,17 @@ BOXES = TableSpec(
             "0 other, 1 Python, 2 input, 3 XLA operation, 4 kernel, 5 copy, 6 collective, 7 runtime, 8 step, "
             "9 module",
         ),
-        number("event", "Event", "id", "Of several the longest: host_index · 2^40 + row", delta=True),
+        number("event", "Event", "id", "The longest of several: host_index · 2^40 + row", delta=True),
         number(
             "n_merged",
             "Events",
             "count",
-            "1: one event, drawn exactly; more: that many events shorter than a pixel, which begin within "
-            "the "
-            "same two pixels",
+            "1: one event, drawn exactly; more: number of events shorter than a pixel that begin within "
+            "the same two pixels",
         ),
     ),
-    "What a screen of the requested width can show, by host, track, depth and start; files before derived "
-    "tracks",
+    "The boxes for a screen of the requested width, by host, track, depth and start; tracks of files "
+    "before derived ones",
 )
 COLORS = TableSpec(
     "colors",
@@ -92,21 +93,20 @@ COUNTERS = TableSpec(
     "counters",
     "Counters",
     (_TRACK, number("time_ps", "Time", "ps", delta=True), number("value", "Value")),
-    "Samples of the requested counters: each value holds until the next row of its track. Of the samples in "
-    "two "
-    "pixels the lowest, the highest and the last are sent",
+    "Samples of the requested counters: each value holds until the next row of its track. For every two "
+    "pixels, the lowest, the highest and the last sample are sent",
 )
 STEPS = TableSpec(
     "steps",
     "Steps",
     (
-        number("step", "Step", "id", "-1 where it has no number"),
+        number("step", "Step", "id", "-1 if it has no number"),
         text("host", "Host"),
         _START,
         _DURATION,
         _NAME,
     ),
-    "Steps in the window, of each host that has no more than one in three pixels",
+    "Steps in the window, of hosts that have at most one per three pixels",
 )
 FLOWS = TableSpec(
     "flows",
@@ -143,7 +143,7 @@ MATCHES = TableSpec(
     "matches",
     "Matches",
     _EVENT_COLUMNS,
-    "In time order the first ones after, or the last ones before an event",
+    "In time order: the first ones after, or the last ones before an event",
 )
 NAMES = TableSpec(
     "names",
@@ -154,7 +154,7 @@ NAMES = TableSpec(
         number("total_ps", "Total", "ps"),
         number("max_ps", "Longest", "ps"),
     ),
-    "The largest total first",
+    "Largest total first",
 )
 SEARCH_SCALARS = (
     ScalarSpec("n_matches", "Matches", "count", "On all tracks, derived events included"),
@@ -167,13 +167,13 @@ TOTALS = TableSpec(
     (
         _NAME,
         number("n", "Events", "count"),
-        number("total_ps", "Total", "ps", "The parts within the range"),
+        number("total_ps", "Total", "ps", "Parts within the range"),
         number("self_ps", "Self time", "ps", "Without the events directly inside"),
         number("avg_ps", "Average", "ps"),
         number("min_ps", "Shortest", "ps"),
         number("max_ps", "Longest", "ps"),
     ),
-    "Time by name of the parts of events within the range, the largest total first",
+    "Time by name of the parts of events within the range, largest total first",
 )
 TOTALS_SCALARS = (ScalarSpec("n_events", "Events", "count"), ScalarSpec("range_ps", "Range", "ps"))
 
@@ -183,12 +183,12 @@ DENSITY = TableSpec(
     (
         text("host", "Host"),
         text("section", "Section"),
-        number("pixel", "Pixel", "id", "Of the requested width; those with nothing in them are left out"),
+        number("pixel", "Pixel", "id", "Of the requested width; empty ones are left out"),
         number(
             "busy_fraction",
             "Busy",
             "fraction",
-            "Share of the pixel that the outermost events cover, as the mean over the section's lines of "
+            "Share of the pixel covered by the outermost events; mean over the section's lines of "
             "operations, streams and threads",
         ),
     ),
@@ -205,9 +205,8 @@ ABOUT = TableSpec(
     "about",
     "About",
     _PAIRS,
-    "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and source, "
-    "as "
-    "far as they are known",
+    "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and "
+    "source, if known",
 )
 ARGUMENTS = TableSpec(
     "arguments",
@@ -215,7 +214,7 @@ ARGUMENTS = TableSpec(
     _PAIRS,
     "What the viewer derived for the event, then all stats of the event, then those of its metadata",
 )
-ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATION), "The innermost first")
+ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATION), "Innermost first")
 EVENT_FLOWS = TableSpec(
     "flows",
     "Flows",
@@ -234,9 +233,9 @@ LINKS = TableSpec(
     (
         text("text", "Text"),
         text("tool", "Tool"),
-        text("params", "Parameters", "JSON: parameters of the tool's page, so `f.COLUMN` filters its table"),
+        text("params", "Parameters", "JSON: parameters of the tool's page, `f.COLUMN` filters its table"),
     ),
-    "Where other pages show the event, the most relevant first",
+    "Links to the event on other pages, most relevant first",
 )
 EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS)
 EVENT_SCALARS = (

@@ -1,4 +1,4 @@
-"""trace_viewer: a window of the timeline as boxes that a screen can show, and questions about its events."""
+"""trace_viewer: a window of the timeline as boxes for a screen, and questions about its events."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Answer = tuple[dict[str, Table], dict[str, Scalar]]
 def _answering(
     make: Callable[[View, Params], Answer],
 ) -> Callable[[Session, tuple[str, ...], Params], Payload]:
-    """A question's view, from what answers it once the hosts are opened."""
+    """A question's view, from a function that answers it for opened hosts."""
 
     def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         opened = open_view(session, hosts)
-        found, scalars = make(opened, params)
+        answer, scalars = make(opened, params)
         shown = tuple(host.host for host in opened.hosts)
-        return Payload(TOOL.name, session.run, shown, found, scalars, diagnostics=opened.diagnostics())
+        return Payload(TOOL.name, session.run, shown, answer, scalars, diagnostics=opened.diagnostics())
 
     return view
 
@@ -55,7 +55,7 @@ def _window_answer(opened: View, params: Params) -> Answer:
         "n_events": sum(host.trace.n_events for host in opened.hosts),
         "n_events_in_window": int(n_merged.sum(dtype=np.int64)),
     }
-    found = {
+    answer = {
         "tracks": tracks_table(opened),
         **drawn,
         "counters": counters_table(chosen, window),
@@ -63,8 +63,8 @@ def _window_answer(opened: View, params: Params) -> Answer:
         "hosts": hosts_table(opened),
     }
     if params.get("flows"):
-        found["flows"], values["n_flows"] = flows_table(chosen, window)
-    return found, fill_scalars(tables.WINDOW_SCALARS, values)
+        answer["flows"], values["n_flows"] = flows_table(chosen, window)
+    return answer, fill_scalars(tables.WINDOW_SCALARS, values)
 
 
 _START = Param("start_ps", "Start", "float", None, "Start of the window; absent: the trace's start")
@@ -98,7 +98,14 @@ TOOL = Tool(
             _answering(neighbour_answer),
             (
                 _EVENT,
-                Param("direction", "Direction", "choice", "next", "Which side", choices=("next", "previous")),
+                Param(
+                    "direction",
+                    "Direction",
+                    "choice",
+                    "next",
+                    "Direction in time",
+                    choices=("next", "previous"),
+                ),
             ),
             (tables.NEIGHBOUR,),
         ),
@@ -107,13 +114,19 @@ TOOL = Tool(
             "Events whose name contains a text",
             _answering(search_answer),
             (
-                Param(
-                    "text", "Text", "text", None, "What names contain (case-insensitive)", is_required=True
-                ),
-                Param("in_args", "In arguments", "bool", False, "Also search the texts among the arguments"),
+                Param("text", "Text", "text", None, "Text in the name (case-insensitive)", is_required=True),
+                Param("in_args", "In arguments", "bool", False, "Also search text arguments"),
                 Param("after_event", "After", "int", None, "Only matches after this event"),
                 Param("before_event", "Before", "int", None, "Only matches before this event, the last ones"),
-                Param("limit", "Limit", "int", 1000, "Most matches to return", minimum=1, maximum=100_000),
+                Param(
+                    "limit",
+                    "Limit",
+                    "int",
+                    1000,
+                    "Maximum number of matches to return",
+                    minimum=1,
+                    maximum=100_000,
+                ),
             ),
             (tables.MATCHES, tables.NAMES),
             tables.SEARCH_SCALARS,

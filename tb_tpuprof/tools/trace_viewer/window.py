@@ -1,4 +1,4 @@
-"""A window of the timeline → the boxes, counters, steps and flows that a screen of a given width can show."""
+"""A window of the timeline → the boxes, counters, steps and flows for a screen of a given width."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ from tb_tpuprof.tools.trace_viewer.tables import BOXES, COLORS, COUNTERS, HOSTS,
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
-BoxColumns = tuple[npt.NDArray[np.integer], ...]  # those of the table `boxes`
+BoxColumns = tuple[npt.NDArray[np.integer], ...]  # the columns of the table `boxes`
 _NO_BOXES: BoxColumns = (np.empty(0, np.int64),) * 9
 
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time on a screen; `pixel_ps` is the whole number of picoseconds that a pixel
-    stands for.
-    """
+    """A range of time on a screen; `pixel_ps` is the whole number of picoseconds per pixel."""
 
     start_ps: int
     end_ps: int
@@ -38,12 +36,12 @@ class Window:
 
     @property
     def pixel_ps(self) -> int:
-        """Picoseconds of a pixel, rounded up."""
+        """Picoseconds per pixel, rounded up."""
         return max(1, -(-(self.end_ps - self.start_ps) // self.width_px))
 
 
 def window_of(view: View, params: Params) -> Window:
-    """The requested stretch. Raises BadParameter where it is empty."""
+    """The requested range. Raises BadParameter if it is empty."""
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", view.duration_ps))
     if end_ps <= start_ps and view.duration_ps > 0:
         raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
@@ -54,24 +52,24 @@ class TextCodes:
     """Texts of several hosts numbered together."""
 
     def __init__(self) -> None:
-        self.known: dict[str, int] = {}
+        self.codes: dict[str, int] = {}
 
     def of(
         self, view: HostView, names: npt.NDArray[np.int32], seen: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.int32]:
-        """Codes of a host's names; those among them are marked in `seen`."""
+        """Codes of a host's names; `seen` marks the names that occur."""
         distinct = np.flatnonzero(seen)
-        known = self.known
+        codes = self.codes
         code_of = np.empty(len(seen), np.int32)
         code_of[distinct] = [
-            known.setdefault(text, len(known)) for text in view.drawn.names.texts(distinct.tolist())
+            codes.setdefault(text, len(codes)) for text in view.drawn.names.texts(distinct.tolist())
         ]
         return code_of.take(names)
 
     @property
     def strings(self) -> list[str]:
         """Texts by code."""
-        return list(self.known)
+        return list(self.codes)
 
 
 def tracks_table(view: View) -> Table:
@@ -142,7 +140,7 @@ def layers_of(host: HostView, chosen: list[Track]) -> list[tuple[Layer, npt.NDAr
 
 
 def counters_table(chosen: Chosen, window: Window) -> Table:
-    """Samples of the chosen counters, thinned to what can be seen."""
+    """Samples of the chosen counters, thinned to what is visible."""
     parts = []
     for host, tracks in chosen:
         for track in tracks:
@@ -190,39 +188,39 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
 def _boxes(
     host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes
 ) -> BoxColumns:
-    """Columns of boxes, with times, tracks, names and events as the view numbers them."""
-    own_window = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, window.pixel_ps
+    """Columns of boxes, with times, tracks, names and events as numbered in the view."""
+    host_window = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, window.pixel_ps
     shifts = int(host.track_ids(layer.first_line)), host.offset_ps, int(host.event_ids(layer.first_event))
-    found = box_columns(host.trace, layer, lines, own_window, shifts)
-    track, start, duration, longest, event = found.longs
-    depth, name, n_merged = found.ints
+    columns = box_columns(host.trace, layer, lines, host_window, shifts)
+    track, start, duration, longest, event = columns.longs
+    depth, name, n_merged = columns.ints
     return (
         track,
         depth,
         start,
         duration,
         longest,
-        codes.of(host, name, found.seen),
-        found.family,
+        codes.of(host, name, columns.seen),
+        columns.family,
         event,
         n_merged,
     )
 
 
 def steps_table(view: View, window: Window) -> Table:
-    """Steps in the window, of each host that has no more than one in three pixels."""
+    """Steps in the window, of hosts that have at most one per MIN_STEP_PX pixels."""
     host_of, parts, names = [], [], []
     for host in view.hosts:
         marks = step_marks(host.trace)
         start = marks.start_ps + host.offset_ps
-        seen = np.flatnonzero(
+        visible = np.flatnonzero(
             (start < window.end_ps) & (start + np.maximum(marks.duration_ps, 1) > window.start_ps)
         )
-        if len(seen) * MIN_STEP_PX > window.width_px:
+        if len(visible) * MIN_STEP_PX > window.width_px:
             continue
-        parts.append((marks.number[seen], start[seen], marks.duration_ps[seen]))
-        names += [host.drawn.names.text(name) for name in marks.name[seen].tolist()]
-        host_of += [host.host] * len(seen)
+        parts.append((marks.number[visible], start[visible], marks.duration_ps[visible]))
+        names += [host.drawn.names.text(name) for name in marks.name[visible].tolist()]
+        host_of += [host.host] * len(visible)
     number, start, duration = (
         np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3)
     )
@@ -232,7 +230,7 @@ def steps_table(view: View, window: Window) -> Table:
 
 
 def hosts_table(view: View) -> Table:
-    """The hosts, and how their times are laid onto one axis."""
+    """The hosts, and how their times are aligned."""
     return HOSTS.fill(
         {
             "host": [host.host for host in view.hosts],

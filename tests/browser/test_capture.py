@@ -232,7 +232,7 @@ def test_while_one_runs_another_is_refused_in_words(page: Page, server: Server) 
         alert = dialog(page).get_by_role("alert")
         expect(alert).to_contain_text(f"Another capture is running: {target}")
         assert not double.requests
-        alert.get_by_role("button", name="Show the capture that runs").click()
+        alert.get_by_role("button", name="Show the running capture").click()
         expect(dialog(page).get_by_role("listitem")).to_contain_text(str(target))
         dialog(page).get_by_role("button", name="Cancel").click()
         expect(dialog(page).get_by_role("heading", name="Capture cancelled")).to_be_visible()

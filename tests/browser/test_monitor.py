@@ -98,7 +98,7 @@ def test_the_numbers_of_short_profiles_are_called_that(page: Page, server: Serve
     with serving(good(0.05, XSPACE)) as (target, _):
         watch_job(page, server, str(target))
         expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
-        expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("Current step time: ")
         stop(page)
 
 
@@ -182,6 +182,6 @@ def test_a_real_job_is_watched(page: Page, server: Server, tmp_path: Path) -> No
     port = free_port()
     with running(python_with("jax"), JAX_JOB.format(port=port), tmp_path, port):
         watch_job(page, server, f"localhost:{port}", interval_ms=500)
-        expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes", timeout=60_000)
+        expect(main(page).get_by_label("Verdict")).to_contain_text("Current step time: ", timeout=60_000)
         expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
         stop(page)

@@ -256,7 +256,7 @@ def test_tracks_hide_pin_filter_and_come_back(page: Page, server: Server) -> Non
     frame.get_by_role("button", name="Tracks", exact=True).click()
     frame.get_by_role("searchbox", name="Only tracks named").fill("no such track")
     expect(frame.locator(".tv-none")).to_contain_text("No track has")
-    frame.get_by_role("button", name="As at first").click()
+    frame.get_by_role("button", name="Reset").click()
     page.wait_for_function("!location.hash.includes('.hide=')")
     frame.get_by_role("combobox", name="Rows of each track").select_option("1")
     expect_state(page, depths="1")

@@ -1,6 +1,6 @@
 /**
- * Asks for columns beside the page's main thread: the bytes of a large answer arrive and become numbers
- * without a frame waiting.
+ * Fetches columns off the main thread: the bytes of a large answer arrive and become numbers without delaying
+ * a frame.
  */
 import { askColumns, buffersOf } from './answer';
 import type { FromWorker, ToWorker } from './answers';

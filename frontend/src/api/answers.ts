@@ -1,9 +1,10 @@
 /**
- * Questions to the worker and its answers; where a browser starts no worker, the main thread asks by itself.
+ * Sends requests to the worker and returns its answers; where a browser starts no worker, the main thread
+ * makes the request.
  */
 import { askColumns, type Answer } from './answer';
 
-/** `url` null: the question is given up. */
+/** `url` null: the request is cancelled. */
 export interface ToWorker {
   readonly id: number;
   readonly url: string | null;
@@ -21,7 +22,7 @@ interface Question {
 }
 
 export class Answers {
-  /** undefined: not started; null: there is none to be had. */
+  /** undefined: not started; null: unavailable. */
   private worker: Worker | null | undefined;
   private readonly open = new Map<number, Question>();
   private nAsked = 0;
@@ -62,7 +63,8 @@ export class Answers {
       this.open.delete(id);
       question?.resolve(answer);
     };
-    // It did not load, or an answer did not cross: what it owes is asked here, and all that follows.
+    // The worker did not load, or an answer could not be transferred: the main thread repeats what is
+    // pending, and makes all later requests.
     this.worker.onerror = this.worker.onmessageerror = () => {
       this.doWithout();
     };

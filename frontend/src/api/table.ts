@@ -1,6 +1,4 @@
-/**
- * Reading rows of a payload's columns, whichever way they travelled (JSON or binary). Unknown is always null.
- */
+/** Reads rows of a payload's columns, whether sent as JSON or binary. Unknown is always null. */
 import type { Column, NumberColumn, Table, TextColumn } from './types';
 
 export type Cell = string | number | boolean | null;
@@ -42,7 +40,7 @@ function isSameList(a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean {
   return true;
 }
 
-/** Whether two tables hold the same. */
+/** Whether two tables have equal contents. */
 export function isSameTable(one: Table | undefined, other: Table | undefined): boolean {
   if (!one || !other) return one === other;
   if (one.n_rows !== other.n_rows || one.note !== other.note || one.columns.length !== other.columns.length)

@@ -9,7 +9,7 @@ import { choose, run } from '../state/selection';
 import { Breakable } from '../widgets/breakable';
 import { useDismiss } from '../widgets/popup';
 
-/** More are found by searching. */
+/** More runs are reachable by searching. */
 const LISTED = 200;
 const STATE_WORDS = {
   ok: '',
@@ -104,7 +104,7 @@ function RunList({ close }: { close: () => void }): VNode {
             ? found.length > LISTED
               ? `${LISTED} of ${found.length}: search for more`
               : ''
-            : 'No run has that in its name.'}
+            : 'No matching run.'}
         </span>
         <button type="button" class="button small" onClick={() => void loadRuns(true)}>
           Refresh

@@ -1,6 +1,6 @@
 /**
- * Names onto boxes: for each visible row, each box wide enough, the name cut to fit, kept in view where the
- * box begins left of it.
+ * Labels on boxes: for each visible row, each box wide enough, the name truncated to fit, kept in view where
+ * the box begins left of it.
  */
 
 import { firstAfter, type Boxes, type RowPlaces } from './boxes';
@@ -19,7 +19,7 @@ export interface LabelLook {
   readonly fitter: TextFitter;
   readonly font: string;
   readonly inks: readonly [string, string];
-  /** Boxes that a search did not find; null: there is none. */
+  /** Boxes that do not match the search; null: there is no search. */
   readonly isDim: Uint8Array | null;
   readonly mutedInk: string;
   readonly isLightInk: Uint8Array;
@@ -28,7 +28,7 @@ export interface LabelLook {
 
 const countLabels = new Map<number, string>();
 
-/** "214 events", "48k events": what a merged box says. */
+/** "214 events", "48k events": the label of a merged box. */
 export function countLabel(n: number): string {
   const known = countLabels.get(n);
   if (known !== undefined) return known;

@@ -1,5 +1,5 @@
 /**
- * What lies over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows,
+ * Everything over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows,
  * outlines, the ruler.
  */
 
@@ -44,11 +44,11 @@ export interface Arrow {
   readonly fromY: number;
   readonly toPs: number;
   readonly toY: number;
-  /** Of the selected event: drawn in full, however many others there are. */
+  /** Belongs to the selected event: drawn at full opacity, however many others there are. */
   readonly isOwn: boolean;
 }
 
-/** Where a search hit begins and the height of its mark. They come in order of height and time. */
+/** Start of a search hit and the height of its mark. They are sorted by height and time. */
 export interface Hit {
   readonly timePs: number;
   readonly y: number;
@@ -69,7 +69,7 @@ export interface Marks {
   readonly pinnedBottomPx: number;
 }
 
-/** A height of the content as one of the canvas. */
+/** A height of the content as a height of the canvas. */
 export function toScreen(y: number, frame: Frame): number {
   return y < 0 ? y + PIN_PX : y - frame.scrollPx;
 }
@@ -100,10 +100,10 @@ export function drawGrid(
   }
 }
 
-/** Closer than this, lines would hide what they part. */
+/** Closer than this, lines would hide what they separate. */
 const STEP_GAP_PX = 14;
 
-/** Above the boxes, thin and broken: a step's boundary must be seen through full rows and hide nothing. */
+/** Above the boxes, thin and dashed: a step's boundary must be visible through full rows and hide nothing. */
 export function drawSteps(
   context: CanvasRenderingContext2D,
   frame: Frame,
@@ -159,7 +159,7 @@ export function drawStretch(
   context.restore();
 }
 
-/** The stretch's length, on the ruler: over its middle, or as near to it as the window lets. */
+/** The stretch's length, on the ruler: over its middle, or as near to it as the window permits. */
 export function drawStretchLabel(
   context: CanvasRenderingContext2D,
   frame: Frame,
@@ -202,11 +202,12 @@ export function drawHits(
   }
 }
 
-/** Of so many arrows in view each is seen; of more each is fainter, and without its head. */
+/** Up to this many arrows are drawn at full opacity; more are fainter, and without heads. */
 const CLEAR_ARROWS = 40;
 
 /**
- * From an event's end to where the next begins: a bend that leaves to the right and arrives from the left.
+ * From an event's end to the next event's beginning: a bend that leaves to the right and arrives from the
+ * left.
  */
 export function drawArrows(
   context: CanvasRenderingContext2D,
@@ -247,7 +248,7 @@ function strokeArrows(context: CanvasRenderingContext2D, frame: Frame, arrows: r
     const [x1, x2] = [x(fromPs), x(toPs)];
     const [y1, y2] = [toScreen(fromY, frame), toScreen(toY, frame)];
     const bend = Math.min(60, 14 + Math.abs(x2 - x1) / 2);
-    // Far ends are cut: a curve of a million pixels costs as much as a thousand short ones.
+    // Far ends are clipped: a curve of a million pixels costs as much as a thousand short ones.
     const clamp = (px: number): number => Math.max(-2000, Math.min(frame.widthPx + 2000, px));
     context.moveTo(clamp(x1), y1);
     context.bezierCurveTo(clamp(x1 + bend), y1, clamp(x2 - bend), y2, clamp(x2), y2);

@@ -1,6 +1,6 @@
 /**
- * The monitor that runs or has just ended: started, followed while the page lives, stopped; its samples as
- * they come.
+ * The monitor that runs or has just ended: started, polled while the page lives, stopped; its samples as they
+ * arrive.
  */
 import { computed, signal } from '@preact/signals';
 import {
@@ -23,7 +23,7 @@ const OWN_KEY = 'tpuprof.monitor.own';
 /** Older ones are dropped: an hour of four targets, one each second. */
 const SAMPLES_KEPT = 14_400;
 
-/** As last heard of, without its samples. */
+/** The last known state, without its samples. */
 export const monitor = signal<Omit<MonitorAnswer, 'samples'> | null>(null);
 export const samples = signal<readonly MonitorSample[]>([]);
 export const isMonitorStarting = signal(false);
@@ -35,7 +35,7 @@ let followed = 0;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => window.setTimeout(resolve, ms));
 
-/** Samples with the new ones after them; those that are there already come once. */
+/** Appends new samples; those that are already present are skipped. */
 export function joined(
   old: readonly MonitorSample[],
   fresh: readonly MonitorSample[],
@@ -46,13 +46,13 @@ export function joined(
   return added.length ? [...old, ...added].slice(-kept) : old;
 }
 
-/** The monitor that this tab of the browser started; empty: none. */
+/** The monitor that this browser tab started; empty: none. */
 export function ownMonitor(): string {
   const id = recall(OWN_KEY, 'sessionStorage');
   return typeof id === 'string' ? id : '';
 }
 
-/** Asks for a monitor's samples until it has ended. */
+/** Polls a monitor's samples until it has ended. */
 export async function followMonitor(id: string): Promise<void> {
   const mine = ++followed;
   samples.value = [];
@@ -69,7 +69,7 @@ export async function followMonitor(id: string): Promise<void> {
       if (mine !== followed) return;
       const known = asApiError(error);
       if (known.status === 404) {
-        // One that an earlier page started may be long gone: nothing to tell.
+        // A monitor from an earlier page may be long gone: nothing to report.
         if (monitor.value)
           monitor.value = { ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
         return;
@@ -111,8 +111,8 @@ export async function stopMonitor(): Promise<void> {
 }
 
 /**
- * The page goes: without it nobody needs to disturb the job. Where it is only loaded again, asking for
- * samples goes on.
+ * The page closes: stop the monitor, so that it does not disturb the job for nothing. If the page only
+ * reloads, polling resumes.
  */
 export function leaveMonitor(): void {
   const known = monitor.value;

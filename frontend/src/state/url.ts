@@ -1,14 +1,12 @@
 /**
- * The selection as text in the URL's hash, beside TensorBoard's own plugin name:
+ * The selection as text in the URL's hash, next to TensorBoard's own plugin name:
  *
  *     #profile&p.profile.run=train%2F2026_11_20&p.profile.tool=trace_viewer&p.profile.start_ps=0
  *
- * Keys of the form p.<plugin>.<name> are TensorBoard's convention for a plugin's state. TensorBoard keeps
- * unknown pairs of the
- * hash as they are; of the query string it remembers what stood there at load time and writes it back on
- * every Back and
- * Forward, so state that changes cannot live there. A query is read only where the hash says nothing
- * (hand-written links).
+ * Keys of the form p.<plugin>.<name> are TensorBoard's convention for a plugin's state. TensorBoard preserves
+ * unknown pairs of the hash; but it restores the query string of load time on every Back and Forward, so
+ * changing state cannot be stored there. A query is read only if the hash has no selection (hand-written
+ * links).
  */
 
 export interface Selection {
@@ -20,7 +18,7 @@ export interface Selection {
 }
 
 export interface ParsedHash {
-  /** The plugin that TensorBoard shows; empty: it has not said yet. */
+  /** The plugin that TensorBoard shows; empty: not known yet. */
   tab: string;
   /** Pairs that are not ours, kept as they are. */
   others: readonly (readonly [string, string])[];
@@ -76,7 +74,7 @@ export function formatHash(selection: Selection, plugin: string, others: ParsedH
   const own: [string, string][] = [];
   if (selection.run) own.push(['run', selection.run]);
   if (selection.tool) own.push(['tool', selection.tool]);
-  // A comma within a host's name must not part it.
+  // A comma within a host's name must not split it.
   if (selection.hosts.length)
     own.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
   const params = Object.entries(selection.params).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -87,7 +85,7 @@ export function formatHash(selection: Selection, plugin: string, others: ParsedH
   return `#${[plugin, ...pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)].join('&')}`;
 }
 
-/** `params` with the change made; undefined or empty takes a name away. */
+/** `params` with the change applied; undefined or empty removes a name. */
 export function changeParams(
   params: Selection['params'],
   change: Readonly<Record<string, string | undefined>>,

@@ -9,7 +9,7 @@ import type { ToolProps } from './tool';
 
 interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
   steps: Table;
-  /** Says what to stack; absent: the columns that we know. */
+  /** Defines what to stack; absent: the known columns. */
   breakdown?: Table | undefined;
   share?: StepShare;
   note?: string;

@@ -1,6 +1,6 @@
 /**
- * A chart drawn by ECharts (loaded lazily) with the colours of the theme, which it follows; resizes with its
- * box; saves as an image.
+ * A chart drawn by ECharts (loaded lazily) in the theme's colors, which it follows; resizes with its box;
+ * saves as an image.
  */
 import type { EChartsCoreOption, EChartsType } from 'echarts/core';
 import type { VNode } from 'preact';
@@ -10,7 +10,7 @@ import { tokenColor } from '../base/color';
 import { isDark } from '../base/theme';
 import './chart.css';
 
-/** Gives the colour of a token in the theme that is on. */
+/** Returns the color of a token in the active theme. */
 export type Colors = (token: string) => string;
 
 export interface ChartProps {
@@ -19,7 +19,7 @@ export interface ChartProps {
   /** Changes when the option does. */
   optionKey: unknown;
   height: number;
-  /** What a screen reader says; up to a colon it is also the image's file name. */
+  /** Screen-reader text; up to a colon it is also the image's file name. */
   label: string;
   on?: Record<string, (event: unknown) => void>;
   /** A click anywhere above or below a category's place on the axis. */
@@ -76,7 +76,7 @@ export function baseOption(color: Colors): EChartsCoreOption {
   };
 }
 
-/** An axis in the look of the page. */
+/** An axis in the style of the page. */
 export function axisStyle(color: Colors): Record<string, unknown> {
   return {
     axisLine: { lineStyle: { color: color('--line-strong') } },

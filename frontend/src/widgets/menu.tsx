@@ -12,7 +12,7 @@ export interface MenuItem {
 
 export interface PopupButtonProps {
   label: ComponentChildren;
-  /** What a screen reader says; default: the label. */
+  /** Screen-reader text; default: the label. */
   title?: string;
   children: ComponentChildren | ((close: () => void) => ComponentChildren);
   role?: 'menu' | 'dialog';
@@ -21,7 +21,7 @@ export interface PopupButtonProps {
   disabled?: boolean;
 }
 
-/** A button with anything popped up under it. */
+/** A button with any popup under it. */
 export function PopupButton({
   label,
   title,

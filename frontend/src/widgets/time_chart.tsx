@@ -1,4 +1,4 @@
-/** Lines over the clock's time, each with the band that it spans; gaps where nothing is known. */
+/** Lines over wall-clock time, each with its band; gaps where values are unknown. */
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { exactText, format, formatRange, scaleFor } from '../base/units';
@@ -52,7 +52,7 @@ function scaled(points: readonly Point[], factor: number): Point[] {
   return points.map(([time, value]) => [time, value === null ? null : value / factor]);
 }
 
-/** A line without ink at the band's low end, and on it an area as high as the band is wide. */
+/** A transparent line at the band's low end, and on it an area as high as the band is wide. */
 function bandSeries({ name, token, low, high }: TimeSeries, factor: number, color: Colors): object[] {
   if (!low || !high) return [];
   const widths = high.map(([time, end], i): Point => {

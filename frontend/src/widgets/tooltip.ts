@@ -17,7 +17,7 @@ function place(tip: HTMLElement, anchor: Element): void {
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
 }
 
-/** Starts serving `data-tip`; returns how to stop. */
+/** Starts showing `data-tip` texts; returns a function that stops it. */
 export function serveTooltips(root: HTMLElement): () => void {
   const tip = document.createElement('div');
   tip.id = ID;

@@ -73,7 +73,7 @@ describe('targets', () => {
     ['worker:65536', '1 to 65535'],
     ['http://worker:80', 'not host:port'],
     ['::1', 'in brackets'],
-    ['a:1, b:2, grpc://a:1', '"a:1" is there twice'],
+    ['a:1, b:2, grpc://a:1', '"a:1" is listed twice'],
   ])('%j is told why not', (targets, words) => {
     expect(checkTargets({ ...NO_TARGETS, targets })['targets']).toContain(words);
   });

@@ -1,9 +1,9 @@
-/** What is typed into the dialog, checked and made into a request; and what is remembered of it. Pure. */
+/** The dialog's fields, checked and turned into a request; and what the browser remembers of them. Pure. */
 import type { CaptureInfo, CaptureOption, CaptureRequest, TargetsRequest } from '../../api/capture';
 
 type Mode = 'address' | 'tpu';
 
-/** Who is profiled, as typed. */
+/** The targets, as typed. */
 export interface TargetForm {
   mode: Mode;
   targets: string;
@@ -15,11 +15,11 @@ export interface TargetForm {
 
 export interface CaptureForm extends TargetForm {
   logdir: string;
-  /** Options as typed, by name; what is not there is the default. */
+  /** Options as typed, by name; missing ones have the default. */
   options: Readonly<Record<string, string>>;
 }
 
-/** Words on what is wrong, by the name of the field. */
+/** Error messages by the name of the field. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
 export const NO_TARGETS: TargetForm = {
@@ -32,7 +32,7 @@ export const NO_TARGETS: TargetForm = {
 };
 const MANY_RECENT = 6;
 
-/** "grpc://a:1, b:2" as ["a:1", "b:2"]: as the server reads them, without the scheme. */
+/** "grpc://a:1, b:2" as ["a:1", "b:2"]: parsed as the server does, without the scheme. */
 export function splitTargets(text: string): string[] {
   return text
     .split(/[\s,;]+/)
@@ -47,23 +47,23 @@ function targetError(target: string): string {
       ? `"${target}": write an IPv6 address in brackets, [::1]:9012.`
       : `"${target}" is not host:port.`;
   if (parts[2] === undefined)
-    return `"${target}" needs a port: the one that the profiler server was started on, as in ${target}:9012.`;
+    return `"${target}" needs a port: the profiler server's port, as in ${target}:9012.`;
   const port = Number(parts[2]);
   return port >= 1 && port <= 65535 ? '' : `"${target}": a port is a number from 1 to 65535.`;
 }
 
 function addressErrors(text: string): string {
   const targets = splitTargets(text);
-  if (!targets.length) return 'Write where the job listens: host:port, several with commas between them.';
+  if (!targets.length) return 'Enter host:port of the job's profiler server; separate several with commas.';
   const wrong = targets.map(targetError).find(Boolean);
   if (wrong) return wrong;
   const twice = targets.find((target, i) => targets.indexOf(target) < i);
-  return twice ? `"${twice}" is there twice.` : '';
+  return twice ? `"${twice}" is listed twice.` : '';
 }
 
 export function checkTargets(form: TargetForm): FieldErrors {
   if (form.mode === 'tpu')
-    return form.tpu.trim() ? {} : { tpu: 'Write the name of a Cloud TPU, several with commas between them.' };
+    return form.tpu.trim() ? {} : { tpu: 'Enter the name of a Cloud TPU; separate several with commas.' };
   const error = addressErrors(form.targets);
   return error ? { targets: error } : {};
 }
@@ -125,10 +125,7 @@ export function targetsRequest(form: TargetForm): TargetsRequest {
   );
 }
 
-/**
- * The options as the server takes them: all that it offers, so that its defaults and the dialog's cannot
- * differ.
- */
+/** All options as the server takes them, so that its defaults and the dialog's cannot differ. */
 export function optionValues(
   options: CaptureForm['options'],
   offered: readonly CaptureOption[],
@@ -165,7 +162,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** A form from what was remembered; whatever is not as it should be is left out. */
+/** A form from what was remembered; invalid values are left out. */
 export function restoreTargets(known: unknown, defaultTargets: string): TargetForm {
   const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
   return {
@@ -178,7 +175,7 @@ export function restoreTargets(known: unknown, defaultTargets: string): TargetFo
   };
 }
 
-/** The name of a run is of one run: it is not taken from the last time. */
+/** A run name belongs to one run: it is not remembered. */
 const NOT_KEPT = 'run_name';
 
 export function withoutRunName(options: CaptureForm['options']): Record<string, string> {
@@ -205,7 +202,7 @@ export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
   };
 }
 
-/** The last targets, newest first, without the one that is just used twice. */
+/** The last targets, newest first, without the current one. */
 export function withRecent(recent: unknown, targets: string): string[] {
   const old = Array.isArray(recent) ? recent.filter((one): one is string => typeof one === 'string') : [];
   const text = splitTargets(targets).join(', ');

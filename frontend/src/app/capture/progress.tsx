@@ -1,6 +1,4 @@
-/**
- * A capture under way, or what came of it: a row a target with its state, and what to do where one failed.
- */
+/** A capture in progress or its outcome: a row per target with its state, and a remedy where one failed. */
 import type { VNode } from 'preact';
 import type { CaptureInfo, CaptureStatus, TargetStatus } from '../../api/capture';
 import {
@@ -80,7 +78,7 @@ function Ended({ status, info }: { status: CaptureStatus; info: CaptureInfo }): 
             closeCapture();
           }}
         >
-          Look at the profile
+          Open the profile
         </button>
       )}
       {isSaved && failed.length > 0 && (
@@ -122,7 +120,7 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
       )}
       {isRunning && isSilent.value && (
         <p class="why">
-          The server does not answer. It is asked again and again; is TensorBoard still running?
+          The server does not answer; retrying. Is TensorBoard still running?
         </p>
       )}
       {refused && (
@@ -136,7 +134,7 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
             Cancel
           </button>
           <span class="muted">
-            {secondsText(status.elapsed_ms)} so far. When it is done the profile opens by itself.
+            {secondsText(status.elapsed_ms)} so far. The profile opens when it is done.
           </span>
         </footer>
       ) : (

@@ -23,7 +23,7 @@ const INTERVAL = 'interval_ms';
 
 type Params = Readonly<Record<string, string>>;
 
-/** From the link where it names a job, else from what was remembered. */
+/** From the link if it names a job, else from browser storage. */
 export function restoreMonitor(
   params: Params,
   known: unknown,
@@ -65,7 +65,7 @@ export function monitorRequest(form: MonitorForm, offered: readonly CaptureOptio
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
 
-/** By name: they answer in another order each time, and keep their colours. */
+/** Sorted by name: targets answer in a different order each time, but keep their colors. */
 export function targetsOf(samples: readonly MonitorSample[]): string[] {
   return [...new Set(samples.map(({ target }) => target))].sort(COLLATOR.compare);
 }
@@ -83,7 +83,7 @@ interface Tile {
   measure: Measure;
   title: string;
   unit: string;
-  /** Of several targets the one to look at: the largest, or the smallest. */
+  /** The extreme among several targets: the largest value, or the smallest. */
   worst: 'largest' | 'smallest';
   note: (sample: MonitorSample) => string;
   unknown: string;
@@ -102,7 +102,7 @@ const TILES: readonly Tile[] = [
       ]
         .filter(Boolean)
         .join(' · '),
-    unknown: 'No step was seen in the last sample',
+    unknown: 'No step in the last sample',
   },
   {
     measure: 'input_fraction_avg',
@@ -110,16 +110,16 @@ const TILES: readonly Tile[] = [
     unit: 'fraction',
     worst: 'largest',
     note: (sample) =>
-      spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of a step',
-    unknown: 'Known only where steps are seen',
+      spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of step time',
+    unknown: 'Needs step markers',
   },
   {
     measure: 'device_idle_fraction',
     title: 'Device idle',
     unit: 'fraction',
     worst: 'largest',
-    note: () => 'share of the time watched',
-    unknown: 'No TPU or GPU tells it',
+    note: () => 'share of the sampled time',
+    unknown: 'Not reported by any TPU or GPU',
   },
   {
     measure: 'matrix_unit_fraction',
@@ -127,7 +127,7 @@ const TILES: readonly Tile[] = [
     unit: 'fraction',
     worst: 'smallest',
     note: () => 'utilisation',
-    unknown: 'Told by TPUs only',
+    unknown: 'Reported by TPUs only',
   },
 ];
 
@@ -135,7 +135,7 @@ function spanText(low: number | null, high: number | null, unit: string): string
   return low === null || high === null || low === high ? '' : formatRange(low, high, unit);
 }
 
-/** The sample in which a measure is worst; null: no sample tells it. */
+/** The sample in which a measure is worst; null: no sample has it. */
 function worstOf(newest: readonly MonitorSample[], { measure, worst }: Tile): MonitorSample | null {
   const known = newest.filter((sample) => sample[measure] !== null);
   const sign = worst === 'largest' ? 1 : -1;
@@ -178,7 +178,10 @@ function pluralTargets(n: number): string {
   return n > 1 ? 'The job' : 'The target';
 }
 
-/** The page in a sentence: how fast steps are now and how much of them waits, or why nobody knows. */
+/**
+ * The verdict of the page: how fast steps are now and how much of them waits for input, or why that is
+ * unknown.
+ */
 export function verdictOf(
   answer: Pick<MonitorAnswer, 'source' | 'state'> | null,
   samples: readonly MonitorSample[],
@@ -194,19 +197,19 @@ export function verdictOf(
     return {
       level: isBusy ? 'warn' : 'bad',
       text,
-      details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [],
+      details: answer?.state === 'running' ? ['Retrying at each interval.'] : [],
     };
   }
   if (failed.length)
     details.unshift(
-      `${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had nothing to tell just now' : 'could not be reached'}. ${failedText(failed)}`,
+      `${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had no data just now' : 'could not be reached'}. ${failedText(failed)}`,
     );
   const slowest = worstOf(newest, TILES[0] as Tile);
   if (!slowest) return { level: 'unknown', text: idleText(newest), details };
   const waits = worstOf(newest, TILES[1] as Tile);
   const share = waits?.input_fraction_avg ?? null;
   const isOn = answer?.state === 'running';
-  const words = isOn ? 'A step takes' : 'A step took at last';
+  const words = isOn ? 'Current step time:' : 'Last step time:';
   const waiting =
     share === null ? '' : `; ${format(share, 'fraction')} of it ${isOn ? 'waits' : 'waited'} for input`;
   return {
@@ -222,14 +225,14 @@ function idleText(newest: readonly MonitorSample[]): string {
     (sample) => sample.device_idle_fraction !== null && sample.device_idle_fraction > 0.99,
   );
   return idle
-    ? 'No step was seen: the device is idle.'
-    : 'No step was seen in the last sample. Steps that take longer than the interval are missed: try a longer one.';
+    ? 'No steps: the device is idle.'
+    : 'No steps in the last sample. Steps longer than the interval are missed: try a longer interval.';
 }
 
 function sourceText(source: MonitorAnswer['source']): string {
   return source === 'monitor_rpc'
-    ? "The numbers are the job's own: its server answers the Monitor request."
-    : "The numbers come from short profiles, analysed here: the job's server does not answer the Monitor request. Each costs the job what a capture of that length costs.";
+    ? "The job reports these numbers itself: its server answers the Monitor request."
+    : "The numbers come from short profiles, analyzed here, because the job's server does not answer the Monitor request. Each costs the job as much as a capture of that length.";
 }
 
 function pointsOf(
@@ -242,7 +245,7 @@ function pointsOf(
     .map((sample) => [sample.time_unix_ms, value(sample)]);
 }
 
-/** A line for each target; of the only one in the colour of what is measured. */
+/** A line for each target; a single target has the color of the measure. */
 export function seriesOf(
   samples: readonly MonitorSample[],
   measure: Measure,
@@ -285,7 +288,7 @@ const COLUMNS: readonly (Pick<TableColumn, 'title' | 'unit'> & {
 const TEXTS: ReadonlySet<keyof MonitorSample> = new Set(['device_type', 'error']);
 export const TIME_COLUMN = 'time_utc';
 
-/** Newest first; columns of which nothing is known are left out. */
+/** Newest first; columns without any value are left out. */
 export function tableOf(samples: readonly MonitorSample[]): TableData {
   const at = (row: number): MonitorSample => samples[samples.length - 1 - row] as MonitorSample;
   const told = COLUMNS.filter(({ name }) =>
@@ -311,7 +314,7 @@ export function tableOf(samples: readonly MonitorSample[]): TableData {
   return { columns, nRows: samples.length };
 }
 
-/** The clock's time in the reader's own zone. */
+/** Wall-clock time in the browser's time zone. */
 export function clockText(iso: string): string {
   return new Date(iso).toLocaleTimeString('en-GB');
 }

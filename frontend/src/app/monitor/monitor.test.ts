@@ -144,9 +144,9 @@ describe('samples', () => {
 describe('the sentence', () => {
   it('tells step time and input share, and where the numbers come from', () => {
     const { text, details } = verdictOf(running, [sample(0)]);
-    expect(plain(text)).toBe('A step takes 10.0 ms; 40.0 % of it waits for input.');
+    expect(plain(text)).toBe('Current step time: 10.0 ms; 40.0 % of it waits for input.');
     expect(plain(verdictOf({ ...running, state: 'stopped' }, [sample(0)]).text)).toBe(
-      'A step took at last 10.0 ms; 40.0 % of it waited for input.',
+      'Last step time: 10.0 ms; 40.0 % of it waited for input.',
     );
     expect(details.join()).toContain('short profiles');
     expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain(
@@ -179,7 +179,7 @@ describe('the sentence', () => {
       text: 'No numbers just now. Another profile is running on a:1. Wait until it ends.',
     });
     expect(verdictOf(running, [sample(0, { target: 'b:1' }), busy]).details[0]).toContain(
-      '1 target of 2 had nothing to tell just now. Another profile',
+      '1 target of 2 had no data just now. Another profile',
     );
     const dead = sample(1, { ...NOTHING, target: 'b:1', error: 'b:1 refused.' });
     expect(verdictOf(running, [busy, dead])).toMatchObject({ level: 'bad' });
@@ -192,7 +192,7 @@ describe('the sentence', () => {
     expect(verdictOf(running, [dead]).text).toContain('refused');
     const mixed = verdictOf(running, [sample(0), dead]);
     expect(mixed).toMatchObject({ level: 'warn' });
-    expect(mixed.text).toContain('A step takes');
+    expect(mixed.text).toContain('Current step time: ');
     expect(mixed.details[0]).toContain('1 target of 2 could not be reached. b:1: refused.');
   });
 });

@@ -1,4 +1,4 @@
-/** Shares of time as donuts, idle time in or out, then the table of all operations. */
+/** Shares of time as donuts, with or without idle time, then the table of all operations. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { readTable } from '../../api/declared';

@@ -1,6 +1,6 @@
 /**
  * Places nodes with dagre: producers above consumers, the instructions of an opened fusion in a frame. A
- * chunk of its own, loaded when needed.
+ * separate chunk, loaded when needed.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';

@@ -1,5 +1,5 @@
 /**
- * The graph viewer from top to bottom: program, search and choices; the graph or the text; the hottest
+ * The graph viewer from top to bottom: program, search and options; the graph or the text; the hottest
  * instructions; computations.
  */
 import type { VNode } from 'preact';
@@ -40,7 +40,7 @@ const TABS = [
   { name: 'short', title: 'Text' },
   { name: 'long', title: 'Text with metadata' },
 ];
-/** What the files of the drawn graph take. */
+/** Parameters that the files of the drawn graph take. */
 const DRAWN = ['radius', 'fusions', 'open', 'most_nodes'];
 const MONO: readonly (ColumnOf<typeof TABLES.hot> | ColumnOf<typeof TABLES.computations>)[] = [
   'name',
@@ -178,7 +178,7 @@ function Where({
 }): VNode {
   return (
     <div class="gv-foot">
-      <ul class="gv-key" aria-label="Colours">
+      <ul class="gv-key" aria-label="Colors">
         {classesOf(graph.nodes).map((name) => (
           <li key={name}>
             <span class="dot" style={{ background: `var(${classToken(name)})` }} />
@@ -196,7 +196,7 @@ function Where({
           </button>
         ))}
         {graph.nCut > 0 &&
-          `. ${plural(graph.nCut, 'instruction')} more within this distance: fewer hops, or walk on.`}
+          `. ${plural(graph.nCut, 'instruction')} more within this distance: reduce hops, or walk on.`}
       </p>
     </div>
   );
@@ -257,7 +257,7 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         <div class={node ? 'gv-body has-drawer' : 'gv-body'}>
           <Section
             title={`Around ${chosen.op}`}
-            note={`${plural(graph.nodes.length, 'instruction')}; values flow downwards; click for details, double-click to walk`}
+            note={`${plural(graph.nodes.length, 'instruction')}; values flow downward; click for details, double-click to walk`}
           >
             <Drawing
               key={`${chosen.program}|${chosen.op}|${params['radius'] ?? ''}|${params['fusions'] ?? ''}|${params['open'] ?? ''}`}
@@ -296,7 +296,7 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         <List table={hot.table} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
       ) : (
         <Section title="Hottest instructions">
-          <p class="muted">Reading the events for their times …</p>
+          <p class="muted">Reading event times…</p>
         </Section>
       )}
       <List

@@ -1,5 +1,5 @@
 /**
- * The input pipeline from top to bottom: tiles, steps with their waiting, device and host side, advice,
+ * The input pipeline from top to bottom: tiles, steps with their input wait, device and host side, advice,
  * operations, hosts.
  */
 import type { VNode } from 'preact';
@@ -45,8 +45,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
 const PYTHON_WAITS =
-  'No stage of an input pipeline was traced on the host. The steps wait in Python: the sentence above and the advice below say where.';
-/** Totals of nested operations overlap: their share tells less than that of the self time. */
+  'No stage of an input pipeline was traced on the host. The steps wait in Python; the verdict above and the advice below name the place.';
+/** Totals of nested operations overlap, so their share is less meaningful than that of the self time. */
 const OPS_VIEW = { ...PLAIN_VIEW, hidden: new Set(['total_fraction']) };
 const DOT_PX = 18;
 const OPS_TOTALS = ['n_occurrences', 'self_time_ps', 'self_fraction'];
@@ -80,7 +80,7 @@ function AdviceList({
               <RichText text={text} />{' '}
               {canOpen(tool) && (
                 <button type="button" class="text-link" onClick={() => openTool(tool)}>
-                  Look closer
+                  More details
                 </button>
               )}
             </p>
@@ -91,7 +91,7 @@ function AdviceList({
   );
 }
 
-/** The categories have a dot of their colour beside them. */
+/** The categories have a dot of their color next to them. */
 function withDots(data: TableData): TableData {
   return {
     ...data,
@@ -140,8 +140,8 @@ function HostSide({ payload }: { payload: Payload }): VNode {
       title={table.title}
       note={table.note || 'by what it does'}
       breakdown={breakdown}
-      timeOf="Self time of the operations of that kind"
-      shareOf="Share of the time of the input pipeline"
+      timeOf="Self time of operations of this kind"
+      shareOf="Share of the input pipeline's time"
       empty={note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
     />
   );
@@ -169,7 +169,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       />
       <div class="two-columns">
         <BreakdownSection
-          title="Where a step goes"
+          title="Step time breakdown"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -178,7 +178,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         <HostSide payload={payload} />
       </div>
       {sparseCore.length > 0 && (
-        <Section title="SparseCores" note="beside the steps, on average">
+        <Section title="SparseCores" note="outside the steps, on average">
           <Facts facts={sparseCore} />
         </Section>
       )}
@@ -186,7 +186,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       {hosts.n_rows > 1 && (
         <HostsSection
           table={hosts}
-          note="the one that waits most first; click one to see it alone"
+          note="longest wait first; click one to show only it"
           barToken="--c-input"
         />
       )}

@@ -116,7 +116,7 @@ export interface Program {
   peakBytes: number | null;
 }
 
-/** The title of the program that the answer is of. */
+/** The title of the answer's program. */
 export function programOf(payload: Payload): string {
   return readTable(payload, TABLES.chosen).text('program')(0);
 }
@@ -142,7 +142,7 @@ export function spacesOf(payload: Payload): Space[] {
     }));
 }
 
-/** The tiles: what the peak is, and what it is made of. */
+/** The tiles: the peak and its components. */
 export const TILES = [
   SCALARS.peak_bytes,
   SCALARS.padding_bytes,
@@ -160,7 +160,9 @@ const FIXED: Readonly<Record<string, string>> = {
 };
 const MOST_COLOURS = 8;
 
-/** What a buffer is coloured by: its kind of allocation, a temporary by the opcode that makes it. */
+/**
+ * The property that colors a buffer: its kind of allocation; for a temporary, the opcode that produces it.
+ */
 export function colourKey(buffer: Buffer): string {
   return buffer.category in FIXED ? buffer.category : buffer.opcode || 'unknown';
 }
@@ -183,8 +185,8 @@ export function keptOf(
 }
 
 /**
- * Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the
- * others are grey.
+ * Kinds of allocations have fixed colors, the opcodes with the most bytes one palette color each, the others
+ * are gray.
  */
 export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
   const bytes = new Map<string, number>();
@@ -219,7 +221,7 @@ export function edgesOf(buffers: readonly Buffer[]): Float64Array {
   return edges.map((edge) => edge / total);
 }
 
-/** Index of the box under a share of the width, or -1. */
+/** Index of the box at a share of the width, or -1. */
 export function boxAt(edges: Float64Array, share: number): number {
   if (share < 0 || share >= 1 || edges.length < 2) return -1;
   let [low, high] = [0, edges.length - 2];
@@ -236,7 +238,7 @@ export interface Extent {
   high: number;
 }
 
-/** All offsets that are in use, and the block under a point of the map: of several the last to come. */
+/** All used offset ranges, and the block under a point of the map: of several the one that starts last. */
 export function offsetsOf(blocks: readonly Buffer[], wholeBytes: number): Extent {
   const high = blocks.reduce(
     (most, { offsetBytes, sizeBytes }) => Math.max(most, (offsetBytes ?? 0) + sizeBytes),

@@ -1,6 +1,6 @@
 /**
- * Memory over the program's order: bytes held after each step with the peak marked, and below it where each
- * buffer lies and how long.
+ * Memory over program order: bytes in use after each step with the peak marked, and below it the offset and
+ * lifetime of each buffer.
  */
 import type { VNode } from 'preact';
 import { useCallback, useMemo, useState } from 'preact/hooks';
@@ -48,7 +48,7 @@ function stepAt(steps: Steps, { x, width }: Spot): number {
 }
 
 function Readout({ point, nSteps }: { point: Point | null; nSteps: number }): VNode {
-  if (!point) return <p class="mv-readout muted">Drag to zoom into steps; Ctrl and the wheel zoom too.</p>;
+  if (!point) return <p class="mv-readout muted">Drag to zoom into steps, or use Ctrl + wheel.</p>;
   return (
     <p class="mv-readout">
       Step {point.step.toLocaleString('en-US')} <span class="muted">of {nSteps.toLocaleString('en-US')}</span>{' '}
@@ -151,7 +151,7 @@ export function OrderCharts(props: OrderProps): VNode {
       </div>
       <Canvas
         height={TIMELINE_PX}
-        label={`Memory held over ${nSteps.toLocaleString('en-US')} steps, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
+        label={`Memory in use over ${nSteps.toLocaleString('en-US')} steps, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
         {...timeline}
         onPoint={(spot) => setHovered(hold(spot))}
         onDrag={drag}

@@ -1,4 +1,4 @@
-/** Draws memory over the program's order: the course of bytes held, and the map of offsets. */
+/** Draws memory over program order: the curve of bytes in use, and the map of offsets. */
 import { format, scaleFor, threeDigits } from '../../base/units';
 import type { Pen } from './canvas';
 import type { Buffer, Colours, Extent, Point, Steps } from './model';
@@ -9,10 +9,10 @@ export const TOP_PX = 18;
 export const BOTTOM_PX = 20;
 const TICK_PX = 110;
 const BLOCK_ALPHA = 0.85;
-/** Of the blocks, while one is marked. */
+/** Opacity of the blocks while one is highlighted. */
 export const OTHERS_ALPHA = 0.53;
 
-/** What the two charts are drawn of. */
+/** The data that the two charts draw. */
 export interface OrderPicture {
   points: readonly Point[];
   blocks: readonly Buffer[];
@@ -20,7 +20,7 @@ export interface OrderPicture {
   peakStep: number | null;
   peakBytes: number;
   permanentBytes: number;
-  /** The buffer whose life is marked. */
+  /** The buffer whose lifetime is highlighted. */
   marked: Buffer | null;
   colours: Colours;
 }
@@ -79,7 +79,7 @@ function drawSpan({ context, width, height, color }: Pen, steps: Steps, buffer: 
   context.globalAlpha = 1;
 }
 
-/** A line in steps, as far as it is known; each point holds to the next. */
+/** A step line, as far as it is known; each point holds until the next. */
 function trace(
   { context }: Pen,
   points: readonly Point[],
@@ -102,7 +102,7 @@ function heldExtent({ peakBytes }: OrderPicture): Extent {
 export function drawHeld(pen: Pen, props: OrderPicture): void {
   const { context, width, color } = pen;
   const { points, steps, peakBytes, peakStep, permanentBytes } = props;
-  const y = drawAxes(pen, steps, heldExtent(props), 'Held');
+  const y = drawAxes(pen, steps, heldExtent(props), 'In use');
   const x = xOf(steps, width);
   context.fillStyle = color('--c-input');
   context.globalAlpha = 0.16;
@@ -135,7 +135,7 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
     drawPeak(pen, (x(peakStep) + x(peakStep + 1)) / 2, y(peakBytes), peakBytes);
 }
 
-/** What follows the pointer on the course: the life of the marked buffer, and the step pointed at. */
+/** The layer above the curve: the lifetime of the highlighted buffer, and the step under the pointer. */
 export function drawPointed(pen: Pen, { steps, marked }: OrderPicture, hovered: number | null): void {
   const { context, width, height, color } = pen;
   if (marked) drawSpan(pen, steps, marked);
@@ -161,7 +161,7 @@ function offsetY({ height }: Pen, { low, high }: Extent): (bytes: number) => num
   return (bytes) => TOP_PX + room * (1 - (bytes - low) / Math.max(1, high - low));
 }
 
-/** Draws on the map's own ground alone, between its axes. */
+/** Draws within the map's plot area, between its axes. */
 function withinMap({ context, width, height }: Pen, draw: () => void): void {
   context.save();
   context.beginPath();
@@ -202,7 +202,7 @@ export function drawBlocks(pen: Pen, { blocks, steps, colours }: OrderPicture, e
   });
 }
 
-/** The axes, and what follows the pointer on the map: the marked block. */
+/** The axes, and the layer above the map: the highlighted block. */
 export function drawMap(pen: Pen, { steps, marked, colours }: OrderPicture, extent: Extent): void {
   const { context, color } = pen;
   drawAxes(pen, steps, extent, 'Offset');

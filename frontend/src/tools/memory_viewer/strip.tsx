@@ -1,6 +1,6 @@
 /**
- * The buffers at the peak side by side, each as wide as it is large: in program order or by size. Hover marks
- * a buffer, a click keeps it.
+ * The buffers at the peak side by side, each as wide as it is large: in program order or by size. Hover
+ * highlights a buffer, a click pins it.
  */
 import type { VNode } from 'preact';
 import { useCallback, useMemo } from 'preact/hooks';
@@ -11,9 +11,9 @@ import { boxAt, edgesOf, inOrder, type Buffer, type Colours, type Order } from '
 
 const HEIGHT_PX = 58;
 const NAME_FROM_PX = 56;
-/** Narrower boxes are not seen. */
+/** Narrower boxes are invisible. */
 const LEAST_PX = 0.3;
-/** Of the buffers, while one is marked. */
+/** Opacity of the buffers while one is highlighted. */
 const OTHERS_ALPHA = 0.55;
 
 interface StripProps {

@@ -1,6 +1,6 @@
 /**
- * The tree as a flame: a box per node, as wide as its time, coloured by how well the device is used; a click
- * zooms in or chooses.
+ * The tree as a flame: a box per node, as wide as its time, colored by device utilization; a click zooms in
+ * or chooses.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';

@@ -1,10 +1,10 @@
-/** Asks for the contents of fusions that are open, each once, as the details of the operation tell them. */
+/** Requests the contents of open fusions, each once, from the details of the operation. */
 import { useEffect, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
 import type { ToolProps } from '../tool';
 import { insideOf, type Inside, type OpNode } from './model';
 
-/** Contents by row of the tree; a fusion whose contents are not known (yet) is not among them. */
+/** Contents by row of the tree; a fusion whose contents are not known (yet) is missing. */
 export function useInside(
   fusions: readonly OpNode[],
   tree: unknown,
@@ -29,7 +29,7 @@ export function useInside(
           );
           return [row, insideOf(payload)];
         } catch {
-          // The card of the operation says what is wrong; the tree goes on without its contents.
+          // The card of the operation reports the error; the tree goes on without its contents.
           return [row, []];
         }
       }),

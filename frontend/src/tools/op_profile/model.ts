@@ -1,5 +1,5 @@
 /**
- * The op profile's nodes as a tree: what is open, found and sorted becomes rows; the same tree becomes the
+ * The op profile's nodes as a tree: open, matching and sorted nodes become rows; the same tree becomes the
  * boxes of a flame. Pure.
  */
 import { readIfAny, readTable } from '../../api/declared';
@@ -18,7 +18,7 @@ export interface OpNode {
   parent: number;
   depth: number;
   children: OpNode[];
-  /** Before those beyond the server's limit were left out. */
+  /** Before the server dropped those beyond its limit. */
   nChildren: number;
   timePs: number;
   share: number;
@@ -34,7 +34,7 @@ export interface OpNode {
   program: string;
   provenance: string;
   isFusion: boolean;
-  /** Its time is an estimate: it is an instruction inside of a fusion. */
+  /** Its time is an estimate: it is an instruction inside a fusion. */
   isEstimate: boolean;
 }
 
@@ -100,11 +100,11 @@ export function nodesOf(payload: Payload): OpNode[] {
   return nodes;
 }
 
-/** What a fusion runs, as the details of the operation tell it. */
+/** The instructions of a fusion, from the details of the operation. */
 export interface Inside {
   name: string;
   flops: number | null;
-  /** Of the fusion's FLOPs, by the cost model; null where it has none. */
+  /** Share of the fusion's FLOPs, by the cost model; null if it has none. */
   share: number | null;
   provenance: string;
 }
@@ -120,8 +120,8 @@ export function insideOf(details: Payload): Inside[] {
 }
 
 /**
- * The nodes with the contents of some fusions as their children; times of these are the fusion's by estimated
- * share.
+ * The nodes with the contents of some fusions as their children; their times are the fusion's time by
+ * estimated share.
  */
 export function withInside(
   nodes: readonly OpNode[],
@@ -176,8 +176,8 @@ export function withInside(
 }
 
 /**
- * Fusions whose contents are to be shown: the open ones, the chosen one, and the one that is zoomed into; not
- * more than can be asked for at once.
+ * Fusions whose contents are to be shown: the open ones, the chosen one, and the zoomed one; at most as many
+ * as one request takes.
  */
 export function fusionsToOpen(nodes: readonly OpNode[], wanted: Iterable<number>): OpNode[] {
   return [...new Set(wanted)]
@@ -209,7 +209,7 @@ export interface TreeView {
 export interface TreeRow {
   node: OpNode;
   isOpen: boolean;
-  /** Children that are not shown, below the last shown one of this node: how many and their time. */
+  /** The children that are not shown, below the last visible one of this node: their number and time. */
   rest?: { count: number; timePs: number };
 }
 
@@ -221,7 +221,7 @@ function sorted(children: readonly OpNode[], { sort, ascending }: TreeView): OpN
   return keyed.map(({ node }) => node);
 }
 
-/** Nodes that the search finds, with all above them; null: there is no search. */
+/** Nodes that match the search, with all their ancestors; null: there is no search. */
 function found(nodes: readonly OpNode[], query: string): Set<number> | null {
   const words = wordsOf(query);
   if (!words.length) return null;
@@ -233,7 +233,7 @@ function found(nodes: readonly OpNode[], query: string): Set<number> | null {
   return kept;
 }
 
-/** The rows on screen. While there is a search, what it finds is open. */
+/** The rows on screen. During a search, paths to matches are open. */
 export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] {
   const kept = found(nodes, view.query);
   const rows: TreeRow[] = [];
@@ -268,7 +268,7 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
   return rows;
 }
 
-/** What is open at first: the way to where most time goes, down to its operations. */
+/** Open at first: the path along the most time, down to its operations. */
 export function openAtFirst(nodes: readonly OpNode[]): Set<number> {
   const open = new Set<number>();
   const longest = (children: readonly OpNode[]): OpNode | undefined =>
@@ -303,8 +303,8 @@ export interface Box {
 const LEAST_WIDTH = 0.0015;
 
 /**
- * The boxes of a flame below a node: a level below the other, as wide as their time; what is too narrow to
- * see is left out.
+ * The boxes of a flame below a node: one level below the other, as wide as their time; boxes too narrow to
+ * see are left out.
  */
 export function boxesOf(nodes: readonly OpNode[], zoomed: number): Box[] {
   const top = nodes[zoomed] ?? nodes[0];
@@ -330,9 +330,9 @@ export interface Tile {
   y: number;
   width: number;
   height: number;
-  /** Levels below what is zoomed into. */
+  /** Levels below the zoomed node. */
   level: number;
-  /** Whether tiles of its children lie on it: then only its title shows. */
+  /** Whether tiles of its children cover it: then only its title is visible. */
   isFrame: boolean;
 }
 
@@ -349,7 +349,7 @@ interface Area {
 }
 
 /**
- * Areas in proportion to weights (the largest first), as near to squares as rows allow: Bruls, Huizing, van
+ * Areas in proportion to weights (the largest first), as nearly square as rows permit: Bruls, Huizing, van
  * Wijk, Squarified treemaps, 2000.
  */
 export function squarified(weights: readonly number[], { x, y, width, height }: Area): Area[] {
@@ -398,8 +398,8 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
 }
 
 /**
- * The tiles of a treemap below a node: each as large as its time, children on their parent; what is too small
- * to see is left out.
+ * The tiles of a treemap below a node: each as large as its time, children on their parent; tiles too small
+ * to see are left out.
  */
 export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number, height: number): Tile[] {
   const top = nodes[zoomed] ?? nodes[0];
@@ -419,7 +419,7 @@ export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number,
       width: area.width - 2 * GAP_PX,
       height: area.height - TITLE_PX - GAP_PX,
     };
-    // What the server left out, or no estimate covers, stays empty.
+    // Time that the server left out, or that no estimate covers, stays empty.
     const rest = Math.max(0, node.timePs - children.reduce((sum, { timePs }) => sum + timePs, 0));
     const parts: { child: OpNode | null; weight: number }[] = [
       ...children.map((child) => ({ child, weight: child.timePs })),
@@ -445,7 +445,7 @@ const BANDS = [
   { name: 'high', title: 'above 60 %', token: '--good', from: 0.6 },
 ] as const;
 
-/** The colour of a utilization. */
+/** The color of a utilization. */
 export function bandToken(used: number | null): string {
   if (used === null) return '--c-idle';
   return [...BANDS].reverse().find((band) => used >= band.from)?.token ?? '--bad';
@@ -453,13 +453,13 @@ export function bandToken(used: number | null): string {
 
 export interface Colouring {
   token: (node: OpNode) => string;
-  /** What the colours say. */
+  /** The meaning of the colors. */
   legend: readonly { title: string; token: string }[];
 }
 
 const MOST_CATEGORIES = 8;
 
-/** By how well the device is used; where no peak is known, by category, so that boxes can be told apart. */
+/** By device utilization; if no peak is known, by category, so that boxes can be distinguished. */
 export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colouring {
   const used = (node: OpNode): number | null => (by === 'flops' ? node.flopsUsed : node.hbmUsed);
   if (nodes.some((node) => node.flopsUsed !== null || node.hbmUsed !== null)) {

@@ -1,6 +1,6 @@
 /**
- * The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; coloured by how
- * well the device is used.
+ * The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; colored by device
+ * utilization.
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';

@@ -1,5 +1,5 @@
 /**
- * Controls, then the tree or the flame; beside it the card of the chosen operation. All choices are in the
+ * Controls, then the tree or the flame; next to it the card of the chosen operation. All choices are in the
  * link.
  */
 import type { VNode } from 'preact';
@@ -106,7 +106,7 @@ function Controls({
       )}
       {shape !== 'tree' && hasPeaks && (
         <Segments
-          label="Colour by"
+          label="Color by"
           choices={COLOURS}
           chosen={params['colour'] ?? 'flops'}
           onChoose={(name) => setParams({ colour: name === 'flops' ? undefined : name }, 'push')}
@@ -141,7 +141,7 @@ function Controls({
           />
         </>
       )}
-      <span class="op-legend" aria-label="Colours">
+      <span class="op-legend" aria-label="Colors">
         {legend.map(({ title, token }) => (
           <span key={title}>
             <span class="dot" style={{ background: `var(${token})` }} />

@@ -1,9 +1,9 @@
-/** What flame and treemap share: the way to what is zoomed into, and what pointing at a box tells. */
+/** Shared by flame and treemap: the path to the zoomed node, and the tooltip of a box. */
 import type { VNode } from 'preact';
 import { format } from '../../base/units';
 import type { Colouring, OpNode } from './model';
 
-/** What the flame and the treemap draw: the tree below one node, and what clicks do. */
+/** What the flame and the treemap draw: the tree below one node, and the effects of clicks. */
 export interface ZoomedTree {
   nodes: readonly OpNode[];
   zoomed: number;
@@ -17,7 +17,7 @@ export function tipOf(node: OpNode): string {
   if (node.isEstimate)
     return [
       node.name,
-      `about ${format(node.timePs, 'ps')}: an estimate from FLOPs, not measured`,
+      `about ${format(node.timePs, 'ps')}: estimated from FLOPs, not measured`,
       node.provenance,
     ]
       .filter(Boolean)

@@ -7,7 +7,7 @@ import { spreadText } from '../steps';
 const { tables: TABLES, scalars: SCALARS } = OVERVIEW_PAGE.page;
 
 const MAX_TILES = 6;
-/** Scalars told within another tile. */
+/** Scalars shown within another tile. */
 const SPREAD = [SCALARS.step_time_sd_ps, SCALARS.step_time_min_ps, SCALARS.step_time_max_ps] as const;
 const NOT_TILES = new Set<string>(SPREAD.map(({ name }) => name));
 const { name: STEP_TIME } = SCALARS.step_time_avg_ps;
@@ -19,14 +19,14 @@ export interface TileModel {
   note: string;
 }
 
-/** "± 0.6 ms · 11.2 ms to 15.8 ms": how far steps are from the average. */
+/** "± 0.6 ms · 11.2 ms to 15.8 ms": the spread of steps around the average. */
 function spread(payload: Payload): string {
   const [sd, min, max] = SPREAD;
   return spreadText(readNumber(payload, sd), readNumber(payload, min), readNumber(payload, max), 'ps');
 }
 
 /**
- * At most six: the step time first, then the payload's order. Of tiles without a value one stands for all.
+ * At most six: the step time first, then the payload's order. One tile represents all tiles without a value.
  */
 export function tilesOf(payload: Payload): TileModel[] {
   const names = Object.keys(payload.scalars).filter((name) => !NOT_TILES.has(name));
@@ -61,7 +61,7 @@ export interface StepChoice {
 
 const LISTED_STEPS = 12;
 
-/** The slowest steps, slowest first; and the chosen one, if it is none of them. */
+/** The slowest steps, slowest first; and the chosen one, if it is not among them. */
 export function stepChoices(payload: Payload, chosen: number): StepChoice[] {
   const all = readTable(payload, TABLES.steps)
     .all()

@@ -1,6 +1,6 @@
 /**
- * The overview from top to bottom: tiles, findings, steps, where a step goes, top operations, what to do,
- * where it ran, diagnostics.
+ * The overview from top to bottom: tiles, findings, steps, step time breakdown, top operations, advice,
+ * environment, diagnostics.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -95,7 +95,7 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
   );
 }
 
-/** The step that the verdict and the findings are of; empty: all of them. */
+/** The step that the verdict and the findings describe; empty: all of them. */
 export function shownStep(payload: Payload, params: ToolProps['params']): string {
   const step = params['step'] ?? '';
   if (!step || !readIfAny(payload, TABLES.findings)) return '';
@@ -103,7 +103,9 @@ export function shownStep(payload: Payload, params: ToolProps['params']): string
   return names[stepRow(names, step)] ?? step;
 }
 
-/** The chart of steps; where steps are explained, a click or the list asks why one took as long as it did. */
+/**
+ * The chart of steps; if steps are explained, a click or the list requests why one took as long as it did.
+ */
 function Steps({ payload, params, setParams }: ViewProps): VNode | null {
   const steps = readTable(payload, TABLES.steps).table;
   const breakdown = readTable(payload, TABLES.breakdown).table;
@@ -116,7 +118,7 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
   const show = (name: string | undefined): void => {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
   };
-  const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took that long' };
+  const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took this long' };
   const picker = <StepPicker choices={stepChoices(payload, row)} step={names[row] ?? ''} onStep={show} />;
   return (
     <StepSection
@@ -155,7 +157,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
       <Steps payload={payload} params={params} setParams={setParams} />
       <div class="overview-columns">
         <BreakdownSection
-          title="Where a step goes"
+          title="Step time breakdown"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -164,7 +166,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
         <TopOps table={topOps} />
       </div>
       {hosts && hosts.n_rows > 1 && (
-        <HostsSection table={hosts} note="slowest first; click one to see it alone" barToken="--c-input" />
+        <HostsSection table={hosts} note="slowest first; click one to show only it" barToken="--c-input" />
       )}
       <Recommendations items={recommendationsOf(payload)} />
       {facts.length > 0 && (

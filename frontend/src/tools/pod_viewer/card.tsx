@@ -1,4 +1,4 @@
-/** What is known of one core: its place, its step, what that went into, its links and its group. */
+/** Details of one core: its place, its step, the parts of the step, its links and its group. */
 import type { VNode } from 'preact';
 import { numberAt, numberColumn } from '../../api/table';
 import { categoryToken } from '../../base/color';
@@ -88,8 +88,8 @@ export function CoreCard({ cores, rows, parts, channels, links, core, step }: Ca
     },
     { name: rows.title('total_ps'), value: format(total, 'ps') },
     { name: 'Own time', value: format(rows.number('own_ps')(core), 'ps') },
-    // All parts of the run, also where this core has none: rows that come and go would be laid out anew under
-    // the pointer.
+    // All parts of the run, even if this core has none of a part: rows that come and go would shift the
+    // layout under the pointer.
     ...stack.map(({ title, spent, fraction }) => ({
       name: title,
       value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}`,

@@ -1,6 +1,4 @@
-/**
- * Cells of the map as pixels: one picture of all cores, of which a step changes the colours and nothing else.
- */
+/** Cells of the map as pixels: one picture of all cores; a step changes only its colors. */
 import { shareOf, type Layout } from './model';
 
 const N_COLORS = 128;
@@ -15,8 +13,7 @@ export interface Placed extends Layout {
 }
 
 /**
- * Colours from one to the other (channels 0–1) as pixels, whose bytes are red, green, blue, opacity in
- * memory.
+ * Colors from one to the other (channels 0–1) as pixels, whose bytes are red, green, blue, opacity in memory.
  */
 export function ramp(from: readonly number[], to: readonly number[], n = N_COLORS): Uint32Array {
   const bytes = new Uint8ClampedArray(4 * n);
@@ -47,7 +44,7 @@ export function cellRects(at: Placed, ratio: number): Int32Array {
   return rects;
 }
 
-/** Colour the cells of a picture that is `wide` pixels wide; what lies between them stays. */
+/** Colors the cells of a picture that is `wide` pixels wide; the gaps between them stay. */
 export function paintCells(
   pixels: Uint32Array,
   wide: number,

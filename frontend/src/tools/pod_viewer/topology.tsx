@@ -56,7 +56,7 @@ interface Picture {
   rects: Int32Array;
 }
 
-/** The picture with the hosts' frames, which cells are painted into. */
+/** The picture with the hosts' frames, into which cells are painted. */
 function framed(element: HTMLCanvasElement | null, at: Placed): Picture | null {
   const context = cleared(element, at);
   if (!context) return null;
@@ -133,7 +133,7 @@ export function Topology(props: MapProps): VNode {
   const width = useWidth(box);
   const at = useMemo(() => (width ? placed(props.cores, width) : null), [props.cores, width]);
   const { values, range, token, focus, peers, links } = props;
-  // Before the browser's own work of the frame: what is drawn later is a second frame of its own.
+  // Before the browser's own work of the frame: drawing later would cost a second frame.
   useLayoutEffect(() => {
     picture.current = at && framed(cells.current, at);
   }, [at, isDark.value]);
@@ -163,7 +163,7 @@ export function Topology(props: MapProps): VNode {
       (event.clientY - top - MARGIN_PX) / at.cell,
     );
   };
-  /** Between hosts the core that was pointed at last stays: else its card would flicker. */
+  /** Between hosts the last core under the pointer stays: otherwise its card would flicker. */
   const onMove = (event: PointerEvent): void => {
     const core = coreOf(event);
     if (core >= 0) props.onPoint(core);

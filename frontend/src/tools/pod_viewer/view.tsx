@@ -1,4 +1,7 @@
-/** Numbers, the map with its slider and card, parts by core and by step, stragglers, collectives, links. */
+/**
+ * Numbers, the map with its slider and card, time breakdown by core and by step, stragglers, collectives,
+ * links.
+ */
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload, payloadUrl } from '../../api/client';
@@ -57,13 +60,13 @@ const TILES = [
 ];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
-/** Beside a map of more, the card has a fixed height: what it shows does not move the page. */
+/** Next to a map of several cores the card has a fixed height: its content does not move the page. */
 const FEW_CORES = 64;
 const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
 
 /**
- * What depends on the step (the cores) or on the measure (the cells), asked for apart and kept while the next
- * comes; null: nothing is.
+ * The payload that depends on the step (the cores) or on the measure (the cells), requested separately and
+ * kept while the next one loads; null: none yet.
  */
 function useDetail(
   { info, run, hosts }: ToolProps,
@@ -77,7 +80,7 @@ function useDetail(
   return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort));
 }
 
-/** The step under the slider at once, and in the link a moment later. */
+/** The slider's step takes effect at once, and in the link a moment later. */
 function useStep({ params, setParams }: ToolProps, nSteps: number): [number, (step: number) => void] {
   const linked = stepOf(params['step'], nSteps);
   const [step, setStep] = useState(linked);
@@ -166,7 +169,7 @@ function Controls({
   );
 }
 
-/** What moves with the slider and the pointer; everything else on the page follows the link. */
+/** The parts that follow the slider and the pointer; everything else on the page follows the link. */
 function PodMap(
   props: PartProps & { cores: CoreRows; steps: readonly string[]; groups: string; onDrawn: () => void },
 ): VNode {
@@ -221,7 +224,7 @@ function PodMap(
   return (
     <Section
       title="Map of cores"
-      note={`${measure.title}; blocks are hosts, cores of a chip stand side by side`}
+      note={`${measure.title}; blocks are hosts, cores of a chip are side by side`}
     >
       <Controls
         measures={measures}
@@ -251,7 +254,7 @@ function PodMap(
               {format(range[1], 'ps')}
             </div>
           ) : (
-            <div class="pod-scale">All alike: {extent}</div>
+            <div class="pod-scale">All equal: {extent}</div>
           )}
         </div>
         <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
@@ -262,7 +265,7 @@ function PodMap(
   );
 }
 
-/** A single core has nothing to be compared with: its parts alone. */
+/** A single core has no peers to compare with: only its parts are shown. */
 function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
   const what = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
   return (
@@ -280,7 +283,7 @@ function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: strin
   );
 }
 
-/** Parts of the step, core beside core; of very many the slowest. */
+/** Parts of the step, one bar per core; of very many cores the slowest. */
 function ByCore({
   title,
   cores,
@@ -364,7 +367,7 @@ function Plain({
   );
 }
 
-/** What is below the map: it waits until that is drawn. */
+/** The page below the map: it waits until the map is drawn. */
 function Rest({
   pod,
   params,
@@ -407,7 +410,7 @@ function Rest({
           <div class="pod-rest">
             <Plain
               table={channels.table}
-              empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace."
+              empty="No link between two of these cores: links come from sends, receives and permutations whose HLO is in the trace."
             />
           </div>
           <div class="pod-rest">

@@ -1,6 +1,6 @@
 /**
- * The chart with its filters, the table of operations, that of program and steps; beside them the card of the
- * chosen operation.
+ * The chart with its filters, the table of operations, that of program and steps; next to them the card of
+ * the chosen operation.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -74,7 +74,7 @@ function Select({
   );
 }
 
-/** The text of a column's filter that stands for one of its words. */
+/** The text of a column's filter that selects one of its words. */
 const exactly = (filter: string | undefined): string => (filter?.startsWith('=') ? filter.slice(1) : '');
 
 function Filters({
@@ -224,7 +224,7 @@ function Roofline({
         <p class="muted prose">
           {points === found
             ? 'Every operation is drawn. '
-            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table holds them all. `}
+            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table has all of them. `}
           <button
             type="button"
             class="text-link"
@@ -284,7 +284,7 @@ function Programs({ payload, params, setParams }: { payload: Payload } & ViewPro
   );
 }
 
-/** The different words of a column, the first ones first. */
+/** The distinct words of a column, the first ones first. */
 function wordsOf(text: (row: number) => string, nRows: number): string[] {
   return [...new Set(Array.from({ length: nRows }, (_, row) => text(row)))].filter(Boolean);
 }
@@ -328,7 +328,7 @@ export function RooflineView({
           <Section
             title={table.title}
             note={
-              ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'
+              ops.note || 'click one for its details; the chart shows those that pass the filters'
             }
           >
             <Table

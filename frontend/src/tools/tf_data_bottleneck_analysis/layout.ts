@@ -1,7 +1,6 @@
 /**
- * Places the stages of a call: the root, which the training loop calls, on top, and under each stage those
- * that feed it.
- * A chunk of its own, with dagre, loaded when the first graph is on screen.
+ * Places the stages of a call: the root, which the training loop calls, on top, and under each stage its
+ * producers. A separate chunk, with dagre, loaded when the first graph is on screen.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';
@@ -21,10 +20,7 @@ function pathOf(from: Point, to: Point, between: readonly Point[]): string {
   ]);
 }
 
-/**
- * How much a link should stand first and straight: the way to the bottleneck before the rest of the critical
- * path.
- */
+/** Layout priority of a link: the path to the bottleneck comes before the rest of the critical path. */
 function priorities({ stages, links }: Graph): Map<number, number> {
   const priority = new Map(stages.map(({ id, isCritical }) => [id, isCritical ? 1 : 0]));
   const consumer = new Map(links.map(({ from, to }) => [to, from]));
@@ -34,10 +30,9 @@ function priorities({ stages, links }: Graph): Map<number, number> {
 }
 
 /**
- * The stages in the order of a walk from the roots, what matters first; null where some stage has two
- * consumers or there is a
- * cycle. In this order the links of a tree do not cross, and dagre, told to keep it, draws the critical path
- * as a straight line:
+ * The stages in the order of a walk from the roots, by priority; null if some stage has two
+ * consumers or there is a cycle. In this order the links of a tree do not cross, and dagre, instructed to keep
+ * it, draws the critical path as a straight line:
  *
  *     root ┐               its own search for an order turns the tree round
  *     map  ┤ file          at each try, and the path wanders from side to side

@@ -12,9 +12,9 @@ import { pipelineParam, pipelinesOf, type Chosen } from './model';
 /** With more pipelines the table scrolls: the graph should not be pages below. */
 const ROWS_IN_FULL = 8;
 const FEW_ROWS = 6;
-/** What is in the name or in another column. */
+/** Columns repeated in the name or in another column. */
 const HIDDEN_AT_FIRST = ['kind', 'bottleneck'];
-/** Shown even where all rows are alike. */
+/** Shown even if all rows are alike. */
 const ALWAYS = new Set(['host', 'pipeline', 'bottleneck_long_name']);
 
 export function Pipelines({

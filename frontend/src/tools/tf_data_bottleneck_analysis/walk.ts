@@ -1,6 +1,5 @@
 /**
- * Where the arrow keys lead from a stage: up to the consumer, down to a producer, sideways along the row.
- * Pure.
+ * The stage that an arrow key leads to: up to the consumer, down to a producer, sideways along the row. Pure.
  */
 import type { Graph } from './model';
 import type { Point } from './placed';
@@ -26,7 +25,7 @@ export function nextStage(
     );
   if (key === 'ArrowDown') {
     const below = links.filter((link) => link.from === from);
-    // The critical path first: that is what one follows.
+    // The critical path first: it is the one to follow.
     const critical = below.filter(({ isCritical }) => isCritical);
     return nearest(
       at,

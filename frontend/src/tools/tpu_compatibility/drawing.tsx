@@ -1,5 +1,5 @@
 /**
- * The graph drawn: scopes as boxes that a click opens and closes, operations in green and red, edges between
+ * Draws the graph: scopes as boxes that a click opens and closes, operations in green and red, edges between
  * them; pan, zoom, keys.
  */
 import type { VNode } from 'preact';
@@ -27,16 +27,16 @@ const HEIGHT_PX = 520;
 const LEAST_PX = 240;
 
 const KEYS = [
-  { keys: '+ − 0', does: 'Zoom the drawing in, out, and to all of it' },
+  { keys: '+ − 0', does: 'Zoom the drawing in, out, and to fit' },
   { keys: 'Wheel, drag', does: 'Zoom (after a click into the drawing, or with Ctrl); move it' },
   { keys: '← ↑ → ↓', does: 'In the drawing: to the next box' },
-  { keys: 'Enter', does: 'Open or close the scope, or see what is known of the operation' },
+  { keys: 'Enter', does: 'Open or close the scope, or show the operation's details' },
 ];
 
 export interface DrawingProps {
   drawn: Drawn;
   chosen: number | null;
-  /** Row of the scope that is chosen, here or in the tree: it is brought into view. */
+  /** Row of the scope selected here or in the tree: it is brought into view. */
   scope: number | null;
   /** A scope was clicked: it opens or closes. */
   onToggle: (item: Item) => void;
@@ -46,7 +46,7 @@ export interface DrawingProps {
 interface Hold {
   view: View;
   setView: (view: View) => void;
-  /** A click on an item: a scope opens or closes and stays where it is under the pointer. */
+  /** A click on an item: a scope opens or closes and stays under the pointer. */
   act: (item: Item) => void;
 }
 
@@ -67,7 +67,7 @@ function useHold(
         : drawn.items.find((candidate) => candidate.kind === 'scope' && candidate.scope === row);
     return item && placed.at.get(item.id);
   };
-  /** Into the middle with what is around it, unless all of it is in view. */
+  /** Centers the item with its surroundings, unless all of it is in view. */
   const reveal = (): void => {
     const at = placeOf(scope);
     if (!at) return;

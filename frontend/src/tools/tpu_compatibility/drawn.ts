@@ -1,6 +1,4 @@
-/**
- * The drawing's tables as boxes, operations and edges; what a click on one of them changes in the link. Pure.
- */
+/** The drawing's tables as boxes, operations and edges; how a click on one of them changes the link. Pure. */
 import { readTable } from '../../api/declared';
 import { TPU_COMPATIBILITY } from '../../api/tables/tpu_compatibility';
 import type { Payload } from '../../api/types';
@@ -12,9 +10,9 @@ export interface Item {
   kind: 'scope' | 'operation' | 'rest';
   name: string;
   op: string;
-  /** The open scope that it is in, -1 at the top. */
+  /** The open scope that contains it, -1 at the top. */
   frame: number;
-  /** Row of the table of scopes. */
+  /** Row in the table of scopes. */
   scope: number;
   isOpen: boolean;
   nValid: number;
@@ -67,7 +65,7 @@ export function levelOf({ nValid, nInvalid }: Item): Level {
 
 const SIGNS: Readonly<Record<Level, string>> = { good: '✓', bad: '✗', none: '·' };
 
-/** What stands below the name, so that the colour is not alone. */
+/** The line below the name, so that color is not the only cue. */
 export function noteOf(item: Item): string {
   const sign = SIGNS[levelOf(item)];
   if (item.kind === 'operation') return `${sign} ${item.op}`;
@@ -75,7 +73,7 @@ export function noteOf(item: Item): string {
   return `${sign} ${item.nInvalid ? `${item.nInvalid.toLocaleString('en-US')} of ` : ''}${all.toLocaleString('en-US')} ${all === 1 ? 'operation' : 'operations'}`;
 }
 
-/** Of a name with its scope what tells it from others: the last part. */
+/** The last part of a scoped name, which distinguishes it from others. */
 export function shortName(item: Item, most: number): string {
   const last = item.kind === 'operation' ? item.name.slice(item.name.lastIndexOf('/') + 1) : item.name;
   return last.length > most
@@ -83,7 +81,7 @@ export function shortName(item: Item, most: number): string {
     : last;
 }
 
-/** How many open scopes lie in one another in each, itself counted. Frames stand before what is in them. */
+/** The nesting depth of open scopes inside each one, itself included. Frames precede their contents. */
 export function levelsOf(items: readonly Item[]): Map<number, number> {
   const levels = new Map<number, number>();
   for (const { id, frame, isOpen } of [...items].reverse()) {
@@ -95,13 +93,13 @@ export function levelsOf(items: readonly Item[]): Map<number, number> {
   return levels;
 }
 
-/** All that is in an open scope, at any depth. */
+/** Everything in an open scope, at any depth. */
 export function isWithin(items: readonly Item[], id: number, frame: number): boolean {
   for (let at = items[id]?.frame ?? -1; at >= 0; at = items[at]?.frame ?? -1) if (at === frame) return true;
   return false;
 }
 
-/** The next item an arrow key leads to: the nearest one that way. */
+/** The next item an arrow key leads to: the nearest one in that direction. */
 export function nextItem(
   at: ReadonlyMap<number, { x: number; y: number }>,
   from: number,

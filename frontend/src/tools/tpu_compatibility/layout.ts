@@ -1,6 +1,6 @@
 /**
- * Places boxes and operations with dagre: who makes a value above who reads it, an open scope as a frame. A
- * chunk of its own.
+ * Places boxes and operations with dagre: producers above consumers, an open scope as a frame. A separate
+ * chunk.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';

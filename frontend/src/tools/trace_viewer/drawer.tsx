@@ -1,6 +1,6 @@
 /**
- * The drawer below the timeline: the selected event, the marked interval, what the search found; one at a
- * time, as tabs.
+ * The drawer below the timeline: the selected event, the marked interval, the search results; one at a time,
+ * as tabs.
  */
 
 import { useSignal, type Signal } from '@preact/signals';
@@ -24,7 +24,7 @@ function rememberedHeight(): number {
   return height >= MIN_PX ? height : 270;
 }
 
-/** Dragged or moved by arrows; never more than two thirds of the page. */
+/** Height: dragged or set with arrow keys; never more than two thirds of the page. */
 function Handle({ height }: { height: Signal<number> }): VNode {
   const change = (px: number): void => {
     height.value = Math.round(Math.max(MIN_PX, Math.min(px, window.innerHeight * 0.66)));
@@ -104,7 +104,7 @@ export function Drawer({
   const wanted = useSignal<Tab>('event');
   const selected = timeline.selected.value;
   const marked = timeline.marked.value;
-  // What came last is what the user looks for; a match gone to from the list leaves the list open.
+  // The newest content comes to the front; going to a match from the list leaves the list open.
   useEffect(() => {
     if (selected && wanted.value !== 'results') wanted.value = 'event';
   }, [selected?.event]);

@@ -1,4 +1,7 @@
-/** Hands on the timeline: wheel, drag, pinch and click become its methods, each tool its own kind of drag. */
+/**
+ * Pointer input for the timeline: wheel, drag, pinch and click call its methods; each tool has its own kind
+ * of drag.
+ */
 
 import { RULER_PX } from '../../canvas/overlay';
 import { boxOf, type Marked } from './marked';
@@ -28,7 +31,7 @@ function panning(timeline: Timeline): Drag {
   };
 }
 
-/** A stretch of time that grows with the drag and then is used. */
+/** A time range that grows with the drag and is used at its end. */
 function spanning(
   timeline: Timeline,
   from: Point,
@@ -104,7 +107,7 @@ function dragOf(timeline: Timeline, from: Point, isShifted: boolean): Drag {
   return tool === 'select' ? boxing(timeline, from) : panning(timeline);
 }
 
-/** Two fingers on a touch screen: what is between them stays between them. */
+/** Two fingers on a touch screen: the time and tracks between them stay between them. */
 class Pinch {
   private readonly fingers = new Map<number, Point>();
 
@@ -138,7 +141,7 @@ class Pinch {
   }
 }
 
-/** Pointer on the stage: hover, drag, pinch, click, double click. Returns what undoes it. */
+/** Pointer on the stage: hover, drag, pinch, click, double click. Returns a function that disconnects it. */
 function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
   let start: Point | null = null;
   let last: Point = { x: 0, y: 0 };
@@ -209,7 +212,7 @@ function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLEleme
   const onWheel = (event: WheelEvent): void => {
     const bounds = stage.getBoundingClientRect();
     const isZoomKey = event.ctrlKey || event.metaKey;
-    // Over the names the wheel scrolls, as it does over any list.
+    // Over the names the wheel scrolls, as over any list.
     if (event.clientX < bounds.left && !isZoomKey) return;
     event.preventDefault();
     const act = wheel.turn(event as Turn, event.timeStamp);
@@ -225,7 +228,7 @@ function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLEleme
   };
 }
 
-/** Connects everything; returns what disconnects it. */
+/** Connects everything; returns a function that disconnects it. */
 export function attachGestures(timeline: Timeline, scroller: HTMLElement, stage: HTMLElement): () => void {
   const scroll = (): void => {
     timeline.requestFrame();

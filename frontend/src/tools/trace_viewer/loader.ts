@@ -1,7 +1,6 @@
 /**
- * Asks for the window that is looked at, gives up what no longer helps, and once all is sharp asks for where
- * the user may go
- * next. What has come stays until better comes: there is always something to draw.
+ * Requests the visible window, cancels requests that no longer help, and once everything is sharp prefetches
+ * likely next views. Each picture stays until a better one arrives: there is always something to draw.
  */
 
 import { signal } from '@preact/signals';
@@ -20,7 +19,7 @@ export type Fetch = (
 
 const REQUEST_DELAY_MS = 40;
 
-/** A server slower than this has enough to do without guesses. */
+/** A server slower than this has enough to do without prefetching. */
 const PREFETCH_UP_TO_MS = 600;
 const PREFETCH_DELAY_MS = 150;
 
@@ -31,7 +30,7 @@ interface UnderWay {
 
 export class Loader {
   readonly isBusy = signal(false);
-  /** The last request failed though there is a picture. */
+  /** The last request failed, but there is a picture. */
   readonly refusal = signal<unknown>(null);
   private readonly windows = new Windows();
   private timer = 0;
@@ -55,7 +54,7 @@ export class Loader {
     return this.windows.overview;
   }
 
-  /** The whole trace at the screen's width; kept for good. */
+  /** The whole trace at the screen's width; kept permanently. */
   async loadWhole(widthPx: number): Promise<Payload> {
     const request: WindowRequest = { startPs: null, endPs: null, widthPx, trackIds: null, hasFlows: false };
     const abort = new AbortController();
@@ -66,7 +65,7 @@ export class Loader {
     return payload;
   }
 
-  /** What to draw now; asks for better where there could be. */
+  /** The window to draw now; requests a better one if possible. */
   best(): TraceWindow | null {
     const wanted = this.wanted(false);
     const best = this.windows.best(wanted);
@@ -134,7 +133,7 @@ export class Loader {
     try {
       await this.ask(mine);
     } catch {
-      // Nobody asked for it: if it is wanted in earnest, the answer will say what is wrong.
+      // A prefetch failed: if the window is needed, its own request will report the error.
       return;
     }
     if (!mine.abort.signal.aborted) void this.loadAhead();

@@ -25,7 +25,7 @@ const MINIMAP_PX = 36;
 
 const COLUMN_PX = 2;
 
-/** From the boxes at hand; the server's own numbers follow. */
+/** From the loaded boxes; the server's own numbers follow. */
 function ownDensity(timeline: Timeline, nColumns: number): Float32Array {
   const { overview } = timeline;
   if (!overview) return new Float32Array(0);
@@ -40,7 +40,7 @@ function layers(density: Density | null, own: Float32Array): Layer[] {
   );
 }
 
-/** Draws whenever the view, the theme or the size changes; the density only with trace and width. */
+/** Draws when the view, the theme or the size changes; the density only when trace or width change. */
 function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | null }, scope: string): void {
   useEffect(() => {
     const element = canvas.current;

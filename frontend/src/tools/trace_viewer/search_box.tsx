@@ -1,4 +1,7 @@
-/** The field to search in: counts as one types, next and previous, and whether arguments are searched too. */
+/**
+ * The search field: counts matches while the user types, next and previous, and whether to search arguments
+ * too.
+ */
 
 import type { VNode } from 'preact';
 import { asApiError } from '../../state/payload';
@@ -85,7 +88,7 @@ export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): 
           >
             <Icon name="down" />
           </button>
-          <label class="tv-check" data-tip="Also search what was recorded with the events: slower">
+          <label class="tv-check" data-tip="Also search the events' recorded arguments (slower)">
             <input
               type="checkbox"
               checked={query.hasArguments}

@@ -1,7 +1,7 @@
 /**
- * From an event to the next, the previous, the one around it and the first within. What the picture shows
- * exactly is taken from
- * it; where boxes are merged the server is asked, so that the walk misses no event.
+ * From an event to the next, the previous, the enclosing one and the first within. If the picture is exact
+ * there, it supplies the answer; where boxes are merged the server is asked, so that the walk misses no
+ * event.
  */
 
 import { readTable } from '../../api/declared';
@@ -12,13 +12,13 @@ import { firstIn, neighbour, pickedEvent, rowOf, pickedAt, type Direction, type 
 import type { Timeline } from './timeline';
 
 /**
- * A merged box comes apart when it fills this many pixels; 4000³ pixels are more than any trace has
+ * A merged box separates when it fills this many pixels; 4000³ pixels are more than any trace has
  * picoseconds.
  */
 const APART_PX = 4000;
 const MAX_ROUNDS = 4;
 
-/** Of a merged box the first event; an exact box is its own. */
+/** The first event of a merged box; an exact box is its own event. */
 async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
   let found = picked;
   for (let round = 0; round < MAX_ROUNDS && found.nMerged > 1; round++) {
@@ -34,7 +34,7 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
     const row = rowOf(window, picked.track, picked.depth);
     if (row < 0) break;
     let index = window.boxes.rowFirst[row] as number;
-    // The first box may be a longer event that began before.
+    // The first box may be a longer event that began earlier.
     while (
       index + 1 < (window.boxes.rowFirst[row + 1] as number) &&
       (window.boxes.startPs[index] as number) < (request.startPs as number)
@@ -58,7 +58,7 @@ async function besideOnServer(
   return found ? pickedEvent(eventOf(found, from.track), found.depth ?? from.depth) : null;
 }
 
-/** Exact in this window: the box itself and the one that was found beside it. */
+/** Exact in this window: both the box itself and its neighbor. */
 function isExactIn(window: TraceWindow, from: Picked, found: Picked | null): boolean {
   const row = rowOf(window, from.track, from.depth);
   if (row < 0 || !found || found.nMerged > 1 || from.nMerged > 1) return false;
@@ -79,7 +79,7 @@ async function beside(timeline: Timeline, from: Picked, direction: 'left' | 'rig
     const found = await besideOnServer(timeline, from, direction);
     if (found) timeline.reveal(found);
   } catch (error) {
-    // Better the next box than none.
+    // Fall back to the next box.
     const next = near ?? (timeline.overview && neighbour(timeline.overview, from, direction));
     if (next) timeline.reveal(next);
     else timeline.loader.refusal.value = error;
@@ -108,7 +108,7 @@ async function within(timeline: Timeline, from: Picked): Promise<void> {
 }
 
 /**
- * Selects the neighbour in that direction, or with nothing selected the first event in view; false: there is
+ * Selects the neighbor in that direction, or with nothing selected the first event in view; false: there is
  * nothing to select.
  */
 export function walk(timeline: Timeline, direction: Direction): boolean {

@@ -1,21 +1,21 @@
-/** Which window of the trace to ask for, which of those at hand to draw, and which to forget. */
+/** Which window of the trace to request, which of the loaded ones to draw, and which to drop. */
 
 import { panBy, spanPs, zoomAt, type Viewport } from '../../canvas/viewport';
 import type { TraceWindow, WindowRequest } from './model';
 
-/** The widest picture asked for, in device pixels. */
+/** The widest picture requested, in device pixels. */
 export const MAX_WIDTH_PX = 4000;
 
-/** Wider screens get their picture a little coarser than a pixel rather than none beside the window. */
+/** Wider screens get a picture slightly coarser than a pixel rather than one without margins. */
 const SHARP_WIDTH_PX = 3300;
 
-/** With more tracks than this, only those in sight are asked for. */
+/** With more tracks than this, only those in sight are requested. */
 export const ALL_TRACKS_MAX = 200;
 
-/** A picture is good enough until it is this much coarser than the screen. */
+/** A picture is good enough until it is this many times coarser than the screen. */
 const COARSENESS = 1.3;
 
-/** Windows kept besides the whole trace, and boxes in all of them (about 60 bytes each). */
+/** Windows kept in addition to the whole trace, and boxes in all of them (about 60 bytes each). */
 const MAX_WINDOWS = 24;
 const MAX_BOXES = 1_500_000;
 
@@ -29,7 +29,7 @@ export interface Wanted {
   readonly hasFlows: boolean;
 }
 
-/** What lies beside the window on either side, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
+/** The margin on either side of the window, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
 export function marginFor(widthPx: number): number {
   return Math.min(1, Math.max(0.1, (MAX_WIDTH_PX / Math.min(Math.max(widthPx, 1), SHARP_WIDTH_PX) - 1) / 2));
 }
@@ -62,7 +62,7 @@ function isSharp(window: TraceWindow, wanted: Wanted): boolean {
   return window.isExact || window.psPerPx <= coarsestPsPerPx(wanted);
 }
 
-/** Sharp, and some way from its edges: nothing needs to be asked for. */
+/** Sharp, and far enough from its edges: no request is needed. */
 export function isComfortable(window: TraceWindow, wanted: Wanted): boolean {
   const room = 0.3 * marginFor(wanted.widthPx) * spanPs(wanted.view);
   const from = Math.max(0, wanted.view.startPs - room);
@@ -74,7 +74,7 @@ export function isComfortable(window: TraceWindow, wanted: Wanted): boolean {
   );
 }
 
-/** Whether the answer under way will show this view sharply. */
+/** Whether the pending answer will show this view sharply. */
 export function willServe(request: WindowRequest, wanted: Wanted): boolean {
   const { startPs, endPs, trackIds, widthPx } = request;
   if (startPs === null || endPs === null || startPs > wanted.view.startPs || endPs < wanted.view.endPs)
@@ -84,7 +84,7 @@ export function willServe(request: WindowRequest, wanted: Wanted): boolean {
   return (endPs - startPs) / widthPx <= coarsestPsPerPx(wanted);
 }
 
-/** Where the user may go next, likeliest first: closer to what is pointed at, on, back, and out. */
+/** Likely next views, likeliest first: closer to the pointer, onward, back, and out. */
 export function neighboursOf(wanted: Wanted, atPs: number): Wanted[] {
   const { view, durationPs } = wanted;
   const span = spanPs(view);
@@ -98,7 +98,7 @@ export function neighboursOf(wanted: Wanted, atPs: number): Wanted[] {
 }
 
 export class Windows {
-  /** The whole trace, never forgotten: whatever the view, there is something to draw. */
+  /** The whole trace, never dropped: for every view, there is something to draw. */
   private whole: TraceWindow | null = null;
   private readonly recent: TraceWindow[] = [];
 

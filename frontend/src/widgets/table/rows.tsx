@@ -1,4 +1,4 @@
-/** Which rows of a long table are drawn, and how what was drawn is kept while it scrolls. */
+/** Which rows of a long table are drawn, and how drawn rows are reused while it scrolls. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
 import type { VNode } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -41,9 +41,9 @@ export function useRows(scroll: { current: HTMLDivElement | null }, count: numbe
 }
 
 /**
- * Draws the lines of a range. While `what` stays the same, a line of the same place and name is not drawn
- * again. A line's key should be its
- * place: then sorting and searching change texts in elements that are there, and scrolling moves none.
+ * Draws the lines of a range. While `what` stays the same, a line with the same index and name is not drawn
+ * again. A line's key should be its index: then sorting and searching change texts in existing elements, and
+ * scrolling moves none.
  */
 export function useKeptLines(
   what: readonly unknown[],
@@ -60,7 +60,7 @@ export function useKeptLines(
   };
 }
 
-/** Room of the rows that are not drawn. */
+/** Space for the rows that are not drawn. */
 export function Space({ nRows, nColumns }: { nRows: number; nColumns: number }): VNode | null {
   if (nRows <= 0) return null;
   return (

@@ -33,22 +33,22 @@ export interface TableProps {
   data: TableData;
   label: string;
   view?: TableView;
-  /** Absent: the table keeps its view itself, beginning with `view`. */
+  /** Absent: the table keeps its view itself, starting with `view`. */
   onView?: (view: TableView, how: 'push' | 'replace') => void;
-  /** Columns whose sum over the shown rows stands below. */
+  /** Columns whose sum over the visible rows is shown below. */
   totals?: readonly string[];
-  /** Columns of names in the source: set in the fixed-width font. */
+  /** Columns of source names: in the fixed-width font. */
   mono?: readonly string[];
-  /** The colour of the bars of fractions, for the whole table or a row. */
+  /** The color of the bars of fractions, for the whole table or a row. */
   barToken?: string | ((row: number) => string);
-  /** Own content for a cell; undefined: the usual. */
+  /** Custom content for a cell; undefined: the default. */
   render?: (column: TableColumn, row: number, text: string) => ComponentChildren | undefined;
   hasToolbar?: boolean;
   /** A click on a row, or Enter on one of its cells, chooses it. */
   onRow?: (row: number) => void;
   /** The row that is chosen. */
   chosenRow?: number | undefined;
-  /** What the chosen row opens: drawn below it. For tables of few rows. */
+  /** The expanded part of the chosen row, drawn below it. For tables of few rows. */
   detail?: (row: number) => ComponentChildren;
   /** Up to this many rows the page scrolls, not the table; default 40. */
   rowsInFull?: number;
@@ -103,7 +103,7 @@ interface Active {
 
 interface BodyProps {
   props: TableProps;
-  /** Of each column of fractions. */
+  /** For each column of fractions. */
   largest: ReadonlyMap<string, number>;
   columns: readonly TableColumn[];
   rows: Int32Array;
@@ -312,7 +312,7 @@ export function Table(props: TableProps): VNode {
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
   const roomPx = useRoom(scroll);
   const widths = fitWidths(columns, natural, roomPx, !hasToolbar);
-  // Scrolling changes neither.
+  // Independent of scrolling.
   const header = useMemo(
     () => <Header {...{ data, columns, view, hasFilters, onView: setView }} />,
     [props, data, columns, view, hasFilters],
@@ -361,7 +361,7 @@ export function Table(props: TableProps): VNode {
       </div>
       {!rows.length && (
         <div class="table-empty">
-          {data.nRows ? 'No row passes the search and the filters.' : 'No rows.'}
+          {data.nRows ? 'No row matches the search and the filters.' : 'No rows.'}
           {data.nRows > 0 && (
             <button
               type="button"

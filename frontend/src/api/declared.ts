@@ -95,6 +95,17 @@ export class Rows<R extends Columns, O extends Columns> {
     return (row) => (column ? cellAt(column, row) === true : false);
   }
 
+  /**
+   * A column of numbers whose name is data: another table lists it, such as one per category of time. null:
+   * unknown. Raises ContractError if the table has no such column, so that a renamed column never reads as 0.
+   */
+  numberNamed(name: string): (row: number) => number | null {
+    const column = this.byName.get(name);
+    if (column?.kind !== 'number')
+      throw new ContractError(this.payload, `number column ${name} in table ${this.spec.name}`);
+    return (row) => numberAt(column, row);
+  }
+
   /** All cells of a column at once, for large tables. Unknown is null or NaN. */
   numbers(name: Named<R, 'number'>): NumberColumn['values'] {
     return (this.find(name, 'number') as NumberColumn).values;

@@ -35,6 +35,7 @@ import './style.css';
 type LinkProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'>;
 
 const RADII = ['1', '2', '3', '5', '8'];
+const DEFAULT_RADIUS = '2';
 const TABS = [
   { name: 'graph', title: 'Graph' },
   { name: 'short', title: 'Text' },
@@ -65,6 +66,76 @@ function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkPro
   return <Menu label="Save" title="Save the program or the graph" items={items} />;
 }
 
+type ControlProps = Pick<ToolProps, 'params' | 'setParams'>;
+
+function ProgramSelect({
+  payload,
+  chosen,
+  setParams,
+}: { payload: Payload; chosen: Chosen } & Pick<ToolProps, 'setParams'>): VNode {
+  const programs = useMemo(() => programsOf(payload), [payload]);
+  const choose = (program: string): void =>
+    setParams({ program, op: undefined, node: undefined, view: undefined, open: undefined }, 'push');
+  return (
+    <label>
+      Program{' '}
+      <select
+        class="field"
+        value={chosen.program}
+        onChange={(event) => choose(event.currentTarget.value)}
+      >
+        {programs.map(({ title, label }) => (
+          <option key={title} value={title}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Controls of the graph only: its radius, and what it shows of fusions and instructions. */
+function GraphControls({ params, setParams }: ControlProps): VNode {
+  const radius = params['radius'] ?? DEFAULT_RADIUS;
+  const radii = RADII.includes(radius) ? RADII : [...RADII, radius].sort((a, b) => Number(a) - Number(b));
+  const chooseRadius = (value: string): void =>
+    setParams({ radius: value === DEFAULT_RADIUS ? undefined : value, view: undefined }, 'push');
+  const openFusions = (isOn: boolean): void =>
+    setParams({ fusions: isOn ? 'opened' : undefined, view: undefined }, 'push');
+  return (
+    <>
+      <label>
+        Hops{' '}
+        <select class="field" value={radius} onChange={(event) => chooseRadius(event.currentTarget.value)}>
+          {radii.map((value) => (
+            <option key={value} value={value}>
+              {value}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="switch" data-tip="Draw each fusion with the instructions in it">
+        <input
+          type="checkbox"
+          checked={params['fusions'] === 'opened'}
+          onChange={(event) => openFusions(event.currentTarget.checked)}
+        />
+        Open fusions
+      </label>
+      <label class="switch" data-tip="Framework op and source of each instruction">
+        <input
+          type="checkbox"
+          checked={params['metadata'] !== 'false'}
+          onChange={(event) =>
+            setParams({ metadata: event.currentTarget.checked ? undefined : 'false' }, 'push')
+          }
+        />
+        Metadata
+      </label>
+    </>
+  );
+}
+
 function Toolbar({
   payload,
   chosen,
@@ -72,38 +143,11 @@ function Toolbar({
   ...props
 }: { payload: Payload; chosen: Chosen; tab: string } & LinkProps): VNode {
   const { run, hosts, params, setParams } = props;
-  const programs = useMemo(() => programsOf(payload), [payload]);
   const walk = (op: string): void =>
     setParams({ program: chosen.program, op, node: undefined, view: undefined }, 'push');
-  const radius = params['radius'] ?? '2';
-  const radii = RADII.includes(radius) ? RADII : [...RADII, radius].sort((a, b) => Number(a) - Number(b));
   return (
     <div class="gv-bar">
-      <label>
-        Program{' '}
-        <select
-          class="field"
-          value={chosen.program}
-          onChange={(event) =>
-            setParams(
-              {
-                program: event.currentTarget.value,
-                op: undefined,
-                node: undefined,
-                view: undefined,
-                open: undefined,
-              },
-              'push',
-            )
-          }
-        >
-          {programs.map(({ title, label }) => (
-            <option key={title} value={title}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <ProgramSelect payload={payload} chosen={chosen} setParams={setParams} />
       <Finder run={run} hosts={hosts} program={chosen.program} onWalk={walk} />
       <Segments
         label="Show as"
@@ -111,55 +155,7 @@ function Toolbar({
         chosen={tab}
         onChoose={(name) => setParams({ shown: name === 'graph' ? undefined : name }, 'push')}
       />
-      {tab === 'graph' && (
-        <>
-          <label>
-            Hops{' '}
-            <select
-              class="field"
-              value={radius}
-              onChange={(event) =>
-                setParams(
-                  {
-                    radius: event.currentTarget.value === '2' ? undefined : event.currentTarget.value,
-                    view: undefined,
-                  },
-                  'push',
-                )
-              }
-            >
-              {radii.map((value) => (
-                <option key={value} value={value}>
-                  {value}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label class="switch" data-tip="Draw each fusion with the instructions in it">
-            <input
-              type="checkbox"
-              checked={params['fusions'] === 'opened'}
-              onChange={(event) =>
-                setParams(
-                  { fusions: event.currentTarget.checked ? 'opened' : undefined, view: undefined },
-                  'push',
-                )
-              }
-            />
-            Open fusions
-          </label>
-          <label class="switch" data-tip="Framework op and source of each instruction">
-            <input
-              type="checkbox"
-              checked={params['metadata'] !== 'false'}
-              onChange={(event) =>
-                setParams({ metadata: event.currentTarget.checked ? undefined : 'false' }, 'push')
-              }
-            />
-            Metadata
-          </label>
-        </>
-      )}
+      {tab === 'graph' && <GraphControls params={params} setParams={setParams} />}
       <span class="gv-end">
         <Files chosen={chosen} run={run} hosts={hosts} params={params} />
       </span>

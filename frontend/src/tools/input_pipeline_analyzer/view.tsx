@@ -132,8 +132,9 @@ function InputOps({
 }
 
 function HostSide({ payload }: { payload: Payload }): VNode {
-  const { table } = readTable(payload, TABLES.host_categories);
-  const breakdown = useMemo(() => breakdownOf(table), [table]);
+  const categories = readTable(payload, TABLES.host_categories);
+  const { table } = categories;
+  const breakdown = useMemo(() => breakdownOf(categories.all()), [table]);
   const note = readScalar(payload, SCALARS.host_input_ps)?.note ?? '';
   return (
     <BreakdownSection
@@ -148,12 +149,13 @@ function HostSide({ payload }: { payload: Payload }): VNode {
 }
 
 export function InputPipelineView({ payload, params, setParams }: ViewProps): VNode {
-  const steps = readTable(payload, TABLES.steps).table;
-  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const steps = useMemo(() => readTable(payload, TABLES.steps), [payload]);
+  const breakdown = useMemo(() => readTable(payload, TABLES.breakdown), [payload]);
   const ops = readTable(payload, TABLES.input_ops).table;
   const hosts = readTable(payload, TABLES.hosts).table;
   const share = useMemo(() => shareOf(payload), [payload]);
-  const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
+  const layers = useMemo(() => breakdown.all(), [breakdown]);
+  const parts = useMemo(() => breakdownOf(layers), [layers]);
   const tokens = useMemo(() => categoryTokens(payload), [payload]);
   const sparseCore = sparseCoreOf(payload);
   const link = { params, setParams };
@@ -162,8 +164,8 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       <Tiles tiles={tilesOf(payload)} />
       <StepSection
         steps={steps}
-        breakdown={breakdown}
-        note={chartNote(steps.n_rows, share)}
+        parts={layers}
+        note={chartNote(steps.length, share)}
         {...(share ? { share } : {})}
         {...link}
       />

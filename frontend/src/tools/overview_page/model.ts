@@ -2,7 +2,7 @@
 import { readNumber, readTable } from '../../api/declared';
 import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
 import type { Payload } from '../../api/types';
-import { spreadText } from '../steps';
+import { spreadText, type StepPart } from '../steps';
 
 const { tables: TABLES, scalars: SCALARS } = OVERVIEW_PAGE.page;
 
@@ -41,6 +41,31 @@ export function tilesOf(payload: Payload): TileModel[] {
     })
     .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
     .slice(0, MAX_TILES);
+}
+
+/** The category of each column of step parts, which gives its color; stacked in this order, from below. */
+const PARTS: readonly (readonly [keyof typeof TABLES.steps.optional, string])[] = [
+  ['device_compute_ps', 'compute'],
+  ['device_collectives_ps', 'collective'],
+  ['device_to_device_ps', 'd2d'],
+  ['host_compute_ps', 'host'],
+  ['host_python_ps', 'python'],
+  ['host_wait_ps', 'wait'],
+  ['kernel_launch_ps', 'launch'],
+  ['compilation_ps', 'compile'],
+  ['output_ps', 'output'],
+  ['input_ps', 'input'],
+  ['other_ps', 'other'],
+];
+
+/** The parts of a step that the answer has, as layers of the chart. */
+export function stepParts(payload: Payload): StepPart[] {
+  const steps = readTable(payload, TABLES.steps);
+  return PARTS.filter(([column]) => steps.has(column)).map(([column, color]) => ({
+    column,
+    category: steps.title(column),
+    color,
+  }));
 }
 
 export interface Fact {

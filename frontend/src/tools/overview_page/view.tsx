@@ -20,7 +20,14 @@ import { StepSection } from '../step_section';
 import { breakdownOf, stepNames, stepRow } from '../steps';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
 import { FindingsSection } from './findings';
-import { factsOf, recommendationsOf, stepChoices, tilesOf, type Recommendation } from './model';
+import {
+  factsOf,
+  recommendationsOf,
+  stepChoices,
+  stepParts,
+  tilesOf,
+  type Recommendation,
+} from './model';
 import { StepPicker } from './one_step';
 import './style.css';
 
@@ -99,7 +106,7 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
 export function shownStep(payload: Payload, params: ToolProps['params']): string {
   const step = params['step'] ?? '';
   if (!step || !readIfAny(payload, TABLES.findings)) return '';
-  const names = stepNames(readTable(payload, TABLES.steps).table);
+  const names = stepNames(readTable(payload, TABLES.steps));
   return names[stepRow(names, step)] ?? step;
 }
 
@@ -107,13 +114,13 @@ export function shownStep(payload: Payload, params: ToolProps['params']): string
  * The chart of steps; if steps are explained, a click or the list requests why one took as long as it did.
  */
 function Steps({ payload, params, setParams }: ViewProps): VNode | null {
-  const steps = readTable(payload, TABLES.steps).table;
-  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const steps = useMemo(() => readTable(payload, TABLES.steps), [payload]);
+  const parts = useMemo(() => stepParts(payload), [payload]);
   const findings = readIfAny(payload, TABLES.findings);
   const step = shownStep(payload, params);
   const names = useMemo(() => stepNames(steps), [steps]);
   if (!findings)
-    return <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />;
+    return <StepSection steps={steps} parts={parts} params={params} setParams={setParams} />;
   const row = stepRow(names, step);
   const show = (name: string | undefined): void => {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
@@ -123,7 +130,7 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
   return (
     <StepSection
       steps={steps}
-      breakdown={breakdown}
+      parts={parts}
       choice={choice}
       tools={picker}
       params={params}
@@ -137,11 +144,11 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
   const findings = readIfAny(payload, TABLES.findings)?.table;
   const causes = readIfAny(payload, TABLES.causes)?.table;
-  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const breakdown = useMemo(() => readTable(payload, TABLES.breakdown), [payload]);
   const topOps = readTable(payload, TABLES.top_ops).table;
   const hosts = readIfAny(payload, TABLES.hosts)?.table;
   const facts = factsOf(payload);
-  const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
+  const parts = useMemo(() => breakdownOf(breakdown.all()), [breakdown]);
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />

@@ -306,9 +306,9 @@ function ByCore({
   );
   const series = useMemo(
     () =>
-      seriesOf(cores.table, parts.table).map((one) => ({
-        ...one,
-        values: rows.map((row) => one.values[row] ?? null),
+      seriesOf(cores, parts.all()).map((layer) => ({
+        ...layer,
+        values: rows.map((row) => layer.values[row] ?? null),
       })),
     [cores, parts, rows],
   );
@@ -377,6 +377,7 @@ function Rest({
 }: PartProps & { cores: CoreRows; chosen: number }): VNode {
   const { parts, steps, collectives, channels } = pod;
   const isOne = cores.length === 1;
+  const layers = useMemo(() => parts.all(), [parts]);
   return (
     <>
       <div class="pod-rest">
@@ -392,7 +393,7 @@ function Rest({
       </div>
       <div class="pod-rest">
         {steps && steps.length > 1 && (
-          <StepSection steps={steps.table} breakdown={parts.table} params={params} setParams={setParams} />
+          <StepSection steps={steps} parts={layers} params={params} setParams={setParams} />
         )}
       </div>
       {(!isOne || collectives.length > 0) && (
@@ -426,7 +427,7 @@ export function PodViewerView(props: ViewProps): VNode {
   const { payload, params } = props;
   const pod = useMemo(() => podOf(payload), [payload]);
   const { steps, stragglers, collectives } = pod;
-  const names = useMemo(() => (steps ? stepNames(steps.table) : []), [steps]);
+  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
   const linked = stepOf(params['step'], names.length);
   const { data } = useDetail(props, 'cores', linked < 0 ? null : { step: String(linked) }, 'json', 'cores');
   const detail = linked < 0 ? null : data;

@@ -18,20 +18,20 @@ import { serveTooltips } from './widgets/tooltip';
  * A variable, not a literal argument: the bundler would treat the style sheet's URL as an asset and rename
  * it.
  */
-const here = import.meta.url;
+const moduleUrl = import.meta.url;
 
 /**
  * The name under which TensorBoard registered us: the folder of this module, /data/plugin/<name>/index.js.
  */
 function pluginName(): string {
-  return new URL(here).pathname.split('/').at(-2) || 'profile';
+  return new URL(moduleUrl).pathname.split('/').at(-2) || 'profile';
 }
 
 function loadStyles(): Promise<void> {
   return new Promise((resolve) => {
     const link = document.createElement('link');
     link.rel = 'stylesheet';
-    link.href = new URL('style.css', here).href;
+    link.href = new URL('style.css', moduleUrl).href;
     link.addEventListener('load', () => resolve());
     // Without styles the page is plain but still shows its numbers.
     link.addEventListener('error', () => resolve());
@@ -40,7 +40,7 @@ function loadStyles(): Promise<void> {
 }
 
 export async function render(): Promise<void> {
-  setApiBase(new URL(here));
+  setApiBase(new URL(moduleUrl));
   document.documentElement.lang = 'en';
   followTheme();
   followUrl(pluginName());

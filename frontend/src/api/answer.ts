@@ -19,7 +19,7 @@ export type Answer =
   | { readonly kind: 'unanswered' };
 
 /** Throws only if the signal was aborted. */
-export async function askColumns(url: string, signal: AbortSignal | null): Promise<Answer> {
+export async function requestColumns(url: string, signal: AbortSignal | null): Promise<Answer> {
   let response: Response;
   try {
     response = await fetch(url, signal ? { signal } : {});

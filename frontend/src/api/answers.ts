@@ -2,7 +2,7 @@
  * Sends requests to the worker and returns its answers; where a browser starts no worker, the main thread
  * makes the request.
  */
-import { askColumns, type Answer } from './answer';
+import { requestColumns, type Answer } from './answer';
 
 /** `url` null: the request is cancelled. */
 export interface ToWorker {
@@ -32,7 +32,7 @@ export class Answers {
   /** Rejects only where the signal is aborted, with its reason. */
   ask(url: string, signal: AbortSignal | null): Promise<Answer> {
     const worker = this.started();
-    if (!worker || signal?.aborted) return askColumns(url, signal);
+    if (!worker || signal?.aborted) return requestColumns(url, signal);
     const id = this.nAsked++;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
@@ -76,6 +76,6 @@ export class Answers {
     this.worker = null;
     const owed = [...this.open.values()];
     this.open.clear();
-    for (const { url, signal, resolve } of owed) resolve(askColumns(url, signal));
+    for (const { url, signal, resolve } of owed) resolve(requestColumns(url, signal));
   }
 }

@@ -174,8 +174,8 @@ async function load(url: string, signal?: AbortSignal): Promise<unknown> {
  * the others are shared.
  */
 async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
-  const known = cached<T>(url);
-  if (known !== undefined) return known;
+  const cachedAnswer = cached<T>(url);
+  if (cachedAnswer !== undefined) return cachedAnswer;
   if (signal && !underWay.has(url)) return (await load(url, signal)) as T;
   const shared = underWay.get(url) ?? load(url).finally(() => underWay.delete(url));
   underWay.set(url, shared);

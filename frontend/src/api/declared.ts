@@ -174,15 +174,15 @@ export function readIfAny<R extends Columns, O extends Columns>(
   payload: Payload,
   spec: TableSpec<R, O>,
 ): Rows<R, O> | null {
-  const found = payload.tables[spec.name];
-  return found ? new Rows(payload, spec, found) : null;
+  const tableOfAnswer = payload.tables[spec.name];
+  return tableOfAnswer ? new Rows(payload, spec, tableOfAnswer) : null;
 }
 
 /** A declared number with its title and note; undefined: an optional one that the answer lacks. */
 export function readScalar(payload: Payload, spec: ScalarSpec): Scalar | undefined {
-  const found = payload.scalars[spec.name];
-  if (!found && !spec.isOptional) throw new ContractError(payload, `number ${spec.name}`);
-  return found;
+  const scalarOfAnswer = payload.scalars[spec.name];
+  if (!scalarOfAnswer && !spec.isOptional) throw new ContractError(payload, `number ${spec.name}`);
+  return scalarOfAnswer;
 }
 
 /** The value of a declared number; null: unknown, or an optional one that the answer lacks. */

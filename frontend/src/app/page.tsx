@@ -143,8 +143,8 @@ function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['vie
   const view = info && viewOf(info.name);
   if (info && !info.available) return <Unavailable info={info} />;
   if (!info || !view) return <ToolGone tools={tools.tools} />;
-  const known = new Set(tools.hosts.map(({ host }) => host));
-  const missing = hosts.value.filter((host) => !known.has(host));
+  const hostNames = new Set(tools.hosts.map(({ host }) => host));
+  const missing = hosts.value.filter((host) => !hostNames.has(host));
   // If only some of the hosts are missing, the server shows the others and names the missing ones.
   if (missing.length && missing.length === hosts.value.length && !missing.includes('ALL_HOSTS'))
     return <HostsGone missing={missing} tools={tools} />;

@@ -116,8 +116,8 @@ export function grabbed(
 const silhouettes = new WeakMap<Float32Array, Path2D>();
 
 function silhouetteOf(density: Float32Array, size: MinimapSize): Path2D {
-  const known = silhouettes.get(density);
-  if (known) return known;
+  const silhouette = silhouettes.get(density);
+  if (silhouette) return silhouette;
   const path = new Path2D();
   const columnPx = size.widthPx / Math.max(density.length, 1);
   density.forEach((share, column) => {

@@ -123,10 +123,10 @@ export function drawSteps(
   context.setLineDash([2, 3]);
   context.beginPath();
   for (const stepPs of stepsPs) {
-    const at = Math.round(x(stepPs)) + 0.5;
-    if (at < 0 || at > frame.widthPx) continue;
-    context.moveTo(at, RULER_PX);
-    context.lineTo(at, frame.heightPx);
+    const lineX = Math.round(x(stepPs)) + 0.5;
+    if (lineX < 0 || lineX > frame.widthPx) continue;
+    context.moveTo(lineX, RULER_PX);
+    context.lineTo(lineX, frame.heightPx);
   }
   context.stroke();
   context.restore();
@@ -192,13 +192,13 @@ export function drawHits(
   context.fillStyle = cssOf(theme.hit);
   let last = '';
   for (const { timePs, y, height } of hits) {
-    const at = Math.floor(x(timePs));
+    const pixel = Math.floor(x(timePs));
     const top = y - band.scrollPx;
-    if (at < -2 || at > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
+    if (pixel < -2 || pixel > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
     // Thousands may fall on one pixel.
-    const here = `${String(at)},${String(top)}`;
-    if (here !== last) context.fillRect(at, top - 1, 2, height + 2);
-    last = here;
+    const position = `${String(pixel)},${String(top)}`;
+    if (position !== last) context.fillRect(pixel, top - 1, 2, height + 2);
+    last = position;
   }
 }
 
@@ -226,12 +226,12 @@ export function drawArrows(
       Math.min(y1, y2) <= frame.heightPx
     );
   };
-  const seen = arrows.filter(isSeen);
-  if (seen.length === 0) return;
+  const visible = arrows.filter(isSeen);
+  if (visible.length === 0) return;
   context.save();
   context.strokeStyle = context.fillStyle = cssOf(theme.flow);
   for (const isOwn of [false, true]) {
-    const drawn = seen.filter((arrow) => arrow.isOwn === isOwn);
+    const drawn = visible.filter((arrow) => arrow.isOwn === isOwn);
     const strength = isOwn ? 1 : Math.sqrt(CLEAR_ARROWS / Math.max(drawn.length, CLEAR_ARROWS));
     context.globalAlpha = strength;
     context.lineWidth = isOwn ? 1.6 : 0.7 + 0.6 * strength;
@@ -306,11 +306,11 @@ export function drawRuler(
   context.font = theme.font;
   context.textBaseline = 'middle';
   for (let i = 0; i < ruler.nTicks; i++) {
-    const at = Math.round(x(ruler.firstPs + i * ruler.stepPs));
+    const tickX = Math.round(x(ruler.firstPs + i * ruler.stepPs));
     context.fillStyle = cssOf(theme.line);
-    context.fillRect(at, RULER_PX - 9, 1, 9);
+    context.fillRect(tickX, RULER_PX - 9, 1, 9);
     context.fillStyle = cssOf(theme.muted);
     const label = tickLabel(ruler, i);
-    if (at + 4 + label.length * 7 < frame.widthPx) context.fillText(label, at + 4, RULER_PX / 2);
+    if (tickX + 4 + label.length * 7 < frame.widthPx) context.fillText(label, tickX + 4, RULER_PX / 2);
   }
 }

@@ -35,8 +35,8 @@ export class TextFitter {
     const room = widthPx - this.width(ELLIPSIS);
     const count = charactersWithin(widths, room);
     if (count < 2) return '';
-    const known = measured.cuts[count];
-    if (known !== undefined) return known;
+    const cachedCut = measured.cuts[count];
+    if (cachedCut !== undefined) return cachedCut;
     const cut = text.slice(0, count) + ELLIPSIS;
     measured.cuts[count] = cut;
     return cut;
@@ -49,8 +49,8 @@ export class TextFitter {
   }
 
   private measured(text: string): Measured {
-    const known = this.names.get(text);
-    if (known) return known;
+    const cached = this.names.get(text);
+    if (cached) return cached;
     if (this.names.size >= MAX_NAMES) this.names.clear();
     const widths = new Float32Array(Math.min(text.length, MAX_CHARACTERS));
     let total = 0;
@@ -64,8 +64,8 @@ export class TextFitter {
   }
 
   private characterWidth(character: string): number {
-    const known = this.characters.get(character);
-    if (known !== undefined) return known;
+    const cachedWidth = this.characters.get(character);
+    if (cachedWidth !== undefined) return cachedWidth;
     const width = this.measure(character);
     this.characters.set(character, width);
     return width;

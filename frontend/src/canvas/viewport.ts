@@ -50,10 +50,10 @@ export function clampViewport(view: Viewport, durationPs: number): Viewport {
 export function zoomAt(view: Viewport, factor: number, anchorPs: number, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
   const span = spanPs(view);
-  const wanted = Math.min(Math.max(span * factor, Math.min(MIN_SPAN_PS, full)), full);
+  const newSpan = Math.min(Math.max(span * factor, Math.min(MIN_SPAN_PS, full)), full);
   const share = span > 0 ? (anchorPs - view.startPs) / span : 0.5;
-  const startPs = anchorPs - share * wanted;
-  return clampViewport({ startPs, endPs: startPs + wanted }, durationPs);
+  const startPs = anchorPs - share * newSpan;
+  return clampViewport({ startPs, endPs: startPs + newSpan }, durationPs);
 }
 
 export function panBy(view: Viewport, deltaPs: number, durationPs: number): Viewport {

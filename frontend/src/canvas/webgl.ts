@@ -80,16 +80,16 @@ function compile(gl: WebGL2RenderingContext): Program | null {
   }
   gl.linkProgram(program);
   if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
-  const at = (name: string): WebGLUniformLocation | null => gl.getUniformLocation(program, name);
+  const uniformAt = (name: string): WebGLUniformLocation | null => gl.getUniformLocation(program, name);
   return {
     program,
     uniform: {
-      size: at('size'),
-      time: at('time'),
-      offset: at('offset'),
-      fills: at('fills'),
-      background: at('background'),
-      hatchPx: at('hatchPx'),
+      size: uniformAt('size'),
+      time: uniformAt('time'),
+      offset: uniformAt('offset'),
+      fills: uniformAt('fills'),
+      background: uniformAt('background'),
+      hatchPx: uniformAt('hatchPx'),
     },
   };
 }

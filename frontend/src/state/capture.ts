@@ -59,18 +59,18 @@ export async function loadCaptureInfo(): Promise<CaptureInfo | null> {
 }
 
 /**
- * Runs `ask` with the token; if it is refused, TensorBoard may have been restarted: retries once with a new
+ * Runs `request` with the token; if it is refused, TensorBoard may have been restarted: retries once with a new
  * token.
  */
-export async function withToken<T>(ask: (token: string) => Promise<T>): Promise<T> {
+export async function withToken<T>(request: (token: string) => Promise<T>): Promise<T> {
   const info = captureInfo.value ?? (await loadCaptureInfo());
   try {
-    return await ask(info?.token ?? '');
+    return await request(info?.token ?? '');
   } catch (error) {
     if (!(error instanceof ApiError) || error.kind !== 'forbidden' || error.parameter) throw error;
     const fresh = await loadCaptureInfo();
     if (!fresh || fresh.token === info?.token) throw error;
-    return ask(fresh.token);
+    return request(fresh.token);
   }
 }
 
@@ -113,22 +113,22 @@ async function end(status: CaptureStatus, from: Place | null): Promise<void> {
 
 /** Polls a capture's state until it has ended. */
 export async function followCapture(id: string): Promise<void> {
-  const mine = ++followed;
+  const generation = ++followed;
   const from = recall(OWN_KEY, 'sessionStorage') === id ? { run: run.value, tool: tool.value } : null;
-  for (let failures = 0; mine === followed;) {
+  for (let failures = 0; generation === followed;) {
     try {
       const status = await fetchCaptureStatus(id);
-      if (mine !== followed) return;
+      if (generation !== followed) return;
       failures = 0;
       isSilent.value = false;
       if (status.state !== 'running') await end(status, from);
       capture.value = status;
       if (status.state !== 'running') return;
     } catch (error) {
-      if (mine !== followed) return;
-      const known = asApiError(error);
-      if (known.status === 404) {
-        capture.value = gone(id, known);
+      if (generation !== followed) return;
+      const apiError = asApiError(error);
+      if (apiError.status === 404) {
+        capture.value = gone(id, apiError);
         return;
       }
       failures += 1;

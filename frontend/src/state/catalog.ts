@@ -7,9 +7,9 @@ import { asApiError, useLoaded, type Loaded } from './payload';
 export const runs = signal<RunsAnswer | null>(null);
 export const runsError = signal<ApiError | null>(null);
 
-/** Requests the runs again: new ones appear; `anew` also drops cached answers. */
-export async function loadRuns(anew = false): Promise<void> {
-  if (anew) forgetAnswers();
+/** Requests the runs again: new ones appear; `isReload` also drops cached answers. */
+export async function loadRuns(isReload = false): Promise<void> {
+  if (isReload) forgetAnswers();
   try {
     runs.value = await fetchRuns();
     runsError.value = null;

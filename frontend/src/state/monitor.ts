@@ -39,11 +39,11 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => window.set
 export function joined(
   old: readonly MonitorSample[],
   fresh: readonly MonitorSample[],
-  kept = SAMPLES_KEPT,
+  most = SAMPLES_KEPT,
 ): readonly MonitorSample[] {
   const after = old.at(-1)?.n ?? -1;
   const added = fresh.filter(({ n }) => n > after);
-  return added.length ? [...old, ...added].slice(-kept) : old;
+  return added.length ? [...old, ...added].slice(-most) : old;
 }
 
 /** The monitor that this browser tab started; empty: none. */
@@ -54,24 +54,24 @@ export function ownMonitor(): string {
 
 /** Polls a monitor's samples until it has ended. */
 export async function followMonitor(id: string): Promise<void> {
-  const mine = ++followed;
+  const generation = ++followed;
   samples.value = [];
-  for (let failures = 0; mine === followed;) {
+  for (let failures = 0; generation === followed;) {
     try {
       const { samples: fresh, ...answer } = await fetchMonitor(id, (samples.value.at(-1)?.n ?? -1) + 1);
-      if (mine !== followed) return;
+      if (generation !== followed) return;
       failures = 0;
       isMonitorSilent.value = false;
       samples.value = joined(samples.value, fresh);
       monitor.value = answer;
       if (answer.state !== 'running') return;
     } catch (error) {
-      if (mine !== followed) return;
-      const known = asApiError(error);
-      if (known.status === 404) {
+      if (generation !== followed) return;
+      const apiError = asApiError(error);
+      if (apiError.status === 404) {
         // A monitor from an earlier page may be long gone: nothing to report.
         if (monitor.value)
-          monitor.value = { ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
+          monitor.value = { ...monitor.value, state: 'failed', message: apiError.message, remedy: apiError.remedy };
         return;
       }
       failures += 1;
@@ -115,7 +115,7 @@ export async function stopMonitor(): Promise<void> {
  * reloads, polling resumes.
  */
 export function leaveMonitor(): void {
-  const known = monitor.value;
-  if (known?.state !== 'running' || !captureInfo.value) return;
-  postLeave(captureInfo.value.token, known.monitor).catch(() => undefined);
+  const current = monitor.value;
+  if (current?.state !== 'running' || !captureInfo.value) return;
+  postLeave(captureInfo.value.token, current.monitor).catch(() => undefined);
 }

@@ -34,14 +34,14 @@ export function useReading(run: string): ReadingText | null {
     if (!run) return;
     let timer = 0;
     let isOver = false;
-    const ask = async (): Promise<void> => {
+    const poll = async (): Promise<void> => {
       // Without an answer the page still shows what it waits for and since when.
       const answer = await fetchProgress(run).catch(() => null);
       if (isOver) return;
       setReading(answer?.reading ?? null);
-      timer = window.setTimeout(() => void ask(), AGAIN_AFTER_MS);
+      timer = window.setTimeout(() => void poll(), AGAIN_AFTER_MS);
     };
-    timer = window.setTimeout(() => void ask(), FIRST_AFTER_MS);
+    timer = window.setTimeout(() => void poll(), FIRST_AFTER_MS);
     return () => {
       isOver = true;
       window.clearTimeout(timer);

@@ -57,8 +57,8 @@ export function choose(change: Partial<Selection>, how: How = 'push'): void {
  * the tool.
  */
 export function openTool(name: string, params: Readonly<Record<string, string>> = {}): void {
-  const { hosts: names, ...own } = params;
-  choose({ tool: name, params: own, ...(names ? { hosts: names.split(',') } : {}) });
+  const { hosts: names, ...ownParams } = params;
+  choose({ tool: name, params: ownParams, ...(names ? { hosts: names.split(',') } : {}) });
 }
 
 export function setToolParams(

@@ -39,12 +39,12 @@ function hostList(text: string): string[] {
   return text ? text.split(',').map(decode) : [];
 }
 
-function select(own: Map<string, string>): Selection {
-  const params = Object.fromEntries([...own].filter(([name]) => !RESERVED.has(name)));
+function select(pairs: Map<string, string>): Selection {
+  const params = Object.fromEntries([...pairs].filter(([name]) => !RESERVED.has(name)));
   return {
-    run: own.get('run') ?? '',
-    tool: own.get('tool') ?? '',
-    hosts: hostList(own.get('hosts') ?? ''),
+    run: pairs.get('run') ?? '',
+    tool: pairs.get('tool') ?? '',
+    hosts: hostList(pairs.get('hosts') ?? ''),
     params,
   };
 }
@@ -52,7 +52,7 @@ function select(own: Map<string, string>): Selection {
 /** `hash` and `search` as `location` has them. */
 export function parseUrl(hash: string, search: string, plugin: string): ParsedHash {
   const prefix = `p.${plugin}.`;
-  const own = new Map<string, string>();
+  const ownPairs = new Map<string, string>();
   const others: [string, string][] = [];
   let tab = '';
   for (const part of hash.replace(/^#/, '').split('&')) {
@@ -61,26 +61,26 @@ export function parseUrl(hash: string, search: string, plugin: string): ParsedHa
     if (cut < 0) continue;
     const name = decode(part.slice(0, cut));
     const value = decode(part.slice(cut + 1));
-    if (name.startsWith(prefix)) own.set(name.slice(prefix.length), value);
+    if (name.startsWith(prefix)) ownPairs.set(name.slice(prefix.length), value);
     else others.push([name, value]);
   }
-  if (!own.size)
-    for (const [name, value] of new URLSearchParams(search)) if (RESERVED.has(name)) own.set(name, value);
-  return { tab, others, selection: select(own) };
+  if (!ownPairs.size)
+    for (const [name, value] of new URLSearchParams(search)) if (RESERVED.has(name)) ownPairs.set(name, value);
+  return { tab, others, selection: select(ownPairs) };
 }
 
 /** The hash, with its "#". Names sorted so that equal selections give equal links. */
 export function formatHash(selection: Selection, plugin: string, others: ParsedHash['others'] = []): string {
-  const own: [string, string][] = [];
-  if (selection.run) own.push(['run', selection.run]);
-  if (selection.tool) own.push(['tool', selection.tool]);
+  const ownPairs: [string, string][] = [];
+  if (selection.run) ownPairs.push(['run', selection.run]);
+  if (selection.tool) ownPairs.push(['tool', selection.tool]);
   // A comma within a host's name must not split it.
   if (selection.hosts.length)
-    own.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
+    ownPairs.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
   const params = Object.entries(selection.params).sort(([a], [b]) => (a < b ? -1 : 1));
   const pairs = [
     ...others,
-    ...[...own, ...params].map(([name, value]): [string, string] => [`p.${plugin}.${name}`, value]),
+    ...[...ownPairs, ...params].map(([name, value]): [string, string] => [`p.${plugin}.${name}`, value]),
   ];
   return `#${[plugin, ...pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)].join('&')}`;
 }

@@ -11,11 +11,11 @@ type Params = Readonly<Record<string, string>>;
 
 /** The page's parameters that belong to one table: `ops.sort` is `sort` of the table `ops`. */
 export function paramsOf(table: string, params: Params): Record<string, string> {
-  const own = `${table}.`;
+  const prefix = `${table}.`;
   return Object.fromEntries(
     Object.entries(params)
-      .filter(([name]) => name.startsWith(own))
-      .map(([name, value]) => [name.slice(own.length), value]),
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, value]) => [name.slice(prefix.length), value]),
   );
 }
 

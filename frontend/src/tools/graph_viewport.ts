@@ -45,9 +45,9 @@ export function firstView(graph: Size, box: Size, around: { x: number; y: number
 
 /** The surroundings of a point at a scale, without wasting room beyond the graph's edges. */
 export function viewAround(graph: Size, box: Size, around: { x: number; y: number }, scale: number): View {
-  const along = (at: number, length: number, room: number): number => {
+  const along = (position: number, length: number, room: number): number => {
     const half = room / scale / 2;
-    return length <= 2 * half ? length / 2 : clamp(at, half, length - half);
+    return length <= 2 * half ? length / 2 : clamp(position, half, length - half);
   };
   return { x: along(around.x, graph.width, box.width), y: along(around.y, graph.height, box.height), scale };
 }
@@ -65,15 +65,15 @@ export function panView(view: View, xPx: number, yPx: number): View {
 }
 
 /** Moves as little as needed to bring a rectangle around a point into the box. */
-export function revealView(view: View, box: Size, at: { x: number; y: number }, size: Size): View {
+export function revealView(view: View, box: Size, center: { x: number; y: number }, size: Size): View {
   const shift = (middle: number, target: number, room: number, length: number): number => {
     const slack = Math.max(0, room / view.scale / 2 - length / 2 - 8);
     return clamp(middle, target - slack, target + slack);
   };
   return {
     ...view,
-    x: shift(view.x, at.x, box.width, size.width),
-    y: shift(view.y, at.y, box.height, size.height),
+    x: shift(view.x, center.x, box.width, size.width),
+    y: shift(view.y, center.y, box.height, size.height),
   };
 }
 

@@ -62,8 +62,8 @@ export function PayloadPage({
   content,
   beside,
 }: PayloadPageProps): VNode {
-  const asked = serverParams(info, params);
-  const query = { tool: info.name, run, hosts, params: asked };
+  const requestParams = serverParams(info, params);
+  const query = { tool: info.name, run, hosts, params: requestParams };
   const { data, error, isLoading, retry } = useDiagnosed(
     query,
     usePayloadEarly(query, early, format),
@@ -71,7 +71,7 @@ export function PayloadPage({
   );
   if (error) {
     const reset = (): void =>
-      setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
+      setParams(Object.fromEntries(Object.keys(requestParams).map((name) => [name, undefined])), 'push');
     return (
       <Failed
         what={`${info.title} of ${run}`}
@@ -79,7 +79,7 @@ export function PayloadPage({
         message={error.message}
         remedy={error.remedy}
         onRetry={retry}
-        {...(Object.keys(asked).length ? { onReset: reset } : {})}
+        {...(Object.keys(requestParams).length ? { onReset: reset } : {})}
       />
     );
   }

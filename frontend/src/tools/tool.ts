@@ -20,8 +20,8 @@ export interface ToolProps {
 
 /** The parameters that the server knows; the others (sort, search, zoom) are the page's own. */
 export function serverParams(info: ToolInfo, params: ToolProps['params']): Record<string, string> {
-  const known = new Set(info.params.map((param) => param.name));
-  return Object.fromEntries(Object.entries(params).filter(([name]) => known.has(name)));
+  const serverNames = new Set(info.params.map((param) => param.name));
+  return Object.fromEntries(Object.entries(params).filter(([name]) => serverNames.has(name)));
 }
 
 function tableColumn(column: Column): TableColumn {

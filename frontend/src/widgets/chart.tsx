@@ -23,7 +23,7 @@ export interface ChartProps {
   label: string;
   on?: Record<string, (event: unknown) => void>;
   /** A click anywhere above or below a category's place on the axis. */
-  onColumn?: ((at: number) => void) | undefined;
+  onColumn?: ((column: number) => void) | undefined;
 }
 
 /** One line of a chart's tooltip. */
@@ -88,19 +88,19 @@ export function axisStyle(color: Colors): Record<string, unknown> {
 }
 
 /** The column under the pointer: bars may be a pixel high. */
-function followColumns(chart: EChartsType, choose: () => ((at: number) => void) | undefined): void {
+function followColumns(chart: EChartsType, choose: () => ((column: number) => void) | undefined): void {
   const columnAt = ({ offsetX, offsetY }: { offsetX: number; offsetY: number }): number | null => {
     if (!choose() || !chart.containPixel('grid', [offsetX, offsetY])) return null;
-    const at = Number(chart.convertFromPixel({ xAxisIndex: 0 }, offsetX));
-    return Number.isFinite(at) ? at : null;
+    const column = Number(chart.convertFromPixel({ xAxisIndex: 0 }, offsetX));
+    return Number.isFinite(column) ? column : null;
   };
   const surface = chart.getZr();
   surface.on('mousemove', (event) => {
     if (columnAt(event) !== null) surface.setCursorStyle('pointer');
   });
   surface.on('click', (event) => {
-    const at = columnAt(event);
-    if (at !== null) choose()?.(at);
+    const column = columnAt(event);
+    if (column !== null) choose()?.(column);
   });
 }
 

@@ -64,7 +64,7 @@ export function Field({
   children,
 }: FieldProps): VNode {
   const id = useId();
-  const own: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber
+  const inputProps: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber
     ? { inputMode: 'decimal', class: 'field number' }
     : { class: 'field' };
   return (
@@ -75,7 +75,7 @@ export function Field({
       <span class="field-row">
         <input
           id={id}
-          {...own}
+          {...inputProps}
           type="text"
           name={name}
           value={value}

@@ -66,8 +66,8 @@ function MenuList({ items, close }: { items: readonly MenuItem[]; close: () => v
   useEffect(() => focus(0), []);
   const onKey = (event: KeyboardEvent): void => {
     const buttons = [...(list.current?.querySelectorAll('button') ?? [])];
-    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
+    const index = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const to = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: -1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     focus(to);

@@ -62,31 +62,31 @@ interface TipParams {
 
 function tip({ names, series, share, choice }: Drawn, color: Colors): (params: TipParams[]) => HTMLElement {
   return (params) => {
-    const at = params[0]?.dataIndex ?? 0;
-    const total = series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
+    const index = params[0]?.dataIndex ?? 0;
+    const total = series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
     const lines = series
       .map(({ title, token, values }) => ({
         color: color(token),
         name: title,
-        value: format(values[at] ?? null, 'ps'),
+        value: format(values[index] ?? null, 'ps'),
       }))
       .reverse();
     if (share)
       lines.push({
         color: 'transparent',
         name: share.title,
-        value: format(share.values[at] ?? null, 'fraction'),
+        value: format(share.values[index] ?? null, 'fraction'),
       });
     if (share?.band) {
-      const ends = [share.band.low[at], share.band.high[at]].map((end) => format(end ?? null, 'fraction'));
+      const ends = [share.band.low[index], share.band.high[index]].map((end) => format(end ?? null, 'fraction'));
       lines.push({ color: 'transparent', name: share.band.title, value: ends.join(' to ') });
     }
     if (share?.who)
-      lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[at] ?? UNKNOWN });
+      lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[index] ?? UNKNOWN });
     return tipElement(
-      `${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
+      `${/^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
       lines,
-      choice && choice.row !== at ? choice.hint : '',
+      choice && choice.row !== index ? choice.hint : '',
     );
   };
 }
@@ -118,11 +118,11 @@ function zoomOption({ names, zoom, share }: Drawn, color: Colors): EChartsCoreOp
 }
 
 function barSeries({ names, series, choice }: Drawn, factor: number, color: Colors): object[] {
-  const isFaint = (at: number): boolean => choice !== undefined && choice.row >= 0 && choice.row !== at;
-  const item = (value: number | null, at: number): unknown =>
+  const isFaint = (index: number): boolean => choice !== undefined && choice.row >= 0 && choice.row !== index;
+  const item = (value: number | null, index: number): unknown =>
     value === null
       ? null
-      : isFaint(at)
+      : isFaint(index)
         ? { value: value / factor, itemStyle: { opacity: FAINT } }
         : value / factor;
   return series.map(({ title, token, values }) => ({

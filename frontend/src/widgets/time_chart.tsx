@@ -37,11 +37,11 @@ export function linesAt(
   color: Colors,
 ): TipLine[] {
   return series.flatMap(({ name, token, points, low, high }) => {
-    let at = points.length - 1;
-    while (at > 0 && (points[at]?.[0] ?? 0) > timeMs) at -= 1;
-    if (at < 0) return [];
-    const value = points[at]?.[1] ?? null;
-    const [least, most] = [low?.[at]?.[1] ?? null, high?.[at]?.[1] ?? null];
+    let index = points.length - 1;
+    while (index > 0 && (points[index]?.[0] ?? 0) > timeMs) index -= 1;
+    if (index < 0) return [];
+    const value = points[index]?.[1] ?? null;
+    const [least, most] = [low?.[index]?.[1] ?? null, high?.[index]?.[1] ?? null];
     const span =
       least !== null && most !== null && least !== most ? ` (${formatRange(least, most, unit)})` : '';
     return [{ color: color(token), name, value: value === null ? 'unknown' : format(value, unit) + span }];

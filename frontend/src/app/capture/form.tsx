@@ -34,21 +34,21 @@ const DURATION = 'duration_ms';
 const WORKERS = 'workers_list';
 
 /** Kept while the page lives, so that a reopened dialog shows what was typed. */
-let kept: CaptureForm | null = null;
+let keptForm: CaptureForm | null = null;
 
 // A run name is used once: the next capture begins without it.
 effect(() => {
-  if (capture.value?.state === 'done' && kept) kept = { ...kept, options: withoutRunName(kept.options) };
+  if (capture.value?.state === 'done' && keptForm) keptForm = { ...keptForm, options: withoutRunName(keptForm.options) };
 });
 
 /** The form's next contents: "Try the failed ones again". */
 export function refill(change: Partial<CaptureForm>): void {
-  if (kept) kept = { ...kept, ...change };
+  if (keptForm) keptForm = { ...keptForm, ...change };
 }
 
 /** Starts the capture with the values that passed the last check. */
 export function startAgain(info: CaptureInfo): void {
-  if (kept) void startCapture(captureRequest(kept, info));
+  if (keptForm) void startCapture(captureRequest(keptForm, info));
 }
 
 function recentTargets(): string[] {
@@ -157,8 +157,8 @@ function More({
 }
 
 function useForm(info: CaptureInfo): [CaptureForm, (change: Partial<CaptureForm>) => void] {
-  const [form, setForm] = useState<CaptureForm>(() => kept ?? restoreForm(recall(FORM_KEY), info));
-  kept = form;
+  const [form, setForm] = useState<CaptureForm>(() => keptForm ?? restoreForm(recall(FORM_KEY), info));
+  keptForm = form;
   return [form, (change) => setForm((old) => ({ ...old, ...change }))];
 }
 
@@ -179,9 +179,9 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
   };
   const start = (event: Event): void => {
     event.preventDefault();
-    const found = checkForm(form, info);
-    setErrors(found);
-    if (Object.keys(found).length) return;
+    const checked = checkForm(form, info);
+    setErrors(checked);
+    if (Object.keys(checked).length) return;
     memorize(form, info);
     void startCapture(captureRequest(form, info));
   };

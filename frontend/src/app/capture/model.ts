@@ -87,11 +87,11 @@ export function optionError(option: CaptureOption, text: string): string {
     return option.choices.some(({ value }) => String(value) === text) ? '' : 'Choose one of these.';
   const value = numberOf(text);
   const range = rangeText(option);
-  const wanted = `${option.kind === 'int' ? 'A whole number' : 'A number'}${range ? `, ${range}` : ''}.`;
-  if (value === null || (option.kind === 'int' && !Number.isInteger(value))) return wanted;
+  const message = `${option.kind === 'int' ? 'A whole number' : 'A number'}${range ? `, ${range}` : ''}.`;
+  if (value === null || (option.kind === 'int' && !Number.isInteger(value))) return message;
   const isOutside =
     (option.min !== null && value < option.min) || (option.max !== null && value > option.max);
-  return isOutside ? wanted : '';
+  return isOutside ? message : '';
 }
 
 export function optionText(option: CaptureOption, options: CaptureForm['options']): string {
@@ -115,11 +115,11 @@ export function checkForm(form: CaptureForm, info: CaptureInfo): FieldErrors {
 }
 
 export function targetsRequest(form: TargetForm): TargetsRequest {
-  const who =
+  const targetFields =
     form.mode === 'address'
       ? { targets: splitTargets(form.targets).join(',') }
       : { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project };
-  const fields = { ...who, workers_list: splitTargets(form.workers_list).join(',') };
+  const fields = { ...targetFields, workers_list: splitTargets(form.workers_list).join(',') };
   return Object.fromEntries(
     Object.entries(fields).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()]] : [])),
   );
@@ -163,15 +163,15 @@ function textOf(value: unknown): string {
 }
 
 /** A form from what was remembered; invalid values are left out. */
-export function restoreTargets(known: unknown, defaultTargets: string): TargetForm {
-  const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
+export function restoreTargets(remembered: unknown, defaultTargets: string): TargetForm {
+  const stored = (typeof remembered === 'object' && remembered ? remembered : {}) as Record<string, unknown>;
   return {
-    mode: kept['mode'] === 'tpu' ? 'tpu' : 'address',
-    targets: textOf(kept['targets']) || defaultTargets,
-    tpu: textOf(kept['tpu']),
-    tpu_zone: textOf(kept['tpu_zone']),
-    gcp_project: textOf(kept['gcp_project']),
-    workers_list: textOf(kept['workers_list']),
+    mode: stored['mode'] === 'tpu' ? 'tpu' : 'address',
+    targets: textOf(stored['targets']) || defaultTargets,
+    tpu: textOf(stored['tpu']),
+    tpu_zone: textOf(stored['tpu_zone']),
+    gcp_project: textOf(stored['gcp_project']),
+    workers_list: textOf(stored['workers_list']),
   };
 }
 
@@ -182,10 +182,10 @@ export function withoutRunName(options: CaptureForm['options']): Record<string, 
   return Object.fromEntries(Object.entries(options).filter(([name]) => name !== NOT_KEPT));
 }
 
-export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
-  const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
+export function restoreForm(remembered: unknown, info: CaptureInfo): CaptureForm {
+  const stored = (typeof remembered === 'object' && remembered ? remembered : {}) as Record<string, unknown>;
   const options: Record<string, string> = {};
-  const old = (typeof kept['options'] === 'object' && kept['options'] ? kept['options'] : {}) as Record<
+  const old = (typeof stored['options'] === 'object' && stored['options'] ? stored['options'] : {}) as Record<
     string,
     unknown
   >;
@@ -194,9 +194,9 @@ export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
     if (option.name !== NOT_KEPT && typeof text === 'string' && !optionError(option, text))
       options[option.name] = text;
   }
-  const logdir = textOf(kept['logdir']);
+  const logdir = textOf(stored['logdir']);
   return {
-    ...restoreTargets(kept, info.default_targets),
+    ...restoreTargets(stored, info.default_targets),
     logdir: info.logdirs.some(({ name }) => name === logdir) ? logdir : (info.logdirs[0]?.name ?? ''),
     options,
   };

@@ -15,7 +15,7 @@ import { refill, startAgain } from './form';
 import { failedTargets, newsOf, rowOf, secondsText } from './progress_model';
 
 function Bar({ fraction, level, label }: { fraction: number | null; level: string; label: string }): VNode {
-  const known = fraction === null ? {} : { 'aria-valuenow': Math.round(fraction * 100) };
+  const valueNow = fraction === null ? {} : { 'aria-valuenow': Math.round(fraction * 100) };
   return (
     <div
       class={`bar ${level}`}
@@ -23,7 +23,7 @@ function Bar({ fraction, level, label }: { fraction: number | null; level: strin
       aria-label={label}
       aria-valuemin={0}
       aria-valuemax={100}
-      {...known}
+      {...valueNow}
     >
       <i
         class={fraction === null ? 'unknown' : ''}

@@ -27,12 +27,12 @@ function Recent({
   targets: string;
   onPick: (text: string) => void;
 }): VNode | null {
-  const others = recent.filter((text) => text !== splitTargets(targets).join(', ')).slice(0, 4);
-  if (!others.length) return null;
+  const otherTargets = recent.filter((text) => text !== splitTargets(targets).join(', ')).slice(0, 4);
+  if (!otherTargets.length) return null;
   return (
     <p class="recent">
       <span class="muted">Recent:</span>
-      {others.map((text) => (
+      {otherTargets.map((text) => (
         <button key={text} type="button" class="text-link" data-tip={text} onClick={() => onPick(text)}>
           {text}
         </button>

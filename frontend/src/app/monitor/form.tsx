@@ -70,9 +70,9 @@ export function MonitorFormView({ info }: { info: CaptureInfo }): VNode {
   };
   const start = (event: Event): void => {
     event.preventDefault();
-    const found = checkMonitor(form, offered);
-    setErrors(found);
-    if (Object.keys(found).length) return;
+    const checked = checkMonitor(form, offered);
+    setErrors(checked);
+    if (Object.keys(checked).length) return;
     remember(FORM_KEY, form);
     if (form.mode === 'address') remember(RECENT_KEY, withRecent(recall(RECENT_KEY), form.targets));
     choose({ params: monitorParams(form) }, 'replace');

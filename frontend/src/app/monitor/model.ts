@@ -26,14 +26,14 @@ type Params = Readonly<Record<string, string>>;
 /** From the link if it names a job, else from browser storage. */
 export function restoreMonitor(
   params: Params,
-  known: unknown,
+  remembered: unknown,
   defaultTargets: string,
   offered: readonly CaptureOption[],
 ): MonitorForm {
   const isLinked = Boolean(params['targets'] || params['tpu']);
-  const source = isLinked ? { ...params, mode: params['tpu'] ? 'tpu' : 'address' } : known;
-  const kept = typeof known === 'object' && known ? (known as { options?: unknown }).options : null;
-  const old = typeof kept === 'object' && kept ? (kept as Record<string, unknown>) : {};
+  const source = isLinked ? { ...params, mode: params['tpu'] ? 'tpu' : 'address' } : remembered;
+  const storedOptions = typeof remembered === 'object' && remembered ? (remembered as { options?: unknown }).options : null;
+  const old = typeof storedOptions === 'object' && storedOptions ? (storedOptions as Record<string, unknown>) : {};
   const options: Record<string, string> = {};
   for (const { name } of offered) {
     const text = params[name] ?? old[name];
@@ -137,11 +137,11 @@ function spanText(low: number | null, high: number | null, unit: string): string
 
 /** The sample in which a measure is worst; null: no sample has it. */
 function worstOf(newest: readonly MonitorSample[], { measure, worst }: Tile): MonitorSample | null {
-  const known = newest.filter((sample) => sample[measure] !== null);
+  const measured = newest.filter((sample) => sample[measure] !== null);
   const sign = worst === 'largest' ? 1 : -1;
-  return known.reduce<MonitorSample | null>(
-    (found, sample) =>
-      found && sign * (found[measure] ?? 0) >= sign * (sample[measure] ?? 0) ? found : sample,
+  return measured.reduce<MonitorSample | null>(
+    (extreme, sample) =>
+      extreme && sign * (extreme[measure] ?? 0) >= sign * (sample[measure] ?? 0) ? extreme : sample,
     null,
   );
 }
@@ -153,8 +153,8 @@ export function tilesOf(samples: readonly MonitorSample[]): TileProps[] {
     ({ measure }) => measure !== 'matrix_unit_fraction' || samples.some((sample) => sample[measure] !== null),
   ).map((tile) => {
     const sample = worstOf(newest, tile);
-    const who = newest.length > 1 && sample ? sample.target : '';
-    const note = sample ? [who, tile.note(sample)].filter(Boolean).join(' · ') : tile.unknown;
+    const targetNote = newest.length > 1 && sample ? sample.target : '';
+    const note = sample ? [targetNote, tile.note(sample)].filter(Boolean).join(' · ') : tile.unknown;
     return { title: tile.title, value: sample?.[tile.measure] ?? null, unit: tile.unit, note };
   });
 }
@@ -170,8 +170,8 @@ export interface Verdict {
 function failedText(failed: readonly MonitorSample[]): string {
   const first = failed[0];
   if (!first) return '';
-  const who = first.error.includes(first.target) ? '' : `${first.target}: `;
-  return `${who}${first.error} ${first.remedy}`.trim();
+  const prefix = first.error.includes(first.target) ? '' : `${first.target}: `;
+  return `${prefix}${first.error} ${first.remedy}`.trim();
 }
 
 function pluralTargets(n: number): string {
@@ -290,8 +290,8 @@ export const TIME_COLUMN = 'time_utc';
 
 /** Newest first; columns without any value are left out. */
 export function tableOf(samples: readonly MonitorSample[]): TableData {
-  const at = (row: number): MonitorSample => samples[samples.length - 1 - row] as MonitorSample;
-  const told = COLUMNS.filter(({ name }) =>
+  const sampleAt = (row: number): MonitorSample => samples[samples.length - 1 - row] as MonitorSample;
+  const knownColumns = COLUMNS.filter(({ name }) =>
     samples.some((sample) => sample[name] !== null && sample[name] !== ''),
   );
   const columns: TableColumn[] = [
@@ -300,15 +300,15 @@ export function tableOf(samples: readonly MonitorSample[]): TableData {
       title: 'Time',
       unit: '',
       kind: 'text',
-      cell: (row) => new Date(at(row).time_unix_ms).toISOString(),
+      cell: (row) => new Date(sampleAt(row).time_unix_ms).toISOString(),
     },
-    { name: 'target', title: 'Target', unit: '', kind: 'text', cell: (row) => at(row).target },
-    ...told.map(({ name, title, unit }): TableColumn => ({
+    { name: 'target', title: 'Target', unit: '', kind: 'text', cell: (row) => sampleAt(row).target },
+    ...knownColumns.map(({ name, title, unit }): TableColumn => ({
       name,
       title,
       unit,
       kind: TEXTS.has(name) ? 'text' : 'number',
-      cell: (row) => (at(row)[name] === '' ? null : at(row)[name]),
+      cell: (row) => (sampleAt(row)[name] === '' ? null : sampleAt(row)[name]),
     })),
   ];
   return { columns, nRows: samples.length };

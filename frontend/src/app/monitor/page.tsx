@@ -45,7 +45,7 @@ function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
         onToggle={toggle}
       />
     ) : undefined;
-  const told = CHARTS.filter(({ measure }) => all.some((sample) => sample[measure] !== null));
+  const measured = CHARTS.filter(({ measure }) => all.some((sample) => sample[measure] !== null));
   const hasSteps = all.some((sample) => sample.step_time_avg_ps !== null);
   return (
     <>
@@ -58,9 +58,9 @@ function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
           <TimeChart title="Step time" unit="ps" series={shown(steps)} />
         </Section>
       )}
-      {told.length > 0 && (
+      {measured.length > 0 && (
         <div class="monitor-charts">
-          {told.map(({ title, measure, token, ...more }) => (
+          {measured.map(({ title, measure, token, ...more }) => (
             <Section
               key={title}
               title={title}

@@ -251,10 +251,10 @@ function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode
     else if (event.key === 'Enter' || event.key === ' ') onChoose(id);
     else {
       const next = nextNode(graph, placed.at, id, event.key);
-      const at = next === null ? undefined : placed.at.get(next);
-      if (!at) return;
+      const center = next === null ? undefined : placed.at.get(next);
+      if (!center) return;
       setFocus(next);
-      setView(revealView(view, box, at, at));
+      setView(revealView(view, box, center, center));
       frame.current?.querySelector<SVGElement>(`[data-node="${next}"]`)?.focus({ preventScroll: true });
     }
     event.preventDefault();

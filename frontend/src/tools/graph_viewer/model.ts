@@ -89,11 +89,11 @@ function nodesOf(payload: Payload): Node[] {
 
 export function graphOf(payload: Payload): Graph {
   const nodes = nodesOf(payload);
-  const known = new Set(nodes.filter(({ isFrame }) => !isFrame).map(({ id }) => id));
+  const nodeIds = new Set(nodes.filter(({ isFrame }) => !isFrame).map(({ id }) => id));
   const edges = readTable(payload, TABLES.edges)
     .all()
     .map(({ from, to, operand, shape }) => ({ from: from ?? -1, to: to ?? -1, operand: operand ?? 0, shape }))
-    .filter(({ from, to }) => known.has(from) && known.has(to));
+    .filter(({ from, to }) => nodeIds.has(from) && nodeIds.has(to));
   return {
     nodes,
     edges,
@@ -146,8 +146,8 @@ export function classToken(opClass: string): string {
 
 /** The classes in the graph, in a fixed order, for the legend. */
 export function classesOf(nodes: readonly Node[]): string[] {
-  const there = new Set(nodes.map(({ opClass }) => opClass));
-  return Object.keys(CLASS_TOKENS).filter((name) => there.has(name));
+  const present = new Set(nodes.map(({ opClass }) => opClass));
+  return Object.keys(CLASS_TOKENS).filter((name) => present.has(name));
 }
 
 /** The number of operands not shown: "+2 ↑", as values flow downward; empty if all are shown. */
@@ -191,24 +191,24 @@ export function toggled(open: string | undefined, name: string): string | undefi
  */
 export function nextNode(
   graph: Graph,
-  at: ReadonlyMap<number, { x: number; y: number }>,
+  centers: ReadonlyMap<number, { x: number; y: number }>,
   id: number,
   key: string,
 ): number | null {
-  const here = at.get(id);
-  if (!here) return null;
+  const start = centers.get(id);
+  if (!start) return null;
   const nearest = (ids: number[]): number | null =>
     ids.reduce<number | null>((best, other) => {
-      const [a, b] = [at.get(other), best === null ? undefined : at.get(best)];
-      return a && (!b || Math.abs(a.x - here.x) < Math.abs(b.x - here.x)) ? other : best;
+      const [a, b] = [centers.get(other), best === null ? undefined : centers.get(best)];
+      return a && (!b || Math.abs(a.x - start.x) < Math.abs(b.x - start.x)) ? other : best;
     }, null);
   if (key === 'ArrowUp') return nearest(graph.edges.filter(({ to }) => to === id).map(({ from }) => from));
   if (key === 'ArrowDown') return nearest(graph.edges.filter(({ from }) => from === id).map(({ to }) => to));
   const sign = key === 'ArrowLeft' ? -1 : key === 'ArrowRight' ? 1 : 0;
   if (!sign) return null;
   return nearest(
-    [...at]
-      .filter(([, point]) => Math.abs(point.y - here.y) < 2 && (point.x - here.x) * sign > 0)
+    [...centers]
+      .filter(([, point]) => Math.abs(point.y - start.y) < 2 && (point.x - start.x) * sign > 0)
       .map(([other]) => other),
   );
 }

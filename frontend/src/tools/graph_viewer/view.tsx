@@ -54,8 +54,8 @@ const MONO: readonly (ColumnOf<typeof TABLES.hot> | ColumnOf<typeof TABLES.compu
 function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkProps, 'setParams'>): VNode {
   const { program, op } = chosen;
   const drawn = Object.fromEntries(Object.entries(params).filter(([name]) => DRAWN.includes(name)));
-  const save = (format: string, own: Record<string, string>): void =>
-    saveUrl(dataUrl({ tool: 'graph_viewer', run, hosts, params: { program, ...own, format } }), '');
+  const save = (format: string, formatParams: Record<string, string>): void =>
+    saveUrl(dataUrl({ tool: 'graph_viewer', run, hosts, params: { program, ...formatParams, format } }), '');
   const items = [
     { label: 'The program as text', note: 'with metadata', act: () => save('hlo', { style: 'long' }) },
     { label: 'The program as short text', note: 'XLA reads it', act: () => save('hlo', { style: 'short' }) },

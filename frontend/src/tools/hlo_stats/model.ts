@@ -67,11 +67,11 @@ export function donutsOf(payload: Payload): Donut[] {
   const donuts = [
     ...PIES.map(({ shares }) => donutOf(shares.name, readTable(payload, shares), 'self_time_ps')),
     ...RARE_PIES.map(({ shares }) => {
-      const found = readIfAny(payload, shares);
-      return found ? donutOf(shares.name, found, 'self_time_ps') : [];
+      const rows = readIfAny(payload, shares);
+      return rows ? donutOf(shares.name, rows, 'self_time_ps') : [];
     }),
   ];
-  return donuts.flatMap((found, i) => found.filter(({ slices }) => i === 0 || slices.length > 1));
+  return donuts.flatMap((donut, i) => donut.filter(({ slices }) => i === 0 || slices.length > 1));
 }
 
 export function initialView(data: TableData, idle: readonly string[]): TableView {
@@ -90,13 +90,13 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
 
 /** The table filter of a slice; null: the slice has none. */
 export function filterOf(donut: string, slice: string): Record<string, string> | null {
-  const found = [...PIES, ...RARE_PIES].find(({ shares }) => shares.name === donut);
-  if (!found || slice === 'Other' || slice.startsWith('(no ')) return null;
+  const pie = [...PIES, ...RARE_PIES].find(({ shares }) => shares.name === donut);
+  if (!pie || slice === 'Other' || slice.startsWith('(no ')) return null;
   // An operation whose name occurs in several programs is listed with its program.
   const shared = donut === TABLES.by_op.name ? /^(\S+) of (.+)$/.exec(slice) : null;
   if (shared) return { 'f.op': `=${shared[1] ?? ''}`, 'f.program': `=${shared[2] ?? ''}` };
   // Source lines are shortened in the pie.
-  return { [`f.${found.column}`]: found.value?.[slice] ?? (found.column === 'source' ? slice : `=${slice}`) };
+  return { [`f.${pie.column}`]: pie.value?.[slice] ?? (pie.column === 'source' ? slice : `=${slice}`) };
 }
 
 export const TOTALS: readonly OpColumn[] = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];

@@ -103,8 +103,8 @@ export function sparseCoreOf(payload: Payload): SparseCorePart[] {
   return names
     .filter((name) => steps.has(name))
     .map((name) => {
-      const known = steps.column(name).filter((value) => value !== null);
-      const average = known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+      const values = steps.column(name).filter((value) => value !== null);
+      const average = values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
       return { name: steps.title(name), value: `${format(average, 'ps')} per step` };
     });
 }

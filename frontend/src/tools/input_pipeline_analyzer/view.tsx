@@ -111,7 +111,7 @@ function InputOps({
   const view = useMemo(() => parseView(params, OPS_VIEW), [params]);
   const categories = data.columns.find((column) => column.name === 'category');
   const token = (row: number): string => tokens.get(String(categories?.cell(row) ?? '')) ?? '--c-idle';
-  const own = (column: TableColumn, row: number, text: string): VNode | undefined => {
+  const customCell = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'operation') return <Tail text={text} />;
     return column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined;
   };
@@ -124,7 +124,7 @@ function InputOps({
         onView={(next, how) => setParams(viewChange(view, next, OPS_VIEW), how)}
         totals={OPS_TOTALS}
         mono={['operation']}
-        render={own}
+        render={customCell}
         barToken={token}
       />
     </Section>

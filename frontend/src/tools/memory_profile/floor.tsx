@@ -89,14 +89,14 @@ export function FloorSection({
         </p>
       </Section>
     );
-  const said =
+  const note =
     riseBytes > 0
       ? `rises by ${format(riseBytes, 'bytes')} per step after the warm-up (gray)`
       : 'does not rise steadily; the warm-up is gray';
   return (
-    <Section title={table.title} note={said}>
+    <Section title={table.title} note={note}>
       <Chart
-        label={`${table.title}: ${said}`}
+        label={`${table.title}: ${note}`}
         height={HEIGHT_PX}
         optionKey={`${steps.length}|${steps[0]?.floor}|${steps.at(-1)?.floor}|${riseBytes}`}
         option={(color) => floorOption(steps, color)}

@@ -143,12 +143,12 @@ export function memoriesOf(payload: Payload): MemoryRow[] {
  */
 export function sparkPath(points: readonly { ps: number; used: number }[], endPs: number): string {
   const top = Math.max(1, ...points.map(({ used }) => used));
-  const at = ({ ps, used }: { ps: number; used: number }): [string, string] => [
+  const pointOf = ({ ps, used }: { ps: number; used: number }): [string, string] => [
     ((100 * ps) / Math.max(1, endPs)).toFixed(2),
     (100 - (100 * used) / top).toFixed(2),
   ];
   const parts = points.map((point, i) => {
-    const [x, y] = at(point);
+    const [x, y] = pointOf(point);
     return i === 0 ? `M${x} 100V${y}` : `H${x}V${y}`;
   });
   return parts.length ? `${parts.join('')}H100V100Z` : '';

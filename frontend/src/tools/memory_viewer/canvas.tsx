@@ -66,10 +66,10 @@ function opened(canvas: HTMLCanvasElement, width: number, height: number): Pen |
   context.clearRect(0, 0, width, height);
   context.globalAlpha = 1;
   context.font = `11px ${tokenColor('--font')}`;
-  const known = new Map<string, string>();
+  const colors = new Map<string, string>();
   const color = (token: string): string => {
-    const value = known.get(token) ?? tokenColor(token);
-    known.set(token, value);
+    const value = colors.get(token) ?? tokenColor(token);
+    colors.set(token, value);
     return value;
   };
   return { context, width, height, color };

@@ -163,11 +163,11 @@ const MOST_COLOURS = 8;
 /**
  * The property that colors a buffer: its kind of allocation; for a temporary, the opcode that produces it.
  */
-export function colourKey(buffer: Buffer): string {
+export function colorKey(buffer: Buffer): string {
   return buffer.category in FIXED ? buffer.category : buffer.opcode || 'unknown';
 }
 
-export interface Colours {
+export interface Colors {
   token(buffer: Buffer): string;
   legend: { name: string; token: string }[];
 }
@@ -188,11 +188,11 @@ export function keptOf(
  * Kinds of allocations have fixed colors, the opcodes with the most bytes one palette color each, the others
  * are gray.
  */
-export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
+export function colorsOf(groups: readonly (readonly Buffer[])[]): Colors {
   const bytes = new Map<string, number>();
   for (const buffers of groups)
     for (const buffer of buffers)
-      bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);
+      bytes.set(colorKey(buffer), (bytes.get(colorKey(buffer)) ?? 0) + buffer.sizeBytes);
   const names = [...bytes.keys()].sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0));
   const opcodes = names.filter((name) => !(name in FIXED));
   const tokens = new Map(opcodes.slice(0, MOST_COLOURS).map((name, i) => [name, paletteToken(i)]));
@@ -201,7 +201,7 @@ export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
     .filter((name) => name in FIXED || tokens.has(name))
     .map((name) => ({ name, token: token(name) }));
   if (opcodes.length > MOST_COLOURS) legend.push({ name: 'others', token: '--line-strong' });
-  return { token: (buffer) => token(colourKey(buffer)), legend };
+  return { token: (buffer) => token(colorKey(buffer)), legend };
 }
 
 export type Order = 'program' | 'size';
@@ -248,20 +248,20 @@ export function offsetsOf(blocks: readonly Buffer[], wholeBytes: number): Extent
 }
 
 export function blockAt(blocks: readonly Buffer[], step: number, offset: number): Buffer | null {
-  let found: Buffer | null = null;
+  let newest: Buffer | null = null;
   for (const block of blocks) {
-    const at = block.offsetBytes;
+    const blockOffset = block.offsetBytes;
     if (
-      at === null ||
+      blockOffset === null ||
       step < block.first ||
       step >= block.last + 1 ||
-      offset < at ||
-      offset >= at + block.sizeBytes
+      offset < blockOffset ||
+      offset >= blockOffset + block.sizeBytes
     )
       continue;
-    if (!found || block.first > found.first) found = block;
+    if (!newest || block.first > newest.first) newest = block;
   }
-  return found;
+  return newest;
 }
 
 /** The last point at or before a step. */

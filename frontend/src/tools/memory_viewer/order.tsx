@@ -98,11 +98,11 @@ function usePictures(
   extent: Extent,
   hovered: number | null,
 ): { timeline: Picture; map: Picture } {
-  const { points, blocks, steps, marked, colours, peakBytes } = props;
+  const { points, blocks, steps, marked, colors, peakBytes } = props;
   const held = useCallback((pen: Pen) => drawHeld(pen, props), [points, steps, peakBytes]);
   const pointed = useCallback((pen: Pen) => drawPointed(pen, props, hovered), [steps, marked, hovered]);
-  const boxes = useCallback((pen: Pen) => drawBlocks(pen, props, extent), [blocks, steps, extent, colours]);
-  const map = useCallback((pen: Pen) => drawMap(pen, props, extent), [steps, marked, extent, colours]);
+  const boxes = useCallback((pen: Pen) => drawBlocks(pen, props, extent), [blocks, steps, extent, colors]);
+  const map = useCallback((pen: Pen) => drawMap(pen, props, extent), [steps, marked, extent, colors]);
   return {
     timeline: { ground: held, draw: pointed },
     map: { ground: boxes, groundAlpha: marked ? OTHERS_ALPHA : 1, draw: map },

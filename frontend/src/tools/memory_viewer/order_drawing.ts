@@ -1,7 +1,7 @@
 /** Draws memory over program order: the curve of bytes in use, and the map of offsets. */
 import { format, scaleFor, threeDigits } from '../../base/units';
 import type { Pen } from './canvas';
-import type { Buffer, Colours, Extent, Point, Steps } from './model';
+import type { Buffer, Colors, Extent, Point, Steps } from './model';
 
 export const LEFT_PX = 64;
 export const RIGHT_PX = 14;
@@ -22,7 +22,7 @@ export interface OrderPicture {
   permanentBytes: number;
   /** The buffer whose lifetime is highlighted. */
   marked: Buffer | null;
-  colours: Colours;
+  colors: Colors;
 }
 
 function xOf(steps: Steps, width: number): (step: number) => number {
@@ -84,14 +84,14 @@ function trace(
   { context }: Pen,
   points: readonly Point[],
   value: (point: Point) => number,
-  at: { x: (step: number) => number; y: (bytes: number) => number; last: number },
+  scales: { x: (step: number) => number; y: (bytes: number) => number; last: number },
 ): void {
   context.beginPath();
   points.forEach((point, i) => {
-    const [left, y] = [at.x(point.step), at.y(value(point))];
+    const [left, y] = [scales.x(point.step), scales.y(value(point))];
     if (i === 0) context.moveTo(left, y);
     else context.lineTo(left, y);
-    context.lineTo(at.x(points[i + 1]?.step ?? at.last + 1), y);
+    context.lineTo(scales.x(points[i + 1]?.step ?? scales.last + 1), y);
   });
 }
 
@@ -113,8 +113,8 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
     Math.max(0, y(0) - y(permanentBytes)),
   );
   context.globalAlpha = 1;
-  const at = { x, y, last: steps.last };
-  trace(pen, points, (point) => point.heldBytes, at);
+  const scales = { x, y, last: steps.last };
+  trace(pen, points, (point) => point.heldBytes, scales);
   context.lineTo(x(steps.last + 1), y(0));
   context.lineTo(x(points[0]?.step ?? steps.first), y(0));
   context.fillStyle = color('--q-0');
@@ -123,12 +123,12 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
   context.globalAlpha = 1;
   context.lineWidth = 1.5;
   context.strokeStyle = color('--q-0');
-  trace(pen, points, (point) => point.heldBytes, at);
+  trace(pen, points, (point) => point.heldBytes, scales);
   context.stroke();
   context.lineWidth = 1;
   context.setLineDash([4, 3]);
   context.strokeStyle = color('--muted');
-  trace(pen, points, (point) => point.unpaddedBytes, at);
+  trace(pen, points, (point) => point.unpaddedBytes, scales);
   context.stroke();
   context.setLineDash([]);
   if (peakStep !== null && peakStep >= steps.first && peakStep <= steps.last)
@@ -181,10 +181,10 @@ function drawBlock(
   pen: Pen,
   block: Buffer,
   [left, top, width, height]: [number, number, number, number],
-  colours: Colours,
+  colors: Colors,
 ): void {
   const { context, color } = pen;
-  context.fillStyle = color(colours.token(block));
+  context.fillStyle = color(colors.token(block));
   context.globalAlpha = BLOCK_ALPHA;
   context.fillRect(
     left,
@@ -195,21 +195,21 @@ function drawBlock(
   if (width > 70 && height > 14) drawName(pen, block.instruction, [left, top, width, height]);
 }
 
-export function drawBlocks(pen: Pen, { blocks, steps, colours }: OrderPicture, extent: Extent): void {
+export function drawBlocks(pen: Pen, { blocks, steps, colors }: OrderPicture, extent: Extent): void {
   withinMap(pen, () => {
     for (const block of blocks)
-      if (block.offsetBytes !== null) drawBlock(pen, block, blockBox(pen, block, steps, extent), colours);
+      if (block.offsetBytes !== null) drawBlock(pen, block, blockBox(pen, block, steps, extent), colors);
   });
 }
 
 /** The axes, and the layer above the map: the highlighted block. */
-export function drawMap(pen: Pen, { steps, marked, colours }: OrderPicture, extent: Extent): void {
+export function drawMap(pen: Pen, { steps, marked, colors }: OrderPicture, extent: Extent): void {
   const { context, color } = pen;
   drawAxes(pen, steps, extent, 'Offset');
   if (!marked || marked.offsetBytes === null) return;
   const box = blockBox(pen, marked, steps, extent);
   withinMap(pen, () => {
-    drawBlock(pen, marked, box, colours);
+    drawBlock(pen, marked, box, colors);
     context.globalAlpha = 1;
     context.lineWidth = 2;
     context.strokeStyle = color('--text');

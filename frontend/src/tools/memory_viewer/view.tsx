@@ -17,7 +17,7 @@ import { idleColumns, tableData, type ToolProps } from '../tool';
 import { Card } from './card';
 import {
   buffersOf,
-  coloursOf,
+  colorsOf,
   keptOf,
   pointsOf,
   programOf,
@@ -28,7 +28,7 @@ import {
   TABLES,
   TILES,
   type Buffer,
-  type Colours,
+  type Colors,
 } from './model';
 import { OrderCharts } from './order';
 import { Strip } from './strip';
@@ -91,10 +91,10 @@ function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 
   );
 }
 
-function Key({ colours }: { colours: Colours }): VNode {
+function Key({ colors }: { colors: Colors }): VNode {
   return (
     <ul class="mv-key" aria-label="Colors">
-      {colours.legend.map(({ name, token }) => (
+      {colors.legend.map(({ name, token }) => (
         <li key={name}>
           <span class="dot" style={{ background: `var(${token})` }} />
           {name}
@@ -183,10 +183,10 @@ interface Chosen {
 function Course({
   payload,
   blocks,
-  colours,
+  colors,
   chosen,
   setParams,
-}: { payload: Payload; blocks: readonly Buffer[]; colours: Colours; chosen: Chosen } & Pick<
+}: { payload: Payload; blocks: readonly Buffer[]; colors: Colors; chosen: Chosen } & Pick<
   LinkProps,
   'setParams'
 >): VNode {
@@ -218,7 +218,7 @@ function Course({
         permanentBytes={readNumber(payload, SCALARS.permanent_bytes) ?? 0}
         temporaryBytes={readNumber(payload, SCALARS.temporary_allocated_bytes) ?? 0}
         marked={chosen.marked}
-        colours={colours}
+        colors={colors}
         onHover={chosen.hover}
         onPick={chosen.pick}
         onSteps={(change) => setParams(change, 'replace')}
@@ -248,9 +248,9 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   const allocations = useKept(readTable(payload, TABLES.allocations).table, isSameTable);
   const live = useMemo(() => buffersOf(liveRows), [liveRows]);
   const blocks = useMemo(() => buffersOf(readTable(payload, TABLES.blocks)), [payload]);
-  const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
+  const colors = useMemo(() => colorsOf([live, blocks]), [live, blocks]);
   const [hovered, setHovered] = useState<Buffer | null>(null);
-  const kept = useMemo(
+  const pinned = useMemo(
     () => keptOf([...live, ...blocks], params),
     [live, blocks, params['buffer'], params['op']],
   );
@@ -264,11 +264,11 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   );
   const pick = (buffer: Buffer | null): void =>
     setParams(
-      { op: undefined, buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined },
+      { op: undefined, buffer: buffer && buffer.id !== pinned?.id ? String(buffer.id) : undefined },
       'push',
     );
-  const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
-  const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
+  const chosen: Chosen = { marked: hovered ?? pinned, hover: setHovered, pick };
+  const strip = { buffers: live, colors, marked: chosen.marked, onHover: setHovered, onPick: pick };
   // Independent of the pointer.
   const chooser = useMemo(() => <Chooser payload={payload} setParams={setParams} />, [payload]);
   const tables = useMemo(
@@ -280,7 +280,7 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
               table={liveTable}
               params={params}
               setParams={setParams}
-              chosen={live.findIndex(({ id }) => id === kept?.id)}
+              chosen={live.findIndex(({ id }) => id === pinned?.id)}
               onPick={(row) => pick(live[row] ?? null)}
             />
           </Section>
@@ -288,12 +288,12 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
         {allocations.n_rows > 0 && <Allocations table={allocations} />}
       </>
     ),
-    [liveTable, allocations, live, kept, params],
+    [liveTable, allocations, live, pinned, params],
   );
   return (
     <>
       {chooser}
-      {params['op'] && !params['buffer'] && !kept && (
+      {params['op'] && !params['buffer'] && !pinned && (
         <p class="muted prose">
           No buffer at the peak or on the map belongs to <code>{params['op']}</code>: its result is small,
           is in another memory space, or shares another buffer's memory.
@@ -306,19 +306,19 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
             <Section
               title="What occupies memory at the peak"
               note={plural(live.length, 'buffer')}
-              end={<Key colours={colours} />}
+              end={<Key colors={colors} />}
             >
               <Strip title="In program order, parameters first" order="program" {...strip} />
               <Strip title="By size" order="size" {...strip} />
             </Section>
-            <Course {...{ payload, blocks, colours, chosen, setParams }} />
+            <Course {...{ payload, blocks, colors, chosen, setParams }} />
             <Advice payload={payload} />
           </div>
           <Card
             buffer={chosen.marked ?? largest}
             program={programOf(payload)}
-            isKept={kept !== null && !hovered}
-            onClear={() => pick(kept)}
+            isKept={pinned !== null && !hovered}
+            onClear={() => pick(pinned)}
           />
         </div>
       )}

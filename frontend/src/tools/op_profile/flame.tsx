@@ -9,7 +9,7 @@ import { tipOf, ZoomPath, type ZoomedTree } from './zoom_path';
 
 const LEVEL_PX = 22;
 
-export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
+export function Flame({ nodes, zoomed, coloring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
   const boxes = useMemo(() => boxesOf(nodes, zoomed), [nodes, zoomed]);
   const levels = Math.max(1, ...boxes.map((box) => box.level + 1));
   return (
@@ -28,7 +28,7 @@ export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: Zo
                 left: `${left * 100}%`,
                 width: `${width * 100}%`,
                 top: `${level * LEVEL_PX}px`,
-                '--box': `var(${colouring.token(node)})`,
+                '--box': `var(${coloring.token(node)})`,
               }}
               onClick={() => (node.kind === 'op' ? onChoose(node) : node.children.length && onZoom(node.row))}
             >

@@ -10,12 +10,12 @@ export function useInside(
   tree: unknown,
   { run, hosts }: Pick<ToolProps, 'run' | 'hosts'>,
 ): ReadonlyMap<number, readonly Inside[]> {
-  const [found, setFound] = useState<{ tree: unknown; contents: ReadonlyMap<number, readonly Inside[]> }>({
+  const [loaded, setLoaded] = useState<{ tree: unknown; contents: ReadonlyMap<number, readonly Inside[]> }>({
     tree,
     contents: new Map(),
   });
-  const known = found.tree === tree ? found.contents : new Map<number, readonly Inside[]>();
-  const missing = fusions.filter(({ row }) => !known.has(row));
+  const contents = loaded.tree === tree ? loaded.contents : new Map<number, readonly Inside[]>();
+  const missing = fusions.filter(({ row }) => !contents.has(row));
   useEffect(() => {
     if (!missing.length) return;
     const abort = new AbortController();
@@ -35,12 +35,12 @@ export function useInside(
       }),
     ).then((answers) => {
       if (!abort.signal.aborted)
-        setFound((last) => ({
+        setLoaded((last) => ({
           tree,
           contents: new Map([...(last.tree === tree ? last.contents : []), ...answers]),
         }));
     });
     return () => abort.abort();
   }, [tree, missing.map(({ row }) => row).join('.')]);
-  return known;
+  return contents;
 }

@@ -179,8 +179,8 @@ export function withInside(
  * Fusions whose contents are to be shown: the open ones, the chosen one, and the zoomed one; at most as many
  * as one request takes.
  */
-export function fusionsToOpen(nodes: readonly OpNode[], wanted: Iterable<number>): OpNode[] {
-  return [...new Set(wanted)]
+export function fusionsToOpen(nodes: readonly OpNode[], rows: Iterable<number>): OpNode[] {
+  return [...new Set(rows)]
     .flatMap((row) => (nodes[row]?.isFusion ? [nodes[row]] : []))
     .slice(0, MOST_FUSIONS);
 }
@@ -222,41 +222,41 @@ function sorted(children: readonly OpNode[], { sort, ascending }: TreeView): OpN
 }
 
 /** Nodes that match the search, with all their ancestors; null: there is no search. */
-function found(nodes: readonly OpNode[], query: string): Set<number> | null {
+function matchingRows(nodes: readonly OpNode[], query: string): Set<number> | null {
   const words = wordsOf(query);
   if (!words.length) return null;
-  const kept = new Set<number>();
+  const rows = new Set<number>();
   for (const node of nodes) {
     if (!matches(`${node.name} ${node.provenance}`, words)) continue;
-    for (let at: OpNode | undefined = node; at && !kept.has(at.row); at = nodes[at.parent]) kept.add(at.row);
+    for (let ancestor: OpNode | undefined = node; ancestor && !rows.has(ancestor.row); ancestor = nodes[ancestor.parent]) rows.add(ancestor.row);
   }
-  return kept;
+  return rows;
 }
 
 /** The rows on screen. During a search, paths to matches are open. */
 export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] {
-  const kept = found(nodes, view.query);
+  const matching = matchingRows(nodes, view.query);
   const rows: TreeRow[] = [];
   const walk = (parent: OpNode): void => {
-    const candidates = kept ? parent.children.filter((node) => kept.has(node.row)) : parent.children;
+    const candidates = matching ? parent.children.filter((node) => matching.has(node.row)) : parent.children;
     const longest = new Set(
       [...candidates]
         .sort((a, b) => b.timePs - a.timePs)
-        .slice(0, kept ? candidates.length : view.top)
+        .slice(0, matching ? candidates.length : view.top)
         .map((node) => node.row),
     );
     for (const node of sorted(
       candidates.filter(({ row }) => longest.has(row)),
       view,
     )) {
-      const isOpen = kept ? node.children.some((child) => kept.has(child.row)) : view.open.has(node.row);
+      const isOpen = matching ? node.children.some((child) => matching.has(child.row)) : view.open.has(node.row);
       rows.push({ node, isOpen });
       if (isOpen) walk(node);
     }
     const shownPs = candidates.reduce((sum, node) => sum + (longest.has(node.row) ? node.timePs : 0), 0);
     const count = parent.nChildren - longest.size;
     const last = rows.at(-1);
-    if (!kept && count > 0 && last)
+    if (!matching && count > 0 && last)
       rows.push({
         node: parent,
         isOpen: false,
@@ -274,11 +274,11 @@ export function openAtFirst(nodes: readonly OpNode[]): Set<number> {
   const longest = (children: readonly OpNode[]): OpNode | undefined =>
     children.filter(({ kind }) => kind !== 'idle').sort((a, b) => b.timePs - a.timePs)[0];
   for (
-    let at = longest(nodes[0]?.children ?? []);
-    at && at.kind !== 'op' && at.kind !== 'duplicates';
-    at = longest(at.children)
+    let current = longest(nodes[0]?.children ?? []);
+    current && current.kind !== 'op' && current.kind !== 'duplicates';
+    current = longest(current.children)
   )
-    open.add(at.row);
+    open.add(current.row);
   return open;
 }
 
@@ -313,11 +313,11 @@ export function boxesOf(nodes: readonly OpNode[], zoomed: number): Box[] {
   const place = (node: OpNode, left: number, width: number, level: number): void => {
     if (width < LEAST_WIDTH) return;
     boxes.push({ node, left, width, level });
-    let at = left;
+    let x = left;
     for (const child of node.children) {
       const share = node.timePs > 0 ? (child.timePs / node.timePs) * width : 0;
-      place(child, at, share, level + 1);
-      at += share;
+      place(child, x, share, level + 1);
+      x += share;
     }
   };
   place(top, 0, 1, 0);
@@ -355,9 +355,9 @@ interface Area {
 export function squarified(weights: readonly number[], { x, y, width, height }: Area): Area[] {
   const areas: Area[] = [];
   let left = weights.reduce((sum, weight) => sum + weight, 0);
-  let at = 0;
+  let first = 0;
   let room = { x, y, width, height };
-  while (at < weights.length && left > 0 && room.width > 0 && room.height > 0) {
+  while (first < weights.length && left > 0 && room.width > 0 && room.height > 0) {
     const side = Math.min(room.width, room.height);
     const scale = (room.width * room.height) / left;
     const worst = (sum: number, largest: number, smallest: number): number =>
@@ -365,13 +365,13 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
         (side * side * largest * scale) / (sum * scale) ** 2,
         (sum * scale) ** 2 / (side * side * smallest * scale),
       );
-    let end = at + 1;
-    let sum = weights[at] ?? 0;
+    let end = first + 1;
+    let sum = weights[first] ?? 0;
     while (end < weights.length) {
       const next = weights[end] ?? 0;
       if (
         next <= 0 ||
-        worst(sum + next, weights[at] ?? 0, next) > worst(sum, weights[at] ?? 0, weights[end - 1] ?? 0)
+        worst(sum + next, weights[first] ?? 0, next) > worst(sum, weights[first] ?? 0, weights[end - 1] ?? 0)
       )
         break;
       sum += next;
@@ -379,8 +379,8 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
     }
     const thick = (sum * scale) / side;
     let along = 0;
-    for (; at < end; at++) {
-      const length = ((weights[at] ?? 0) / sum) * side;
+    for (; first < end; first++) {
+      const length = ((weights[first] ?? 0) / sum) * side;
       areas.push(
         room.width >= room.height
           ? { x: room.x, y: room.y + along, width: thick, height: length }
@@ -429,10 +429,10 @@ export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number,
     squarified(
       parts.map(({ weight }) => weight),
       inner,
-    ).forEach((found, i) => {
+    ).forEach((area, i) => {
       const child = parts[i]?.child;
-      if (child && found.width >= LEAST_TILE_PX && found.height >= LEAST_TILE_PX)
-        place(child, found, level + 1);
+      if (child && area.width >= LEAST_TILE_PX && area.height >= LEAST_TILE_PX)
+        place(child, area, level + 1);
     });
   };
   place(top, { x: 0, y: 0, width, height }, 0);
@@ -451,7 +451,7 @@ export function bandToken(used: number | null): string {
   return [...BANDS].reverse().find((band) => used >= band.from)?.token ?? '--bad';
 }
 
-export interface Colouring {
+export interface Coloring {
   token: (node: OpNode) => string;
   /** The meaning of the colors. */
   legend: readonly { title: string; token: string }[];
@@ -460,7 +460,7 @@ export interface Colouring {
 const MOST_CATEGORIES = 8;
 
 /** By device utilization; if no peak is known, by category, so that boxes can be distinguished. */
-export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colouring {
+export function coloringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Coloring {
   const used = (node: OpNode): number | null => (by === 'flops' ? node.flopsUsed : node.hbmUsed);
   if (nodes.some((node) => node.flopsUsed !== null || node.hbmUsed !== null)) {
     return { token: (node) => (node.kind === 'idle' ? '--c-idle' : bandToken(used(node))), legend: BANDS };
@@ -471,8 +471,8 @@ export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colo
   const names = [...times].sort(([, a], [, b]) => b - a).map(([name]) => name);
   const tokens = new Map(names.map((name, i) => [name, i < MOST_CATEGORIES ? paletteToken(i) : '--c-idle']));
   const token = (node: OpNode): string => {
-    for (let at: OpNode | undefined = node; at; at = nodes[at.parent])
-      if (at.kind === 'category') return tokens.get(at.name) ?? '--c-idle';
+    for (let ancestor: OpNode | undefined = node; ancestor; ancestor = nodes[ancestor.parent])
+      if (ancestor.kind === 'category') return tokens.get(ancestor.name) ?? '--c-idle';
     return '--c-idle';
   };
   return {

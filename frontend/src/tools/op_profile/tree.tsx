@@ -198,12 +198,12 @@ export function Tree(props: TreeProps): VNode {
     view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending';
   const scroll = useRef<HTMLDivElement>(null);
   const range = useRows(scroll, rows.length, ROWS_IN_FULL);
-  const line = (at: number): VNode => {
-    const row = rows[at] as TreeRow;
+  const line = (index: number): VNode => {
+    const row = rows[index] as TreeRow;
     return row.rest ? (
-      <Rest key={at} row={row} nColumns={columns.length} />
+      <Rest key={index} row={row} nColumns={columns.length} />
     ) : (
-      <Line key={at} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />
+      <Line key={index} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />
     );
   };
   const lines = useKeptLines([props])(range, rows.length, () => '', line);

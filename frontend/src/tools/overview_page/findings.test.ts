@@ -60,7 +60,7 @@ describe('findings', () => {
     [3e9, 3e9, '3.00 ms'],
     [0, 3e9, 'up to 3.00 ms'],
     [null, null, '—'],
-  ])('tells the gain from %s to %s', (low, high, text) => expect(plain(gainText(low, high))).toBe(text));
+  ])('formats the gain from %s to %s', (low, high, text) => expect(plain(gainText(low, high))).toBe(text));
 
   it('shows five columns, sorts by the gain, and exports names without backticks', () => {
     expect(data.columns.filter(({ name }) => !HIDDEN_COLUMNS.has(name)).map(({ name }) => name)).toEqual(
@@ -92,7 +92,7 @@ describe('findings', () => {
     ]);
   });
 
-  it('says where nothing is found what is true', () => {
+  it('explains an empty list', () => {
     const causes = (share: number) =>
       causesOf(
         answerOf(OVERVIEW_PAGE.page, {
@@ -112,7 +112,7 @@ describe('findings', () => {
     ]);
   });
 
-  it('tells each cause with its time, share and meaning', () => {
+  it('lists each cause with its time, share and meaning', () => {
     const causes = causesOf(
       answerOf(OVERVIEW_PAGE.page, {
         causes: {

@@ -113,7 +113,7 @@ function gainOf({ gainLowPs, gainHighPs }: Finding): number | null {
 /** The table as the page shows it: names without backticks, and the gain as one column. */
 export function findingsData(table: Table, findings: readonly Finding[]): TableData {
   const { columns, nRows } = tableData(table);
-  const at = (row: number): Finding | undefined => findings[row];
+  const findingAt = (row: number): Finding | undefined => findings[row];
   const gain: TableColumn = {
     name: 'gain_ps',
     title: 'Gain per step',
@@ -121,17 +121,17 @@ export function findingsData(table: Table, findings: readonly Finding[]): TableD
     unit: 'ps',
     extraPx: RANGE_PX,
     description: 'How much shorter a step would be without the cause; sorted by the middle of the range.',
-    cell: (row) => (at(row) ? gainOf(at(row) as Finding) : null),
-    tip: (row) => (at(row)?.gainHighPs === null ? 'No model estimates the gain of a fix.' : ''),
+    cell: (row) => (findingAt(row) ? gainOf(findingAt(row) as Finding) : null),
+    tip: (row) => (findingAt(row)?.gainHighPs === null ? 'No model estimates the gain of a fix.' : ''),
   };
-  const own: Record<string, Partial<TableColumn>> = {
-    cause: { extraPx: MARKS_PX, tip: (row) => at(row)?.meaning ?? '' },
-    finding: { cell: (row) => bare(at(row)?.sentence ?? ''), tip: () => '' },
-    confidence: { tip: (row) => CONFIDENCE[at(row)?.confidence ?? ''] ?? '' },
+  const changes: Record<string, Partial<TableColumn>> = {
+    cause: { extraPx: MARKS_PX, tip: (row) => findingAt(row)?.meaning ?? '' },
+    finding: { cell: (row) => bare(findingAt(row)?.sentence ?? ''), tip: () => '' },
+    confidence: { tip: (row) => CONFIDENCE[findingAt(row)?.confidence ?? ''] ?? '' },
   };
   const all = [...columns, gain].map((column) => {
     const { words, ...plain } = column;
-    return { ...plain, ...(words && column.name !== 'finding' ? { words } : {}), ...own[column.name] };
+    return { ...plain, ...(words && column.name !== 'finding' ? { words } : {}), ...changes[column.name] };
   });
   const ordered = [...FINDING_COLUMNS, ...MORE_COLUMNS].flatMap(
     (name) => all.find((column) => column.name === name) ?? [],

@@ -13,7 +13,7 @@ const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][st
 });
 
 describe('overview', () => {
-  it('tells the spread of steps in the first tile, and makes at most six', () => {
+  it('puts the spread of steps into the first tile, and makes at most six', () => {
     const scalars = {
       n_steps: ps(5),
       step_time_avg_ps: ps(12.4e9, 'Average'),

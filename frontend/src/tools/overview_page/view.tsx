@@ -125,7 +125,7 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
   const show = (name: string | undefined): void => {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
   };
-  const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took this long' };
+  const choice = { row, choose: (index: number) => show(names[index]), hint: 'Click to see why it took this long' };
   const picker = <StepPicker choices={stepChoices(payload, row)} step={names[row] ?? ''} onStep={show} />;
   return (
     <StepSection

@@ -207,15 +207,15 @@ export function linksOf(channels: ChannelRows): Link[] {
 export function peersOf(groups: string, cores: readonly Core[], core: number): number[] {
   if (groups === 'all') return cores.map((_, row) => row);
   const device = String(cores[core]?.device);
-  const mine = groups.match(/\{[\d,]*\}/g)?.find((group) => group.slice(1, -1).split(',').includes(device));
-  if (!mine) return [];
-  const wanted = new Set(mine.slice(1, -1).split(',').map(Number));
-  return cores.flatMap((one, row) => (wanted.has(one.device) ? row : []));
+  const group = groups.match(/\{[\d,]*\}/g)?.find((group) => group.slice(1, -1).split(',').includes(device));
+  if (!group) return [];
+  const devices = new Set(group.slice(1, -1).split(',').map(Number));
+  return cores.flatMap((one, row) => (devices.has(one.device) ? row : []));
 }
 
 /** Rows of the cores by own time, longest first. */
 export function slowestFirst(cores: CoreRows, most: number): number[] {
-  const own = cores.number('own_ps');
+  const ownPs = cores.number('own_ps');
   const rows = Array.from({ length: cores.length }, (_, row) => row);
-  return rows.length <= most ? rows : rows.sort((a, b) => (own(b) ?? 0) - (own(a) ?? 0)).slice(0, most);
+  return rows.length <= most ? rows : rows.sort((a, b) => (ownPs(b) ?? 0) - (ownPs(a) ?? 0)).slice(0, most);
 }

@@ -28,16 +28,16 @@ export function ramp(from: readonly number[], to: readonly number[], n = N_COLOR
 }
 
 /** Left, top, right and bottom of each core in the screen's pixels, one after the other. */
-export function cellRects(at: Placed, ratio: number): Int32Array {
-  const gap = at.cell > 6 ? 1 : 0;
-  const rects = new Int32Array(4 * at.x.length);
-  for (let core = 0; core < at.x.length; core++) {
+export function cellRects(layout: Placed, ratio: number): Int32Array {
+  const gap = layout.cell > 6 ? 1 : 0;
+  const rects = new Int32Array(4 * layout.x.length);
+  for (let core = 0; core < layout.x.length; core++) {
     const [x, y] = [
-      MARGIN_PX + (at.x[core] as number) * at.cell,
-      MARGIN_PX + (at.y[core] as number) * at.cell,
+      MARGIN_PX + (layout.x[core] as number) * layout.cell,
+      MARGIN_PX + (layout.y[core] as number) * layout.cell,
     ];
     rects.set(
-      [x, y, x + at.cell - gap, y + at.cell - gap].map((edge) => Math.round(edge * ratio)),
+      [x, y, x + layout.cell - gap, y + layout.cell - gap].map((edge) => Math.round(edge * ratio)),
       4 * core,
     );
   }

@@ -73,11 +73,11 @@ function useDetail(
   question: 'cores' | 'cells',
   params: Record<string, string> | null,
   format: 'json' | 'columns',
-  kept: string,
+  keepKey: string,
 ): Loaded<Payload> {
   const query = { tool: info.name, question, run, hosts, params: params ?? {} };
   const url = params ? payloadUrl(query, format) : '';
-  return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort));
+  return useLoaded(url, `${run}\n${keepKey}`, (abort) => fetchPayload(query, format, abort));
 }
 
 /** The slider's step takes effect at once, and in the link a moment later. */
@@ -105,12 +105,12 @@ interface MeasureChoice {
 }
 
 function measuresOf(parts: PartRows, total: string): MeasureChoice[] {
-  const own = [
+  const totals = [
     { name: 'own', title: 'Own time (without waiting for others)', token: '--c-input' },
     { name: 'total', title: total, token: '--accent' },
   ];
   return [
-    ...own,
+    ...totals,
     ...parts.all().map(({ column, category, color }) => ({
       name: column.replace(/_ps$/, ''),
       title: category,
@@ -202,7 +202,7 @@ function PodMap(
     () => (focus >= 0 && props.groups ? peersOf(props.groups, cores, focus) : []),
     [focus, cores, props.groups],
   );
-  const what = !steps.length ? 'whole capture' : step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
+  const stepTitle = !steps.length ? 'whole capture' : step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
   const extent =
     shared === null
       ? `${format(range[0], 'ps')} to ${format(range[1], 'ps')}`
@@ -216,10 +216,10 @@ function PodMap(
         channels={channels}
         links={links}
         core={focus}
-        step={what}
+        step={stepTitle}
       />
     ),
-    [cores, props.cores, parts, channels, links, focus, focus < 0 || what],
+    [cores, props.cores, parts, channels, links, focus, focus < 0 || stepTitle],
   );
   return (
     <Section
@@ -267,9 +267,9 @@ function PodMap(
 
 /** A single core has no peers to compare with: only its parts are shown. */
 function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
-  const what = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
+  const stepTitle = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
   return (
-    <Section title="Where its time goes" note={what}>
+    <Section title="Where its time goes" note={stepTitle}>
       <CoreCard
         cores={coresOf(cores)}
         rows={cores}

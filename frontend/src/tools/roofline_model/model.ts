@@ -167,13 +167,13 @@ export const MOST_DRAWN = 1000;
 
 /**
  * Of many operations those that took most time, in their order; always programs, steps and the operation in
- * row `kept`.
+ * row `keptRow`.
  */
-export function mainPoints(points: readonly Point[], most: number, kept: number): readonly Point[] {
+export function mainPoints(points: readonly Point[], most: number, keptRow: number): readonly Point[] {
   const ops = points.filter(({ kind }) => kind === 'op');
   if (ops.length <= most) return points;
   const main = new Set([...ops].sort((a, b) => b.timePs - a.timePs).slice(0, most));
-  return points.filter((point) => point.kind !== 'op' || main.has(point) || point.row === kept);
+  return points.filter((point) => point.kind !== 'op' || main.has(point) || point.row === keptRow);
 }
 
 export function isPlaced(point: Point): point is Point & { intensity: number; flopRate: number } {
@@ -235,11 +235,11 @@ const CELLS = { x: 600, y: 240 };
 export function distinctPoints<P extends Point & { intensity: number; flopRate: number }>(
   points: readonly P[],
   { x, y }: Box,
-  kept: Point | undefined,
+  keptPoint: Point | undefined,
 ): P[] {
   const cell = (value: number, [low, high]: [number, number], n: number): number =>
     Math.floor((Math.log(value / low) / Math.log(high / low)) * n);
-  const seen = new Set<string>();
+  const places = new Set<string>();
   return points.filter((point) => {
     const key = [
       point.kind,
@@ -248,8 +248,8 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
       cell(point.intensity, x, CELLS.x),
       cell(point.flopRate, y, CELLS.y),
     ].join();
-    if (seen.has(key) && point !== kept) return false;
-    seen.add(key);
+    if (places.has(key) && point !== keptPoint) return false;
+    places.add(key);
     return true;
   });
 }
@@ -288,14 +288,14 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
 export function initialView(
   data: TableData,
   idle: readonly string[],
-  kept: readonly string[] = [],
+  keptNames: readonly string[] = [],
 ): TableView {
   const names = new Set(data.columns.map((column) => column.name));
   return {
     sort: null,
     query: '',
     filters: {},
-    hidden: new Set([...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !kept.includes(name))),
+    hidden: new Set([...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !keptNames.includes(name))),
   };
 }
 

@@ -169,15 +169,15 @@ function Roofline({
     for (const row of rowFinder(data)({ ...view, sort: null })) passes[row] = 1;
     return passes;
   }, [data, view.query, view.filters]);
-  const found = useMemo(
+  const matching = useMemo(
     () => pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing[row] === 1 }),
     [all, show, params['step'], passing],
   );
   const points = useMemo(
-    () => (params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosenOp)),
-    [params['drawn'], found, chosenOp],
+    () => (params['drawn'] === 'all' ? matching : mainPoints(matching, MOST_DRAWN, chosenOp)),
+    [params['drawn'], matching, chosenOp],
   );
-  const nFound = useMemo(() => found.reduce((n, { kind }) => n + Number(kind === 'op'), 0), [found]);
+  const nFound = useMemo(() => matching.reduce((n, { kind }) => n + Number(kind === 'op'), 0), [matching]);
   const roofs = useMemo(
     () => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory),
     [payload, memory],
@@ -222,15 +222,15 @@ function Roofline({
       </p>
       {nFound > MOST_DRAWN && (
         <p class="muted prose">
-          {points === found
+          {points === matching
             ? 'Every operation is drawn. '
             : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table has all of them. `}
           <button
             type="button"
             class="text-link"
-            onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}
+            onClick={() => setParams({ drawn: points === matching ? undefined : 'all' }, 'push')}
           >
-            {points === found ? 'Draw only the main ones' : 'Draw all'}
+            {points === matching ? 'Draw only the main ones' : 'Draw all'}
           </button>
         </p>
       )}

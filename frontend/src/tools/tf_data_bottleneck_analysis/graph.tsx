@@ -64,10 +64,10 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
     if (event.key === 'Enter' || event.key === ' ') onChoose(id);
     else {
       const next = nextStage(graph, placed.at, id, event.key);
-      const at = next === null ? undefined : placed.at.get(next);
-      if (!at) return;
+      const center = next === null ? undefined : placed.at.get(next);
+      if (!center) return;
       setFocus(next);
-      setView(revealView(view, box, at, NODE));
+      setView(revealView(view, box, center, NODE));
       frame.current?.querySelector<SVGElement>(`[data-stage="${next}"]`)?.focus({ preventScroll: true });
     }
     event.preventDefault();

@@ -24,8 +24,8 @@ function pathOf(from: Point, to: Point, between: readonly Point[]): string {
 function priorities({ stages, links }: Graph): Map<number, number> {
   const priority = new Map(stages.map(({ id, isCritical }) => [id, isCritical ? 1 : 0]));
   const consumer = new Map(links.map(({ from, to }) => [to, from]));
-  let at = stages.find(({ isBottleneck }) => isBottleneck)?.id;
-  for (let n = 0; at !== undefined && n <= stages.length; n++, at = consumer.get(at)) priority.set(at, 2);
+  let current = stages.find(({ isBottleneck }) => isBottleneck)?.id;
+  for (let n = 0; current !== undefined && n <= stages.length; n++, current = consumer.get(current)) priority.set(current, 2);
   return priority;
 }
 
@@ -81,19 +81,19 @@ export function layoutOf(graph: Graph): Placed {
   for (const { from, to, isCritical, i } of byOrder)
     dagre.setEdge(String(from), String(to), { weight: isCritical ? 8 : 1 }, String(i));
   layout(dagre, { disableOptimalOrderHeuristic: order !== null });
-  const at = new Map(stages.map(({ id }) => [id, pointOf(dagre.node(String(id)))]));
+  const centers = new Map(stages.map(({ id }) => [id, pointOf(dagre.node(String(id)))]));
   const paths = links.map(({ from, to }, i) => {
     const points =
       (dagre.edge({ v: String(from), w: String(to), name: String(i) }) as { points?: Point[] } | undefined)
         ?.points ?? [];
     return pathOf(
-      at.get(from) ?? { x: 0, y: 0 },
-      at.get(to) ?? { x: 0, y: 0 },
+      centers.get(from) ?? { x: 0, y: 0 },
+      centers.get(to) ?? { x: 0, y: 0 },
       points.length > 3 ? points.slice(1, -1) : [],
     );
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
-  return { width, height, at, paths };
+  return { width, height, at: centers, paths };
 }
 
 function pointOf({ x, y }: { x?: number; y?: number }): Point {

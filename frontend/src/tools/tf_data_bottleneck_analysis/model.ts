@@ -140,8 +140,8 @@ export function parametersOf(joined: string): [string, string][] {
     .split(/,\s*/)
     .filter(Boolean)
     .map((part) => {
-      const at = part.indexOf('=');
-      return at < 0 ? [part, 'yes'] : [part.slice(0, at).trim(), part.slice(at + 1).trim()];
+      const equals = part.indexOf('=');
+      return equals < 0 ? [part, 'yes'] : [part.slice(0, equals).trim(), part.slice(equals + 1).trim()];
     });
 }
 
@@ -166,11 +166,11 @@ function stageOf(row: RowOf<typeof TABLES.nodes>, i: number): Stage {
 /** Stages and the links between existing ones: links to missing stages are left out. */
 export function graphOf(payload: Payload): Graph {
   const stages = readTable(payload, TABLES.nodes).all().map(stageOf);
-  const known = new Set(stages.map(({ id }) => id));
+  const stageIds = new Set(stages.map(({ id }) => id));
   const links = readTable(payload, TABLES.edges)
     .all()
     .map((row) => ({ from: row.from ?? -1, to: row.to ?? -1, isCritical: row.is_critical }));
-  return { stages, links: links.filter(({ from, to }) => known.has(from) && known.has(to)) };
+  return { stages, links: links.filter(({ from, to }) => stageIds.has(from) && stageIds.has(to)) };
 }
 
 /** Screen-reader text of a stage. */

@@ -42,7 +42,7 @@ export function Pipelines({
   const chosenRow = names.findIndex(
     ({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline,
   );
-  const own = (column: TableColumn, _row: number, text: string): VNode | undefined => {
+  const customCell = (column: TableColumn, _row: number, text: string): VNode | undefined => {
     if (column.name === 'bottleneck_long_name') return <Tail text={text} />;
     if (column.name !== 'pipeline') return undefined;
     return (
@@ -60,7 +60,7 @@ export function Pipelines({
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         mono={['bottleneck_long_name', 'bottleneck']}
         barToken="--c-input"
-        render={own}
+        render={customCell}
         hasToolbar={data.nRows > FEW_ROWS}
         rowsInFull={ROWS_IN_FULL}
         maxHeight="330px"

@@ -101,13 +101,13 @@ export function Stages({ graph, placed, badge, chosen, tabStop, ...hands }: Stag
   return (
     <g>
       {graph.stages.map((stage) => {
-        const at = placed.at.get(stage.id);
+        const center = placed.at.get(stage.id);
         return (
-          at && (
+          center && (
             <StageBox
               key={stage.id}
               stage={stage}
-              at={at}
+              at={center}
               badge={badge}
               isChosen={stage.id === chosen}
               isTabStop={stage.id === tabStop}

@@ -70,7 +70,7 @@ describe('the graph of a call', () => {
     expect(mainStage({ ...graph, stages: graph.stages.slice(0, 1) })?.name).toBe('Prefetch');
     expect(mainStage({ stages: [], links: [] })).toBeUndefined();
   });
-  it('tells in words what outlines tell', () => {
+  it('describes the outlines in words', () => {
     expect(graph.stages.map((stage) => plain(stageLabel(stage)))).toEqual([
       'Prefetch: self 100 µs, total 7.70 ms, on the critical path, prefetches',
       'Map: self 6.90 ms, total 7.60 ms, on the critical path, bottleneck',
@@ -143,7 +143,7 @@ describe('pipelines and calls', () => {
       { rank: 2, durationPs: null, isComplete: true },
     ]);
   });
-  it('are listed with what is special about them', () => {
+  it('are listed with their special properties', () => {
     const calls = executionsOf(
       answer({
         executions: { rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9], is_complete: [true, true, false] },

@@ -46,10 +46,10 @@ function RankChooser({
   'setParams'
 >): VNode | null {
   if (calls.length < 2) return null;
-  const at = calls.findIndex((call) => call.rank === rank);
+  const index = calls.findIndex((call) => call.rank === rank);
   const go = (to: number): void => setParams({ rank: to === typicalRank ? undefined : String(to) }, 'push');
   const step = (by: number, label: string, sign: string): VNode => {
-    const to = calls[at + by];
+    const to = calls[index + by];
     return (
       <button
         type="button"

@@ -69,12 +69,12 @@ function useHold(
   };
   /** Centers the item with its surroundings, unless all of it is in view. */
   const reveal = (): void => {
-    const at = placeOf(scope);
-    if (!at) return;
+    const target = placeOf(scope);
+    if (!target) return;
     setOwn((last) => {
       const now = last ?? first;
-      const moved = revealView(now, box, at, at);
-      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, at, now.scale);
+      const moved = revealView(now, box, target, target);
+      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, target, now.scale);
     });
   };
   useEffect(() => {
@@ -84,18 +84,18 @@ function useHold(
     const from = held.current;
     held.current = null;
     if (!from) return reveal();
-    const at = placeOf(from.scope);
-    if (at)
+    const box = placeOf(from.scope);
+    if (box)
       setOwn(
-        (last) => last && { ...last, x: last.x + at.x - from.x, y: last.y + at.y - at.height / 2 - from.top },
+        (last) => last && { ...last, x: last.x + box.x - from.x, y: last.y + box.y - box.height / 2 - from.top },
       );
   }, [placed]);
   const act = (item: Item): void => {
     const now = latest.current;
-    const at = now.placed.at.get(item.id);
+    const box = now.placed.at.get(item.id);
     if (item.kind === 'operation') now.onChoose(item.id === now.chosen ? null : item);
-    if (item.kind !== 'scope' || !at) return;
-    held.current = { scope: item.scope, x: at.x, top: at.y - at.height / 2 };
+    if (item.kind !== 'scope' || !box) return;
+    held.current = { scope: item.scope, x: box.x, top: box.y - box.height / 2 };
     setOwn(now.view);
     now.onToggle(item);
   };
@@ -121,10 +121,10 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
         [...placed.at].filter(([id]) => !isWithin(drawn.items, id, item.id) && id !== item.frame),
       );
       const next = nextItem(others, item.id, event.key);
-      const at = next === null ? undefined : placed.at.get(next);
-      if (!at) return;
+      const center = next === null ? undefined : placed.at.get(next);
+      if (!center) return;
       setFocus(next ?? 0);
-      setView(revealView(view, box, at, at));
+      setView(revealView(view, box, center, center));
       frame.current?.querySelector<SVGElement>(`[data-item="${next}"]`)?.focus({ preventScroll: true });
     }
     event.preventDefault();

@@ -86,31 +86,31 @@ export function levelsOf(items: readonly Item[]): Map<number, number> {
   const levels = new Map<number, number>();
   for (const { id, frame, isOpen } of [...items].reverse()) {
     if (!isOpen) continue;
-    const own = levels.get(id) ?? 1;
-    levels.set(id, own);
-    if (frame >= 0) levels.set(frame, Math.max(levels.get(frame) ?? 1, own + 1));
+    const ownLevels = levels.get(id) ?? 1;
+    levels.set(id, ownLevels);
+    if (frame >= 0) levels.set(frame, Math.max(levels.get(frame) ?? 1, ownLevels + 1));
   }
   return levels;
 }
 
 /** Everything in an open scope, at any depth. */
 export function isWithin(items: readonly Item[], id: number, frame: number): boolean {
-  for (let at = items[id]?.frame ?? -1; at >= 0; at = items[at]?.frame ?? -1) if (at === frame) return true;
+  for (let ancestor = items[id]?.frame ?? -1; ancestor >= 0; ancestor = items[ancestor]?.frame ?? -1) if (ancestor === frame) return true;
   return false;
 }
 
 /** The next item an arrow key leads to: the nearest one in that direction. */
 export function nextItem(
-  at: ReadonlyMap<number, { x: number; y: number }>,
+  centers: ReadonlyMap<number, { x: number; y: number }>,
   from: number,
   key: string,
 ): number | null {
-  const start = at.get(from);
+  const start = centers.get(from);
   const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[key];
   if (!start || !way) return null;
   const [dx = 0, dy = 0] = way;
   let best: { id: number; cost: number } | null = null;
-  for (const [id, { x, y }] of at) {
+  for (const [id, { x, y }] of centers) {
     const along = (x - start.x) * dx + (y - start.y) * dy;
     const across = Math.abs((x - start.x) * dy) + Math.abs((y - start.y) * dx);
     if (id === from || along < 1 || across > 4 * along) continue;

@@ -111,9 +111,9 @@ export function boxesWith(
   rows: readonly number[],
   isOpen: boolean,
 ): string | undefined {
-  const own = new Set(rows);
-  const others = (text ?? '').split('.').filter((part) => part && !own.has(Number.parseInt(part, 10)));
-  return [...others, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
+  const changedRows = new Set(rows);
+  const otherParts = (text ?? '').split('.').filter((part) => part && !changedRows.has(Number.parseInt(part, 10)));
+  return [...otherParts, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
 }
 
 /**
@@ -122,7 +122,7 @@ export function boxesWith(
  */
 export function wayTo(scopes: readonly Scope[], scope: Scope): number[] {
   const way: number[] = [];
-  for (let at: Scope | undefined = scope; at && at.row > 0; at = scopes[at.parent]) way.unshift(at.row);
+  for (let ancestor: Scope | undefined = scope; ancestor && ancestor.row > 0; ancestor = scopes[ancestor.parent]) way.unshift(ancestor.row);
   return way;
 }
 

@@ -8,7 +8,7 @@ const FRAME_TITLE_PX = 12;
 /** Shares of valid, incompatible and unchecked operations as a bar. */
 function Shares({ item, left, top, width }: { item: Item; left: number; top: number; width: number }): VNode {
   const all = item.nValid + item.nInvalid + item.nNotChecked || 1;
-  let at = left;
+  let barX = left;
   const parts = [
     { name: 'good', n: item.nValid },
     { name: 'bad', n: item.nInvalid },
@@ -17,9 +17,9 @@ function Shares({ item, left, top, width }: { item: Item; left: number; top: num
   return (
     <>
       {parts.map(({ name, n }) => {
-        const x = at;
+        const x = barX;
         const length = Math.max(2, (n / all) * width);
-        at += length;
+        barX += length;
         return (
           <rect
             key={name}

@@ -33,8 +33,8 @@ function firstWidth(devicePx: number): number {
 
 /** The pixels to request the whole trace for: those of the prefetched picture, if it is good enough. */
 export function widthOfWhole(devicePx: number): number {
-  const wanted = firstWidth(devicePx);
-  return askedPx >= LEAST_SHARE * wanted && askedPx <= MOST_SHARE * wanted ? askedPx : wanted;
+  const width = firstWidth(devicePx);
+  return askedPx >= LEAST_SHARE * width && askedPx <= MOST_SHARE * width ? askedPx : width;
 }
 
 export function rememberWidth(widthPx: number): void {

@@ -145,7 +145,7 @@ export function decodeDetails(payload: Payload): EventDetails {
   };
 }
 
-export interface Found {
+export interface SearchAnswer {
   readonly nMatches: number;
   readonly nNames: number;
   /** In time order; the first of many. */
@@ -153,7 +153,7 @@ export interface Found {
   readonly names: Table;
 }
 
-export function decodeFound(payload: Payload): Found {
+export function decodeSearch(payload: Payload): SearchAnswer {
   const { tables, scalars } = TRACE_VIEWER.search;
   return {
     nMatches: readNumber(payload, scalars.n_matches) ?? 0,

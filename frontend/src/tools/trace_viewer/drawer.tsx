@@ -101,21 +101,21 @@ export function Drawer({
   isListed: Signal<boolean>;
 }): VNode | null {
   const height = useSignal(rememberedHeight());
-  const wanted = useSignal<Tab>('event');
+  const chosenTab = useSignal<Tab>('event');
   const selected = timeline.selected.value;
   const marked = timeline.marked.value;
   // The newest content comes to the front; going to a match from the list leaves the list open.
   useEffect(() => {
-    if (selected && wanted.value !== 'results') wanted.value = 'event';
+    if (selected && chosenTab.value !== 'results') chosenTab.value = 'event';
   }, [selected?.event]);
   useEffect(() => {
-    if (marked) wanted.value = 'interval';
+    if (marked) chosenTab.value = 'interval';
   }, [marked]);
   useEffect(() => {
-    if (isListed.value) wanted.value = 'results';
+    if (isListed.value) chosenTab.value = 'results';
   }, [isListed.value]);
   const tabs = tabsOf(timeline, isListed);
-  const shown = tabs.find(({ tab }) => tab === wanted.value) ?? tabs[0];
+  const shown = tabs.find(({ tab }) => tab === chosenTab.value) ?? tabs[0];
   if (!shown) return null;
   return (
     <div class="tv-drawer" style={{ height: `${String(height.value)}px` }}>
@@ -128,7 +128,7 @@ export function Drawer({
               role="tab"
               aria-selected={each === shown}
               onClick={() => {
-                wanted.value = each.tab;
+                chosenTab.value = each.tab;
               }}
             >
               {each.title}

@@ -37,10 +37,10 @@ const WORDS: Readonly<Record<Elsewhere['side'], { arrow: string; where: string }
 };
 
 export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | null {
-  const found = useSignal<Elsewhere | null>(null);
+  const nearest = useSignal<Elsewhere | null>(null);
   useEffect(() => {
     const rest = new Rest(REST_MS, () => {
-      found.value = find(timeline);
+      nearest.value = find(timeline);
     });
     rest.note();
     const stop = timeline.onFrame(() => {
@@ -51,19 +51,19 @@ export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | nul
       stop();
     };
   }, [timeline]);
-  if (!found.value) return null;
-  const { side, picked, gapPs } = found.value;
+  if (!nearest.value) return null;
+  const { side, picked, gapPs } = nearest.value;
   const { arrow, where } = WORDS[side];
-  const what = picked.nMerged > 1 ? plural(picked.nMerged, 'event') : picked.name;
+  const label = picked.nMerged > 1 ? plural(picked.nMerged, 'event') : picked.name;
   return (
     <div class={`tv-elsewhere is-${side}`} role="status">
       <button
         type="button"
         class="button"
-        title={what}
+        title={label}
         onClick={() => {
-          const to = found.value;
-          found.value = null;
+          const to = nearest.value;
+          nearest.value = null;
           if (to)
             void goThere(timeline, to).catch((error: unknown) => {
               timeline.loader.refusal.value = error;

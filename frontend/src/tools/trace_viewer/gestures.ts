@@ -115,18 +115,18 @@ class Pinch {
     return this.fingers.size > 1;
   }
 
-  down(id: number, at: Point): void {
-    this.fingers.set(id, at);
+  down(id: number, position: Point): void {
+    this.fingers.set(id, position);
   }
 
   up(id: number): void {
     this.fingers.delete(id);
   }
 
-  move(id: number, at: Point, timeline: Timeline): void {
+  move(id: number, position: Point, timeline: Timeline): void {
     if (!this.fingers.has(id)) return;
     const before = this.spread();
-    this.fingers.set(id, at);
+    this.fingers.set(id, position);
     const after = this.spread();
     if (!before || !after || !this.isActive) return;
     timeline.camera.panByPx(before.middle - after.middle);
@@ -147,16 +147,16 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
   let last: Point = { x: 0, y: 0 };
   let drag: Drag | null = null;
   const pinch = new Pinch();
-  const at = (event: MouseEvent): Point => {
+  const positionOf = (event: MouseEvent): Point => {
     const bounds = stage.getBoundingClientRect();
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
   };
   const down = (event: PointerEvent): void => {
-    if (event.pointerType === 'touch') pinch.down(event.pointerId, at(event));
-    if (event.button === 0) start = last = at(event);
+    if (event.pointerType === 'touch') pinch.down(event.pointerId, positionOf(event));
+    if (event.button === 0) start = last = positionOf(event);
   };
   const move = (event: PointerEvent): void => {
-    const to = at(event);
+    const to = positionOf(event);
     if (event.pointerType === 'touch') pinch.move(event.pointerId, to, timeline);
     if (pinch.isActive) return;
     if (!start) {
@@ -189,7 +189,7 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
     timeline.point(null);
   };
   const double = (event: MouseEvent): void => {
-    timeline.zoomToBoxAt(at(event).x, at(event).y);
+    timeline.zoomToBoxAt(positionOf(event).x, positionOf(event).y);
   };
   const handlers = {
     pointerdown: down,

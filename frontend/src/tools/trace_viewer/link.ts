@@ -103,25 +103,25 @@ export function useLink(timeline: Timeline | null, props: ToolProps): void {
   const isReady = timeline?.status.value.kind === 'ready';
   const change = timeline && isReady ? paramsOf(timeline) : null;
   const key = change && keyOf(change);
-  const given = keyOf(params);
+  const paramsKey = keyOf(params);
   useEffect(() => {
     if (!change || key === null || key === written.current) return;
     // Back undoes a leap; when the page opens there is nothing to go back to yet.
     const hasLeapt = (timeline?.camera.takeLeap() ?? false) && written.current !== null;
-    if (written.current !== null && written.current !== given) onTheWay.current.push(written.current);
+    if (written.current !== null && written.current !== paramsKey) onTheWay.current.push(written.current);
     written.current = key;
-    if (key !== given) props.setParams(change, hasLeapt ? 'push' : 'replace');
+    if (key !== paramsKey) props.setParams(change, hasLeapt ? 'push' : 'replace');
   }, [key]);
   useEffect(() => {
     if (!timeline || !isReady || written.current === null) return;
     // Our own change comes back through the URL a moment later, when the view may have moved on: ignore it.
-    if (given !== written.current && onTheWay.current.includes(given)) return;
+    if (paramsKey !== written.current && onTheWay.current.includes(paramsKey)) return;
     onTheWay.current = [];
-    if (given === written.current) return;
-    written.current = given;
+    if (paramsKey === written.current) return;
+    written.current = paramsKey;
     timeline.camera.set(viewOf(params) ?? { startPs: 0, endPs: timeline.durationPs });
     timeline.camera.settle();
     applyParams(timeline, params);
     void selectEvent(timeline, eventOf(params), false);
-  }, [timeline, isReady, given]);
+  }, [timeline, isReady, paramsKey]);
 }

@@ -7,7 +7,7 @@ import { signal } from '@preact/signals';
 import { Rest } from '../../base/rest';
 import type { Payload } from '../../api/types';
 import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
-import { isComfortable, neighboursOf, planRequest, willServe, Windows, type Wanted } from './windows';
+import { isComfortable, neighborsOf, planRequest, willServe, Windows, type VisibleWindow } from './windows';
 
 /** Empty: the window itself. */
 export type Question = '' | 'event' | 'neighbour' | 'search' | 'totals' | 'minimap';
@@ -44,8 +44,8 @@ export class Loader {
 
   constructor(
     private readonly fetch: Fetch,
-    /** The window on screen, with the tracks in sight; `near`: with some beyond. */
-    private readonly wanted: (near: boolean) => Wanted,
+    /** The window on screen, with the tracks in sight; `withMargin`: with some beyond. */
+    private readonly visibleWindow: (withMargin: boolean) => VisibleWindow,
     private readonly focusPs: () => number,
     private readonly onArrival: () => void,
   ) {}
@@ -67,9 +67,9 @@ export class Loader {
 
   /** The window to draw now; requests a better one if possible. */
   best(): TraceWindow | null {
-    const wanted = this.wanted(false);
-    const best = this.windows.best(wanted);
-    if (!best || !isComfortable(best, wanted)) this.schedule();
+    const visible = this.visibleWindow(false);
+    const best = this.windows.best(visible);
+    if (!best || !isComfortable(best, visible)) this.schedule();
     else this.scheduleAhead();
     return best;
   }
@@ -89,30 +89,30 @@ export class Loader {
   }
 
   private async load(): Promise<void> {
-    const wanted = this.wanted(false);
-    const best = this.windows.best(wanted);
-    if (this.isDisposed || (best && isComfortable(best, wanted))) return;
-    if (this.inFlight && willServe(this.inFlight.request, wanted)) return;
+    const visible = this.visibleWindow(false);
+    const best = this.windows.best(visible);
+    if (this.isDisposed || (best && isComfortable(best, visible))) return;
+    if (this.inFlight && willServe(this.inFlight.request, visible)) return;
     this.inFlight?.abort.abort();
     this.ahead?.abort.abort();
-    const mine: UnderWay = { abort: new AbortController(), request: planRequest(this.wanted(true)) };
-    this.inFlight = mine;
+    const pending: UnderWay = { abort: new AbortController(), request: planRequest(this.visibleWindow(true)) };
+    this.inFlight = pending;
     this.isBusy.value = true;
     const startedAt = performance.now();
     try {
-      await this.ask(mine);
+      await this.ask(pending);
       this.refusal.value = null;
       this.lastMs = performance.now() - startedAt;
     } catch (error) {
-      if (!mine.abort.signal.aborted) this.refusal.value = error;
+      if (!pending.abort.signal.aborted) this.refusal.value = error;
       return;
     } finally {
-      if (this.inFlight === mine) {
+      if (this.inFlight === pending) {
         this.inFlight = null;
         this.isBusy.value = false;
       }
     }
-    if (!mine.abort.signal.aborted) this.onArrival();
+    if (!pending.abort.signal.aborted) this.onArrival();
   }
 
   private async ask({ request, abort }: UnderWay): Promise<void> {
@@ -122,21 +122,21 @@ export class Loader {
 
   private async loadAhead(): Promise<void> {
     if (this.isDisposed || this.inFlight) return;
-    const next = neighboursOf(this.wanted(true), this.focusPs()).find((wanted) => {
-      const best = this.windows.best(wanted, false);
-      return !best || !isComfortable(best, wanted);
+    const next = neighborsOf(this.visibleWindow(true), this.focusPs()).find((visible) => {
+      const best = this.windows.best(visible, false);
+      return !best || !isComfortable(best, visible);
     });
     if (!next) return;
     this.ahead?.abort.abort();
-    const mine: UnderWay = { abort: new AbortController(), request: planRequest(next) };
-    this.ahead = mine;
+    const pending: UnderWay = { abort: new AbortController(), request: planRequest(next) };
+    this.ahead = pending;
     try {
-      await this.ask(mine);
+      await this.ask(pending);
     } catch {
       // A prefetch failed: if the window is needed, its own request will report the error.
       return;
     }
-    if (!mine.abort.signal.aborted) void this.loadAhead();
+    if (!pending.abort.signal.aborted) void this.loadAhead();
   }
 
   dispose(): void {

@@ -106,8 +106,8 @@ function numbersOf(values: ArrayLike<number | null>, unknown: number): Float64Ar
 function decodeTracks(payload: Payload): Track[] {
   return readTable(payload, TABLES.tracks)
     .all()
-    .map((row, at) => ({
-      id: row.track ?? at,
+    .map((row, index) => ({
+      id: row.track ?? index,
       host: row.host,
       section: row.section,
       name: row.name,

@@ -59,8 +59,8 @@ function carry({ place, siblings, carried, timeline }: NameProps, event: Pointer
 function shift({ place, siblings, timeline }: NameProps, event: KeyboardEvent): void {
   if (!event.altKey || (event.key !== 'ArrowUp' && event.key !== 'ArrowDown')) return;
   event.preventDefault();
-  const at = siblings.indexOf(place);
-  const before = event.key === 'ArrowUp' ? siblings[at - 1] : siblings[at + 2];
+  const index = siblings.indexOf(place);
+  const before = event.key === 'ArrowUp' ? siblings[index - 1] : siblings[index + 2];
   if (event.key === 'ArrowUp' && !before) return;
   timeline.changeTracks(move(timeline.trackView.value, place.track.id, before?.track.id ?? -1));
 }

@@ -72,12 +72,12 @@ export function elsewhere(
   inSight: ReadonlySet<number>,
 ): Elsewhere | null {
   let best: { gap: number; elsewhere: Elsewhere } | null = null;
-  const seen = [...inSight]
+  const placesInSight = [...inSight]
     .flatMap((id) => layout.placeOfTrack.get(id) ?? [])
     .filter(({ isPinned }) => !isPinned);
   const [topPx, bottomPx] = [
-    Math.min(...seen.map(({ y }) => y)),
-    Math.max(...seen.map(({ y, height }) => y + height)),
+    Math.min(...placesInSight.map(({ y }) => y)),
+    Math.max(...placesInSight.map(({ y, height }) => y + height)),
   ];
   for (const span of rowsOf(window, layout)) {
     const index = boxWithin(window, span, view);

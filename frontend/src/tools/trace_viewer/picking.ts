@@ -76,7 +76,7 @@ export function firstIn(
 /**
  * The previous or next box of the row, the box around it, or the first box within it; null: there is none.
  */
-export function neighbour(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
+export function neighbor(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
   const step = direction === 'up' ? -1 : direction === 'down' ? 1 : 0;
   const row = rowOf(window, from.track, from.depth + step);
   if (row < 0) return null;

@@ -4,7 +4,7 @@
  */
 
 import { signal } from '@preact/signals';
-import { decodeFound, type EventRef, type Found } from './details_model';
+import { decodeSearch, type EventRef, type SearchAnswer } from './details_model';
 import type { Fetch } from './loader';
 import type { Highlight } from './scene';
 
@@ -22,7 +22,7 @@ export interface Query {
 }
 
 /** A page of the matches; `first` is the index of its first match among all. */
-export interface Page extends Found {
+export interface Page extends SearchAnswer {
   readonly query: Query;
   readonly first: number;
 }
@@ -76,7 +76,7 @@ export class Search {
     );
   }
 
-  private async load(more: Record<string, string>, firstOf: (found: Found) => number): Promise<void> {
+  private async load(more: Record<string, string>, firstOf: (answer: SearchAnswer) => number): Promise<void> {
     const query = this.query.value;
     const abort = new AbortController();
     this.abort = abort;
@@ -88,9 +88,9 @@ export class Search {
         ...(query.hasArguments ? { in_args: '1' } : {}),
         ...more,
       };
-      const found = decodeFound(await this.fetch('search', params, abort.signal));
+      const answer = decodeSearch(await this.fetch('search', params, abort.signal));
       if (abort.signal.aborted) return;
-      this.page.value = { ...found, query, first: firstOf(found) };
+      this.page.value = { ...answer, query, first: firstOf(answer) };
       this.error.value = null;
     } catch (error) {
       if (abort.signal.aborted) return;
@@ -139,7 +139,7 @@ export class Search {
     else if (place === first + matches.length && last)
       await this.load({ after_event: String(last.event) }, () => first + matches.length);
     else if (head && place === first - 1)
-      await this.load({ before_event: String(head.event) }, (found) => first - found.matches.length);
+      await this.load({ before_event: String(head.event) }, (answer) => first - answer.matches.length);
     else if (nMatches <= MAX_LISTED) await this.load({ limit: String(nMatches) }, () => 0);
   }
 

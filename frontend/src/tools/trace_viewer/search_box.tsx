@@ -17,10 +17,10 @@ function statusOf(search: Search): string {
   if (!search.query.value.text.trim()) return '';
   if (!page || page.query !== search.query.value) return '…';
   if (page.nMatches === 0) return 'No match';
-  const at = search.at.value;
-  return at === null
+  const index = search.at.value;
+  return index === null
     ? COUNT.format(page.nMatches)
-    : `${COUNT.format(at + 1)} of ${COUNT.format(page.nMatches)}`;
+    : `${COUNT.format(index + 1)} of ${COUNT.format(page.nMatches)}`;
 }
 
 export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): void }): VNode {

@@ -20,7 +20,7 @@ import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } f
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
 import { arrange, fold, PLAIN, type TrackView } from './track_view';
-import { ALL_TRACKS_MAX, type Wanted } from './windows';
+import { ALL_TRACKS_MAX, type VisibleWindow } from './windows';
 
 export type Status =
   { readonly kind: 'loading' | 'ready' } | { readonly kind: 'failed'; readonly error: unknown };
@@ -97,7 +97,7 @@ export class Timeline {
   private newLoader(fetch: Fetch): Loader {
     return new Loader(
       fetch,
-      (near) => this.wanted(near),
+      (withMargin) => this.visibleWindow(withMargin),
       () => this.camera.focusPs,
       () => {
         this.requestFrame();
@@ -252,16 +252,16 @@ export class Timeline {
   }
 
   /** Sets the pointer's position, from the top left of the stage; null: gone. */
-  point(at: { readonly x: number; readonly y: number } | null): void {
-    this.pointerAt = at;
-    this.camera.pointerX = at?.x ?? null;
-    const picked = at ? this.find(at.x, at.y) : null;
-    const counter = at && !picked ? this.counterAt(at.x, at.y) : null;
+  point(position: { readonly x: number; readonly y: number } | null): void {
+    this.pointerAt = position;
+    this.camera.pointerX = position?.x ?? null;
+    const picked = position ? this.find(position.x, position.y) : null;
+    const counter = position && !picked ? this.counterAt(position.x, position.y) : null;
     const before = this.hovered.value?.picked;
     const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
-    if (isSame && counter === null && at?.x === this.hovered.value?.x && at?.y === this.hovered.value?.y)
+    if (isSame && counter === null && position?.x === this.hovered.value?.x && position?.y === this.hovered.value?.y)
       return;
-    this.hovered.value = at && (picked ?? counter) ? { ...at, picked, counter } : null;
+    this.hovered.value = position && (picked ?? counter) ? { ...position, picked, counter } : null;
     if (!isSame) this.requestFrame();
   }
 
@@ -382,16 +382,16 @@ export class Timeline {
 
   /** The edge of a box near the pointer, else the time there. */
   snapped(x: number, y: number, reachPx = 6): number {
-    const at = this.camera.timeAt(x);
+    const pointerPs = this.camera.timeAt(x);
     const picked = this.find(x, y);
-    if (!picked) return Math.round(at);
+    if (!picked) return Math.round(pointerPs);
     const reachPs = (reachPx / this.camera.widthPx) * spanPs(this.camera.view);
     const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({
       edge,
-      gap: Math.abs(edge - at),
+      gap: Math.abs(edge - pointerPs),
     }));
     const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
-    return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(at);
+    return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(pointerPs);
   }
 
   /** One step back: the mark, then the selection, then the search; false: there was nothing to undo. */
@@ -429,9 +429,9 @@ export class Timeline {
     );
   }
 
-  private wanted(near: boolean): Wanted {
+  private visibleWindow(withMargin: boolean): VisibleWindow {
     const isMany = (this.facts.value?.tracks.length ?? 0) > ALL_TRACKS_MAX;
-    const trackIds = isMany ? this.tracksInSight(near ? this.scroller.clientHeight / 2 : 0) : null;
+    const trackIds = isMany ? this.tracksInSight(withMargin ? this.scroller.clientHeight / 2 : 0) : null;
     return {
       view: this.camera.view,
       widthPx: this.frames.devicePx,

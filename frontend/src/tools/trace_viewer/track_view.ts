@@ -139,9 +139,9 @@ export function pin(view: TrackView, id: number): TrackView {
 export function move(view: TrackView, id: number, before: number): TrackView {
   if (id === before) return view;
   if (view.pinned.includes(id)) {
-    const others = view.pinned.filter((other) => other !== id);
-    const at = others.indexOf(before);
-    return { ...view, pinned: at < 0 ? [...others, id] : [...others.slice(0, at), id, ...others.slice(at)] };
+    const otherPins = view.pinned.filter((other) => other !== id);
+    const index = otherPins.indexOf(before);
+    return { ...view, pinned: index < 0 ? [...otherPins, id] : [...otherPins.slice(0, index), id, ...otherPins.slice(index)] };
   }
   return { ...view, moves: [...view.moves.filter(([track]) => track !== id), [id, before]] };
 }

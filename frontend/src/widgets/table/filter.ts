@@ -81,6 +81,6 @@ export function parseFilter(text: string, kind: 'text' | 'number' | 'bool', unit
   if (!trimmed) return () => true;
   if (kind === 'number') return numberTest(trimmed, unit);
   if (kind === 'text') return textTest(trimmed);
-  const wanted = { yes: true, no: false, true: true, false: false }[trimmed.toLowerCase()];
-  return wanted === undefined ? null : (cell) => cell === wanted;
+  const flag = { yes: true, no: false, true: true, false: false }[trimmed.toLowerCase()];
+  return flag === undefined ? null : (cell) => cell === flag;
 }

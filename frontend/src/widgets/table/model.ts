@@ -182,11 +182,11 @@ interface Prepared {
 const prepared = new WeakMap<TableData, Prepared>();
 
 function preparedOf(data: TableData): Prepared {
-  const known = prepared.get(data);
-  if (known) return known;
+  const cached = prepared.get(data);
+  if (cached) return cached;
   const keysOf = new Map<string, Float64Array>();
   let texts: string[] | null = null;
-  const made: Prepared = {
+  const fresh: Prepared = {
     keys: (column) => {
       const keys = keysOf.get(column.name) ?? sortKeys(column, data.nRows);
       keysOf.set(column.name, keys);
@@ -194,8 +194,8 @@ function preparedOf(data: TableData): Prepared {
     },
     texts: () => (texts ??= searchTexts(data)),
   };
-  prepared.set(data, made);
-  return made;
+  prepared.set(data, fresh);
+  return fresh;
 }
 
 const MANY_ROWS = 1000;
@@ -264,13 +264,13 @@ export function largestFractions(data: TableData): Map<string, number> {
 
 /** The distinct texts of a column, if few, for a list to choose from; null: too many. */
 export function choicesOf(column: TableColumn, nRows: number, limit = 12): string[] | null {
-  const seen = new Set<string>();
+  const texts = new Set<string>();
   for (let row = 0; row < nRows; row++) {
     const cell = column.cell(row);
-    if (typeof cell === 'string') seen.add(cell);
-    if (seen.size > limit) return null;
+    if (typeof cell === 'string') texts.add(cell);
+    if (texts.size > limit) return null;
   }
-  return seen.size > 1 ? inNameOrder(seen) : null;
+  return texts.size > 1 ? inNameOrder(texts) : null;
 }
 
 function csvField(cell: Cell): string {

@@ -48,14 +48,14 @@ export function useRows(scroll: { current: HTMLDivElement | null }, count: numbe
 export function useKeptLines(
   what: readonly unknown[],
 ): (range: RowRange, count: number, nameOf: (at: number) => string, line: (at: number) => VNode) => VNode[] {
-  const kept = useMemo(() => ({ lines: new Map<string, VNode>() }), what);
+  const cache = useMemo(() => ({ lines: new Map<string, VNode>() }), what);
   return ({ first, last }, count, nameOf, line) => {
     const lines = new Map<string, VNode>();
-    for (let at = first; at < Math.min(last, count); at++) {
-      const name = `${at} ${nameOf(at)}`;
-      lines.set(name, kept.lines.get(name) ?? line(at));
+    for (let index = first; index < Math.min(last, count); index++) {
+      const name = `${index} ${nameOf(index)}`;
+      lines.set(name, cache.lines.get(name) ?? line(index));
     }
-    kept.lines = lines;
+    cache.lines = lines;
     return [...lines.values()];
   };
 }

@@ -1,5 +1,5 @@
-"""The memory of a PyTorch job: what its trace does not tell is said to be unknown and not drawn; what its
-allocator holds is.
+"""The memory of a PyTorch job: values missing from its trace are marked unknown and not drawn; memory that
+its allocator reserves is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tests.browser.input_pages import open_page
 from tests.browser.walking import frame_of
 
 
-def test_a_leak_is_told_and_what_is_unknown_is_not_drawn(page: Page, server: Server) -> None:
+def test_a_leak_is_reported_and_unknown_series_are_not_drawn(page: Page, server: Server) -> None:
     open_page(page, server, "memory_profile", run="pytorch/cpu")
     frame = frame_of(page)
     expect(frame.get_by_label("Verdict")).to_contain_text("rises by 256 KiB per step")

@@ -80,7 +80,7 @@ async function failure(response: Response): Promise<ApiError> {
   return new ApiError(
     'http',
     `The server answered ${response.status} ${response.statusText}`.trim(),
-    'Reload; TensorBoard's log may have details.',
+    "Reload; TensorBoard's log may have details.",
     response.status,
   );
 }

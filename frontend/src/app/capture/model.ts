@@ -54,7 +54,7 @@ function targetError(target: string): string {
 
 function addressErrors(text: string): string {
   const targets = splitTargets(text);
-  if (!targets.length) return 'Enter host:port of the job's profiler server; separate several with commas.';
+  if (!targets.length) return "Enter host:port of the job's profiler server; separate several with commas.";
   const wrong = targets.map(targetError).find(Boolean);
   if (wrong) return wrong;
   const twice = targets.find((target, i) => targets.indexOf(target) < i);

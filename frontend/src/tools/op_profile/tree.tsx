@@ -172,13 +172,13 @@ export function Tree(props: TreeProps): VNode {
     {
       name: 'flops',
       title: hasPeaks ? 'FLOPS' : 'FLOP rate',
-      tip: 'FLOP rate ÷ the device's peak',
+      tip: "FLOP rate ÷ the device's peak",
       widthPx: BAR_PX,
     },
     {
       name: 'hbm',
       title: hasPeaks ? 'HBM' : 'Bandwidth',
-      tip: 'Bandwidth ÷ the main memory's peak',
+      tip: "Bandwidth ÷ the main memory's peak",
       widthPx: BAR_PX,
     },
     ...(hasOnChip

@@ -30,7 +30,7 @@ const KEYS = [
   { keys: '+ − 0', does: 'Zoom the drawing in, out, and to fit' },
   { keys: 'Wheel, drag', does: 'Zoom (after a click into the drawing, or with Ctrl); move it' },
   { keys: '← ↑ → ↓', does: 'In the drawing: to the next box' },
-  { keys: 'Enter', does: 'Open or close the scope, or show the operation's details' },
+  { keys: 'Enter', does: "Open or close the scope, or show the operation's details" },
 ];
 
 export interface DrawingProps {

@@ -44,7 +44,7 @@ export class Search {
     private readonly reveal: (match: EventRef) => void,
   ) {}
 
-  /** The matches to mark, all else is dimmed; null: there is no search. */
+  /** The matches to mark; all else is dimmed. null: there is no search. */
   get highlight(): Highlight | null {
     const page = this.page.value;
     if (!page || page.nMatches === 0) return null;

@@ -69,7 +69,7 @@ def test_a_job_that_reports_its_own_numbers(page: Page, server: Server) -> None:
         expect(tile(page, "Device idle")).to_contain_text("36.9")
         expect(tile(page, "Matrix unit")).to_contain_text("10.7")
         expect(tile(page, "Waiting for input")).to_contain_text("1.50")
-        expect(main(page).get_by_label("Verdict")).to_contain_text("the job's own")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("The job reports these numbers itself")
         expect(frame_of(page).get_by_role("navigation", name="Live")).to_contain_text("on")
         expect(main(page).get_by_role("region", name="Step time").locator("canvas")).to_be_visible()
         expect_state(page, tool="monitor", targets=str(target), interval_ms="100")

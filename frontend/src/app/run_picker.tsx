@@ -57,7 +57,12 @@ function RunList({ close }: { close: () => void }): VNode {
     if (info.run !== run.value) choose({ run: info.run, hosts: [], params: {} });
   };
   const onKey = (event: KeyboardEvent): void => {
-    const to = { ArrowDown: activeRow + 1, ArrowUp: activeRow - 1, PageDown: activeRow + 8, PageUp: activeRow - 8 }[event.key];
+    const to = {
+      ArrowDown: activeRow + 1,
+      ArrowUp: activeRow - 1,
+      PageDown: activeRow + 8,
+      PageUp: activeRow - 8,
+    }[event.key];
     if (event.key === 'Enter') pick(listed[activeRow]);
     else if (to === undefined) return;
     else setActiveRow(Math.max(0, Math.min(listed.length - 1, to)));

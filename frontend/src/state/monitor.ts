@@ -71,7 +71,12 @@ export async function followMonitor(id: string): Promise<void> {
       if (apiError.status === 404) {
         // A monitor from an earlier page may be long gone: nothing to report.
         if (monitor.value)
-          monitor.value = { ...monitor.value, state: 'failed', message: apiError.message, remedy: apiError.remedy };
+          monitor.value = {
+            ...monitor.value,
+            state: 'failed',
+            message: apiError.message,
+            remedy: apiError.remedy,
+          };
         return;
       }
       failures += 1;

@@ -65,7 +65,8 @@ export function parseUrl(hash: string, search: string, plugin: string): ParsedHa
     else others.push([name, value]);
   }
   if (!ownPairs.size)
-    for (const [name, value] of new URLSearchParams(search)) if (RESERVED.has(name)) ownPairs.set(name, value);
+    for (const [name, value] of new URLSearchParams(search))
+      if (RESERVED.has(name)) ownPairs.set(name, value);
   return { tab, others, selection: select(ownPairs) };
 }
 
@@ -76,7 +77,10 @@ export function formatHash(selection: Selection, plugin: string, others: ParsedH
   if (selection.tool) ownPairs.push(['tool', selection.tool]);
   // A comma within a host's name must not split it.
   if (selection.hosts.length)
-    ownPairs.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
+    ownPairs.push([
+      'hosts',
+      selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(','),
+    ]);
   const params = Object.entries(selection.params).sort(([a], [b]) => (a < b ? -1 : 1));
   const pairs = [
     ...others,

@@ -64,9 +64,7 @@ describe('the series of steps', () => {
       ['Other', 7, null, ''],
       ['Enqueuing', 3, null, 'Sending'],
     ]);
-    expect(
-      breakdownOf([{ category: 'Enqueuing', color: '', time_ps: 0, fraction: null }]).parts,
-    ).toEqual([]);
+    expect(breakdownOf([{ category: 'Enqueuing', color: '', time_ps: 0, fraction: null }]).parts).toEqual([]);
   });
 });
 

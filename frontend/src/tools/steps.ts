@@ -59,10 +59,7 @@ type CategoryRow = {
   readonly color: string;
   readonly fraction: number | null;
   readonly meaning?: string;
-} & (
-  | { readonly avg_ps: number | null; readonly sd_ps: number | null }
-  | { readonly time_ps: number | null }
-);
+} & ({ readonly avg_ps: number | null; readonly sd_ps: number | null } | { readonly time_ps: number | null });
 
 /** The parts that occur, largest first, and the names of those that do not. */
 export function breakdownOf(rows: readonly CategoryRow[]): Breakdown {

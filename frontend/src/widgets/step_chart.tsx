@@ -78,7 +78,9 @@ function tip({ names, series, share, choice }: Drawn, color: Colors): (params: T
         value: format(share.values[index] ?? null, 'fraction'),
       });
     if (share?.band) {
-      const ends = [share.band.low[index], share.band.high[index]].map((end) => format(end ?? null, 'fraction'));
+      const ends = [share.band.low[index], share.band.high[index]].map((end) =>
+        format(end ?? null, 'fraction'),
+      );
       lines.push({ color: 'transparent', name: share.band.title, value: ends.join(' to ') });
     }
     if (share?.who)

@@ -38,7 +38,8 @@ let keptForm: CaptureForm | null = null;
 
 // A run name is used once: the next capture begins without it.
 effect(() => {
-  if (capture.value?.state === 'done' && keptForm) keptForm = { ...keptForm, options: withoutRunName(keptForm.options) };
+  if (capture.value?.state === 'done' && keptForm)
+    keptForm = { ...keptForm, options: withoutRunName(keptForm.options) };
 });
 
 /** The form's next contents: "Try the failed ones again". */

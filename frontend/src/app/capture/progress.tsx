@@ -119,9 +119,7 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
         <Why message={status.message} remedy={status.remedy} />
       )}
       {isRunning && isSilent.value && (
-        <p class="why">
-          The server does not answer; retrying. Is TensorBoard still running?
-        </p>
+        <p class="why">The server does not answer; retrying. Is TensorBoard still running?</p>
       )}
       {refused && (
         <div class="message failed" role="alert">

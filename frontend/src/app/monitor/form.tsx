@@ -45,8 +45,8 @@ export function Watching(): VNode {
         Watching{targets.length ? ' ' : ''}
         <b>{targets.join(', ')}</b>
         <span class="muted" role="status">
-          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · keeps running
-          while you view other pages
+          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · keeps
+          running while you view other pages
         </span>
       </p>
     </div>

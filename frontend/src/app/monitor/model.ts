@@ -32,8 +32,10 @@ export function restoreMonitor(
 ): MonitorForm {
   const isLinked = Boolean(params['targets'] || params['tpu']);
   const source = isLinked ? { ...params, mode: params['tpu'] ? 'tpu' : 'address' } : remembered;
-  const storedOptions = typeof remembered === 'object' && remembered ? (remembered as { options?: unknown }).options : null;
-  const old = typeof storedOptions === 'object' && storedOptions ? (storedOptions as Record<string, unknown>) : {};
+  const storedOptions =
+    typeof remembered === 'object' && remembered ? (remembered as { options?: unknown }).options : null;
+  const old =
+    typeof storedOptions === 'object' && storedOptions ? (storedOptions as Record<string, unknown>) : {};
   const options: Record<string, string> = {};
   for (const { name } of offered) {
     const text = params[name] ?? old[name];
@@ -231,7 +233,7 @@ function idleText(newest: readonly MonitorSample[]): string {
 
 function sourceText(source: MonitorAnswer['source']): string {
   return source === 'monitor_rpc'
-    ? "The job reports these numbers itself: its server answers the Monitor request."
+    ? 'The job reports these numbers itself: its server answers the Monitor request.'
     : "The numbers come from short profiles, analyzed here, because the job's server does not answer the Monitor request. Each costs the job as much as a capture of that length.";
 }
 

@@ -150,13 +150,13 @@ describe('the sentence', () => {
     );
     expect(details.join()).toContain('short profiles');
     expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain(
-      "job's own",
+      'The job reports these numbers itself',
     );
   });
 
   it('reports a sample without steps, and an idle device', () => {
     expect(verdictOf(running, []).text).toContain('Waiting for the first sample');
-    expect(verdictOf(running, [sample(0, NOTHING)]).text).toContain('No step was seen');
+    expect(verdictOf(running, [sample(0, NOTHING)]).text).toContain('No steps in the last sample');
     expect(verdictOf(running, [sample(0, { ...NOTHING, device_idle_fraction: 1 })]).text).toContain('idle');
   });
 

@@ -50,11 +50,7 @@ function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
   return (
     <>
       {hasSteps && (
-        <Section
-          title="Step time"
-          note="average per sample, with its shortest and longest step"
-          end={legend}
-        >
+        <Section title="Step time" note="average per sample, with its shortest and longest step" end={legend}>
           <TimeChart title="Step time" unit="ps" series={shown(steps)} />
         </Section>
       )}
@@ -113,9 +109,9 @@ function Beginning(): VNode {
     <Section title="Requirements" note="one line in the job, before it trains">
       <ServerLines />
       <p class="muted prose">
-        Cloud TPUs report their own numbers. Other jobs are profiled briefly at each interval, and the profiles
-        are analyzed here: each costs the job as much as a capture of that length, and steps need step markers
-        in the job.
+        Cloud TPUs report their own numbers. Other jobs are profiled briefly at each interval, and the
+        profiles are analyzed here: each costs the job as much as a capture of that length, and steps need
+        step markers in the job.
       </p>
     </Section>
   );

@@ -92,7 +92,9 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
             </button>
           ))}
           {matches && matches.length > SHOWN && (
-            <p class="muted">and {(matches.length - SHOWN).toLocaleString('en-US')} more: refine the search</p>
+            <p class="muted">
+              and {(matches.length - SHOWN).toLocaleString('en-US')} more: refine the search
+            </p>
           )}
         </div>
       )}

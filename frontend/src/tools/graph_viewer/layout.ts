@@ -64,7 +64,9 @@ export function layoutOf(graph: Graph): Placed {
     const placedEdge = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
       { points?: Point[]; x?: number; y?: number } | undefined;
     const label =
-      withLabels && placedEdge?.x !== undefined && placedEdge.y !== undefined ? { x: placedEdge.x, y: placedEdge.y } : null;
+      withLabels && placedEdge?.x !== undefined && placedEdge.y !== undefined
+        ? { x: placedEdge.x, y: placedEdge.y }
+        : null;
     return { edge, path: smoothPath(placedEdge?.points ?? []), label };
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };

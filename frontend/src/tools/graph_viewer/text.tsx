@@ -92,7 +92,9 @@ export function ProgramText(props: TextProps): VNode {
   const first = readTable(data, TABLES.lines).number('line')(0) ?? 0;
   return (
     <>
-      <p class="muted gv-text-note">{plural(nLines, 'line')}; very long lines are truncated here, not in the file</p>
+      <p class="muted gv-text-note">
+        {plural(nLines, 'line')}; very long lines are truncated here, not in the file
+      </p>
       <div
         class="gv-text"
         ref={scroll}

@@ -79,11 +79,7 @@ function ProgramSelect({
   return (
     <label>
       Program{' '}
-      <select
-        class="field"
-        value={chosen.program}
-        onChange={(event) => choose(event.currentTarget.value)}
-      >
+      <select class="field" value={chosen.program} onChange={(event) => choose(event.currentTarget.value)}>
         {programs.map(({ title, label }) => (
           <option key={title} value={title}>
             {label}

@@ -84,8 +84,8 @@ export function FloorSection({
     return (
       <Section title={table.title} note="0 B">
         <p class="muted prose">
-          In each of the {steps.length.toLocaleString('en-US')} steps, usage
-          falls to zero at some moment: no step leaves memory behind.
+          In each of the {steps.length.toLocaleString('en-US')} steps, usage falls to zero at some moment: no
+          step leaves memory behind.
         </p>
       </Section>
     );

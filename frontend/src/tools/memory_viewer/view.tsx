@@ -295,8 +295,8 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
       {chooser}
       {params['op'] && !params['buffer'] && !pinned && (
         <p class="muted prose">
-          No buffer at the peak or on the map belongs to <code>{params['op']}</code>: its result is small,
-          is in another memory space, or shares another buffer's memory.
+          No buffer at the peak or on the map belongs to <code>{params['op']}</code>: its result is small, is
+          in another memory space, or shares another buffer's memory.
         </p>
       )}
       <Tiles tiles={readScalars(payload, TILES)} />

@@ -228,7 +228,12 @@ function matchingRows(nodes: readonly OpNode[], query: string): Set<number> | nu
   const rows = new Set<number>();
   for (const node of nodes) {
     if (!matches(`${node.name} ${node.provenance}`, words)) continue;
-    for (let ancestor: OpNode | undefined = node; ancestor && !rows.has(ancestor.row); ancestor = nodes[ancestor.parent]) rows.add(ancestor.row);
+    for (
+      let ancestor: OpNode | undefined = node;
+      ancestor && !rows.has(ancestor.row);
+      ancestor = nodes[ancestor.parent]
+    )
+      rows.add(ancestor.row);
   }
   return rows;
 }
@@ -249,7 +254,9 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
       candidates.filter(({ row }) => longest.has(row)),
       view,
     )) {
-      const isOpen = matching ? node.children.some((child) => matching.has(child.row)) : view.open.has(node.row);
+      const isOpen = matching
+        ? node.children.some((child) => matching.has(child.row))
+        : view.open.has(node.row);
       rows.push({ node, isOpen });
       if (isOpen) walk(node);
     }
@@ -431,8 +438,7 @@ export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number,
       inner,
     ).forEach((area, i) => {
       const child = parts[i]?.child;
-      if (child && area.width >= LEAST_TILE_PX && area.height >= LEAST_TILE_PX)
-        place(child, area, level + 1);
+      if (child && area.width >= LEAST_TILE_PX && area.height >= LEAST_TILE_PX) place(child, area, level + 1);
     });
   };
   place(top, { x: 0, y: 0, width, height }, 0);

@@ -42,7 +42,8 @@ export function ZoomPath({
 }): VNode {
   const top = nodes[zoomed] ?? nodes[0];
   const above: OpNode[] = [];
-  for (let ancestor = nodes[top?.parent ?? -1]; ancestor; ancestor = nodes[ancestor.parent]) above.unshift(ancestor);
+  for (let ancestor = nodes[top?.parent ?? -1]; ancestor; ancestor = nodes[ancestor.parent])
+    above.unshift(ancestor);
   return (
     <nav class="op-path" aria-label="Zoomed into">
       {above.map((node) => (

@@ -99,11 +99,13 @@ describe('findings', () => {
           causes: { cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] },
         }),
       );
-    expect(plain(calmText(causes(0.029)))).toBe('No cause other than computing takes 3 % or more of the step.');
+    expect(plain(calmText(causes(0.029)))).toBe(
+      'No cause other than computing takes 3 % or more of the step.',
+    );
     expect(plain(calmText(causes(0.05)))).toBe(
       'No function, operation or stage stands out. Apart from computing, most time goes into dispatch: 5.00 % of the step.',
     );
-    expect(calmText([])).toContain('Nothing but computing');
+    expect(calmText([])).toContain('No cause other than computing');
   });
 
   it('opens the row of the link, if it is there', () => {

@@ -20,14 +20,7 @@ import { StepSection } from '../step_section';
 import { breakdownOf, stepNames, stepRow } from '../steps';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
 import { FindingsSection } from './findings';
-import {
-  factsOf,
-  recommendationsOf,
-  stepChoices,
-  stepParts,
-  tilesOf,
-  type Recommendation,
-} from './model';
+import { factsOf, recommendationsOf, stepChoices, stepParts, tilesOf, type Recommendation } from './model';
 import { StepPicker } from './one_step';
 import './style.css';
 
@@ -119,13 +112,16 @@ function Steps({ payload, params, setParams }: ViewProps): VNode | null {
   const findings = readIfAny(payload, TABLES.findings);
   const step = shownStep(payload, params);
   const names = useMemo(() => stepNames(steps), [steps]);
-  if (!findings)
-    return <StepSection steps={steps} parts={parts} params={params} setParams={setParams} />;
+  if (!findings) return <StepSection steps={steps} parts={parts} params={params} setParams={setParams} />;
   const row = stepRow(names, step);
   const show = (name: string | undefined): void => {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
   };
-  const choice = { row, choose: (index: number) => show(names[index]), hint: 'Click to see why it took this long' };
+  const choice = {
+    row,
+    choose: (index: number) => show(names[index]),
+    hint: 'Click to see why it took this long',
+  };
   const picker = <StepPicker choices={stepChoices(payload, row)} step={names[row] ?? ''} onStep={show} />;
   return (
     <StepSection

@@ -295,7 +295,9 @@ export function initialView(
     sort: null,
     query: '',
     filters: {},
-    hidden: new Set([...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !keptNames.includes(name))),
+    hidden: new Set(
+      [...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !keptNames.includes(name)),
+    ),
   };
 }
 

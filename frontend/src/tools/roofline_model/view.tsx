@@ -327,9 +327,7 @@ export function RooflineView({
           </Section>
           <Section
             title={table.title}
-            note={
-              ops.note || 'click one for its details; the chart shows those that pass the filters'
-            }
+            note={ops.note || 'click one for its details; the chart shows those that pass the filters'}
           >
             <Table
               data={data}

@@ -25,7 +25,8 @@ function priorities({ stages, links }: Graph): Map<number, number> {
   const priority = new Map(stages.map(({ id, isCritical }) => [id, isCritical ? 1 : 0]));
   const consumer = new Map(links.map(({ from, to }) => [to, from]));
   let current = stages.find(({ isBottleneck }) => isBottleneck)?.id;
-  for (let n = 0; current !== undefined && n <= stages.length; n++, current = consumer.get(current)) priority.set(current, 2);
+  for (let n = 0; current !== undefined && n <= stages.length; n++, current = consumer.get(current))
+    priority.set(current, 2);
   return priority;
 }
 

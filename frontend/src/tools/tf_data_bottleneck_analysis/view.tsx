@@ -178,7 +178,7 @@ function Nothing(): VNode {
     <Message title="This trace has no tf.data iterators.">
       <p>
         Either the job reads its data without tf.data, or the profile was captured without host events, or no
-          batch was requested during the capture.
+        batch was requested during the capture.
       </p>
       <p>
         <RichText text="Capture again while steps run, with `host_tracer_level=2`, for at least a few steps." />

@@ -87,7 +87,8 @@ function useHold(
     const box = placeOf(from.scope);
     if (box)
       setOwn(
-        (last) => last && { ...last, x: last.x + box.x - from.x, y: last.y + box.y - box.height / 2 - from.top },
+        (last) =>
+          last && { ...last, x: last.x + box.x - from.x, y: last.y + box.y - box.height / 2 - from.top },
       );
   }, [placed]);
   const act = (item: Item): void => {

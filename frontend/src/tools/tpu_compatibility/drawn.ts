@@ -95,7 +95,8 @@ export function levelsOf(items: readonly Item[]): Map<number, number> {
 
 /** Everything in an open scope, at any depth. */
 export function isWithin(items: readonly Item[], id: number, frame: number): boolean {
-  for (let ancestor = items[id]?.frame ?? -1; ancestor >= 0; ancestor = items[ancestor]?.frame ?? -1) if (ancestor === frame) return true;
+  for (let ancestor = items[id]?.frame ?? -1; ancestor >= 0; ancestor = items[ancestor]?.frame ?? -1)
+    if (ancestor === frame) return true;
   return false;
 }
 

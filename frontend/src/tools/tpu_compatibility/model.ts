@@ -112,7 +112,9 @@ export function boxesWith(
   isOpen: boolean,
 ): string | undefined {
   const changedRows = new Set(rows);
-  const otherParts = (text ?? '').split('.').filter((part) => part && !changedRows.has(Number.parseInt(part, 10)));
+  const otherParts = (text ?? '')
+    .split('.')
+    .filter((part) => part && !changedRows.has(Number.parseInt(part, 10)));
   return [...otherParts, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
 }
 
@@ -122,7 +124,12 @@ export function boxesWith(
  */
 export function wayTo(scopes: readonly Scope[], scope: Scope): number[] {
   const way: number[] = [];
-  for (let ancestor: Scope | undefined = scope; ancestor && ancestor.row > 0; ancestor = scopes[ancestor.parent]) way.unshift(ancestor.row);
+  for (
+    let ancestor: Scope | undefined = scope;
+    ancestor && ancestor.row > 0;
+    ancestor = scopes[ancestor.parent]
+  )
+    way.unshift(ancestor.row);
   return way;
 }
 

@@ -19,14 +19,20 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: '1 2 3 4', does: 'What a drag does: select a box, pan, zoom to a stretch, measure' },
   { keys: 'Click', does: 'Select an event: its details and related events' },
   { keys: 'Shift + drag', does: 'Mark an interval, as a drag on the ruler does; its ends snap to events' },
-  { keys: 'm', does: 'Mark the selected event’s interval, else that of the box under the pointer, else the window' },
+  {
+    keys: 'm',
+    does: 'Mark the selected event’s interval, else that of the box under the pointer, else the window',
+  },
   { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
   { keys: '← →', does: 'Previous, next event of the row' },
   { keys: '↑ ↓', does: 'The enclosing event, the first within' },
   { keys: '/', does: 'Search event names; Enter next, Shift + Enter previous' },
   { keys: 'n N', does: 'Next, previous match' },
   { keys: 'Minimap', does: 'Drag the window or its edges, or click elsewhere' },
-  { keys: 'Names', does: 'Click folds, drag or Alt + ↑ ↓ moves; buttons next to them pin to the top and hide' },
+  {
+    keys: 'Names',
+    does: 'Click folds, drag or Alt + ↑ ↓ moves; buttons next to them pin to the top and hide',
+  },
   { keys: '+ − 0', does: 'Zoom in, zoom out, the whole trace' },
   { keys: 'Esc', does: 'One step back: interval, selection, search, tool' },
   {

@@ -95,7 +95,10 @@ export class Loader {
     if (this.inFlight && willServe(this.inFlight.request, visible)) return;
     this.inFlight?.abort.abort();
     this.ahead?.abort.abort();
-    const pending: UnderWay = { abort: new AbortController(), request: planRequest(this.visibleWindow(true)) };
+    const pending: UnderWay = {
+      abort: new AbortController(),
+      request: planRequest(this.visibleWindow(true)),
+    };
     this.inFlight = pending;
     this.isBusy.value = true;
     const startedAt = performance.now();

@@ -38,7 +38,8 @@ export function Results({ timeline }: { timeline: Timeline }): VNode {
   if (page.nMatches === 0)
     return (
       <p class="muted tv-drawer-body">
-        No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. The search ignores case.
+        No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. The
+        search ignores case.
       </p>
     );
   const chosen = search.at.value === null ? undefined : search.at.value - page.first;

@@ -160,12 +160,11 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
           <ol class="tv-steps">
             <li>Save the trace: a file on your disk, in the Chrome trace format that Perfetto reads.</li>
             <li>
-              Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop the file onto its page.
+              Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop
+              the file onto its page.
             </li>
           </ol>
-          <p class="muted">
-            This page sends nothing anywhere, and Perfetto reads the file in your browser.
-          </p>
+          <p class="muted">This page sends nothing anywhere, and Perfetto reads the file in your browser.</p>
           <p class="tv-dialog-acts">
             <button
               type="button"

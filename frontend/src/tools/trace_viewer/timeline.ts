@@ -259,7 +259,12 @@ export class Timeline {
     const counter = position && !picked ? this.counterAt(position.x, position.y) : null;
     const before = this.hovered.value?.picked;
     const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
-    if (isSame && counter === null && position?.x === this.hovered.value?.x && position?.y === this.hovered.value?.y)
+    if (
+      isSame &&
+      counter === null &&
+      position?.x === this.hovered.value?.x &&
+      position?.y === this.hovered.value?.y
+    )
       return;
     this.hovered.value = position && (picked ?? counter) ? { ...position, picked, counter } : null;
     if (!isSame) this.requestFrame();

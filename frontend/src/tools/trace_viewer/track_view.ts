@@ -141,7 +141,10 @@ export function move(view: TrackView, id: number, before: number): TrackView {
   if (view.pinned.includes(id)) {
     const otherPins = view.pinned.filter((other) => other !== id);
     const index = otherPins.indexOf(before);
-    return { ...view, pinned: index < 0 ? [...otherPins, id] : [...otherPins.slice(0, index), id, ...otherPins.slice(index)] };
+    return {
+      ...view,
+      pinned: index < 0 ? [...otherPins, id] : [...otherPins.slice(0, index), id, ...otherPins.slice(index)],
+    };
   }
   return { ...view, moves: [...view.moves.filter(([track]) => track !== id), [id, before]] };
 }

@@ -124,7 +124,8 @@ export class Windows {
       covers(window, visible.view.startPs, visible.view.endPs, visible.trackIds),
     );
     const comfortable = covering.filter((window) => isComfortable(window, visible));
-    const sharp = comfortable.length > 0 ? comfortable : covering.filter((window) => isSharp(window, visible));
+    const sharp =
+      comfortable.length > 0 ? comfortable : covering.filter((window) => isSharp(window, visible));
     const chosen =
       sharp.length > 0
         ? sharp.reduce((a, b) => (b.boxes.n < a.boxes.n ? b : a))

@@ -7,7 +7,7 @@ import { format } from '../base/units';
 import type { StepSeries } from '../widgets/step_chart';
 
 /** Rows of a declared table of steps (or cores) with a column per part of their time. */
-export interface PartedRows {
+interface PartedRows {
   readonly length: number;
   numberNamed(name: string): (row: number) => number | null;
 }

@@ -38,7 +38,10 @@ describe('a payload table', () => {
   it('has columns without information: unknown, or one word throughout', () =>
     expect(idleColumns(tableData(table))).toEqual(['bound', 'flops']));
   it('has bars in the color of the side', () =>
-    expect([0, 1].map(sideToken(tableData(table), 'where'))).toEqual(['--c-host', '--c-compute']));
+    expect([0, 1].map(sideToken((row) => ['Host', 'Device'][row] ?? ''))).toEqual([
+      '--c-host',
+      '--c-compute',
+    ]));
 });
 
 it('finds the row of the operation that a link names, of the program that it names', () => {

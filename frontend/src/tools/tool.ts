@@ -39,10 +39,9 @@ export function tableData(table: Table, only?: readonly string[]): TableData {
   return { columns: columns.map(tableColumn), nRows: table.n_rows };
 }
 
-/** The color of a row's bars by the side it ran on: host, else device. */
-export function sideToken(data: TableData, name: string): (row: number) => string {
-  const side = data.columns.find((column) => column.name === name);
-  return (row) => categoryToken(/host/i.test(String(side?.cell(row) ?? '')) ? 'host' : 'compute');
+/** The color of a row's bars by the side it ran on, which `sideOf` returns: host, else device. */
+export function sideToken(sideOf: (row: number) => string): (row: number) => string {
+  return (row) => categoryToken(/host/i.test(sideOf(row)) ? 'host' : 'compute');
 }
 
 /**

@@ -12,7 +12,6 @@ export const TABLES = FRAMEWORK_OP_STATS.page.tables;
 type OpColumn = ColumnOf<typeof TABLES.ops>;
 
 const DONUTS = [TABLES.device_by_type, TABLES.device_by_op, TABLES.host_by_type, TABLES.host_by_op];
-export const SIDE_COLUMN: OpColumn = 'host_or_device';
 /** Columns hidden at first, since few users need them. */
 const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'host_cumulative_fraction',

@@ -194,25 +194,31 @@ function Where({
   );
 }
 
+/** Rows of a declared table of instructions or computations. */
+interface NamedRows {
+  readonly table: PayloadTable;
+  text(name: 'name'): (row: number) => string;
+}
+
 function List({
-  table,
+  rows,
   onWalk,
   title,
   note,
 }: {
-  table: PayloadTable;
+  rows: NamedRows;
   onWalk: (name: string) => void;
   title: string;
   note: string;
 }): VNode | null {
+  const { table } = rows;
+  const nameAt = rows.text('name');
   const data = useMemo(() => tableData(table), [table]);
   const view = useMemo(
     () => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) }),
     [data],
   );
   if (!table.n_rows) return null;
-  const nameAt = (row: number): string =>
-    String(data.columns.find(({ name }) => name === 'name')?.cell(row) ?? '');
   return (
     <Section title={title} note={table.note || note}>
       <Table
@@ -285,14 +291,14 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         />
       )}
       {hot ? (
-        <List table={hot.table} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
+        <List rows={hot} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
       ) : (
         <Section title="Hottest instructions">
           <p class="muted">Reading event times…</p>
         </Section>
       )}
       <List
-        table={readTable(payload, TABLES.computations).table}
+        rows={readTable(payload, TABLES.computations)}
         onWalk={walk}
         title="Computations"
         note="click one to walk to its result"

@@ -4,9 +4,9 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readScalar, readTable } from '../../api/declared';
+import { readScalar, readTable, type RowsOf } from '../../api/declared';
 import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
@@ -102,15 +102,19 @@ function withDots(data: TableData): TableData {
 }
 
 function InputOps({
-  table,
+  ops,
   tokens,
   params,
   setParams,
-}: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
+}: { ops: RowsOf<typeof TABLES.input_ops>; tokens: ReadonlyMap<string, string> } & Omit<
+  ViewProps,
+  'payload'
+>): VNode {
+  const { table } = ops;
   const data = useMemo(() => withDots(tableData(table)), [table]);
   const view = useMemo(() => parseView(params, OPS_VIEW), [params]);
-  const categories = data.columns.find((column) => column.name === 'category');
-  const token = (row: number): string => tokens.get(String(categories?.cell(row) ?? '')) ?? '--c-idle';
+  const category = ops.text('category');
+  const token = (row: number): string => tokens.get(category(row)) ?? '--c-idle';
   const customCell = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'operation') return <Tail text={text} />;
     return column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined;
@@ -151,7 +155,7 @@ function HostSide({ payload }: { payload: Payload }): VNode {
 export function InputPipelineView({ payload, params, setParams }: ViewProps): VNode {
   const steps = useMemo(() => readTable(payload, TABLES.steps), [payload]);
   const breakdown = useMemo(() => readTable(payload, TABLES.breakdown), [payload]);
-  const ops = readTable(payload, TABLES.input_ops).table;
+  const ops = readTable(payload, TABLES.input_ops);
   const hosts = readTable(payload, TABLES.hosts).table;
   const share = useMemo(() => shareOf(payload), [payload]);
   const layers = useMemo(() => breakdown.all(), [breakdown]);
@@ -192,7 +196,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
           barToken="--c-input"
         />
       )}
-      {hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
+      {hasInputOps(payload) && <InputOps ops={ops} tokens={tokens} {...link} />}
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace">
           <DiagnosticsList items={payload.diagnostics} />

@@ -4,9 +4,9 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readIfAny, readTable } from '../../api/declared';
+import { readIfAny, readTable, type ColumnOf, type RowsOf } from '../../api/declared';
 import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
@@ -27,7 +27,7 @@ import './style.css';
 const { tables: TABLES } = OVERVIEW_PAGE.page;
 
 const OPS_TOOL = 'framework_op_stats';
-const TOP_OPS_COLUMNS = [
+const TOP_OPS_COLUMNS: readonly ColumnOf<typeof TABLES.top_ops>[] = [
   'operation',
   'type',
   'host_or_device',
@@ -35,15 +35,12 @@ const TOP_OPS_COLUMNS = [
   'self_fraction',
   'flop_rate_flops_per_s',
 ];
-const SIDE_COLUMN = 'host_or_device';
 
-function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
-  const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
-  const view = useMemo(
-    () => (data ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) } : PLAIN_VIEW),
-    [data],
-  );
-  if (!table || !data?.nRows) return null;
+function TopOps({ ops }: { ops: RowsOf<typeof TABLES.top_ops> }): VNode | null {
+  const { table } = ops;
+  const data = useMemo(() => tableData(table, TOP_OPS_COLUMNS), [table]);
+  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) }), [data]);
+  if (!data.nRows) return null;
   const open = (column: TableColumn, row: number, text: string): VNode | undefined =>
     column.name === 'operation' ? (
       <button
@@ -68,7 +65,7 @@ function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
         hasToolbar={false}
         mono={['operation']}
         render={open}
-        barToken={sideToken(data, SIDE_COLUMN)}
+        barToken={sideToken(ops.text('host_or_device'))}
       />
     </Section>
   );
@@ -141,7 +138,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
   const findings = readIfAny(payload, TABLES.findings)?.table;
   const causes = readIfAny(payload, TABLES.causes)?.table;
   const breakdown = useMemo(() => readTable(payload, TABLES.breakdown), [payload]);
-  const topOps = readTable(payload, TABLES.top_ops).table;
+  const topOps = readTable(payload, TABLES.top_ops);
   const hosts = readIfAny(payload, TABLES.hosts)?.table;
   const facts = factsOf(payload);
   const parts = useMemo(() => breakdownOf(breakdown.all()), [breakdown]);
@@ -166,7 +163,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
           timeOf="Average over the steps"
           shareOf="Share of the step"
         />
-        <TopOps table={topOps} />
+        <TopOps ops={topOps} />
       </div>
       {hosts && hosts.n_rows > 1 && (
         <HostsSection table={hosts} note="slowest first; click one to show only it" barToken="--c-input" />

@@ -1,7 +1,6 @@
 /**
  * From an event to the next, the previous, the enclosing one and the first within. If the picture is exact
- * there, it supplies the answer; where boxes are merged the server is asked, so that the walk misses no
- * event.
+ * there, it supplies the answer; where boxes are merged the server does, so that the walk misses no event.
  */
 
 import { readTable } from '../../api/declared';

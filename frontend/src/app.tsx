@@ -1,6 +1,6 @@
 /**
- * The whole page: side bar, and beside it the chosen tool, or why there is none. TOOL_VIEWS names every
- * tool's view.
+ * The whole page: side bar, and next to it the chosen tool, or the reason why there is none. TOOL_VIEWS lists
+ * every tool's view.
  */
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -25,7 +25,7 @@ export interface ToolView {
   load: () => Promise<ComponentType<ToolProps>>;
   /** The tool fills the window and scrolls within itself. */
   fills?: boolean;
-  /** Asks for the tool's first answer before the tool is there. */
+  /** Requests the tool's first answer before the tool's code has loaded. */
   ahead?: (run: string, hosts: readonly string[], nHosts: number) => void;
 }
 
@@ -75,7 +75,7 @@ export function viewOf(tool: string): ToolView {
 
 const SIDE_KEY = 'tpuprof.side';
 
-/** Where the link leaves run or tool open, the newest run and its first tool that has something to show. */
+/** If the link leaves run or tool open, selects the newest run and its first tool with data. */
 function useDefaults(): void {
   const answer = runs.value;
   const tools = useTools(run.value).data;
@@ -103,7 +103,7 @@ function useKeys(act: Readonly<Record<string, () => void>>): void {
   });
 }
 
-/** New runs show up when the reader comes back to the page. */
+/** New runs appear when the user comes back to the page. */
 function useFreshRuns(): void {
   useEffect(() => {
     const refresh = (): void => {

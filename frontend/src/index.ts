@@ -1,5 +1,5 @@
 /**
- * The entry: TensorBoard imports this module into its iframe and calls render(). In our own index.html it
+ * The entry point: TensorBoard imports this module into its iframe and calls render(). Our own index.html
  * starts by itself.
  */
 import { h, render as mount } from 'preact';
@@ -15,29 +15,32 @@ import { followUrl } from './state/selection';
 import { serveTooltips } from './widgets/tooltip';
 
 /**
- * A variable, not a literal argument: the bundler would take the style sheet's URL for an asset to rename.
+ * A variable, not a literal argument: the bundler would treat the style sheet's URL as an asset and rename
+ * it.
  */
-const here = import.meta.url;
+const moduleUrl = import.meta.url;
 
-/** The name under which TensorBoard knows us: the folder of this module, /data/plugin/<name>/index.js. */
+/**
+ * The name under which TensorBoard registered us: the folder of this module, /data/plugin/<name>/index.js.
+ */
 function pluginName(): string {
-  return new URL(here).pathname.split('/').at(-2) || 'profile';
+  return new URL(moduleUrl).pathname.split('/').at(-2) || 'profile';
 }
 
 function loadStyles(): Promise<void> {
   return new Promise((resolve) => {
     const link = document.createElement('link');
     link.rel = 'stylesheet';
-    link.href = new URL('style.css', here).href;
+    link.href = new URL('style.css', moduleUrl).href;
     link.addEventListener('load', () => resolve());
-    // Without styles the page is plain but tells its numbers.
+    // Without styles the page is plain but still shows its numbers.
     link.addEventListener('error', () => resolve());
     document.head.append(link);
   });
 }
 
 export async function render(): Promise<void> {
-  setApiBase(new URL(here));
+  setApiBase(new URL(moduleUrl));
   document.documentElement.lang = 'en';
   followTheme();
   followUrl(pluginName());
@@ -52,5 +55,5 @@ export async function render(): Promise<void> {
   mount(h(App, {}), root);
 }
 
-// No inline script may do it: the content security policy forbids them.
+// Not an inline script: the content security policy forbids those.
 if (document.documentElement.hasAttribute('data-standalone')) void render();

@@ -149,7 +149,7 @@ def watch(server: Server) -> Watch:
 
 @pytest.fixture
 def page(chromium: object, watch: Watch, request: pytest.FixtureRequest) -> Iterator[object]:
-    """A fresh page. The test fails if it asked another origin for anything or threw an error."""
+    """A fresh page. The test fails if it sent a request to another origin or threw an error."""
     context = chromium.new_context(viewport=VIEWPORT, reduced_motion="reduce")
     context.route("**/*", watch.route)
     fresh = context.new_page()

@@ -1,4 +1,4 @@
-"""What the walks through the pages on input share."""
+"""Shared by the walks through the pages on input."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def payload_of(name: str, log: str = "keras_slow_input") -> Payload:
 
 def texts_of(payload: Payload, table: str, column: str) -> list[str | None]:
     """A column of words."""
-    found = next(one for one in payload.tables[table].columns if one.name == column)
-    return [None if code < 0 else found.strings[code] for code in found.values]
+    match = next(one for one in payload.tables[table].columns if one.name == column)
+    return [None if code < 0 else match.strings[code] for code in match.values]
 
 
 def open_page(page: Page, server: Server, tool: str, **state: str) -> None:

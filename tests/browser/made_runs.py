@@ -1,5 +1,5 @@
-"""Runs that are made for the walks and stand in one log directory beside the demo's, so that a process of
-tests starts one TensorBoard for all.
+"""Runs made for the walks, in one log directory with the demo runs, so that a process of tests starts one
+TensorBoard for all.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def make_runs(logs: Path) -> None:
 
 def _folder(logs: Path, run: str) -> Path:
     folder, _, session = run.partition("/")
-    made = logs / folder / "plugins" / "profile" / session
-    made.mkdir(parents=True, exist_ok=True)
-    return made
+    folder_of_run = logs / folder / "plugins" / "profile" / session
+    folder_of_run.mkdir(parents=True, exist_ok=True)
+    return folder_of_run
 
 
 def _tpus(logs: Path) -> None:

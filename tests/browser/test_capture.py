@@ -68,7 +68,7 @@ def dialog(page: Page) -> Locator:
 
 
 def chip(page: Page) -> Locator:
-    """The button in the side bar, whatever it says."""
+    """The button in the side bar, whatever its label."""
     return frame_of(page).get_by_role("complementary").locator(".capture-button")
 
 
@@ -155,7 +155,7 @@ def test_one_of_two_targets_fails_and_the_other_is_opened(page: Page, server: Se
     expect(box.get_by_label("Targets")).to_have_value(str(lost))
 
 
-def test_a_refused_connection_is_told_with_what_to_try_and_the_fields_stay(
+def test_a_refused_connection_is_reported_with_a_remedy_and_the_fields_stay(
     page: Page, server: Server
 ) -> None:
     page.goto(link(server.url))
@@ -223,22 +223,22 @@ def test_while_one_runs_another_is_refused_in_words(page: Page, server: Server) 
     ended = threading.Event()
     with serving(hanging(ended)) as (target, _), serving(good(0, XSPACE)) as (other, double):
         open_dialog(page)
-        told = page.request.get(f"{server.url}/data/plugin/profile/capture").json()
+        state = page.request.get(f"{server.url}/data/plugin/profile/capture").json()
         body: dict[str, Any] = {"targets": str(target), "options": {"num_tracing_attempts": 1}}
-        headers = {"X-Tpuprof-Token": told["token"]}
+        headers = {"X-Tpuprof-Token": state["token"]}
         page.request.post(f"{server.url}/data/plugin/profile/capture", data=body, headers=headers)
         fill(page, other)
         dialog(page).get_by_label("Targets").press("Enter")
         alert = dialog(page).get_by_role("alert")
         expect(alert).to_contain_text(f"Another capture is running: {target}")
         assert not double.requests
-        alert.get_by_role("button", name="Show the capture that runs").click()
+        alert.get_by_role("button", name="Show the running capture").click()
         expect(dialog(page).get_by_role("listitem")).to_contain_text(str(target))
         dialog(page).get_by_role("button", name="Cancel").click()
         expect(dialog(page).get_by_role("heading", name="Capture cancelled")).to_be_visible()
 
 
-def test_what_is_wrong_is_said_at_its_field(page: Page, server: Server) -> None:
+def test_errors_are_shown_at_their_fields(page: Page, server: Server) -> None:
     page.goto(link(server.url))
     box = open_dialog(page)
     targets, duration = box.get_by_label("Targets"), box.get_by_label("Duration")

@@ -42,7 +42,7 @@ def test_a_run_without_compiled_operations_says_why(page: Page, server: Server) 
     expect(frame_of(page).locator("main")).to_contain_text("XLA compiled")
 
 
-def test_a_name_opens_the_operation_s_card_beside_the_table(page: Page, server: Server) -> None:
+def test_a_name_opens_the_operation_s_card_next_to_the_table(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=JAX, tool=TOOL.name))
     expect_tool(page, TOOL.title)
     table = frame_of(page).get_by_role("grid", name="Operations")

@@ -1,4 +1,4 @@
-"""Runs of several hosts: what is being read and how far it is, and hosts whose files cannot be read."""
+"""Runs of several hosts: progress of reading, and hosts whose files cannot be read."""
 
 from __future__ import annotations
 

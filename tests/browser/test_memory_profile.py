@@ -18,9 +18,9 @@ TOOL = get_tool("memory_profile")
 
 
 def history(page: Page) -> Locator:
-    found: Locator = frame_of(page).locator(".mp-history")
-    expect(found.locator("canvas")).to_be_visible()
-    return found
+    history: Locator = frame_of(page).locator(".mp-history")
+    expect(history.locator("canvas")).to_be_visible()
+    return history
 
 
 def test_numbers_are_the_command_line_s(page: Page, server: Server) -> None:
@@ -39,7 +39,7 @@ def test_numbers_are_the_command_line_s(page: Page, server: Server) -> None:
     )
 
 
-def test_dragging_zooms_and_the_server_is_asked_anew(page: Page, server: Server) -> None:
+def test_dragging_zooms_with_a_new_request(page: Page, server: Server) -> None:
     open_page(page, server, TOOL.name)
     box = history(page).bounding_box()
     assert box
@@ -86,7 +86,7 @@ def test_an_allocation_leads_to_the_timeline(page: Page, server: Server) -> None
     assert {"event", "start_ps", "end_ps"} <= set(state_of(page))
 
 
-def test_memories_of_all_hosts_stand_side_by_side(page: Page, server: Server) -> None:
+def test_memories_of_all_hosts_are_side_by_side(page: Page, server: Server) -> None:
     open_page(page, server, TOOL.name, run=TWO_WORKERS)
     small = frame_of(page).locator(".mp-small")
     expect(small).to_have_count(2)

@@ -1,5 +1,5 @@
-"""The memory of a PyTorch job: what its trace does not tell is said to be unknown and not drawn; what its
-allocator holds is.
+"""The memory of a PyTorch job: values missing from its trace are marked unknown and not drawn; memory that
+its allocator reserves is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tests.browser.input_pages import open_page
 from tests.browser.walking import frame_of
 
 
-def test_a_leak_is_told_and_what_is_unknown_is_not_drawn(page: Page, server: Server) -> None:
+def test_a_leak_is_reported_and_unknown_series_are_not_drawn(page: Page, server: Server) -> None:
     open_page(page, server, "memory_profile", run="pytorch/cpu")
     frame = frame_of(page)
     expect(frame.get_by_label("Verdict")).to_contain_text("rises by 256 KiB per step")
@@ -19,7 +19,7 @@ def test_a_leak_is_told_and_what_is_unknown_is_not_drawn(page: Page, server: Ser
     expect(frame.get_by_label("Key numbers").first).to_contain_text("not in the trace")
     history = frame.get_by_role("region", name="Memory in use")
     expect(history).to_contain_text("Heap")
-    for name in ("Stack", "Free", "Fragmentation", "Held"):
+    for name in ("Stack", "Free", "Fragmentation", "Reserved"):
         expect(history).not_to_contain_text(name)
 
 
@@ -30,10 +30,10 @@ def test_what_the_allocator_holds_is_drawn(page: Page, server: Server) -> None:
         "cuda:0 holds 2.00 MiB at its peak, 25.0 % of the 8.00 MiB of chip memory"
     )
     history = frame.get_by_role("region", name="Memory in use")
-    for name in ("Heap", "Free", "Held by the allocator", "Fragmentation"):
+    for name in ("Heap", "Free", "Reserved by the allocator", "Fragmentation"):
         expect(history).to_contain_text(name)
     box = frame.locator(".mp-history").bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 150)
-    expect(frame.locator(".chart-tip")).to_contain_text("Held by the allocator")
+    expect(frame.locator(".chart-tip")).to_contain_text("Reserved by the allocator")
     expect(frame.locator(".chart-tip")).to_contain_text("aten::mm")

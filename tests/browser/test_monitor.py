@@ -1,5 +1,5 @@
-"""Watching a running job in TensorBoard: numbers of its Monitor call, of short profiles, and of nobody who
-answers.
+"""Monitoring a running job in TensorBoard: numbers of its Monitor call, of short profiles, and a job that does
+not answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ for n in range(10**9):
 
 
 def main(page: Page) -> Locator:
-    """The page beside the side bar."""
+    """The page next to the side bar."""
     return frame_of(page).get_by_role("main")
 
 
@@ -62,14 +62,14 @@ def stop(page: Page) -> None:
     expect(main(page).get_by_role("button", name="Start")).to_be_visible()
 
 
-def test_the_numbers_of_a_job_that_tells_them(page: Page, server: Server) -> None:
+def test_a_job_that_reports_its_own_numbers(page: Page, server: Server) -> None:
     with serving(methods={MONITOR: [raw(monitor_reply(LEVEL_2))]}) as (target, double):
         watch_job(page, server, f"grpc://{target}")
         expect(tile(page, "Step time")).to_contain_text("90.8")
         expect(tile(page, "Device idle")).to_contain_text("36.9")
         expect(tile(page, "Matrix unit")).to_contain_text("10.7")
         expect(tile(page, "Waiting for input")).to_contain_text("1.50")
-        expect(main(page).get_by_label("Verdict")).to_contain_text("the job's own")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("The job reports these numbers itself")
         expect(frame_of(page).get_by_role("navigation", name="Live")).to_contain_text("on")
         expect(main(page).get_by_role("region", name="Step time").locator("canvas")).to_be_visible()
         expect_state(page, tool="monitor", targets=str(target), interval_ms="100")
@@ -98,7 +98,7 @@ def test_the_numbers_of_short_profiles_are_called_that(page: Page, server: Serve
     with serving(good(0.05, XSPACE)) as (target, _):
         watch_job(page, server, str(target))
         expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
-        expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("Current step time: ")
         stop(page)
 
 
@@ -115,7 +115,7 @@ def test_a_page_that_is_closed_leaves_the_job_alone(page: Page, server: Server) 
         assert len(profiler.requests) == n_requests
 
 
-def test_a_busy_job_is_told_from_one_that_is_gone(page: Page, server: Server) -> None:
+def test_a_busy_job_is_distinguished_from_one_that_is_gone(page: Page, server: Server) -> None:
     with serving(status(grpc.StatusCode.ALREADY_EXISTS, "Another profiling session active.")) as (target, _):
         watch_job(page, server, str(target))
         expect(main(page)).to_contain_text(
@@ -142,7 +142,7 @@ def test_it_goes_on_while_a_tool_is_shown_and_after_a_reload(page: Page, server:
         stop(page)
 
 
-def test_nobody_who_answers_is_told_with_what_to_try(page: Page, server: Server) -> None:
+def test_an_unreachable_job_is_reported_with_a_remedy(page: Page, server: Server) -> None:
     lost = free_target()
     watch_job(page, server, str(lost))
     expect(main(page)).to_contain_text(re.compile(f"{re.escape(str(lost))}.*refused"))
@@ -161,18 +161,18 @@ def test_one_of_two_who_does_not_answer_keeps_the_other(page: Page, server: Serv
 
 
 def test_a_link_fills_the_form_and_starts_nothing(page: Page, server: Server) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(f"{request.method} {request.url.rpartition('/')[2]}"))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(f"{request.method} {request.url.rpartition('/')[2]}"))
     page.goto(link(server.url, tool="monitor", targets="worker:9012", interval_ms="250"))
     expect(main(page).get_by_label("Targets")).to_have_value("worker:9012")
     expect(main(page).get_by_label("Interval")).to_have_value("250")
-    assert "GET capture" in asked
-    assert "POST monitor" not in asked
+    assert "GET capture" in requests
+    assert "POST monitor" not in requests
     assert "Monitor" in page.title()
     assert state_of(page)["tool"] == "monitor"
 
 
-def test_what_is_wrong_is_said_at_its_field(page: Page, server: Server) -> None:
+def test_errors_are_shown_at_their_fields(page: Page, server: Server) -> None:
     watch_job(page, server, "worker", interval_ms=1)
     expect(main(page).get_by_label("Targets")).to_have_accessible_description(re.compile("needs a port"))
     expect(main(page).get_by_label("Interval")).to_have_accessible_description(re.compile("A whole number"))
@@ -182,6 +182,6 @@ def test_a_real_job_is_watched(page: Page, server: Server, tmp_path: Path) -> No
     port = free_port()
     with running(python_with("jax"), JAX_JOB.format(port=port), tmp_path, port):
         watch_job(page, server, f"localhost:{port}", interval_ms=500)
-        expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes", timeout=60_000)
+        expect(main(page).get_by_label("Verdict")).to_contain_text("Current step time: ", timeout=60_000)
         expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
         stop(page)

@@ -29,7 +29,7 @@ def test_it_opens_with_the_verdict_and_shows_the_payload_s_numbers(page: Page, s
     expect(frame_of(page).get_by_label("Verdict")).to_contain_text(payload.verdict.text.replace("`", ""))
     tiles = frame_of(page).get_by_label("Key numbers")
     expect(tiles).to_contain_text(payload.scalars["step_time_avg_ps"].title)
-    expect(frame_of(page).get_by_role("grid", name="Where a step goes")).to_contain_text("Input")
+    expect(frame_of(page).get_by_role("grid", name="Step time breakdown")).to_contain_text("Input")
     expect(frame_of(page).get_by_role("region", name="Run environment")).to_be_visible()
 
 
@@ -83,7 +83,7 @@ def test_a_healthy_run_has_no_empty_table(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=JAX, tool="overview_page"))
     expect_tool(page, TITLE)
     section = frame_of(page).get_by_role("region", name="Findings")
-    expect(section).to_contain_text("Nothing but computing costs 3\u00a0% or more of the step.")
+    expect(section).to_contain_text("No cause other than computing takes 3\u00a0% or more of the step.")
     expect(section.get_by_role("grid")).to_have_count(0)
 
 

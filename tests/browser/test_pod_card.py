@@ -1,4 +1,4 @@
-"""The pod viewer of a pod of TPUs: what the card tells of a core, its links and its group."""
+"""The pod viewer of a pod of TPUs: the card of a core, with its links and its group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.walking import expect_tool, frame_of, link
 TOOL = get_tool("pod_viewer")
 
 
-def test_the_card_of_a_core_on_a_pod_tells_its_place_parts_and_links(page: Page, server: Server) -> None:
+def test_the_card_of_a_core_on_a_pod_shows_its_place_parts_and_links(page: Page, server: Server) -> None:
     """16 cores on 4 hosts; core 5 passes 1 MiB to core 6 and gets as much from core 4. Between hosts the last
     core stays.
     """

@@ -112,7 +112,7 @@ def test_theme_follows_tensorboard_as_it_is_switched(page: Page, server: Server)
     ({"run": KERAS, "tool": "no_such_tool"}, 'There is no tool "no_such_tool".'),
     ({"run": KERAS, "tool": "overview_page", "hosts": "nobody"}, 'This run has no host "nobody".'),
 ])  # fmt: skip
-def test_a_link_to_what_is_gone_says_so_and_offers_what_is_there(
+def test_a_link_to_a_missing_page_says_so_and_offers_existing_ones(
     page: Page, server: Server, state: dict[str, str], text: str
 ) -> None:
     page.goto(link(server.url, **state))
@@ -137,7 +137,7 @@ def test_a_run_deleted_while_open_says_so_and_others_stay_usable(page: Page, ser
     expect_tool(page, TITLES["framework_op_stats"])
 
 
-def test_keys_are_told(page: Page, server: Server) -> None:
+def test_keys_are_listed(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool="trace_viewer"))
     expect_tool(page, TITLES["trace_viewer"])
     frame_of(page).get_by_role("button", name="Keys").click()
@@ -155,10 +155,10 @@ def test_no_horizontal_scroll_bar_at_1024_px(page: Page, server: Server) -> None
 
 def test_visiting_every_page_leaves_the_logdir_as_it_was(page: Page, server: Server) -> None:
     before = tree(server.logdir)
-    known = {run["run"] for run in page.request.get(f"{server.url}/data/plugin/profile/runs").json()["runs"]}
+    names = {run["run"] for run in page.request.get(f"{server.url}/data/plugin/profile/runs").json()["runs"]}
     runs = {run_of(log) for log in demo_runs()}
     assert len(runs) == 4
-    assert runs < known
+    assert runs < names
     for run in sorted(runs):
         for tool in TOOLS:
             page.goto(link(server.url, run=run, tool=tool.name))

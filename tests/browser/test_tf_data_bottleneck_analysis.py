@@ -84,7 +84,7 @@ def test_calls_and_pipelines_are_chosen_in_the_link(page: Page, server: Server) 
 
 def test_a_stage_leads_to_its_stretch_in_the_trace_viewer(page: Page, server: Server) -> None:
     open_page(page, server, TF_DATA.name, stage="0")
-    drawer(page).get_by_role("button", name="Show this stretch in the trace viewer").click()
+    drawer(page).get_by_role("button", name="Show this interval in the trace viewer").click()
     expect_state(page, tool="trace_viewer")
     assert {"start_ps", "end_ps"} <= state_of(page).keys()
     page.go_back()
@@ -95,7 +95,7 @@ def test_a_stage_leads_to_its_stretch_in_the_trace_viewer(page: Page, server: Se
 def test_a_pipeline_that_is_gone_says_so_and_offers_the_way_out(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TF_DATA.name, pipeline="Host:999"))
     expect(frame_of(page).get_by_role("alert")).to_contain_text("Host:999")
-    frame_of(page).get_by_role("button", name="Show what opens by itself").click()
+    frame_of(page).get_by_role("button", name="Show the default view").click()
     expect(stage_buttons(page).first).to_be_visible()
     assert "pipeline" not in state_of(page)
 

@@ -1,5 +1,5 @@
-"""A walk through the trace viewer: it draws, zooms and moves by hand and by key, and tells an event's
-details.
+"""A walk through the trace viewer: it draws, zooms and moves by mouse and by key, and shows an
+event's details.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.browser.walking import KERAS, TWO_WORKERS, expect_state, expect_tool,
 TITLE = "Trace viewer"
 # Above it is the ruler.
 RULER_PX = 40
-# Channels further apart than this are a colour, not a grey.
+# Channels further apart than this are a color, not a gray.
 COLOURED = 30
 
 
@@ -80,12 +80,12 @@ def test_wheel_zooms_at_the_pointer(page: Page, stage: Locator) -> None:
 
 
 def details_of(page: Page) -> Locator:
-    """The drawer that tells of the selected event."""
+    """The drawer with the selected event."""
     return frame_of(page).get_by_role("complementary", name="Selected event")
 
 
 def longest_box(stage: Locator) -> tuple[float, float]:
-    """A point of the drawing within the longest run of one colour that is no grey."""
+    """A point of the drawing within the longest run of one color that is not gray."""
     picture = pixels(stage)
     is_colored = (picture.max(axis=2) - picture.min(axis=2) > COLOURED)[RULER_PX:]
     best = (0, 0.0, 0.0)

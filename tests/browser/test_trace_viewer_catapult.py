@@ -1,5 +1,5 @@
-"""Chrome traces with the format's edge cases, each opened as a run: what the page draws and what it says it
-does not.
+"""Chrome traces with the format's edge cases, each opened as a run: what the page draws and what it reports
+as not drawn.
 """
 
 from __future__ import annotations

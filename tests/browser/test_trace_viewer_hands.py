@@ -1,5 +1,5 @@
-"""Every hand and key of the trace viewer in a real browser, and what the page says held against the trace's
-own numbers.
+"""Every mouse action and key of the trace viewer in a real browser, and the page's texts compared with the
+trace's own numbers.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def test_drags_of_the_tools(page: Page, server: Server, trace: Trace) -> None:
     assert re.fullmatch(r"\d+-\d+@[\d.]+(:\d+-\d+)?", param(page, "mark"))
 
 
-def test_an_event_tells_the_traces_own_numbers(page: Page, server: Server, trace: Trace) -> None:
+def test_an_event_shows_the_traces_own_numbers(page: Page, server: Server, trace: Trace) -> None:
     names = names_of(trace)
     event = names.index("IteratorGetNextOp::DoCompute")
     frame = open_viewer(page, server, event=str(event))
@@ -223,15 +223,13 @@ def test_search_counts_all_and_walks(page: Page, server: Server, trace: Trace) -
         if len({names[event] for event in matches}) != 1
         else "1 name"
     )
-    # `/` leads to the search for events: the tables of the drawer do not promise it
+    # `/` focuses the search for events: the tables of the drawer do not show the key
     of_tables = frame.locator(".table-tools").get_by_role("searchbox")
     assert {field.get_attribute("placeholder") for field in of_tables.all()} == {"Search"}
 
 
 def test_no_letter_is_lost_on_a_slow_machine(page: Page, server: Server) -> None:
-    """What is typed goes into the URL and comes back from there late: that must not undo what was typed
-    meanwhile.
-    """
+    """Typed text goes into the URL and comes back from there late: that must not undo later typing."""
     frame = open_viewer(page, server)
     page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 12})
     page.keyboard.press("/")
@@ -256,7 +254,7 @@ def test_tracks_hide_pin_filter_and_come_back(page: Page, server: Server) -> Non
     frame.get_by_role("button", name="Tracks", exact=True).click()
     frame.get_by_role("searchbox", name="Only tracks named").fill("no such track")
     expect(frame.locator(".tv-none")).to_contain_text("No track has")
-    frame.get_by_role("button", name="As at first").click()
+    frame.get_by_role("button", name="Reset").click()
     page.wait_for_function("!location.hash.includes('.hide=')")
     frame.get_by_role("combobox", name="Rows of each track").select_option("1")
     expect_state(page, depths="1")
@@ -294,8 +292,8 @@ def test_the_run_is_saved_for_perfetto(page: Page, server: Server, tmp_path: Pat
         frame.get_by_role("button", name="Save the whole run").click()
     saved.value.save_as(tmp_path / "trace")
     raw = (tmp_path / "trace").read_bytes()
-    told = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-    assert sum(event["ph"] in "Xbi" for event in told["traceEvents"]) == trace.n_events
+    export = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    assert sum(event["ph"] in "Xbi" for event in export["traceEvents"]) == trace.n_events
 
 
 def test_the_window_is_saved_as_a_chrome_trace(
@@ -307,10 +305,10 @@ def test_the_window_is_saved_as_a_chrome_trace(
         frame.get_by_role("menuitem", name="This window as Chrome trace JSON").click()
     assert saved.value.suggested_filename.endswith("_window.trace.json.gz")
     saved.value.save_as(tmp_path / "trace.gz")
-    told = json.loads(gzip.decompress((tmp_path / "trace.gz").read_bytes()))
+    export = json.loads(gzip.decompress((tmp_path / "trace.gz").read_bytes()))
     start = trace.events["start_ps"]
     inside = (start < 40e9) & (start + np.maximum(trace.events["duration_ps"], 1) > 20e9)
-    assert sum(event["ph"] in "Xbi" for event in told["traceEvents"]) == int(inside.sum()) > 0
+    assert sum(event["ph"] in "Xbi" for event in export["traceEvents"]) == int(inside.sum()) > 0
 
 
 @pytest.mark.parametrize("renderer", ["webgl", "canvas2d"])

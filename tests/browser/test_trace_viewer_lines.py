@@ -1,6 +1,4 @@
-"""Counters, launches and arrows in a real browser: what the page says of them is what the file was written
-with.
-"""
+"""Counters, launches and arrows in a real browser: the page shows the values that were written to the file."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tests.browser.walking import expect_state, frame_of, heading, link
 RUN = "lines/gpu"
 
 
-def test_counters_tell_their_scale_and_their_value_under_the_pointer(page: Page, server: Server) -> None:
+def test_counters_show_their_scale_and_their_value_under_the_pointer(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=RUN, tool="trace_viewer"))
     frame = frame_of(page)
     expect(heading(page)).to_have_text("Trace viewer")
@@ -50,7 +48,7 @@ def test_launch_and_kernel_lead_to_each_other(page: Page, server: Server) -> Non
     expect_state(page, event="0")
 
 
-def test_launches_of_a_step_are_told(page: Page, server: Server) -> None:
+def test_launches_of_a_step_are_shown(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=RUN, tool="trace_viewer", q="Launch Stats for train 1"))
     frame = frame_of(page)
     names = frame.locator(".tv-section").first.locator(".tv-track .tv-name")

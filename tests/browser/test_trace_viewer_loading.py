@@ -1,5 +1,5 @@
-"""What the trace viewer asks for and when, on a slow server: before the list of tools, ahead of the hand,
-never in vain, never blank.
+"""Requests of the trace viewer on a slow server: before the list of tools, ahead of the user, never in vain,
+never blank.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.golden_files import demo_runs
 
 JAX = run_of("jax_train")
 
-# In our own frame: every question is noted, and kept back for as long as TensorBoard's window says. Without a
-# worker the page asks by itself, where its questions can be seen.
+# In our own frame: every request is recorded, and delayed as long as TensorBoard's window says. Without a
+# worker the page sends its requests itself, where they can be recorded.
 SLOW_SERVER = """
 (() => {
   if (window === window.top) return;
@@ -61,8 +61,8 @@ def slow(page: Page) -> Callable[..., None]:
 
 def asked(page: Page, kind: str) -> list[dict[str, Any]]:
     """The questions of one kind so far, with their parameters."""
-    found = page.evaluate("(kind) => (window.asked ?? []).filter((one) => one.kind === kind)", kind)
-    return [one | {"params": dict(parse_qsl(urlsplit(one["url"]).query))} for one in found]
+    requests = page.evaluate("(kind) => (window.asked ?? []).filter((one) => one.kind === kind)", kind)
+    return [one | {"params": dict(parse_qsl(urlsplit(one["url"]).query))} for one in requests]
 
 
 def test_the_first_picture_does_not_wait_for_the_list_of_tools(
@@ -75,7 +75,7 @@ def test_the_first_picture_does_not_wait_for_the_list_of_tools(
     choose_run(page, KERAS)
     page.wait_for_timeout(600)
     ahead = [one for one in asked(page, "window")[before:] if one["params"]["run"] == KERAS]
-    assert len(ahead) == 1, "the whole trace is asked for while the list of tools is still to come"
+    assert len(ahead) == 1, "the whole trace is requested while the list of tools is still to come"
     assert ahead[0]["isOver"]
     expect(frame_of(page).locator(".tv-whole")).to_contain_text("36,436 events")
     whole = [
@@ -83,13 +83,13 @@ def test_the_first_picture_does_not_wait_for_the_list_of_tools(
         for one in asked(page, "window")[before:]
         if "start_ps" not in one["params"] and one["params"]["run"] == KERAS
     ]
-    assert len(whole) == 1, "what was asked ahead is what is drawn: nobody asks again"
+    assert len(whole) == 1, "the prefetched answer is drawn: no second request"
     assert int(whole[0]["params"]["width_px"]) == pytest.approx(
         stage_of(frame_of(page)).bounding_box()["width"], abs=1
     )
 
 
-def test_a_link_asks_for_tools_and_picture_side_by_side(
+def test_a_link_requests_tools_and_picture_in_parallel(
     page: Page, server: Server, slow: Callable[..., None]
 ) -> None:
     page.add_init_script("window.delayMs = { tools: 1200 };")
@@ -102,7 +102,7 @@ def test_a_link_asks_for_tools_and_picture_side_by_side(
     assert len([one for one in asked(page, "window") if "start_ps" not in one["params"]]) == 1
 
 
-# In each frame: the share of the row's pixels that have a colour, in the canvas as it is shown.
+# In each frame: the share of the row's pixels that have a color, in the visible canvas.
 LOOK = """
 ([top, height]) => {
   const frame = document.querySelector('iframe').contentWindow;
@@ -129,7 +129,7 @@ LOOK = """
 
 
 def longest_outermost() -> tuple[str, int, int]:
-    """Line, start and end of the longest event of the JAX run that lies on the top row of its line."""
+    """Line, start and end of the longest event of the JAX run on the top row of its line."""
     session = Session(str(demo_runs()["jax_train"]), cache=False)
     trace = session.trace(session.hosts[0])
     event = int(np.argmax(trace.events["duration_ps"]))
@@ -181,7 +181,9 @@ def test_no_frame_is_blank_where_events_are(page: Page, server: Server, slow: Ca
     assert min(looks) > 0.8, f"{sum(share < 0.8 for share in looks)} of {len(looks)} frames show a gap"
 
 
-def test_what_is_no_longer_wanted_is_given_up(page: Page, server: Server, slow: Callable[..., None]) -> None:
+def test_requests_that_are_no_longer_needed_are_cancelled(
+    page: Page, server: Server, slow: Callable[..., None]
+) -> None:
     page.goto(
         link(server.url, run=KERAS, tool="trace_viewer", start_ps="200000000000", end_ps="220000000000")
     )
@@ -190,8 +192,8 @@ def test_what_is_no_longer_wanted_is_given_up(page: Page, server: Server, slow: 
     slow(window=1500)
     first = len(asked(page, "window"))
     for start in (40, 420, 90):
-        at = frame_of(page).locator(".tv-minimap canvas").bounding_box()
-        page.mouse.click(at["x"] + at["width"] * start / 600, at["y"] + 18)
+        box = frame_of(page).locator(".tv-minimap canvas").bounding_box()
+        page.mouse.click(box["x"] + box["width"] * start / 600, box["y"] + 18)
         page.wait_for_timeout(250)
     page.wait_for_timeout(300)
     later = asked(page, "window")[first:]
@@ -234,6 +236,6 @@ def test_neighbours_are_there_before_they_are_looked_at(
     assert 310e9 < float(state_of(page)["start_ps"]) < 340e9
     expect(frame.locator(".tv-busy")).to_have_count(0)
     # Farther than anybody could have fetched ahead: now it waits.
-    at = frame.locator(".tv-minimap canvas").bounding_box()
-    page.mouse.click(at["x"] + at["width"] * 0.9, at["y"] + 18)
+    box = frame.locator(".tv-minimap canvas").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + 18)
     expect(frame.locator(".tv-busy")).to_have_count(1)

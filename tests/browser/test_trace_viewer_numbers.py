@@ -1,4 +1,4 @@
-"""The trace viewer's hands to the pixel, and the numbers it tells held against what is computed here from the
+"""The trace viewer's mouse actions to the pixel, and its numbers compared with those computed here from the
 trace.
 """
 
@@ -61,12 +61,14 @@ def bounds(trace: Trace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         ("-", 1.5),
     ],
 )
-def test_zooming_keeps_what_is_pointed_at(page: Page, server: Server, hand: str, factor: float | str) -> None:
+def test_zooming_keeps_the_time_under_the_pointer(
+    page: Page, server: Server, hand: str, factor: float | str
+) -> None:
     frame = open_viewer(page, server, **WINDOW)
     stage = stage_of(frame).bounding_box()
     share = 0.7
     page.mouse.move(stage["x"] + share * stage["width"], stage["y"] + 120)
-    at = 300e9 + share * SPAN_PS
+    pointer_ps = 300e9 + share * SPAN_PS
     if hand.startswith("wheel"):
         page.mouse.wheel(0, -240 if hand == "wheel in" else 240)
     elif hand == "pinch":
@@ -80,7 +82,7 @@ def test_zooming_keeps_what_is_pointed_at(page: Page, server: Server, hand: str,
         assert end - start == pytest.approx(factor * SPAN_PS, rel=1e-6)
     else:
         assert (end - start < 0.97 * SPAN_PS) if factor == "less" else (end - start > 1.03 * SPAN_PS)
-    moved_px = (start + share * (end - start) - at) / (end - start) * stage["width"]
+    moved_px = (start + share * (end - start) - pointer_ps) / (end - start) * stage["width"]
     assert abs(moved_px) <= 1
 
 
@@ -172,11 +174,11 @@ def test_escape_goes_back_step_by_step(page: Page, server: Server, trace: Trace)
 
 
 def value_of(details: Any, name: str) -> Any:
-    """The value beside a name in the drawer."""
+    """The value next to a name in the drawer."""
     return details.locator("dt", has_text=re.compile(f"^{name}$")).locator("xpath=following-sibling::dd[1]")
 
 
-def test_an_event_tells_its_own_time_and_where_it_lies(page: Page, server: Server, trace: Trace) -> None:
+def test_an_event_shows_its_self_time_and_its_ancestors(page: Page, server: Server, trace: Trace) -> None:
     start, end = bounds(trace)
     parent, _, line = nested(trace)
     last = int(trace.line_offsets[line + 1])
@@ -214,10 +216,10 @@ def test_totals_of_an_interval_are_those_of_the_trace(
     first, last = 310_000_000_000, 350_000_000_000
     start, end = bounds(trace)
     is_inside = (start < last) & (end > first) | (start == end) & (start >= first) & (start < last)
-    wanted: dict[str, list[int]] = defaultdict(list)
+    durations: dict[str, list[int]] = defaultdict(list)
     names = names_of(trace)
     for event in np.flatnonzero(is_inside).tolist():
-        wanted[names[event]].append(int(min(end[event], last) - max(start[event], first)))
+        durations[names[event]].append(int(min(end[event], last) - max(start[event], first)))
     frame = open_viewer(page, server, mark=f"{first}-{last}", **WINDOW)
     expect(frame.locator(".tv-totals > p")).to_contain_text(f"{int(is_inside.sum()):,} events in all tracks")
     with page.expect_download() as saved:
@@ -226,25 +228,23 @@ def test_totals_of_an_interval_are_those_of_the_trace(
     with (tmp_path / "totals.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file))
     heads = rows[0]
-    told = {row[heads.index("name")]: row for row in rows[1:]}
-    assert told.keys() == wanted.keys()
-    for name, parts in wanted.items():
-        row = told[name]
+    row_of = {row[heads.index("name")]: row for row in rows[1:]}
+    assert row_of.keys() == durations.keys()
+    for name, parts in durations.items():
+        row = row_of[name]
         assert int(float(row[heads.index("n")])) == len(parts)
         assert int(float(row[heads.index("total_ps")])) == sum(parts)
         assert int(float(row[heads.index("max_ps")])) == max(parts)
         assert int(float(row[heads.index("min_ps")])) == min(parts)
     # The largest self time is first, and a click on a head sorts by it.
-    own = [int(float(row[heads.index("self_ps")])) for row in rows[1:]]
-    assert own == sorted(own, reverse=True)
+    self_times = [int(float(row[heads.index("self_ps")])) for row in rows[1:]]
+    assert self_times == sorted(self_times, reverse=True)
     frame.locator(".tv-totals").get_by_role("columnheader", name="Total").click()
-    most = max(wanted, key=lambda name: sum(wanted[name]))
+    most = max(durations, key=lambda name: sum(durations[name]))
     expect(frame.locator(".tv-totals [role=row], .tv-totals tr").nth(1)).to_contain_text(most)
 
 
-def test_a_search_in_arguments_counts_what_names_do_not_tell(
-    page: Page, server: Server, trace: Trace
-) -> None:
+def test_a_search_in_arguments_counts_matches_beyond_names(page: Page, server: Server, trace: Trace) -> None:
     text = "MKLcpu"
     names = names_of(trace)
     by_name = {event for event, name in enumerate(names) if text.lower() in name.lower()}
@@ -260,5 +260,5 @@ def test_a_search_in_arguments_counts_what_names_do_not_tell(
     expect(status).to_have_text(f"{len(by_name | by_argument):,}")
     expect_state(page, q=text, qargs="1")
     status.click()
-    found = frame.get_by_role("region", name="Matches")
-    expect(found.get_by_role("heading")).to_contain_text(f"{len(by_name | by_argument):,} matches")
+    matches_region = frame.get_by_role("region", name="Matches")
+    expect(matches_region.get_by_role("heading")).to_contain_text(f"{len(by_name | by_argument):,} matches")

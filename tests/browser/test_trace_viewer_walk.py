@@ -1,5 +1,5 @@
-"""The trace viewer's further hands in a real browser: order of tracks, nesting, flows, touch, boxes, links,
-an empty window.
+"""More input of the trace viewer in a real browser: order of tracks, nesting, flows, touch, boxes, links, an
+empty window.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def asked(server: Server, question: str = "", **params: str) -> dict[str, Any]:
     with urllib.request.urlopen(
         f"{server.url}/data/plugin/profile/data/{path}?{query}", timeout=30
     ) as answer:
-        told: dict[str, Any] = json.load(answer)
-    return told
+        payload: dict[str, Any] = json.load(answer)
+    return payload
 
 
 def column(answer: dict[str, Any], table: str, name: str) -> list[Any]:
     """A column of a table of such an answer."""
-    found = next(each for each in answer["tables"][table]["columns"] if each["name"] == name)
-    if "codes" in found:
-        return [None if code < 0 else found["strings"][code] for code in found["codes"]]
-    return list(found["values"])
+    match = next(each for each in answer["tables"][table]["columns"] if each["name"] == name)
+    if "codes" in match:
+        return [None if code < 0 else match["strings"][code] for code in match["codes"]]
+    return list(match["values"])
 
 
 def nested(trace: Trace) -> tuple[int, int, int]:
@@ -184,14 +184,14 @@ def test_a_box_adds_up_its_tracks(page: Page, server: Server, trace: Trace) -> N
     second, third = rows.nth(1).bounding_box(), rows.nth(2).bounding_box()
     x, _ = middle(frame)
     drag(page, (x - 200, second["y"] + 4), (x + 100, third["y"] + third["height"] - 6))
-    told = re.fullmatch(r"(\d+)-(\d+)@([\d.]+)", param(page, "mark"))
-    assert told
-    first, last, tracks = int(told[1]), int(told[2]), told[3].split(".")
+    mark = re.fullmatch(r"(\d+)-(\d+)@([\d.]+)", param(page, "mark"))
+    assert mark
+    first, last, tracks = int(mark[1]), int(mark[2]), mark[3].split(".")
     assert len(tracks) == 2
     listed = asked(server, width_px="100")
     named = dict(zip(column(listed, "tracks", "track"), column(listed, "tracks", "n_events"), strict=True))
     sizes = sorted(int(named[int(each)]) for each in tracks)
-    # Tracks are the file's lines; these two are told by how many events they have.
+    # Tracks are the file's lines; these two are identified by their numbers of events.
     lines = [
         line for line in range(len(trace.line_offsets) - 1) if int(np.diff(trace.line_offsets)[line]) in sizes
     ]
@@ -211,15 +211,15 @@ def test_a_box_adds_up_its_tracks(page: Page, server: Server, trace: Trace) -> N
 def test_the_minimaps_handles_resize_the_window(page: Page, server: Server, trace: Trace) -> None:
     frame = open_viewer(page, server, start_ps="400000000000", end_ps="600000000000")
     box = frame.locator(".tv-minimap canvas").bounding_box()
-    at = {
+    position = {
         name: box["x"] + box["width"] * float(state_of(page)[name]) / trace.duration_ps
         for name in ("start_ps", "end_ps")
     }
     middle_y = box["y"] + box["height"] / 2
-    drag(page, (at["end_ps"], middle_y), (at["end_ps"] + box["width"] / 10, middle_y))
+    drag(page, (position["end_ps"], middle_y), (position["end_ps"] + box["width"] / 10, middle_y))
     assert span(page) == pytest.approx(200e9 + trace.duration_ps / 10, rel=0.03)
     assert float(state_of(page)["start_ps"]) == pytest.approx(400e9, rel=1e-3)
-    drag(page, (at["start_ps"], middle_y), (at["start_ps"] - box["width"] / 10, middle_y))
+    drag(page, (position["start_ps"], middle_y), (position["start_ps"] - box["width"] / 10, middle_y))
     assert span(page) == pytest.approx(200e9 + trace.duration_ps / 5, rel=0.03)
 
 
@@ -248,18 +248,18 @@ def test_sections_and_tracks_fold(page: Page, server: Server) -> None:
 
 def pixels_of(png: bytes) -> tuple[int, int, set[bytes]]:
     """Width, height and the different lines of a picture."""
-    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-    at, data = 8, b""
-    while at < len(png):
-        size, kind = int.from_bytes(png[at : at + 4], "big"), png[at + 4 : at + 8]
-        data += png[at + 8 : at + 8 + size] if kind == b"IDAT" else b""
-        at += 12 + size
+    width, height = (int.from_bytes(png[offset : offset + 4], "big") for offset in (16, 20))
+    offset, data = 8, b""
+    while offset < len(png):
+        size, kind = int.from_bytes(png[offset : offset + 4], "big"), png[offset + 4 : offset + 8]
+        data += png[offset + 8 : offset + 8 + size] if kind == b"IDAT" else b""
+        offset += 12 + size
     raw = zlib.decompress(data)
     stride = len(raw) // height
     return width, height, {raw[row * stride : (row + 1) * stride] for row in range(height)}
 
 
-def test_the_picture_shows_what_is_on_screen(page: Page, server: Server, tmp_path: Path) -> None:
+def test_the_picture_shows_the_screen(page: Page, server: Server, tmp_path: Path) -> None:
     frame = open_viewer(page, server)
     frame.get_by_role("button", name="Save the view").click()
     with page.expect_download() as saved:
@@ -341,8 +341,8 @@ def test_the_keyboard_reaches_everything_in_order(page: Page, server: Server) ->
             frame.locator(":focus").evaluate("(e) => e.getAttribute('aria-label') || e.textContent.trim()")
         )
         page.keyboard.press("Tab")
-    wanted = ["Select", "Search event names", "Zoom out", "Tracks", "Save the view"]
-    places = [next(i for i, name in enumerate(reached) if name.startswith(each)) for each in wanted]
+    labels = ["Select", "Search event names", "Zoom out", "Tracks", "Save the view"]
+    places = [next(i for i, name in enumerate(reached) if name.startswith(each)) for each in labels]
     assert places == sorted(places)
     assert any(name.startswith("Timeline") for name in reached)
     assert all(reached)
@@ -371,19 +371,17 @@ def test_back_undoes_leaps_and_nothing_else(page: Page, server: Server, trace: T
     page.goto("about:blank")
     frame = open_viewer(page, server, event=str(child))
     page.wait_for_timeout(600)
-    here = state_of(page)
+    state = state_of(page)
     frame.locator(".tv-goto button").filter(has_text=names_of(trace)[event]).first.click()
     expect_state(page, event=str(event))
     page.wait_for_timeout(600)
     page.go_back()
     expect_state(page, event=str(child))
     page.wait_for_timeout(600)
-    assert state_of(page) == here
+    assert state_of(page) == state
 
 
-def test_a_links_window_is_kept_where_its_event_lies_elsewhere(
-    page: Page, server: Server, trace: Trace
-) -> None:
+def test_a_links_window_is_kept_if_its_event_is_elsewhere(page: Page, server: Server, trace: Trace) -> None:
     _, child, _ = nested(trace)
     assert (
         int(trace.events["start_ps"][child]) > 2_000_000_000
@@ -395,7 +393,9 @@ def test_a_links_window_is_kept_where_its_event_lies_elsewhere(
     assert (state_of(page)["start_ps"], state_of(page)["end_ps"]) == ("1000000000", "2000000000")
 
 
-def test_what_lies_under_a_resting_pointer_is_named_anew(page: Page, server: Server, trace: Trace) -> None:
+def test_the_tooltip_follows_moving_boxes_under_a_resting_pointer(
+    page: Page, server: Server, trace: Trace
+) -> None:
     """Keys move another event under it."""
     python = next(
         i
@@ -408,8 +408,8 @@ def test_what_lies_under_a_resting_pointer_is_named_anew(page: Page, server: Ser
     is_top = np.append(True, begin[1:] >= np.maximum.accumulate(end)[:-1])
 
     def named_at(ps: float) -> str | None:
-        found = np.flatnonzero(is_top & (begin <= ps) & (end > ps))
-        return names[int(found[0])] if len(found) else None
+        events = np.flatnonzero(is_top & (begin <= ps) & (end > ps))
+        return names[int(events[0])] if len(events) else None
 
     longest = int(np.argmax(np.where(is_top, end - begin, 0)))
     length = int(end[longest] - begin[longest])
@@ -420,12 +420,12 @@ def test_what_lies_under_a_resting_pointer_is_named_anew(page: Page, server: Ser
     page.mouse.move(stage["x"] + stage["width"] * 3 / 8, row["y"] + 10)
     tip = frame.locator(".tv-tip b")
     expect(tip).to_contain_text(names[longest])
-    seen = {tip.inner_text()}
+    shown_names = {tip.inner_text()}
     for _ in range(6):
         page.keyboard.press("a" if start > trace.duration_ps / 2 else "d")
         span(page)
         view = float(state_of(page)["start_ps"]), float(state_of(page)["end_ps"])
-        wanted = named_at(view[0] + 3 / 8 * (view[1] - view[0]))
-        expect(tip).to_contain_text([wanted] if wanted else [])
-        seen |= set(tip.all_inner_texts())
-    assert len(seen) > 1
+        expected_name = named_at(view[0] + 3 / 8 * (view[1] - view[0]))
+        expect(tip).to_contain_text([expected_name] if expected_name else [])
+        shown_names |= set(tip.all_inner_texts())
+    assert len(shown_names) > 1

@@ -19,7 +19,7 @@ PLUGIN = "profile"
 
 
 def run_of(log: str) -> str:
-    """The run's name in a demo log, as the server tells it: the folder above `plugins`, a slash,
+    """The run's name in a demo log, as the server reports it: the folder above `plugins`, a slash,
     the session.
     """
     folder, _, session = demo_runs()[log].relative_to(DEMO_LOGS).as_posix().partition("/plugins/profile/")
@@ -37,7 +37,7 @@ def link(url: str, **state: str) -> str:
 
 
 def state_of(page: Page) -> dict[str, str]:
-    """What the address says of the view; with the tab's name under `tab`."""
+    """The view in the address; with the tab's name under `tab`."""
     fragment = urlsplit(page.url).fragment
     tab, _, rest = fragment.partition("&")
     prefix = f"p.{PLUGIN}."
@@ -62,9 +62,9 @@ def expect_tool(page: Page, title: str) -> None:
     expect(frame_of(page).locator("[aria-busy=true]")).to_have_count(0)
 
 
-def expect_state(page: Page, **wanted: str) -> None:
-    """Wait until the address tells the given parts of the view."""
-    for name, value in wanted.items():
+def expect_state(page: Page, **expected: str) -> None:
+    """Wait until the address has the given parts of the view."""
+    for name, value in expected.items():
         page.wait_for_function(
             "([name, value]) => new URLSearchParams(location.hash.slice(1)).get(name) === value",
             arg=[f"p.{PLUGIN}.{name}", value],

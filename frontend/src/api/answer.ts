@@ -1,6 +1,6 @@
 /**
- * What a request for columns comes to, in a form that may cross from a worker: asked, read and decoded in one
- * piece.
+ * The result of a request for columns, in a form that a worker can transfer: requested, read and decoded in
+ * one step.
  */
 import { COLUMNS_TYPE, decodeColumns } from './columns';
 import type { Payload } from './types';
@@ -18,8 +18,8 @@ export type Answer =
   | { readonly kind: 'unreadable'; readonly status: number }
   | { readonly kind: 'unanswered' };
 
-/** Throws only where the signal was aborted. */
-export async function askColumns(url: string, signal: AbortSignal | null): Promise<Answer> {
+/** Throws only if the signal was aborted. */
+export async function requestColumns(url: string, signal: AbortSignal | null): Promise<Answer> {
   let response: Response;
   try {
     response = await fetch(url, signal ? { signal } : {});
@@ -38,7 +38,7 @@ export async function askColumns(url: string, signal: AbortSignal | null): Promi
   }
 }
 
-/** The memory under a payload's columns, each piece once: it is handed over instead of copied. */
+/** The memory under a payload's columns, each buffer once: transferred instead of copied. */
 export function buffersOf(payload: Payload): ArrayBuffer[] {
   const buffers = new Set<ArrayBuffer>();
   for (const { columns } of Object.values(payload.tables)) {

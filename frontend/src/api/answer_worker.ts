@@ -1,8 +1,8 @@
 /**
- * Asks for columns beside the page's main thread: the bytes of a large answer arrive and become numbers
- * without a frame waiting.
+ * Fetches columns off the main thread: the bytes of a large answer arrive and become numbers without delaying
+ * a frame.
  */
-import { askColumns, buffersOf } from './answer';
+import { requestColumns, buffersOf } from './answer';
 import type { FromWorker, ToWorker } from './answers';
 
 interface Port {
@@ -17,8 +17,8 @@ async function answer(id: number, url: string): Promise<void> {
   const abort = new AbortController();
   underWay.set(id, abort);
   try {
-    const found = await askColumns(url, abort.signal);
-    port.postMessage({ id, answer: found }, found.kind === 'payload' ? buffersOf(found.payload) : []);
+    const answer = await requestColumns(url, abort.signal);
+    port.postMessage({ id, answer }, answer.kind === 'payload' ? buffersOf(answer.payload) : []);
   } catch {
     // Given up: nobody waits.
   } finally {

@@ -44,7 +44,7 @@ describe('answers', () => {
     expect(await second).toEqual({ kind: 'unanswered' });
   });
 
-  it('are given up in the worker too, and a late one is nobody’s', async () => {
+  it('are cancelled in the worker too, and a late one is ignored', async () => {
     const { worker, answers } = asked();
     const abort = new AbortController();
     const question = answers.ask('/a', abort.signal);
@@ -54,7 +54,7 @@ describe('answers', () => {
     worker.onmessage?.({ data: { id: 0, answer: FOUND } });
   });
 
-  it('come from the main thread where the worker fails, those that it owes too', async () => {
+  it('come from the main thread if the worker fails, pending ones too', async () => {
     const { worker, answers } = asked();
     stubFetch('from here');
     const owed = answers.ask('/a', null);

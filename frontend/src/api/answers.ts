@@ -1,9 +1,10 @@
 /**
- * Questions to the worker and its answers; where a browser starts no worker, the main thread asks by itself.
+ * Sends requests to the worker and returns its answers; where a browser starts no worker, the main thread
+ * makes the request.
  */
-import { askColumns, type Answer } from './answer';
+import { requestColumns, type Answer } from './answer';
 
-/** `url` null: the question is given up. */
+/** `url` null: the request is cancelled. */
 export interface ToWorker {
   readonly id: number;
   readonly url: string | null;
@@ -21,7 +22,7 @@ interface Question {
 }
 
 export class Answers {
-  /** undefined: not started; null: there is none to be had. */
+  /** undefined: not started; null: unavailable. */
   private worker: Worker | null | undefined;
   private readonly open = new Map<number, Question>();
   private nAsked = 0;
@@ -31,7 +32,7 @@ export class Answers {
   /** Rejects only where the signal is aborted, with its reason. */
   ask(url: string, signal: AbortSignal | null): Promise<Answer> {
     const worker = this.started();
-    if (!worker || signal?.aborted) return askColumns(url, signal);
+    if (!worker || signal?.aborted) return requestColumns(url, signal);
     const id = this.nAsked++;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
@@ -62,7 +63,8 @@ export class Answers {
       this.open.delete(id);
       question?.resolve(answer);
     };
-    // It did not load, or an answer did not cross: what it owes is asked here, and all that follows.
+    // The worker did not load, or an answer could not be transferred: the main thread repeats what is
+    // pending, and makes all later requests.
     this.worker.onerror = this.worker.onmessageerror = () => {
       this.doWithout();
     };
@@ -74,6 +76,6 @@ export class Answers {
     this.worker = null;
     const owed = [...this.open.values()];
     this.open.clear();
-    for (const { url, signal, resolve } of owed) resolve(askColumns(url, signal));
+    for (const { url, signal, resolve } of owed) resolve(requestColumns(url, signal));
   }
 }

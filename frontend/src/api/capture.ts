@@ -1,13 +1,13 @@
 /**
- * Capturing and monitoring a running job: the answers of the server, as docs/http_api.md describes them, and
- * the questions.
+ * Capturing and monitoring a running job: the server's requests and answers, as docs/http_api.md describes
+ * them.
  */
 import { fetchFresh, post } from './client';
 
 interface CaptureChoice {
   value: number | string;
   title: string;
-  /** What it costs the job that is profiled. */
+  /** What it costs the profiled job. */
   cost: string;
 }
 
@@ -24,7 +24,7 @@ export interface CaptureOption {
 }
 
 export interface CaptureInfo {
-  /** False: the owner of the server switched capture off; `reason` says so. */
+  /** False: capture is switched off on this server; `reason` has the text. */
   enabled: boolean;
   reason: string;
   token: string;
@@ -34,7 +34,7 @@ export interface CaptureInfo {
   logdirs: { name: string; path: string }[];
   options: CaptureOption[];
   monitor_options: CaptureOption[];
-  /** The capture that runs now, whoever started it. */
+  /** The running capture, whoever started it. */
   running: string | null;
 }
 
@@ -76,7 +76,7 @@ export interface TargetStatus {
 export interface CaptureStatus {
   capture: string;
   state: 'running' | 'done' | 'failed' | 'cancelled';
-  /** As the list of runs names it, once it is known. */
+  /** The run's name in the list of runs, once it is known. */
   run: string;
   elapsed_ms: number;
   message: string;
@@ -101,7 +101,7 @@ export interface MonitorSample {
   input_fraction_max: number | null;
   error: string;
   remedy: string;
-  /** With an error: the target answers, but has nothing to tell just now. */
+  /** With an error: the target answers, but has no data just now. */
   is_busy: boolean;
 }
 
@@ -110,7 +110,7 @@ export interface MonitorAnswer {
   state: 'running' | 'stopped' | 'failed';
   message: string;
   remedy: string;
-  /** Where the numbers come from: the server's own counters, or short profiles that are analysed here. */
+  /** Source of the numbers: the server's own counters, or short profiles that are analyzed here. */
   source: 'monitor_rpc' | 'profile';
   samples: MonitorSample[];
 }
@@ -128,6 +128,6 @@ export const postMonitor = (token: string, body: MonitorRequest): Promise<{ moni
   post('monitor', token, body);
 export const postStop = (token: string, monitor: string): Promise<object> =>
   post('monitor/stop', token, { monitor });
-/** Sent by a page that goes away: it outlives the page. */
+/** Sent when the page is closed: the request outlives the page. */
 export const postLeave = (token: string, monitor: string): Promise<object> =>
   post('monitor/leave', token, { monitor }, true);

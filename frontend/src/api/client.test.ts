@@ -19,7 +19,7 @@ describe('client', () => {
   });
   afterEach(() => vi.unstubAllGlobals());
 
-  it('asks beside its own module, whatever the prefix', () => {
+  it('sends requests next to its own module, whatever the prefix', () => {
     const url = new URL(dataUrl(query, { format: 'csv', table: 'ops' }));
     expect(url.pathname).toBe('/prefix/data/plugin/profile/data/op');
     expect(Object.fromEntries(url.searchParams)).toEqual({
@@ -48,7 +48,7 @@ describe('client', () => {
     );
   });
 
-  it('says so where something else answers, or nothing, or nonsense', async () => {
+  it("reports another server's answer, no answer, and nonsense", async () => {
     answer('<html>Bad gateway</html>', 502);
     await expect(fetchTools('x')).rejects.toMatchObject({ kind: 'http', status: 502 });
     answer('<html>OK</html>');

@@ -1,6 +1,6 @@
 /**
- * Asks the server: URLs relative to this module's own, answers as types, failures as ApiError, good answers
- * remembered by URL.
+ * HTTP client: URLs relative to this module's own, typed answers, failures as ApiError, successful answers
+ * cached by URL.
  */
 import { Answers } from './answers';
 import { COLUMNS_TYPE, decodeColumns } from './columns';
@@ -8,14 +8,14 @@ import type { ErrorAnswer, Payload, ProgressAnswer, RunsAnswer, ToolsAnswer } fr
 
 export type ToolParams = Readonly<Record<string, string>>;
 
-/** What went wrong and what to do about it; `status` 0: no answer came. */
+/** What went wrong and how to fix it; `status` 0: no answer arrived. */
 export class ApiError extends Error {
   constructor(
     readonly kind: string,
     message: string,
     readonly remedy: string,
     readonly status: number,
-    /** The field of a form that is wrong; empty: none that is known. */
+    /** The form field that is wrong; empty: none is known. */
     readonly parameter = '',
   ) {
     super(message);
@@ -80,7 +80,7 @@ async function failure(response: Response): Promise<ApiError> {
   return new ApiError(
     'http',
     `The server answered ${response.status} ${response.statusText}`.trim(),
-    'Reload; the log of TensorBoard may say more.',
+    "Reload; TensorBoard's log may have details.",
     response.status,
   );
 }
@@ -104,7 +104,7 @@ function remember(url: string, answer: unknown): void {
   if (cache.size > CACHE_ENTRIES && !oldest.done) cache.delete(oldest.value);
 }
 
-/** What is remembered of a URL, at once. */
+/** The cached answer of a URL, without waiting. */
 export function cached<T>(url: string): T | undefined {
   return cache.get(url) as T | undefined;
 }
@@ -117,7 +117,7 @@ const answers = new Answers(
   () => new Worker(new URL('./answer_worker.ts', import.meta.url), { type: 'module' }),
 );
 
-/** Columns, which may be megabytes, come by way of the worker. */
+/** Columns can be megabytes, so the worker fetches them. */
 async function readColumns(url: string, signal?: AbortSignal): Promise<unknown> {
   const answer = await answers.ask(url, signal ?? null);
   if (answer.kind === 'payload') return answer.payload;
@@ -142,7 +142,7 @@ function unreadable(status: number): ApiError {
   return new ApiError(
     'bad_answer',
     'The server sent an answer that cannot be read.',
-    'Reload the page; if it stays, please report it.',
+    'Reload the page; if the error persists, please report it.',
     status,
   );
 }
@@ -157,7 +157,7 @@ async function read(response: Response): Promise<unknown> {
   }
 }
 
-/** Requests under way that anybody may wait for. */
+/** Requests in progress that any caller may share. */
 const underWay = new Map<string, Promise<unknown>>();
 
 async function load(url: string, signal?: AbortSignal): Promise<unknown> {
@@ -170,25 +170,26 @@ async function load(url: string, signal?: AbortSignal): Promise<unknown> {
 }
 
 /**
- * A request that somebody may abort is its caller's own, unless the same is under way; the others are shared.
+ * A request that can be aborted belongs to its caller alone, unless the same request is already in progress;
+ * the others are shared.
  */
 async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
-  const known = cached<T>(url);
-  if (known !== undefined) return known;
+  const cachedAnswer = cached<T>(url);
+  if (cachedAnswer !== undefined) return cachedAnswer;
   if (signal && !underWay.has(url)) return (await load(url, signal)) as T;
   const shared = underWay.get(url) ?? load(url).finally(() => underWay.delete(url));
   underWay.set(url, shared);
   return (await shared) as T;
 }
 
-/** Asked anew each time: what changes by itself. */
+/** Never cached: answers that change by themselves. */
 export async function fetchFresh<T>(path: string, query: Record<string, string> = {}): Promise<T> {
   return (await read(await request(apiUrl(path, query)))) as T;
 }
 
 /**
- * Makes the server do something. The token proves that our own page asks, and no other that the browser has
- * open.
+ * Makes the server do something. The token proves that the request comes from our own page, and no other page
+ * that the browser has open.
  */
 export async function post<T>(path: string, token: string, body: object, keepalive = false): Promise<T> {
   const headers = { 'Content-Type': 'application/json', 'X-Tpuprof-Token': token };
@@ -202,12 +203,12 @@ export async function post<T>(path: string, token: string, body: object, keepali
   )) as T;
 }
 
-/** Runs come and go. */
+/** Not cached: runs come and go. */
 export function fetchRuns(): Promise<RunsAnswer> {
   return fetchFresh<RunsAnswer>('runs');
 }
 
-/** How far the reading of a run is. */
+/** Progress of reading a run. */
 export function fetchProgress(run: string): Promise<ProgressAnswer> {
   return fetchFresh<ProgressAnswer>('progress', { run });
 }
@@ -220,7 +221,7 @@ export function fetchTools(run: string): Promise<ToolsAnswer> {
   return get<ToolsAnswer>(toolsUrl(run));
 }
 
-/** The payload of a tool; `columns` for large ones. */
+/** The payload of a tool; `columns` for large payloads. */
 export function fetchPayload(
   query: DataQuery,
   format: 'json' | 'columns' = 'json',
@@ -229,7 +230,7 @@ export function fetchPayload(
   return get<Payload>(payloadUrl(query, format), signal);
 }
 
-/** The body of a download as it is; failures as ApiError, which a plain link would hide. */
+/** The body of a download, unchanged; failures as ApiError, which a plain link would hide. */
 export async function fetchFile(
   query: DataQuery,
   format: 'csv' | 'trace',

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { decodeColumns } from './columns';
-import { cellAt, findColumn, numberAt, rowOf } from './table';
-import type { NumberColumn, Table } from './types';
+import { cellAt, numberAt } from './table';
+import type { Column, NumberColumn, Table } from './types';
+
+const findColumn = (table: Table | undefined, name: string): Column | undefined =>
+  table?.columns.find((column) => column.name === name);
+const rowOf = (table: Table, row: number): unknown =>
+  Object.fromEntries(table.columns.map((column) => [column.name, cellAt(column, row)]));
 
 interface Part {
   column: Record<string, unknown>;

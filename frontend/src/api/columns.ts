@@ -1,5 +1,5 @@
 /**
- * Turns a body of type application/x-tpuprof-columns ("TPC1") into the same Payload that JSON gives, with
+ * Decodes a body of type application/x-tpuprof-columns ("TPC1") into the same Payload that JSON gives, with
  * typed arrays as columns.
  */
 import type { BoolColumn, Column, NumberColumn, Payload, Table, TextColumn } from './types';
@@ -16,14 +16,14 @@ const FEW_PLANES = 4;
 type ColumnArray = Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
 
 interface BufferHead {
-  /** f4, f8, or u1–u7 and i1–i7: whole numbers of so many bytes. */
+  /** f4, f8, or u1–u7 and i1–i7: integers of that many bytes. */
   dtype: string;
   /** Bytes from the end of the header. */
   offset: number;
   length: number;
   /** The buffer holds differences: a value is the running sum. */
   delta: boolean;
-  /** A value is base + scale × what the buffer holds. */
+  /** A value is base + scale × the number in the buffer. */
   base?: number;
   scale?: number;
 }
@@ -34,7 +34,7 @@ type HeadTable = Omit<Table, 'columns'> & {
 };
 type HeadPayload = Omit<Payload, 'tables'> & { tables: Record<string, HeadTable> };
 
-/** Up to four planes in one pass, as integers of 32 bits. */
+/** Up to four planes in one pass, as 32-bit integers. */
 function fromFewPlanes(
   bytes: Uint8Array,
   n: number,
@@ -53,7 +53,7 @@ function fromFewPlanes(
   return values;
 }
 
-/** Whole numbers whose bytes lie in planes, all lowest ones first. */
+/** Integers stored as byte planes, all lowest bytes first. */
 function fromPlanes(bytes: Uint8Array, n: number, isSigned: boolean): Float64Array<ArrayBuffer> {
   const nPlanes = bytes.length / Math.max(n, 1);
   if (nPlanes <= FEW_PLANES) return fromFewPlanes(bytes, n, nPlanes, isSigned);
@@ -106,7 +106,7 @@ function decodeTable(table: HeadTable, body: ArrayBuffer, start: number): Table 
   return { ...table, columns };
 }
 
-/** Throws Error where the body is not such an answer or is cut short. */
+/** Throws Error where the body has another format or is truncated. */
 export function decodeColumns(body: ArrayBuffer): Payload {
   if (body.byteLength < PREAMBLE_BYTES) throw new Error('the answer is cut short');
   const magic = String.fromCharCode(...new Uint8Array(body, 0, 4));

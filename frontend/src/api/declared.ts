@@ -1,6 +1,6 @@
 /**
- * Reading declared tables and numbers of a payload. A column that the declaration does not have is a compile error;
- * one that the server did not send is an error on the page, never a zero.
+ * Reads declared tables and numbers of a payload. A column that the declaration lacks is a compile error; one
+ * that the server did not send is an error on the page, never a zero.
  */
 import { cellAt, numberAt, textAt } from './table';
 import type { Column, NumberColumn, Payload, Scalar, Table, TextColumn } from './types';
@@ -33,11 +33,11 @@ export function scalar(name: string, isOptional: boolean): ScalarSpec {
   return { name, isOptional };
 }
 
-/** The server sent another set of tables or columns than this page was built for. */
+/** The server sent a different set of tables or columns from the one this page was built for. */
 class ContractError extends Error {
   constructor(payload: Payload, what: string) {
     super(
-      `The answer of ${payload.tool} has no ${what}. Page and server are of different versions: reload the page.`,
+      `The answer of ${payload.tool} has no ${what}. The page and the server have different versions: reload the page.`,
     );
     this.name = 'ContractError';
   }
@@ -50,7 +50,7 @@ export type Row<R extends Columns, O extends Columns> = { readonly [N in keyof R
 export type RowOf<S> = S extends TableSpec<infer R, infer O> ? Row<R, O> : never;
 /** A column's name in a declared table. */
 export type ColumnOf<S> = S extends TableSpec<infer R, infer O> ? (keyof R | keyof O) & string : never;
-/** What `readTable` makes of a declaration. */
+/** The result of `readTable` for a declaration. */
 export type RowsOf<S> = S extends TableSpec<infer R, infer O> ? Rows<R, O> : never;
 
 /** A table's cells by column and row. */
@@ -89,13 +89,24 @@ export class Rows<R extends Columns, O extends Columns> {
     return (row) => (column?.kind === 'text' ? (textAt(column, row) ?? '') : '');
   }
 
-  /** Whether it is known to be true. */
+  /** Whether the cell is known to be true. */
   flag(name: Named<R, 'bool'> | Named<O, 'bool'>): (row: number) => boolean {
     const column = this.find(name, 'bool');
     return (row) => (column ? cellAt(column, row) === true : false);
   }
 
-  /** All cells of a column at once: for tables that are large. Unknown is null or NaN. */
+  /**
+   * A column of numbers whose name is data: another table lists it, such as one per category of time. null:
+   * unknown. Raises ContractError if the table has no such column, so that a renamed column never reads as 0.
+   */
+  numberNamed(name: string): (row: number) => number | null {
+    const column = this.byName.get(name);
+    if (column?.kind !== 'number')
+      throw new ContractError(this.payload, `number column ${name} in table ${this.spec.name}`);
+    return (row) => numberAt(column, row);
+  }
+
+  /** All cells of a column at once, for large tables. Unknown is null or NaN. */
   numbers(name: Named<R, 'number'>): NumberColumn['values'] {
     return (this.find(name, 'number') as NumberColumn).values;
   }
@@ -115,7 +126,7 @@ export class Rows<R extends Columns, O extends Columns> {
     return this.find(name, 'text') as TextColumn;
   }
 
-  /** All rows as objects: for tables that are not large. */
+  /** All rows as objects, for small tables. */
   all(): Row<R, O>[] {
     const readers = [...this.readers()];
     const rowAt = (row: number): Row<R, O> =>
@@ -163,15 +174,15 @@ export function readIfAny<R extends Columns, O extends Columns>(
   payload: Payload,
   spec: TableSpec<R, O>,
 ): Rows<R, O> | null {
-  const found = payload.tables[spec.name];
-  return found ? new Rows(payload, spec, found) : null;
+  const tableOfAnswer = payload.tables[spec.name];
+  return tableOfAnswer ? new Rows(payload, spec, tableOfAnswer) : null;
 }
 
 /** A declared number with its title and note; undefined: an optional one that the answer lacks. */
 export function readScalar(payload: Payload, spec: ScalarSpec): Scalar | undefined {
-  const found = payload.scalars[spec.name];
-  if (!found && !spec.isOptional) throw new ContractError(payload, `number ${spec.name}`);
-  return found;
+  const scalarOfAnswer = payload.scalars[spec.name];
+  if (!scalarOfAnswer && !spec.isOptional) throw new ContractError(payload, `number ${spec.name}`);
+  return scalarOfAnswer;
 }
 
 /** The value of a declared number; null: unknown, or an optional one that the answer lacks. */
@@ -180,7 +191,7 @@ export function readNumber(payload: Payload, spec: ScalarSpec): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-/** Those of some declared numbers that the answer has, in this order. */
+/** The declared numbers that the answer has, in this order. */
 export function readScalars(payload: Payload, specs: readonly ScalarSpec[]): Scalar[] {
   return specs.flatMap((spec) => readScalar(payload, spec) ?? []);
 }

@@ -1,6 +1,4 @@
-/**
- * Reading rows of a payload's columns, whichever way they travelled (JSON or binary). Unknown is always null.
- */
+/** Reads rows of a payload's columns, whether sent as JSON or binary. Unknown is always null. */
 import type { Column, NumberColumn, Table, TextColumn } from './types';
 
 export type Cell = string | number | boolean | null;
@@ -22,27 +20,13 @@ export function cellAt(column: Column, row: number): Cell {
   return value === undefined || value === null ? null : Boolean(value);
 }
 
-export function findColumn(table: Table | undefined, name: string): Column | undefined {
-  return table?.columns.find((column) => column.name === name);
-}
-
-export function numberColumn(table: Table | undefined, name: string): NumberColumn | undefined {
-  const column = findColumn(table, name);
-  return column?.kind === 'number' ? column : undefined;
-}
-
-export function textColumn(table: Table | undefined, name: string): TextColumn | undefined {
-  const column = findColumn(table, name);
-  return column?.kind === 'text' ? column : undefined;
-}
-
 function isSameList(a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
   return true;
 }
 
-/** Whether two tables hold the same. */
+/** Whether two tables have equal contents. */
 export function isSameTable(one: Table | undefined, other: Table | undefined): boolean {
   if (!one || !other) return one === other;
   if (one.n_rows !== other.n_rows || one.note !== other.note || one.columns.length !== other.columns.length)
@@ -54,18 +38,4 @@ export function isSameTable(one: Table | undefined, other: Table | undefined): b
       return b.kind === 'text' && isSameList(a.codes, b.codes) && isSameList(a.strings, b.strings);
     return b.kind === a.kind && isSameList(a.values, b.values);
   });
-}
-
-/** Values of one row by column name. */
-export function rowOf(table: Table, row: number): Record<string, Cell> {
-  return Object.fromEntries(table.columns.map((column) => [column.name, cellAt(column, row)]));
-}
-
-export function rowsOf(table: Table | undefined): Record<string, Cell>[] {
-  return table ? Array.from({ length: table.n_rows }, (_, row) => rowOf(table, row)) : [];
-}
-
-/** A cell as a number; anything else is unknown. */
-export function numberOf(cell: Cell | undefined): number | null {
-  return typeof cell === 'number' && Number.isFinite(cell) ? cell : null;
 }

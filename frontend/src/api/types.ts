@@ -8,7 +8,7 @@ type Unit =
 
 export interface RunInfo {
   run: string;
-  /** ISO 8601, UTC; null where neither the name nor the files tell. */
+  /** ISO 8601, UTC; null where neither the name nor the files contain it. */
   captured_at: string | null;
   n_hosts: number;
   size_bytes: number;
@@ -67,10 +67,7 @@ interface NextStep {
   params: Record<string, string>;
 }
 
-/**
- * A row of one of the payload's tables that the sentence names, with the numbers that it says of it, by
- * column.
- */
+/** A row of one of the payload's tables that the sentence names, with the numbers it quotes, by column. */
 interface Subject {
   table: string;
   column: string;
@@ -80,7 +77,7 @@ interface Subject {
 
 export interface Verdict {
   level: VerdictLevel;
-  /** The colour of time it speaks of, or empty. */
+  /** The category of time it is about, which gives its color; or empty. */
   category: string;
   text: string;
   details: string[];
@@ -144,14 +141,14 @@ export interface Payload {
   run: string;
   hosts: string[];
   verdict: Verdict | null;
-  /** False: the verdict may say more when asked again with `diagnosis=wait`. */
+  /** False: the verdict may contain more if requested again with `diagnosis=wait`. */
   is_diagnosed: boolean;
   scalars: Record<string, Scalar>;
   tables: Record<string, Table>;
   diagnostics: Diagnostic[];
 }
 
-/** How far the reading of a run is; `host`: one of those being read, empty when all are. */
+/** Progress of reading a run; `host`: one of those being read, empty when all are. */
 export interface Reading {
   host: string;
   n_hosts: number;
@@ -167,6 +164,6 @@ export interface ProgressAnswer {
 }
 
 export interface ErrorAnswer {
-  /** `parameter`: the field that is wrong, where it is one. */
+  /** `parameter`: the invalid field, if the error is about one. */
   error: { kind: string; message: string; remedy: string; parameter?: string };
 }

@@ -54,7 +54,7 @@ describe('hosts', () => {
 });
 
 describe('tools', () => {
-  it('stand in groups, in order', () => {
+  it('are in groups, in order', () => {
     expect(
       groupTools([info('a', 'Start'), info('b', 'Time'), info('c', 'Start')]).map(({ group, tools }) => [
         group,
@@ -70,5 +70,5 @@ describe('tools', () => {
 describe('the title', () => {
   it('names tool, run and site', () =>
     expect(titleOf('Overview', 'train/1', 'TensorBoard')).toBe('Overview · train/1 · TensorBoard'));
-  it('leaves out what is not known', () => expect(titleOf('', '', 'TensorBoard')).toBe('TensorBoard'));
+  it('leaves out unknown parts', () => expect(titleOf('', '', 'TensorBoard')).toBe('TensorBoard'));
 });

@@ -1,4 +1,4 @@
-/** The line at the top of a page: what it is, what it shows, and getting it out: export, link, keys. */
+/** The line at the top of a page: the page's title, the run on display, and export, link and keys. */
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { dataUrl } from '../api/client';
@@ -24,7 +24,7 @@ function exportItems(): MenuItem[] {
         saveUrl(dataUrl(query, { format: 'csv', table: name }), `${file(`${query.tool}_${name}`)}.csv`),
     })),
     {
-      label: 'All of this page as JSON',
+      label: 'This page as JSON',
       act: () => saveUrl(dataUrl(query, { format: 'json' }), `${file(query.tool)}.json`),
     },
   ];

@@ -1,4 +1,4 @@
-/** The dialog of keys: the page's own, and those of the tool on screen. */
+/** The dialog of keyboard shortcuts: the page's own, and those of the tool on screen. */
 import type { VNode } from 'preact';
 import { toolKeys, type KeyHelp } from '../state/keys';
 import { Dialog } from '../widgets/dialog';
@@ -11,7 +11,7 @@ const PAGE_KEYS: readonly KeyHelp[] = [
 ];
 const TABLE_KEYS: readonly KeyHelp[] = [
   { keys: '← ↑ → ↓', does: 'Move from cell to cell' },
-  { keys: 'Home End Page ↑ Page ↓', does: 'Move far' },
+  { keys: 'Home End Page ↑ Page ↓', does: 'Move by a page or to the end' },
   { keys: 'Ctrl + C', does: 'Copy the exact value of the cell' },
 ];
 

@@ -1,4 +1,6 @@
-/** The hosts of the run: several at once or one, as the tool can show; with a filter where they are many. */
+/**
+ * The hosts of the run: several at once or one, depending on the tool; with a filter where there are many.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { HostInfo, ToolInfo } from '../api/types';
@@ -10,7 +12,7 @@ import { Breakable } from '../widgets/breakable';
 const FILTER_FROM = 11;
 const BLOCK = 32;
 
-/** The hosts chosen after a click on one; all of them is the empty list, and one always stays. */
+/** The hosts chosen after a click on one; the empty list means all of them, and at least one always stays. */
 export function toggled(all: readonly string[], chosen: readonly string[], host: string): string[] {
   const on = new Set(chosen.length ? chosen : all);
   if (!on.delete(host)) on.add(host);
@@ -18,7 +20,7 @@ export function toggled(all: readonly string[], chosen: readonly string[], host:
   return on.size === all.length ? [] : all.filter((name) => on.has(name));
 }
 
-/** Hosts by the block: those that are scrolled out of sight cost the other parts of the page no work. */
+/** Hosts in blocks: those scrolled out of sight cost the rest of the page no layout work. */
 function blocksOf(all: readonly HostInfo[]): HostInfo[][] {
   return Array.from({ length: Math.ceil(all.length / BLOCK) }, (_, i) =>
     all.slice(i * BLOCK, (i + 1) * BLOCK),
@@ -112,7 +114,7 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
             )}
           </div>
         ))}
-        {!listed.length && <p class="muted">No host has that in its name.</p>}
+        {!listed.length && <p class="muted">No matching host.</p>}
       </div>
     </section>
   );

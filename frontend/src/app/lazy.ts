@@ -7,7 +7,7 @@ export interface Lazy<T> {
   retry: () => void;
 }
 
-/** Loads again whenever `load` is another function. */
+/** Loads again when `load` is another function. */
 export function useLazy<T>(load: () => Promise<T>): Lazy<T> {
   const [state, setState] = useState<{ load: unknown; part: T | null; error: unknown }>({
     load: null,

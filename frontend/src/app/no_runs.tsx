@@ -1,4 +1,4 @@
-/** The page of a log directory without a profile: how to capture one. */
+/** The page for a log directory without a profile: how to capture one. */
 import type { VNode } from 'preact';
 import { loadRuns } from '../state/catalog';
 import { captureInfo } from '../state/capture';
@@ -13,7 +13,7 @@ with jax.profiler.trace(logdir):
 # TensorFlow, Keras
 model.fit(…, callbacks=[tf.keras.callbacks.TensorBoard(logdir, profile_batch=(10, 20))])`;
 
-/** Where the owner has switched capturing off, only a file can be put there. */
+/** Where capture is switched off, a profile can only be put there as a file. */
 function CaptureHere(): VNode {
   const reason = offReason();
   if (reason) return <p>{reason}</p>;
@@ -33,7 +33,7 @@ export function NoRuns(): VNode {
       <Message title="No profile in this log directory yet.">
         {folder && (
           <p>
-            TensorBoard looks below <code>{folder}</code>.
+            TensorBoard searches below <code>{folder}</code>.
           </p>
         )}
         <CaptureHere />

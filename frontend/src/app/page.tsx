@@ -1,4 +1,4 @@
-/** The chosen tool of the chosen run; or, where the link leads to what is not there, what is. */
+/** The chosen tool of the chosen run; where a link names something missing, the alternatives. */
 import type { VNode } from 'preact';
 import type { RunsAnswer, ToolInfo, ToolsAnswer } from '../api/types';
 import { dateText } from '../base/units';
@@ -26,7 +26,7 @@ interface Choice {
   choose: () => void;
 }
 
-/** What a link named that is not there, and what there is instead. */
+/** What a link named that does not exist, and what does exist. */
 function Gone({ title, why, choices }: { title: string; why: string; choices: readonly Choice[] }): VNode {
   return (
     <Message failed title={title}>
@@ -72,7 +72,7 @@ function ToolGone({ tools }: { tools: readonly ToolInfo[] }): VNode {
   return (
     <Gone
       title={`There is no tool "${tool.value}".`}
-      why="The link may come from another version. The tools that can show this run:"
+      why="The link may come from another version. Tools that can show this run:"
       choices={choices}
     />
   );
@@ -87,7 +87,7 @@ function HostsGone({ missing, tools }: { missing: readonly string[]; tools: Tool
   return (
     <Gone
       title={`This run has no host ${missing.map((host) => `"${host}"`).join(', ')}.`}
-      why="The hosts that it has:"
+      why="Hosts of this run:"
       choices={choices}
     />
   );
@@ -143,9 +143,9 @@ function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['vie
   const view = info && viewOf(info.name);
   if (info && !info.available) return <Unavailable info={info} />;
   if (!info || !view) return <ToolGone tools={tools.tools} />;
-  const known = new Set(tools.hosts.map(({ host }) => host));
-  const missing = hosts.value.filter((host) => !known.has(host));
-  // Of several the server shows the others, and names those that are gone.
+  const hostNames = new Set(tools.hosts.map(({ host }) => host));
+  const missing = hosts.value.filter((host) => !hostNames.has(host));
+  // If only some of the hosts are missing, the server shows the others and names the missing ones.
   if (missing.length && missing.length === hosts.value.length && !missing.includes('ALL_HOSTS'))
     return <HostsGone missing={missing} tools={tools} />;
   return <ToolBody info={info} view={view} />;

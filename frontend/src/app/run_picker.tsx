@@ -9,7 +9,7 @@ import { choose, run } from '../state/selection';
 import { Breakable } from '../widgets/breakable';
 import { useDismiss } from '../widgets/popup';
 
-/** More are found by searching. */
+/** More runs are reachable by searching. */
 const LISTED = 200;
 const STATE_WORDS = {
   ok: '',
@@ -36,31 +36,36 @@ export function findRuns(all: readonly RunInfo[], query: string): RunInfo[] {
 
 function RunList({ close }: { close: () => void }): VNode {
   const [query, setQuery] = useState('');
-  const [at, setAt] = useState(0);
+  const [activeRow, setActiveRow] = useState(0);
   const list = useRef<HTMLUListElement>(null);
   const input = useRef<HTMLInputElement>(null);
-  const found = findRuns(runs.value?.runs ?? [], query);
-  const listed = found.slice(0, LISTED);
+  const matchingRuns = findRuns(runs.value?.runs ?? [], query);
+  const listed = matchingRuns.slice(0, LISTED);
   useEffect(() => {
     input.current?.focus();
-    setAt(
+    setActiveRow(
       Math.max(
         0,
         listed.findIndex((info) => info.run === run.value),
       ),
     );
   }, []);
-  useEffect(() => list.current?.children[at]?.scrollIntoView?.({ block: 'nearest' }), [at]);
+  useEffect(() => list.current?.children[activeRow]?.scrollIntoView?.({ block: 'nearest' }), [activeRow]);
   const pick = (info: RunInfo | undefined): void => {
     if (!info) return;
     close();
     if (info.run !== run.value) choose({ run: info.run, hosts: [], params: {} });
   };
   const onKey = (event: KeyboardEvent): void => {
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + 8, PageUp: at - 8 }[event.key];
-    if (event.key === 'Enter') pick(listed[at]);
+    const to = {
+      ArrowDown: activeRow + 1,
+      ArrowUp: activeRow - 1,
+      PageDown: activeRow + 8,
+      PageUp: activeRow - 8,
+    }[event.key];
+    if (event.key === 'Enter') pick(listed[activeRow]);
     else if (to === undefined) return;
-    else setAt(Math.max(0, Math.min(listed.length - 1, to)));
+    else setActiveRow(Math.max(0, Math.min(listed.length - 1, to)));
     event.preventDefault();
   };
   return (
@@ -73,12 +78,12 @@ function RunList({ close }: { close: () => void }): VNode {
         aria-label="Search runs"
         aria-expanded="true"
         aria-controls="run-options"
-        aria-activedescendant={listed[at] ? `run-${at}` : undefined}
+        aria-activedescendant={listed[activeRow] ? `run-${activeRow}` : undefined}
         placeholder={`Search ${plural(runs.value?.runs.length ?? 0, 'run')}`}
         value={query}
         onInput={(event) => {
           setQuery(event.currentTarget.value);
-          setAt(0);
+          setActiveRow(0);
         }}
         onKeyDown={onKey}
       />
@@ -89,9 +94,9 @@ function RunList({ close }: { close: () => void }): VNode {
             id={`run-${i}`}
             role="option"
             aria-selected={info.run === run.value}
-            class={i === at ? 'at' : ''}
+            class={i === activeRow ? 'at' : ''}
             onClick={() => pick(info)}
-            onPointerMove={() => setAt(i)}
+            onPointerMove={() => setActiveRow(i)}
           >
             <b>{info.run}</b>
             <small>{runNote(info)}</small>
@@ -100,11 +105,11 @@ function RunList({ close }: { close: () => void }): VNode {
       </ul>
       <p class="run-list-foot">
         <span>
-          {found.length
-            ? found.length > LISTED
-              ? `${LISTED} of ${found.length}: search for more`
+          {matchingRuns.length
+            ? matchingRuns.length > LISTED
+              ? `${LISTED} of ${matchingRuns.length}: search for more`
               : ''
-            : 'No run has that in its name.'}
+            : 'No matching run.'}
         </span>
         <button type="button" class="button small" onClick={() => void loadRuns(true)}>
           Refresh

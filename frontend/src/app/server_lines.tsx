@@ -1,4 +1,4 @@
-/** The one line by which a job can be profiled from outside, of each framework. */
+/** For each framework, the one line that lets a job be profiled from outside. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { copyText } from '../base/clipboard';

@@ -1,4 +1,4 @@
-/** Run, tools and hosts at the left; it stays as the reader left it, open or closed. */
+/** Run, tools and hosts at the left; stays open or closed as the user left it. */
 import type { VNode } from 'preact';
 import { useTools } from '../state/catalog';
 import { MONITOR } from '../state/capture';

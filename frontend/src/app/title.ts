@@ -1,4 +1,4 @@
-/** The window's title names tool and run while our tab is shown, and is TensorBoard's own otherwise. */
+/** The window's title names the tool and run while our tab is shown; otherwise it is TensorBoard's own. */
 import { useEffect } from 'preact/hooks';
 import { hostWindow, isEmbedded } from '../base/frame';
 import { runs } from '../state/catalog';

@@ -1,4 +1,4 @@
-/** The tools of the run by group; those without data are grey and say why. */
+/** The tools of the run by group; those without data are gray and say why. */
 import type { VNode } from 'preact';
 import type { ToolInfo } from '../api/types';
 import { MONITOR } from '../state/capture';
@@ -16,7 +16,7 @@ export function groupTools(tools: readonly ToolInfo[]): { group: string; tools: 
   return groups;
 }
 
-/** Opens a page within this window, unless a modifier asks for another tab. */
+/** Opens a page within this window, unless a modifier key requests another tab. */
 function opener(name: string, isOn: boolean): (event: MouseEvent) => void {
   return (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -62,7 +62,7 @@ export function ToolList({ tools }: { tools: readonly ToolInfo[] }): VNode {
   );
 }
 
-/** The one page that is of no run: a job as it runs. */
+/** The one page that belongs to no run: a job while it runs. */
 export function MonitorLink(): VNode {
   const isOn = tool.value === MONITOR;
   return (

@@ -1,4 +1,4 @@
-/** Puts text on the clipboard and files on the disk, also where the page is served without TLS. */
+/** Copies text to the clipboard and saves files to disk, also where the page is served without TLS. */
 
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { categoryToken, contrast, paletteToken, rgbOf } from './color';
 
-describe('colours', () => {
-  it('of categories are fixed, of unknown ones grey', () => {
+describe('colors', () => {
+  it('of categories are fixed, of unknown ones gray', () => {
     expect(categoryToken('input')).toBe('--c-input');
     expect(['python', 'wait'].map(categoryToken)).toEqual(['--c-python', '--c-wait']);
     expect(categoryToken('what')).toBe('--c-idle');

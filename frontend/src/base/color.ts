@@ -1,6 +1,4 @@
-/**
- * Colours: the same category of time has the same one in every tool; names get a stable one of the palette.
- */
+/** Colors: a category of time has the same color in every tool; a name gets a stable color of the palette. */
 
 /** Categories of time, as payloads name them, each with its token. */
 const CATEGORIES: Record<string, string> = {
@@ -25,10 +23,10 @@ const CATEGORIES: Record<string, string> = {
   warm_up: '--q-7',
 };
 
-/** How many colours the palette for names has: tokens --q-0 … --q-9. */
+/** Number of colors in the palette for names: tokens --q-0 … --q-9. */
 const PALETTE_SIZE = 10;
 
-/** The token (a CSS variable's name) of a category of time; unknown ones are grey. */
+/** The token (a CSS variable's name) of a category of time; unknown ones are gray. */
 export function categoryToken(category: string): string {
   return CATEGORIES[category] ?? '--c-idle';
 }
@@ -42,12 +40,12 @@ export function paletteToken(n: number): string {
   return `--q-${n % PALETTE_SIZE}`;
 }
 
-/** The value that a token has now, in the theme that is on. */
+/** The value of a token in the active theme. */
 export function tokenColor(token: string, root: Element = document.documentElement): string {
   return getComputedStyle(root).getPropertyValue(token).trim();
 }
 
-/** "#rrggbb" or "#rgb" as [red, green, blue] of 0–1; anything else is grey. */
+/** "#rrggbb" or "#rgb" as [red, green, blue] of 0–1; anything else is gray. */
 export function rgbOf(hex: string): [number, number, number] {
   const digits = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(hex.trim())?.[1];
   if (!digits) return [0.5, 0.5, 0.5];
@@ -65,7 +63,7 @@ export function luminance([red, green, blue]: readonly [number, number, number])
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
 
-/** Contrast ratio of WCAG 2 between two colours, 1–21. */
+/** Contrast ratio of WCAG 2 between two colors, 1–21. */
 export function contrast(a: string, b: string): number {
   const [light, dark] = [luminance(rgbOf(a)), luminance(rgbOf(b))].sort((x, y) => y - x) as [number, number];
   return (light + 0.05) / (dark + 0.05);

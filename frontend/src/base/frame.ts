@@ -1,8 +1,8 @@
-/** The window we live in: TensorBoard's, where our iframe is of its origin; else our own (opened alone). */
+/** The window that contains us: TensorBoard's, if our iframe has its origin; else our own (opened alone). */
 
 function sameOriginParent(): Window | null {
   try {
-    // Reading the document throws where the parent is of another origin.
+    // Reading the document throws if the parent has another origin.
     return window.parent !== window && window.parent.document ? window.parent : null;
   } catch {
     return null;

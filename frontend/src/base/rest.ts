@@ -1,10 +1,10 @@
-/** What waits until the page has nothing better to do, or until nothing has happened for a while. */
+/** Work deferred until the page is idle, or until nothing has happened for a while. */
 const LATER_MS = 200;
 
-/** Does one thing after the other while the page has nothing else to do; returns how to stop. */
+/** Runs tasks one after the other while the page is idle; returns a function that stops it. */
 export function whenIdle(tasks: readonly (() => void)[]): () => void {
   let [at, handle] = [0, 0];
-  // Not every browser tells when it is idle.
+  // Not every browser reports when it is idle.
   const hasIdle = 'requestIdleCallback' in window;
   const wait = (): void => {
     if (at < tasks.length)
@@ -19,8 +19,8 @@ export function whenIdle(tasks: readonly (() => void)[]): () => void {
 }
 
 /**
- * Calls back once nothing has happened for a while. Noting that something did costs next to nothing: it may
- * be each frame.
+ * Calls back once nothing has happened for a while. Reporting activity costs next to nothing: it may happen
+ * every frame.
  */
 export class Rest {
   private timer = 0;

@@ -1,7 +1,4 @@
-/**
- * How typed words match a name (every word somewhere in it, upper and lower case alike), and in which order
- * names stand.
- */
+/** How typed words match a name (every word somewhere in it, case-insensitive), and how names are ordered. */
 
 export function wordsOf(query: string): string[] {
   return query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -15,14 +12,14 @@ export function matches(text: string, words: readonly string[]): boolean {
 
 const MOST_DIGITS = 9;
 
-/** A digit or more that sort as the number of digits does. */
+/** One or more digits, prefixed so that longer numbers sort last. */
 function lengthMark(n: number): string {
   return n < MOST_DIGITS ? String(n) : '9'.repeat(Math.floor(n / MOST_DIGITS)) + String(n % MOST_DIGITS);
 }
 
 /**
- * A text whose plain order is that of names as people read them: upper and lower case alike, numbers by their
- * value. Comparing keys is many times as fast as collating names.
+ * A text whose plain order is the natural order of names: case-insensitive, numbers by their value. Comparing
+ * keys is many times faster than collating names.
  */
 export function orderKey(name: string): string {
   return name.toLowerCase().replace(/0*(\d+)/g, (_, digits: string) => lengthMark(digits.length) + digits);
@@ -32,8 +29,8 @@ const PLACE_FROM = 1e9;
 const PLACE_DIGITS = 10;
 
 /**
- * The places of the names, in that order. The place stands behind the key: so the browser sorts by itself,
- * without a call for each comparison.
+ * The indices of the names in that order. The index is appended to the key: the browser then sorts natively,
+ * without a callback per comparison.
  */
 export function nameOrder(names: readonly string[]): number[] {
   const keys = names.map((name, i) => `${orderKey(name)}\0${PLACE_FROM + i}`).sort();

@@ -1,9 +1,9 @@
 /**
- * What the browser remembers: for good (what was typed last) or for this tab (what it started). Where it may
- * not, all works without.
+ * What the browser remembers, permanently (what was typed last) or for this tab (what it started). Without
+ * storage permission everything still works.
  */
 
-/** The targets last used, by the dialog and by the monitor. */
+/** The most recent targets, shared by the dialog and the monitor. */
 export const RECENT_KEY = 'tpuprof.targets';
 
 type Place = 'localStorage' | 'sessionStorage';

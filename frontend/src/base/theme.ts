@@ -1,4 +1,4 @@
-/** Light or dark: follows TensorBoard's theme as it is switched; opened alone, the system's. */
+/** Light or dark: follows TensorBoard's theme when the user switches it; opened alone, the system's. */
 import { signal } from '@preact/signals';
 import { hostWindow, isEmbedded } from './frame';
 

@@ -1,4 +1,4 @@
-/** The colours of both themes as the style sheet has them: for what is checked of them, not for pages. */
+/** The colors of both themes as the style sheet defines them: for tests, not for pages. */
 import css from './tokens.css?raw';
 
 export function tokensOf(selector: string): Map<string, string> {

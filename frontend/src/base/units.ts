@@ -1,5 +1,5 @@
 /**
- * Turns numbers with a unit into text: three significant digits, scaled and labelled; the exact value for
+ * Formats numbers with a unit as text: three significant digits, scaled and labeled; the exact value for
  * tooltips.
  */
 
@@ -28,8 +28,8 @@ const PS_SCALES: Scale[] = [
   { factor: 7200e12, label: 'h' },
 ];
 /**
- * Where the label changes is not always where its factor lies: two minutes are 120 s until 2 min reads
- * better.
+ * The label changes later than its factor suggests: two minutes are shown as 120 s until 2 min is easier to
+ * read.
  */
 const LONG_SCALES: Record<string, number> = { min: 60e12, h: 3600e12 };
 
@@ -62,7 +62,7 @@ const SCALES: Record<string, Scale[]> = {
 };
 const PLAIN: Scale[] = [{ factor: 1, label: '' }];
 
-/** The scale in which a value of that unit reads best. An axis asks with its largest value. */
+/** The scale in which a value of that unit is easiest to read. An axis passes its largest value. */
 export function scaleFor(value: number, unit: string): Scale {
   const scales = SCALES[unit] ?? PLAIN;
   const size = Math.abs(value);
@@ -113,7 +113,7 @@ export function format(value: number | null | undefined, unit: string): string {
   return label ? number + SPACE + label : number;
 }
 
-/** An interval in one scale: "5.10–5.40 ms"; ends that read the same are one number. */
+/** An interval in one scale: "5.10–5.40 ms"; ends that format alike are one number. */
 export function formatRange(
   low: number | null | undefined,
   high: number | null | undefined,
@@ -141,7 +141,7 @@ const EXACT_LABELS: Record<string, string> = {
   flops_per_byte: 'FLOP/byte',
 };
 
-/** All digits of the value in its own unit: what a tooltip shows. */
+/** All digits of the value in its own unit, for tooltips. */
 export function exactText(value: number | null | undefined, unit: string): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return 'unknown';
   if (unit === 'id') return String(value);
@@ -153,7 +153,7 @@ export function exactText(value: number | null | undefined, unit: string): strin
 const BEFORE_UNIT =
   /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/-]))|(?<=[<>±]) (?=[−\d])/g;
 
-/** A text of the server whose numbers stay on one line with their units. */
+/** A text from the server, with non-breaking spaces between its numbers and units. */
 export function unbroken(text: string): string {
   return text.replace(BEFORE_UNIT, SPACE);
 }
@@ -166,7 +166,8 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /**
- * "20 Nov 2026 22:13"; the time as it is written in the name, in no other time zone. Not a time: an em dash.
+ * "20 Nov 2026 22:13": the time as written in the name, without conversion to another time zone. Not a time:
+ * an em dash.
  */
 export function dateText(iso: string | null): string {
   const parts = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(iso ?? '');

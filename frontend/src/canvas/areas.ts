@@ -1,5 +1,5 @@
 /**
- * Counters as area charts: values over time become one path per counter, made once a window; a frame only
+ * Counters as area charts: values over time become one path per counter, made once per window; a frame only
  * moves and stretches it.
  *
  *   value   ___        held until the next sample
@@ -13,7 +13,7 @@ export interface Series {
   readonly value: Float64Array;
 }
 
-/** A path over x: 0–1 of its stretch of time, y: 0 (top) – 1 (zero line). */
+/** A path over x: 0–1 of its time range, y: 0 (top) – 1 (zero line). */
 export interface Area {
   readonly y: number;
   readonly height: number;
@@ -23,8 +23,8 @@ export interface Area {
 }
 
 /**
- * The least and largest value the chart's height stands for: zero is always in it, and so is all of `least`
- * to `most`.
+ * The smallest and largest value that the chart's height represents: it always includes zero and all of
+ * `least` to `most`.
  */
 export function rangeOf({ value }: Series, least = 0, most = 0): readonly [number, number] {
   let low = Math.min(0, least);

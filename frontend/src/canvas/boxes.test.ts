@@ -57,7 +57,7 @@ describe('encodeInstances', () => {
     expect(batch.floats[0]).toBe(-10_000);
     expect(batch.floats[1]).toBe(500);
   });
-  it('tells which instances are in sight', () => {
+  it('finds the instances in sight', () => {
     const batch = encodeInstances(BOXES, PLACES, null, WINDOW);
     expect(instancesWithin(batch, 0, 1000)).toEqual([0, 3]);
     expect(instancesWithin(batch, 42, 1000)).toEqual([2, 3]);
@@ -65,7 +65,7 @@ describe('encodeInstances', () => {
   });
 });
 
-describe('what is drawn', () => {
+describe('drawing', () => {
   it('marks merged boxes and those that a search did not find', () => {
     const { marks } = encodeInstances(BOXES, PLACES, Uint8Array.of(1, 0, 1), WINDOW);
     expect([marks[13], marks[29], marks[45]]).toEqual([2, 0, 3]);

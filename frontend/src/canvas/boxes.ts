@@ -6,7 +6,7 @@
  *   row 0   [ 0 ]   [ 1 ]                 rowY     = [24, 42]     (NaN: the row is hidden)
  *   row 1   [2][3]     [4]
  *
- * Drawing knows rows and pixels, not tracks or traces: whoever lays out the rows says where each one is.
+ * Drawing knows rows and pixels, not tracks or traces: the layout supplies the position of each row.
  */
 
 export interface Boxes {
@@ -18,17 +18,17 @@ export interface Boxes {
   /** 1: one event, drawn exactly; more: that many events too short for a pixel. */
   readonly nMerged: Float64Array;
   readonly names: readonly string[];
-  /** The look of each box: a number of the palette. */
+  /** The style of each box: an index into the palette. */
   readonly style: Uint8Array;
-  /** Of a merged box the longest event within; its own duration where it is one event. */
+  /** The longest event within a merged box; otherwise the event's own duration. */
   readonly longestPs: Float64Array;
   /** Boxes of row r are rowFirst[r] … rowFirst[r + 1] - 1. */
   readonly rowFirst: Int32Array;
 }
 
 /**
- * Where each row of a batch is, from the top of the content, in CSS pixels (see PIN_PX for negative ones).
- * NaN: it is hidden.
+ * The position of each row of a batch, from the top of the content, in CSS pixels (see PIN_PX for negative
+ * ones). NaN: it is hidden.
  */
 export interface RowPlaces {
   readonly y: Float32Array;
@@ -45,7 +45,7 @@ export interface InstanceBatch {
   readonly bytes: ArrayBuffer;
   readonly floats: Float32Array;
   readonly marks: Uint8Array;
-  /** Top, bottom and first instance of each row that is there, from the top down; rowFirst ends with n. */
+  /** Top, bottom and first instance of each visible row, from the top down; rowFirst ends with n. */
   readonly rowTop: Float32Array;
   readonly rowBottom: Float32Array;
   readonly rowFirst: Int32Array;
@@ -56,15 +56,15 @@ export const MERGED = 1;
 export const DIM = 2;
 
 /**
- * Rows pinned above the scrolled content lie this far above its top: one batch holds both, each is drawn in
- * its own band.
+ * Pinned rows are placed this far above the top of the scrolled content: one batch holds both, each is drawn
+ * in its own band.
  */
 export const PIN_PX = 20_000;
 
 /**
- * How far beyond the window a box may reach in the buffer, in windows. An event that began an hour before a 1
- * µs window
- * would leave float32 no digits for its other end; cut at ten windows the error stays below 0.01 px.
+ * How far a box may extend beyond the window in the buffer, in windows. An event that began an hour before a
+ * 1 µs window would leave float32 no digits for its other end; clipped at ten windows the error stays below
+ * 0.01 px.
  */
 const REACH = 10;
 
@@ -135,7 +135,7 @@ export function instancesWithin(
 }
 
 /**
- * The first instance of a row that can reach beyond `from` (from originPs): the last that starts before it,
+ * The first instance of a row that can extend beyond `from` (from originPs): the last that starts before it,
  * or the row's first.
  */
 export function firstInstanceFrom(batch: InstanceBatch, row: number, from: number): number {
@@ -179,7 +179,7 @@ export function boxAt(boxes: Boxes, row: number, timePs: number, slackPs: number
   return gapBefore <= gapAfter ? before : after;
 }
 
-/** The row at a height of the scrolled content, by the rows' places; −1: none. */
+/** The row at a height of the scrolled content; −1: none. */
 export function rowAt(places: RowPlaces, y: number): number {
   for (let row = 0; row < places.y.length; row++) {
     const top = places.y[row] as number;

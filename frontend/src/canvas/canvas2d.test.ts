@@ -46,7 +46,7 @@ describe('boxes as pixels', () => {
     expect([at(0, 1), at(0, 2), at(2, 5), at(3, 3), at(0, 6)]).toEqual([0, RED, RED, 0, 0]);
     expect([at(4, 8), at(5, 8), at(5, 9), at(6, 8)]).toEqual([0, RED, RED, 0]);
   });
-  it('hatches what is merged, aslant, and leaves a hairline at its end', () => {
+  it('hatches merged boxes, slanted, and leaves a hairline at their end', () => {
     const at = drawn(0, 0);
     expect(new Set([10, 11, 12, 13].map((x) => at(x, 2))).size).toBe(2);
     for (let x = 10; x < 18; x++) expect(at(x, 3)).toBe(at(x + 1, 2));
@@ -76,7 +76,7 @@ describe('boxes as pixels', () => {
     expect([at(0, 0), at(0, 2), at(5, 5)]).toEqual([0, 0, RED]);
   });
   it('draws boxes as they come, each over those before, hatched in the same slant wherever they begin', () => {
-    // Many boxes of less than a pixel, merged ones among them: neighbours take each other's pixels.
+    // Many boxes of less than a pixel, merged ones among them: neighbors take each other's pixels.
     const n = 120;
     const startPs = Float64Array.from({ length: n }, (_, i) => i * 0.37 + (i % 5 === 0 ? 0.2 : 0));
     const durationPs = Float64Array.from({ length: n }, (_, i) => (i % 7 === 0 ? 0.36 : 0.1));

@@ -1,11 +1,8 @@
 /**
- * Boxes without WebGL2: where it is missing, emulated, or its context was lost. Without a GPU a canvas draws
- * each rectangle on
- * the main thread, some 0.5 µs apiece, which for the 20,000 of a full screen is too much. Boxes of a row
- * share their height,
- * so here one line of pixels is written a row (four where there is hatching) and copied downward: what a
- * frame costs is
- * bounded by the screen, not by the trace.
+ * Draws boxes without WebGL2: where it is missing, emulated, or its context was lost. Without a GPU a canvas
+ * draws each rectangle on the main thread, about 0.5 µs each, which is too slow for the 20,000 boxes of a
+ * full screen. Boxes of a row share their height, so one line of pixels is written per row (four with
+ * hatching) and copied downward: the cost of a frame is bounded by the screen, not by the trace.
  */
 
 import { DIM, firstInstanceFrom, MERGED, type InstanceBatch } from './boxes';
@@ -24,7 +21,7 @@ import {
   type Rgb,
 } from './renderer';
 
-/** A look is style × 4 + flags. */
+/** A style index × 4 + flags. */
 const FLAGS = [0, MERGED, DIM, MERGED | DIM] as const;
 
 /** As a pixel in memory: red in the lowest byte, opaque. */
@@ -34,7 +31,7 @@ export function packed([red, green, blue]: Rgb): number {
 }
 
 /**
- * Pixels of the two shades of each look: the ground, and the hatching's lines (the same where it is not
+ * Pixels of the two shades of each style: the ground, and the hatching's lines (the same where it is not
  * merged).
  */
 export interface Shades {
@@ -63,15 +60,15 @@ export interface Pixels {
   readonly height: number;
 }
 
-/** Where a row lies, in device pixels, and which part of it is seen. */
+/** The position of a row, in device pixels, and which part of it is visible. */
 interface Strip {
   readonly top: number;
   readonly bottom: number;
 }
 
 /**
- * Of the row at hand, its hatched stretches: left, right and the line's shade, three numbers each. One list
- * for all rows, never given back.
+ * The hatched stretches of the current row: left, right and the line's shade, three numbers each. One list
+ * reused for all rows.
  */
 let hatched = new Uint32Array(3 * 4096);
 let nHatched = 0;
@@ -88,7 +85,7 @@ function addHatched(left: number, right: number, line: number): void {
   nHatched += 3;
 }
 
-/** What is drawn over the end of the last hatched stretch takes it away, and leaves what reaches beyond. */
+/** A box drawn over the end of the last hatched stretch removes that end and leaves the rest. */
 function uncover(left: number, right: number): void {
   const last = nHatched - 3;
   const lastRight = last < 0 ? left : (hatched[last + 1] as number);
@@ -97,7 +94,7 @@ function uncover(left: number, right: number): void {
   if (lastRight > right) addHatched(right, lastRight, hatched[last + 2] as number);
 }
 
-/** Writes one line of a row, the grounds of its boxes only, and notes in `hatched` where there is more. */
+/** Writes one line of a row, only the grounds of its boxes, and records hatched stretches in `hatched`. */
 function writeLine(
   pixels: Pixels,
   y: number,
@@ -118,7 +115,7 @@ function writeLine(
     const start = floats[4 * i] as number;
     if (start > to) break;
     const rounded = Math.round((start - from) * perPs);
-    // What begins where the window ends, as the trace's last instant does, has the last pixel.
+    // A box that begins where the window ends, such as the trace's last instant, gets the last pixel.
     const left = Math.max(rounded === width ? width - 1 : rounded, -GAP_FROM_PX);
     let right = Math.min(Math.round(((floats[4 * i + 1] as number) - from) * perPs), width + GAP_FROM_PX);
     right = right - left >= GAP_FROM_PX ? right - 1 : Math.max(right, left + 1);
@@ -136,7 +133,7 @@ function writeLine(
 }
 
 /**
- * The slanted lines of one line of pixels: those where x + y, by the hatching's width, falls into its first
+ * The slanted lines of one line of pixels: those where (x + y) modulo the hatching's width is in its first
  * half.
  */
 function hatchLine({ data, width }: Pixels, y: number): void {
@@ -169,7 +166,7 @@ function fillRow(
     data.copyWithin(y * width, top * width, (top + Math.min(nOwn, bottom - y)) * width);
 }
 
-/** All rows of the bands; what has no box stays transparent. */
+/** All rows of the bands; pixels without a box stay transparent. */
 export function fillPixels(
   pixels: Pixels,
   batch: InstanceBatch,
@@ -220,7 +217,7 @@ class Canvas2dRenderer implements BoxRenderer {
     this.batch = batch;
   }
 
-  /** Replaces all that is on the canvas. */
+  /** Overwrites the whole canvas. */
   draw(frame: Frame, bands: readonly Band[]): void {
     fitCanvas(this.canvas, frame);
     const { width, height } = this.canvas;
@@ -239,7 +236,7 @@ class Canvas2dRenderer implements BoxRenderer {
 }
 
 export function canvas2dRenderer(canvas: HTMLCanvasElement): BoxRenderer | null {
-  // Read back by putImageData's kind of work: a canvas in main memory.
+  // putImageData is fastest on a canvas in main memory.
   const context = canvas.getContext('2d', { willReadFrequently: true });
   return context ? new Canvas2dRenderer(canvas, context) : null;
 }

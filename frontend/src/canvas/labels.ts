@@ -1,6 +1,6 @@
 /**
- * Names onto boxes: for each visible row, each box wide enough, the name cut to fit, kept in view where the
- * box begins left of it.
+ * Labels on boxes: for each visible row, each box wide enough, the name truncated to fit, kept in view where
+ * the box begins left of it.
  */
 
 import { firstAfter, type Boxes, type RowPlaces } from './boxes';
@@ -19,7 +19,7 @@ export interface LabelLook {
   readonly fitter: TextFitter;
   readonly font: string;
   readonly inks: readonly [string, string];
-  /** Boxes that a search did not find; null: there is none. */
+  /** Boxes that do not match the search; null: there is no search. */
   readonly isDim: Uint8Array | null;
   readonly mutedInk: string;
   readonly isLightInk: Uint8Array;
@@ -28,10 +28,10 @@ export interface LabelLook {
 
 const countLabels = new Map<number, string>();
 
-/** "214 events", "48k events": what a merged box says. */
+/** "214 events", "48k events": the label of a merged box. */
 export function countLabel(n: number): string {
-  const known = countLabels.get(n);
-  if (known !== undefined) return known;
+  const label = countLabels.get(n);
+  if (label !== undefined) return label;
   const text = `${n < 10_000 ? String(n) : n < 1e6 ? `${(n / 1e3).toFixed(0)}k` : `${(n / 1e6).toFixed(1)}M`} events`;
   if (countLabels.size > 10_000) countLabels.clear();
   countLabels.set(n, text);
@@ -83,9 +83,9 @@ function drawRow(
     const text = look.fitter.fit(nMerged > 1 ? countLabel(nMerged) : (boxes.names[nameId] ?? ''), room);
     if (text === '') continue;
     const isLight = (nMerged > 1 ? look.isLightInkOnMerged : look.isLightInk)[boxes.style[i] as number];
-    const wanted = look.isDim?.[i] ? look.mutedInk : look.inks[isLight ? 1 : 0];
-    if (wanted !== ink) {
-      ink = wanted;
+    const fillStyle = look.isDim?.[i] ? look.mutedInk : look.inks[isLight ? 1 : 0];
+    if (fillStyle !== ink) {
+      ink = fillStyle;
       context.fillStyle = ink;
     }
     context.fillText(text, left + PADDING_PX, middle);

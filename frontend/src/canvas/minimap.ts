@@ -1,9 +1,9 @@
 /**
- * The whole trace in a strip: how much is going on at each moment, and where the window is.
+ * The whole trace in a strip: activity over time, and the position of the window.
  *
  *   density[x] = share of rows at depth 0 that are busy in column x
  *
- * The density comes from the boxes at hand (the whole trace at screen resolution), once per trace and width.
+ * The density comes from the loaded boxes (the whole trace at screen resolution), once per trace and width.
  */
 
 import type { Boxes } from './boxes';
@@ -17,15 +17,15 @@ export interface MinimapLook {
   readonly accent: Rgb;
 }
 
-/** How busy one kind of tracks is, a share for each column. */
+/** Utilization of one kind of tracks, a share per column. */
 export interface Layer {
   readonly isDevice: boolean;
   readonly share: Float32Array;
 }
 
 /**
- * How busy each of nColumns equal stretches of [0, durationPs] is, relative to the busiest: 0–1. Only rows in
- * `rows` count.
+ * Utilization of each of nColumns equal stretches of [0, durationPs], relative to the busiest: 0–1. Only rows
+ * in `rows` count.
  */
 export function densityOf(
   boxes: Boxes,
@@ -60,7 +60,7 @@ export interface MinimapSize {
 }
 
 /**
- * One layer for the devices and one for the hosts: the mean of their parts, of the host relative to its
+ * One layer for the devices and one for the hosts: the mean of their parts, for the host relative to its
  * busiest column.
  */
 export function layersOf(parts: readonly Layer[]): Layer[] {
@@ -76,11 +76,11 @@ export function layersOf(parts: readonly Layer[]): Layer[] {
   });
 }
 
-/** What of the window is held: an edge, all of it, or what is outside of it (it then jumps there). */
+/** The dragged part of the window: an edge, all of it, or the area outside (the window then jumps there). */
 export interface Grab {
   readonly part: 'start' | 'end' | 'window' | 'outside';
   readonly view: Viewport;
-  /** Where it was taken, in picoseconds. */
+  /** Where the drag began, in picoseconds. */
   readonly fromPs: number;
 }
 
@@ -97,7 +97,7 @@ export function grabAt(view: Viewport, durationPs: number, x: number, widthPx: n
   return { part: x >= left && x <= right ? 'window' : 'outside', view, fromPs };
 }
 
-/** The window after the hold has been dragged to x. */
+/** The window after the pointer has been dragged to x. */
 export function grabbed(
   { part, view, fromPs }: Grab,
   durationPs: number,
@@ -112,12 +112,12 @@ export function grabbed(
   return { startPs, endPs: startPs + span };
 }
 
-/** One path per density: a frame then fills once instead of once a column. */
+/** One path per density: a frame then fills once instead of once per column. */
 const silhouettes = new WeakMap<Float32Array, Path2D>();
 
 function silhouetteOf(density: Float32Array, size: MinimapSize): Path2D {
-  const known = silhouettes.get(density);
-  if (known) return known;
+  const silhouette = silhouettes.get(density);
+  if (silhouette) return silhouette;
   const path = new Path2D();
   const columnPx = size.widthPx / Math.max(density.length, 1);
   density.forEach((share, column) => {
@@ -128,7 +128,7 @@ function silhouetteOf(density: Float32Array, size: MinimapSize): Path2D {
   return path;
 }
 
-/** The layers' shares belong to this size: make them anew when the width changes. */
+/** The layers' shares apply to this size: recompute them when the width changes. */
 export function drawMinimap(
   canvas: HTMLCanvasElement,
   size: MinimapSize,

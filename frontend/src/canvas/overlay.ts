@@ -1,5 +1,5 @@
 /**
- * What lies over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows,
+ * Everything over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows,
  * outlines, the ruler.
  */
 
@@ -44,11 +44,11 @@ export interface Arrow {
   readonly fromY: number;
   readonly toPs: number;
   readonly toY: number;
-  /** Of the selected event: drawn in full, however many others there are. */
+  /** Belongs to the selected event: drawn at full opacity, however many others there are. */
   readonly isOwn: boolean;
 }
 
-/** Where a search hit begins and the height of its mark. They come in order of height and time. */
+/** Start of a search hit and the height of its mark. They are sorted by height and time. */
 export interface Hit {
   readonly timePs: number;
   readonly y: number;
@@ -69,7 +69,7 @@ export interface Marks {
   readonly pinnedBottomPx: number;
 }
 
-/** A height of the content as one of the canvas. */
+/** A height of the content as a height of the canvas. */
 export function toScreen(y: number, frame: Frame): number {
   return y < 0 ? y + PIN_PX : y - frame.scrollPx;
 }
@@ -100,10 +100,10 @@ export function drawGrid(
   }
 }
 
-/** Closer than this, lines would hide what they part. */
+/** Closer than this, lines would hide what they separate. */
 const STEP_GAP_PX = 14;
 
-/** Above the boxes, thin and broken: a step's boundary must be seen through full rows and hide nothing. */
+/** Above the boxes, thin and dashed: a step's boundary must be visible through full rows and hide nothing. */
 export function drawSteps(
   context: CanvasRenderingContext2D,
   frame: Frame,
@@ -123,10 +123,10 @@ export function drawSteps(
   context.setLineDash([2, 3]);
   context.beginPath();
   for (const stepPs of stepsPs) {
-    const at = Math.round(x(stepPs)) + 0.5;
-    if (at < 0 || at > frame.widthPx) continue;
-    context.moveTo(at, RULER_PX);
-    context.lineTo(at, frame.heightPx);
+    const lineX = Math.round(x(stepPs)) + 0.5;
+    if (lineX < 0 || lineX > frame.widthPx) continue;
+    context.moveTo(lineX, RULER_PX);
+    context.lineTo(lineX, frame.heightPx);
   }
   context.stroke();
   context.restore();
@@ -159,7 +159,7 @@ export function drawStretch(
   context.restore();
 }
 
-/** The stretch's length, on the ruler: over its middle, or as near to it as the window lets. */
+/** The stretch's length, on the ruler: over its middle, or as near to it as the window permits. */
 export function drawStretchLabel(
   context: CanvasRenderingContext2D,
   frame: Frame,
@@ -192,21 +192,22 @@ export function drawHits(
   context.fillStyle = cssOf(theme.hit);
   let last = '';
   for (const { timePs, y, height } of hits) {
-    const at = Math.floor(x(timePs));
+    const pixel = Math.floor(x(timePs));
     const top = y - band.scrollPx;
-    if (at < -2 || at > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
+    if (pixel < -2 || pixel > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
     // Thousands may fall on one pixel.
-    const here = `${String(at)},${String(top)}`;
-    if (here !== last) context.fillRect(at, top - 1, 2, height + 2);
-    last = here;
+    const position = `${String(pixel)},${String(top)}`;
+    if (position !== last) context.fillRect(pixel, top - 1, 2, height + 2);
+    last = position;
   }
 }
 
-/** Of so many arrows in view each is seen; of more each is fainter, and without its head. */
+/** Up to this many arrows are drawn at full opacity; more are fainter, and without heads. */
 const CLEAR_ARROWS = 40;
 
 /**
- * From an event's end to where the next begins: a bend that leaves to the right and arrives from the left.
+ * From an event's end to the next event's beginning: a bend that leaves to the right and arrives from the
+ * left.
  */
 export function drawArrows(
   context: CanvasRenderingContext2D,
@@ -225,12 +226,12 @@ export function drawArrows(
       Math.min(y1, y2) <= frame.heightPx
     );
   };
-  const seen = arrows.filter(isSeen);
-  if (seen.length === 0) return;
+  const visible = arrows.filter(isSeen);
+  if (visible.length === 0) return;
   context.save();
   context.strokeStyle = context.fillStyle = cssOf(theme.flow);
   for (const isOwn of [false, true]) {
-    const drawn = seen.filter((arrow) => arrow.isOwn === isOwn);
+    const drawn = visible.filter((arrow) => arrow.isOwn === isOwn);
     const strength = isOwn ? 1 : Math.sqrt(CLEAR_ARROWS / Math.max(drawn.length, CLEAR_ARROWS));
     context.globalAlpha = strength;
     context.lineWidth = isOwn ? 1.6 : 0.7 + 0.6 * strength;
@@ -247,7 +248,7 @@ function strokeArrows(context: CanvasRenderingContext2D, frame: Frame, arrows: r
     const [x1, x2] = [x(fromPs), x(toPs)];
     const [y1, y2] = [toScreen(fromY, frame), toScreen(toY, frame)];
     const bend = Math.min(60, 14 + Math.abs(x2 - x1) / 2);
-    // Far ends are cut: a curve of a million pixels costs as much as a thousand short ones.
+    // Far ends are clipped: a curve of a million pixels costs as much as a thousand short ones.
     const clamp = (px: number): number => Math.max(-2000, Math.min(frame.widthPx + 2000, px));
     context.moveTo(clamp(x1), y1);
     context.bezierCurveTo(clamp(x1 + bend), y1, clamp(x2 - bend), y2, clamp(x2), y2);
@@ -305,11 +306,11 @@ export function drawRuler(
   context.font = theme.font;
   context.textBaseline = 'middle';
   for (let i = 0; i < ruler.nTicks; i++) {
-    const at = Math.round(x(ruler.firstPs + i * ruler.stepPs));
+    const tickX = Math.round(x(ruler.firstPs + i * ruler.stepPs));
     context.fillStyle = cssOf(theme.line);
-    context.fillRect(at, RULER_PX - 9, 1, 9);
+    context.fillRect(tickX, RULER_PX - 9, 1, 9);
     context.fillStyle = cssOf(theme.muted);
     const label = tickLabel(ruler, i);
-    if (at + 4 + label.length * 7 < frame.widthPx) context.fillText(label, at + 4, RULER_PX / 2);
+    if (tickX + 4 + label.length * 7 < frame.widthPx) context.fillText(label, tickX + 4, RULER_PX / 2);
   }
 }

@@ -1,8 +1,8 @@
 /**
- * A few base colours (the theme's categories of time) become the fills of boxes: SHADES neighbours of each,
- * told apart by
- * hue and lightness, and for each fill the ink, dark or light, that reads better on it. Styles are numbered
- * family × SHADES + shade, so a change of theme changes this table and nothing in the buffers.
+ * A few base colors (the theme's categories of time) become the fills of boxes: SHADES neighbors of each,
+ * which differ in hue and lightness, and for each fill the ink, dark or light, that is easier to read on it.
+ * Styles are numbered family × SHADES + shade, so a change of theme changes this table and nothing in the
+ * buffers.
  */
 
 import { luminance } from '../base/color';
@@ -11,8 +11,8 @@ import { HATCH_FILL, MERGED_FILL, mix, type Rgb } from './renderer';
 export const SHADES = 8;
 
 /**
- * Turns of hue (degrees) and lift of lightness (0–1) of the shades of a family: small enough to stay the
- * family's colour.
+ * Shifts of hue (degrees) and lightness (0–1) of the shades of a family: small enough to keep the family's
+ * color.
  */
 const OFFSETS: readonly (readonly [number, number])[] = [
   [0, 0],
@@ -25,7 +25,7 @@ const OFFSETS: readonly (readonly [number, number])[] = [
   [9, -0.01],
 ];
 
-/** Black and white: between the two of them every fill has one at 4.58 or more, above WCAG's 4.5. */
+/** Black and white: on every fill one of them has a contrast of 4.58 or more, above WCAG's 4.5. */
 const DARK_INK: Rgb = [0, 0, 0];
 const LIGHT_INK: Rgb = [1, 1, 1];
 
@@ -34,7 +34,7 @@ const DARK_BELOW = 0.2;
 
 export interface Palette {
   readonly fills: readonly Rgb[];
-  /** 1: light ink reads better on this fill. */
+  /** 1: light ink is easier to read on this fill. */
   readonly isLightInk: Uint8Array;
   /** The same on the hatching of merged boxes. */
   readonly isLightInkOnMerged: Uint8Array;
@@ -87,7 +87,7 @@ export function makePalette(families: readonly Rgb[], background: Rgb): Palette 
   };
 }
 
-/** What the hatching of a merged box looks like from afar: half lines, half what is between them. */
+/** The average color of a merged box's hatching: half lines, half gaps. */
 export function hatched(fill: Rgb, background: Rgb): Rgb {
   return mix(fill, background, (MERGED_FILL + HATCH_FILL) / 2);
 }

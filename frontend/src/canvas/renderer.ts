@@ -1,5 +1,5 @@
 /**
- * What draws boxes: WebGL2 where there is one, else a 2D canvas. Both take the same buffers and give the same
+ * Draws boxes: with WebGL2 if available, else on a 2D canvas. Both take the same buffers and draw the same
  * picture.
  */
 
@@ -19,14 +19,14 @@ export interface Frame {
   scrollPx: number;
 }
 
-/** A strip of the canvas, in CSS pixels from its top, and which part of the content is seen in it. */
+/** A strip of the canvas, in CSS pixels from its top, and which part of the content is visible in it. */
 export interface Band {
   readonly topPx: number;
   readonly bottomPx: number;
   readonly scrollPx: number;
 }
 
-/** The pinned rows at the top (none: an empty strip), and below them the scrolled content. */
+/** The pinned rows at the top (an empty strip if there are none), and below them the scrolled content. */
 export function bandsOf(frame: Frame, pinnedBottomPx: number): readonly Band[] {
   const edge = Math.min(Math.max(pinnedBottomPx, 0), frame.heightPx);
   const scrolled = { topPx: edge, bottomPx: frame.heightPx, scrollPx: frame.scrollPx };
@@ -54,19 +54,19 @@ export interface BoxRenderer {
 export const MAX_STYLES = 96;
 
 /**
- * Boxes at least this wide leave a hairline to the next, so that neighbours of one colour stay apart (device
- * pixels).
+ * Boxes at least this wide leave a hairline to the next, so that adjacent boxes of one color stay distinct
+ * (device pixels).
  */
 export const GAP_FROM_PX = 4;
 
 /** Width and spacing of the hatching of merged boxes, in CSS pixels. */
 export const HATCH_PX = 4;
 
-/** Merged boxes: how much of the fill remains between the hatching lines, and on them. */
+/** Merged boxes: the share of the fill that remains between the hatching lines, and on them. */
 export const MERGED_FILL = 0.5;
 export const HATCH_FILL = 0.82;
 
-/** Boxes that a search did not find: how much of their fill remains. */
+/** Boxes that do not match the search: the share of their fill that remains. */
 export const DIM_FILL = 0.22;
 
 export function mix(a: Rgb, b: Rgb, shareOfA: number): Rgb {
@@ -78,7 +78,7 @@ export function cssOf(color: Rgb): string {
   return `rgb(${color.map((part) => Math.round(part * 255)).join(' ')})`;
 }
 
-/** Sizes the canvas for the frame; true where that changed (and so cleared) it. */
+/** Sizes the canvas for the frame; true if the size changed (which clears it). */
 export function fitCanvas(canvas: HTMLCanvasElement, frame: Frame): boolean {
   const width = Math.max(1, Math.round(frame.widthPx * frame.pixelRatio));
   const height = Math.max(1, Math.round(frame.heightPx * frame.pixelRatio));

@@ -1,10 +1,8 @@
 /**
  * Three canvases on top of each other: the ground (grid lines, separators), the boxes (WebGL2), the ink
- * (labels, outlines,
- * ruler). Takes buffers and looks, gives pictures. Where WebGL2 is missing all is drawn on one canvas:
- * without a GPU each
- * further one costs a copy of the screen a frame. Where WebGL2's context goes, a 2D canvas takes the boxes'
- * place.
+ * (labels, outlines, ruler). Takes buffers and styles, draws pictures. Without WebGL2 everything is drawn on
+ * one canvas: without a GPU each further canvas costs a copy of the screen per frame. If WebGL2 loses its
+ * context, a 2D canvas takes over the boxes.
  */
 
 import { drawAreas } from './areas';
@@ -30,11 +28,11 @@ import { TextFitter } from './text';
 import { rulerOf } from './ticks';
 import { isSoftwareWebgl, webglRenderer } from './webgl';
 
-/** What a batch is drawn from; `window` is the stretch of time it was asked for. */
+/** What a batch is drawn from; `window` is the time range it was requested for. */
 export interface Picture {
   readonly boxes: Boxes;
   readonly places: RowPlaces;
-  /** 1: a search did not find this box; null: there is no search. */
+  /** 1: the box does not match the search; null: there is no search. */
   readonly isDim: Uint8Array | null;
   readonly window: { readonly startPs: number; readonly endPs: number };
 }
@@ -74,7 +72,7 @@ export class Stage {
   constructor(
     private readonly host: HTMLElement,
     private readonly onRepaint: () => void,
-    /** Absent: WebGL where the machine has hardware for it. */
+    /** Absent: WebGL if the machine has hardware for it. */
     wish?: BoxRenderer['kind'],
   ) {
     this.ink = layer(host);
@@ -147,7 +145,7 @@ export class Stage {
     const ground = this.ground ? this.open(this.ground, frame) : ink;
     if (!ink || !ground) return;
     this.renderer?.draw(frame, bands);
-    // On one canvas the boxes come first, for they replace all; the grid goes under them.
+    // On one canvas the boxes come first, because they overwrite everything; the grid is drawn under them.
     if (!this.ground) ground.globalCompositeOperation = 'destination-over';
     drawGrid(ground, frame, marks, ruler, theme);
     ground.globalCompositeOperation = 'source-over';
@@ -221,8 +219,7 @@ export class Stage {
   }
 
   /**
-   * The picture as it is drawn, onto another canvas: drawn anew, for WebGL forgets its frame once it is
-   * shown.
+   * Draws the picture onto another canvas, by drawing it again: WebGL discards its frame once it is shown.
    */
   copyTo(context: CanvasRenderingContext2D, frame: Frame, marks: Marks, x: number, y: number): void {
     this.draw(frame, marks);

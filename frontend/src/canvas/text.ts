@@ -1,7 +1,6 @@
 /**
- * Names become labels that fit their boxes. Widths are measured once per character and font, the cut forms of
- * a name are
- * kept: a frame that shows what the frame before showed allocates nothing.
+ * Names become labels that fit their boxes. Widths are measured once per character and font, and truncated
+ * forms of a name are kept: a frame that shows the same as the previous one allocates nothing.
  */
 
 const ELLIPSIS = '…';
@@ -9,12 +8,12 @@ const ELLIPSIS = '…';
 interface Measured {
   /** Width of the first k + 1 characters. */
   readonly widths: Float32Array;
-  /** The name cut to k characters, once it was needed. */
+  /** The name truncated to k characters, filled on first use. */
   readonly cuts: (string | undefined)[];
 }
 
 /**
- * Names kept before the cache starts afresh: a long session over millions of names must not grow without end.
+ * Names kept before the cache is cleared: a long session over millions of names must not grow without bound.
  */
 const MAX_NAMES = 20_000;
 
@@ -27,9 +26,7 @@ export class TextFitter {
 
   constructor(private readonly measure: (text: string) => number) {}
 
-  /**
-   * The text itself where it fits, else its beginning and an ellipsis; empty where not even two letters fit.
-   */
+  /** The text itself if it fits, else its beginning and an ellipsis; empty if not even two letters fit. */
   fit(text: string, widthPx: number): string {
     const measured = this.measured(text);
     const { widths } = measured;
@@ -38,8 +35,8 @@ export class TextFitter {
     const room = widthPx - this.width(ELLIPSIS);
     const count = charactersWithin(widths, room);
     if (count < 2) return '';
-    const known = measured.cuts[count];
-    if (known !== undefined) return known;
+    const cachedCut = measured.cuts[count];
+    if (cachedCut !== undefined) return cachedCut;
     const cut = text.slice(0, count) + ELLIPSIS;
     measured.cuts[count] = cut;
     return cut;
@@ -52,8 +49,8 @@ export class TextFitter {
   }
 
   private measured(text: string): Measured {
-    const known = this.names.get(text);
-    if (known) return known;
+    const cached = this.names.get(text);
+    if (cached) return cached;
     if (this.names.size >= MAX_NAMES) this.names.clear();
     const widths = new Float32Array(Math.min(text.length, MAX_CHARACTERS));
     let total = 0;
@@ -67,8 +64,8 @@ export class TextFitter {
   }
 
   private characterWidth(character: string): number {
-    const known = this.characters.get(character);
-    if (known !== undefined) return known;
+    const cachedWidth = this.characters.get(character);
+    if (cachedWidth !== undefined) return cachedWidth;
     const width = this.measure(character);
     this.characters.set(character, width);
     return width;

@@ -1,9 +1,8 @@
 /**
  * A window of time becomes the ticks of its ruler: round steps (1, 2, 5 × 10^k), at least `minGapPx` apart.
  *
- * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler names
- * the base once
- * and labels the ticks relative to it ("+450 ps").
+ * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler states
+ * the base once and labels the ticks relative to it ("+450 ps").
  */
 
 import { pxPerPs, spanPs, type Viewport } from './viewport';
@@ -46,7 +45,7 @@ function decimalsFor(stepPs: number, unitPs: number): number {
   return Math.max(0, Math.ceil(Math.log10(unitPs / stepPs) - 1e-9));
 }
 
-/** A time in the unit that fits its size, with as many decimals as tell one step from the next. */
+/** A time in the unit that fits its size, with enough decimals to distinguish one step from the next. */
 export function timeLabel(timePs: number, stepPs: number): string {
   if (timePs === 0) return '0';
   const [unit, unitPs] = unitFor(Math.abs(timePs));

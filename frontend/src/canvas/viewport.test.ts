@@ -22,7 +22,7 @@ describe('time and pixels', () => {
 });
 
 describe('zoomAt', () => {
-  it.each([0.5, 0.9, 1.5])('keeps what is under the pointer there (factor %s)', (factor) => {
+  it.each([0.5, 0.9, 1.5])('keeps the time under the pointer in place (factor %s)', (factor) => {
     const anchor = 2.5e11;
     const zoomed = zoomAt(VIEW, factor, anchor, TRACE);
     expect(spanPs(zoomed)).toBeCloseTo(2e11 * factor, -3);

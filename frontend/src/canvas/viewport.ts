@@ -1,5 +1,5 @@
 /**
- * The visible stretch of time, and the arithmetic between picoseconds and pixels.
+ * The visible time range, and the arithmetic between picoseconds and pixels.
  *
  * Picoseconds stay float64 here (exact to 2^53, 2 h 30 min); only what goes to the GPU is rebased and rounded
  * to float32.
@@ -30,9 +30,7 @@ export function pxToTime(view: Viewport, widthPx: number, px: number): number {
   return view.startPs + (px / Math.max(widthPx, 1)) * spanPs(view);
 }
 
-/**
- * The window moved and, where it is too wide or too narrow, resized so that it lies within [0, durationPs].
- */
+/** The window moved and, if it is too wide or too narrow, resized to fit within [0, durationPs]. */
 export function clampViewport(view: Viewport, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
   const narrowest = Math.min(MIN_SPAN_PS, full);
@@ -46,16 +44,16 @@ export function clampViewport(view: Viewport, durationPs: number): Viewport {
 }
 
 /**
- * The window `factor` times as wide; what is at `anchorPs` stays at the same pixel (unless the trace's ends
- * are in the way).
+ * The window `factor` times as wide; `anchorPs` stays at the same pixel (unless the trace's ends are in the
+ * way).
  */
 export function zoomAt(view: Viewport, factor: number, anchorPs: number, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
   const span = spanPs(view);
-  const wanted = Math.min(Math.max(span * factor, Math.min(MIN_SPAN_PS, full)), full);
+  const newSpan = Math.min(Math.max(span * factor, Math.min(MIN_SPAN_PS, full)), full);
   const share = span > 0 ? (anchorPs - view.startPs) / span : 0.5;
-  const startPs = anchorPs - share * wanted;
-  return clampViewport({ startPs, endPs: startPs + wanted }, durationPs);
+  const startPs = anchorPs - share * newSpan;
+  return clampViewport({ startPs, endPs: startPs + newSpan }, durationPs);
 }
 
 export function panBy(view: Viewport, deltaPs: number, durationPs: number): Viewport {

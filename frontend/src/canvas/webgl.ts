@@ -1,7 +1,6 @@
 /**
  * Boxes as instanced quads in WebGL2: one draw call, times become pixels in the vertex shader, so a frame of
- * 50,000 boxes
- * costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
+ * 50,000 boxes costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
  */
 
 import { INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
@@ -33,7 +32,7 @@ flat out float strength;
 void main() {
   float left = clamp(floor((place.x - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
   float right = clamp(floor((place.y - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
-  left = left == size.x ? left - 1.0 : left; // What begins where the window ends, as the trace's last instant does.
+  left = left == size.x ? left - 1.0 : left; // A box that begins where the window ends gets the last pixel.
   float width = right - left;
   right = left + (width >= ${GAP_FROM_PX.toFixed(1)} ? width - 1.0 : max(width, 1.0));
   float top = floor((place.z - offset.x) * offset.y + 0.5);
@@ -81,16 +80,16 @@ function compile(gl: WebGL2RenderingContext): Program | null {
   }
   gl.linkProgram(program);
   if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
-  const at = (name: string): WebGLUniformLocation | null => gl.getUniformLocation(program, name);
+  const uniformAt = (name: string): WebGLUniformLocation | null => gl.getUniformLocation(program, name);
   return {
     program,
     uniform: {
-      size: at('size'),
-      time: at('time'),
-      offset: at('offset'),
-      fills: at('fills'),
-      background: at('background'),
-      hatchPx: at('hatchPx'),
+      size: uniformAt('size'),
+      time: uniformAt('time'),
+      offset: uniformAt('offset'),
+      fills: uniformAt('fills'),
+      background: uniformAt('background'),
+      hatchPx: uniformAt('hatchPx'),
     },
   };
 }
@@ -117,7 +116,7 @@ class WebglRenderer implements BoxRenderer {
     gl.useProgram(linked.program);
   }
 
-  /** WebGL2 has no first instance to a draw call: the attributes' offset stands in for it. */
+  /** WebGL2 draw calls take no first instance: the attributes' offset replaces it. */
   private startAt(instance: number): void {
     const { gl } = this;
     const offset = instance * INSTANCE_BYTES;
@@ -183,7 +182,7 @@ const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
 
 let isSoftware: boolean | undefined;
 
-/** Asked once: making a context to find out takes longer than a frame. */
+/** Checked once: creating a context to find out takes longer than a frame. */
 export function isSoftwareWebgl(): boolean {
   isSoftware ??= looksEmulated();
   return isSoftware;
@@ -198,8 +197,8 @@ function looksEmulated(): boolean {
 }
 
 /**
- * A renderer on this canvas, or null where the browser has no WebGL2 (the canvas is then spoilt for 2D: take
- * a new one).
+ * A renderer on this canvas, or null if the browser has no WebGL2 (the canvas then has no 2D context either:
+ * use a new one).
  */
 export function webglRenderer(canvas: HTMLCanvasElement): BoxRenderer | null {
   const gl = canvas.getContext('webgl2', {

@@ -24,7 +24,7 @@ const TARGET = { target: 'a:1', state: 'saved' };
 
 type Answer = [status: number, body: unknown];
 
-/** Answers by "METHOD path", the last of a list again and again; keeps what was asked. */
+/** Answers by "METHOD path", repeating the last of a list; records the requests. */
 function serve(answers: Record<string, Answer[]>): { name: string; token: string | null }[] {
   const asked: { name: string; token: string | null }[] = [];
   vi.stubGlobal('fetch', (url: string, init: RequestInit = {}) => {
@@ -129,7 +129,7 @@ describe('a capture', () => {
     expect(hasNews.value).toBe(false);
   });
 
-  it('of somebody else is shown, and offered when it is done, but not opened', async () => {
+  it('of another page is shown, and offered when it is done, but not opened', async () => {
     serve({ 'GET capture/status': [state('running'), DONE], 'GET runs': [[200, RUNS]] });
     closeCapture();
     void followCapture('theirs');
@@ -181,7 +181,7 @@ describe('a capture', () => {
     expect(isCapturing.value).toBe(false);
   });
 
-  it('is asked for again while the server is silent', async () => {
+  it('is polled again while the server is silent', async () => {
     serve({
       'POST capture': [[202, { capture: 'c' }]],
       'GET capture/status': [[502, {}], [502, {}], state('running'), state('failed')],

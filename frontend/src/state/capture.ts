@@ -1,6 +1,6 @@
 /**
- * The capture that runs or has just ended: started, followed, cancelled; found again after a reload; its run
- * opened when it is there.
+ * The capture that runs or has just ended: started, polled, cancelled; found again after a reload; its run
+ * opened when it is ready.
  */
 import { computed, signal } from '@preact/signals';
 import {
@@ -21,26 +21,26 @@ import { choose, isTabShown, run, tool } from './selection';
 const POLL_MS = 200;
 const SLOWEST_POLL_MS = 5000;
 /**
- * The capture that this tab of the browser started: others on the same server are shown, but their runs not
- * opened by themselves.
+ * The capture that this browser tab started: others on the same server are shown, but their runs are not
+ * opened automatically.
  */
 const OWN_KEY = 'tpuprof.capture.own';
 
-/** What the server offers; null: not known yet. */
+/** The server's capture options; null: not known yet. */
 export const captureInfo = signal<CaptureInfo | null>(null);
 export const captureInfoError = signal<ApiError | null>(null);
-/** As last heard of. Null: none, the form is shown. */
+/** The last known state. Null: none, the form is shown. */
 export const capture = signal<CaptureStatus | null>(null);
 export const isStarting = signal(false);
 /** Why the last start was refused. */
 export const startError = signal<ApiError | null>(null);
-/** The server has not answered for a while; it is asked again. */
+/** The server has not answered for a while; polling continues. */
 export const isSilent = signal(false);
 export const isCaptureOpen = signal(false);
-/** The capture ended while its dialog was hidden, and there is something to say. */
+/** The capture ended while its dialog was hidden, and the outcome is unread. */
 export const hasNews = signal(false);
 export const isCapturing = computed(() => isStarting.value || capture.value?.state === 'running');
-/** The page that watches a running job; it stands beside the tools in the address. */
+/** The page that monitors a running job; the URL treats it like a tool. */
 export const MONITOR = 'monitor';
 
 let followed = 0;
@@ -59,18 +59,18 @@ export async function loadCaptureInfo(): Promise<CaptureInfo | null> {
 }
 
 /**
- * Runs `ask` with the token; where it is refused, TensorBoard may have been restarted: once more with its new
- * one.
+ * Runs `request` with the token; if it is refused, TensorBoard may have been restarted: retries once with a new
+ * token.
  */
-export async function withToken<T>(ask: (token: string) => Promise<T>): Promise<T> {
+export async function withToken<T>(request: (token: string) => Promise<T>): Promise<T> {
   const info = captureInfo.value ?? (await loadCaptureInfo());
   try {
-    return await ask(info?.token ?? '');
+    return await request(info?.token ?? '');
   } catch (error) {
     if (!(error instanceof ApiError) || error.kind !== 'forbidden' || error.parameter) throw error;
     const fresh = await loadCaptureInfo();
     if (!fresh || fresh.token === info?.token) throw error;
-    return ask(fresh.token);
+    return request(fresh.token);
   }
 }
 
@@ -86,7 +86,7 @@ function gone(id: string, error: ApiError): CaptureStatus {
   };
 }
 
-/** Where the reader was when the capture began. */
+/** The page that the user was on when the capture began. */
 interface Place {
   run: string;
   tool: string;
@@ -97,8 +97,8 @@ function openRun(name: string): void {
 }
 
 /**
- * Opens what was captured, unless the reader has hidden the dialog and gone elsewhere meanwhile: then the
- * chip offers it.
+ * Opens the captured run, unless the user has hidden the dialog and left the page meanwhile: then the chip
+ * offers it.
  */
 async function end(status: CaptureStatus, from: Place | null): Promise<void> {
   const isWhole = status.state === 'done' && status.targets.every((target) => target.state === 'saved');
@@ -111,24 +111,24 @@ async function end(status: CaptureStatus, from: Place | null): Promise<void> {
   hasNews.value = !isCaptureOpen.value && status.state !== 'cancelled' && !(isWhole && isHere);
 }
 
-/** Asks for a capture's state until it has ended. */
+/** Polls a capture's state until it has ended. */
 export async function followCapture(id: string): Promise<void> {
-  const mine = ++followed;
+  const generation = ++followed;
   const from = recall(OWN_KEY, 'sessionStorage') === id ? { run: run.value, tool: tool.value } : null;
-  for (let failures = 0; mine === followed;) {
+  for (let failures = 0; generation === followed;) {
     try {
       const status = await fetchCaptureStatus(id);
-      if (mine !== followed) return;
+      if (generation !== followed) return;
       failures = 0;
       isSilent.value = false;
       if (status.state !== 'running') await end(status, from);
       capture.value = status;
       if (status.state !== 'running') return;
     } catch (error) {
-      if (mine !== followed) return;
-      const known = asApiError(error);
-      if (known.status === 404) {
-        capture.value = gone(id, known);
+      if (generation !== followed) return;
+      const apiError = asApiError(error);
+      if (apiError.status === 404) {
+        capture.value = gone(id, apiError);
         return;
       }
       failures += 1;
@@ -160,7 +160,7 @@ export async function startCapture(request: CaptureRequest): Promise<boolean> {
     return true;
   } catch (error) {
     startError.value = asApiError(error);
-    // Another page's capture may be what it waits for.
+    // The capture may wait for one that another page started.
     if (startError.value.status === 409) await loadCaptureInfo();
     return false;
   } finally {
@@ -178,14 +178,14 @@ export async function cancelCapture(): Promise<void> {
   }
 }
 
-/** Back to the form; what is typed there is kept. */
+/** Back to the form; its contents are kept. */
 export function dismissCapture(): void {
   if (isCapturing.value) return;
   capture.value = null;
   startError.value = null;
 }
 
-/** Opens the dialog: on the capture that runs or has something to say, else on the form. */
+/** Opens the dialog: on the running capture or its outcome, else on the form. */
 export function openCapture(): void {
   if (!isCapturing.value && !hasNews.value) dismissCapture();
   hasNews.value = false;
@@ -196,7 +196,7 @@ export function closeCapture(): void {
   isCaptureOpen.value = false;
 }
 
-/** What the chip offers when the run was not opened by itself. */
+/** Opens the run that the chip offers, if it was not opened automatically. */
 export function openCaptured(): void {
   const name = capture.value?.run;
   hasNews.value = false;

@@ -1,4 +1,4 @@
-/** Esc closes what a page has opened, unless somebody types or something above it is open. */
+/** Esc closes what a page has opened, unless the user is typing or something above it is open. */
 import { useEffect } from 'preact/hooks';
 import { isTyping } from './keys';
 

@@ -1,4 +1,4 @@
-/** The keys of the page that is shown, for the help dialog. A tool adds its own while it is on screen. */
+/** The shortcuts of the current page, for the help dialog. A tool adds its own while it is on screen. */
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
@@ -9,7 +9,7 @@ export interface KeyHelp {
 
 export const toolKeys = signal<readonly KeyHelp[]>([]);
 
-/** Shows these keys in the help dialog as long as the calling component is on screen. */
+/** Shows these shortcuts in the help dialog while the calling component is on screen. */
 export function useToolKeys(keys: readonly KeyHelp[]): void {
   useEffect(() => {
     toolKeys.value = keys;

@@ -1,6 +1,6 @@
 /**
- * The monitor that runs or has just ended: started, followed while the page lives, stopped; its samples as
- * they come.
+ * The monitor that runs or has just ended: started, polled while the page lives, stopped; its samples as they
+ * arrive.
  */
 import { computed, signal } from '@preact/signals';
 import {
@@ -23,7 +23,7 @@ const OWN_KEY = 'tpuprof.monitor.own';
 /** Older ones are dropped: an hour of four targets, one each second. */
 const SAMPLES_KEPT = 14_400;
 
-/** As last heard of, without its samples. */
+/** The last known state, without its samples. */
 export const monitor = signal<Omit<MonitorAnswer, 'samples'> | null>(null);
 export const samples = signal<readonly MonitorSample[]>([]);
 export const isMonitorStarting = signal(false);
@@ -35,43 +35,48 @@ let followed = 0;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => window.setTimeout(resolve, ms));
 
-/** Samples with the new ones after them; those that are there already come once. */
+/** Appends new samples; those that are already present are skipped. */
 export function joined(
   old: readonly MonitorSample[],
   fresh: readonly MonitorSample[],
-  kept = SAMPLES_KEPT,
+  most = SAMPLES_KEPT,
 ): readonly MonitorSample[] {
   const after = old.at(-1)?.n ?? -1;
   const added = fresh.filter(({ n }) => n > after);
-  return added.length ? [...old, ...added].slice(-kept) : old;
+  return added.length ? [...old, ...added].slice(-most) : old;
 }
 
-/** The monitor that this tab of the browser started; empty: none. */
+/** The monitor that this browser tab started; empty: none. */
 export function ownMonitor(): string {
   const id = recall(OWN_KEY, 'sessionStorage');
   return typeof id === 'string' ? id : '';
 }
 
-/** Asks for a monitor's samples until it has ended. */
+/** Polls a monitor's samples until it has ended. */
 export async function followMonitor(id: string): Promise<void> {
-  const mine = ++followed;
+  const generation = ++followed;
   samples.value = [];
-  for (let failures = 0; mine === followed;) {
+  for (let failures = 0; generation === followed;) {
     try {
       const { samples: fresh, ...answer } = await fetchMonitor(id, (samples.value.at(-1)?.n ?? -1) + 1);
-      if (mine !== followed) return;
+      if (generation !== followed) return;
       failures = 0;
       isMonitorSilent.value = false;
       samples.value = joined(samples.value, fresh);
       monitor.value = answer;
       if (answer.state !== 'running') return;
     } catch (error) {
-      if (mine !== followed) return;
-      const known = asApiError(error);
-      if (known.status === 404) {
-        // One that an earlier page started may be long gone: nothing to tell.
+      if (generation !== followed) return;
+      const apiError = asApiError(error);
+      if (apiError.status === 404) {
+        // A monitor from an earlier page may be long gone: nothing to report.
         if (monitor.value)
-          monitor.value = { ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
+          monitor.value = {
+            ...monitor.value,
+            state: 'failed',
+            message: apiError.message,
+            remedy: apiError.remedy,
+          };
         return;
       }
       failures += 1;
@@ -111,11 +116,11 @@ export async function stopMonitor(): Promise<void> {
 }
 
 /**
- * The page goes: without it nobody needs to disturb the job. Where it is only loaded again, asking for
- * samples goes on.
+ * The page closes: stop the monitor, so that it does not disturb the job for nothing. If the page only
+ * reloads, polling resumes.
  */
 export function leaveMonitor(): void {
-  const known = monitor.value;
-  if (known?.state !== 'running' || !captureInfo.value) return;
-  postLeave(captureInfo.value.token, known.monitor).catch(() => undefined);
+  const current = monitor.value;
+  if (current?.state !== 'running' || !captureInfo.value) return;
+  postLeave(captureInfo.value.token, current.monitor).catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * Loads the payload of a tool for what is chosen, keeps the last one on screen while a parameter changes, and
- * can retry.
+ * Loads the payload of a tool for the current selection, keeps the last one on screen while a parameter
+ * changes, and can retry.
  */
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -8,14 +8,14 @@ import { ApiError, cached, fetchPayload, payloadUrl, type DataQuery, type ToolPa
 import type { Payload } from '../api/types';
 
 export interface Loaded<T> {
-  /** The answer; while a new one comes, the last one of the same run and tool. */
+  /** The answer; while a new one loads, the last one of the same run and tool. */
   data: T | null;
   error: ApiError | null;
   isLoading: boolean;
   retry(): void;
 }
 
-/** What the page shows now, for the export menu; null: nothing that could be exported. */
+/** The payload on the page now, for the export menu; null: nothing to export. */
 export const shown = signal<{ query: DataQuery; payload: Payload } | null>(null);
 
 export function asApiError(error: unknown): ApiError {
@@ -23,14 +23,14 @@ export function asApiError(error: unknown): ApiError {
   return new ApiError(
     'defect',
     error instanceof Error ? error.message : String(error),
-    'Reload the page; if it stays, please report it.',
+    'Reload the page; if the error persists, please report it.',
     0,
   );
 }
 
 /**
- * Runs `load` whenever `key` changes; an empty key waits. `keepKey`: as long as it stays, the last answer is
- * kept while the next one loads.
+ * Runs `load` whenever `key` changes; an empty key waits. `keepKey`: while it stays the same, the last answer
+ * is kept until the next one arrives.
  */
 export function useLoaded<T>(
   key: string,
@@ -77,9 +77,8 @@ export function useLoaded<T>(
 
 /**
  * As `usePayload`, but first on screen is the answer to the same question with the parameters `early`, which
- * comes sooner. It is asked
- * for until the whole one was there once: from then on the server has read what that waits for. null: the
- * whole answer alone.
+ * comes sooner. It is requested until the complete answer has arrived once: from then on the server has read
+ * the slow part. null: only the complete answer.
  */
 export function usePayloadEarly(
   query: DataQuery,
@@ -99,7 +98,7 @@ export function usePayloadEarly(
     (abort) => fetchPayload(first, format, abort),
     url ? cached<Payload>(url) : undefined,
   );
-  // One after the other: the server would let the short question wait for the long one.
+  // One after the other: otherwise the server would queue the short question behind the long one.
   const whole = usePayload(query, format, Boolean(url) && soon.isLoading);
   useEffect(() => {
     if (whole.data && !whole.isLoading) read.current = of;
@@ -107,7 +106,7 @@ export function usePayloadEarly(
   return url && whole.isLoading && soon.data ? { ...whole, data: soon.data } : whole;
 }
 
-/** `loaded`, and as soon as the server knows what limits the job, the payload whose verdict considers it. */
+/** `loaded`, and as soon as the server knows what limits the job, the payload whose verdict includes it. */
 export function useDiagnosed(
   query: DataQuery,
   loaded: Loaded<Payload>,
@@ -116,7 +115,7 @@ export function useDiagnosed(
   const isPending = loaded.data?.is_diagnosed === false && !loaded.isLoading;
   const whole = { ...query, params: { ...query.params, diagnosis: 'wait' } };
   const url = isPending ? payloadUrl(whole, format) : '';
-  // Where that fails the page stays as it is: its numbers are right without.
+  // If that fails the page stays as it is: its numbers are correct without it.
   const later = useLoaded(
     url,
     url,
@@ -131,7 +130,7 @@ export function useDiagnosed(
   return { ...loaded, data: data ?? loaded.data, isLoading: later.isLoading };
 }
 
-/** The payload of a tool; it is also what the export menu exports. `waits`: it is not asked for yet. */
+/** The payload of a tool, also used by the export menu. `waits`: do not request it yet. */
 function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json', waits = false): Loaded<Payload> {
   const url = payloadUrl(query, format);
   const loaded = useLoaded(

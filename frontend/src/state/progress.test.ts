@@ -24,7 +24,7 @@ test('all are read: no host is named', () => {
   );
 });
 
-test('one host: its name and size, and no fraction that nobody knows', () => {
+test('one host: its name and size, and no unknown fraction', () => {
   expect(readingText({ ...reading, n_hosts: 1, n_done: 0 })).toEqual({
     text: `host41, ${format(2 ** 32, 'bytes')}`,
     fraction: null,

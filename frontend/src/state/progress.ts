@@ -1,4 +1,4 @@
-/** How far the server's reading of a run is, asked while the page waits for an answer about it. */
+/** Progress of the server's reading of a run, polled while the page waits for an answer about it. */
 import { useEffect, useState } from 'preact/hooks';
 import { fetchProgress } from '../api/client';
 import type { Reading } from '../api/types';
@@ -9,11 +9,11 @@ const AGAIN_AFTER_MS = 500;
 
 export interface ReadingText {
   text: string;
-  /** 0–1; null where one host is read, of which nobody knows how far it is. */
+  /** 0–1; null if only one host is read, whose progress is unknown. */
   fraction: number | null;
 }
 
-/** The standing in words. */
+/** The progress in words. */
 export function readingText(reading: Reading): ReadingText {
   const size = format(reading.size_bytes, 'bytes');
   if (reading.n_hosts === 1) return { text: `${reading.host}, ${size}`, fraction: null };
@@ -25,8 +25,8 @@ export function readingText(reading: Reading): ReadingText {
 }
 
 /**
- * What is being read of the run, from half a second after the first time that this is rendered; an empty run
- * asks nothing.
+ * The progress of reading the run, starting half a second after the first render; an empty run sends no
+ * request.
  */
 export function useReading(run: string): ReadingText | null {
   const [reading, setReading] = useState<Reading | null>(null);
@@ -34,14 +34,14 @@ export function useReading(run: string): ReadingText | null {
     if (!run) return;
     let timer = 0;
     let isOver = false;
-    const ask = async (): Promise<void> => {
-      // Without an answer the page still says what it waits for and since when.
+    const poll = async (): Promise<void> => {
+      // Without an answer the page still shows what it waits for and since when.
       const answer = await fetchProgress(run).catch(() => null);
       if (isOver) return;
       setReading(answer?.reading ?? null);
-      timer = window.setTimeout(() => void ask(), AGAIN_AFTER_MS);
+      timer = window.setTimeout(() => void poll(), AGAIN_AFTER_MS);
     };
-    timer = window.setTimeout(() => void ask(), FIRST_AFTER_MS);
+    timer = window.setTimeout(() => void poll(), FIRST_AFTER_MS);
     return () => {
       isOver = true;
       window.clearTimeout(timer);

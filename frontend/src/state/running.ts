@@ -1,4 +1,4 @@
-/** Finds again, after a reload, the capture that runs and the monitor that this tab started. */
+/** After a reload, finds the running capture and the monitor that this tab started. */
 import { followCapture, loadCaptureInfo } from './capture';
 import { followMonitor, leaveMonitor, ownMonitor } from './monitor';
 

@@ -1,5 +1,5 @@
 /**
- * What is chosen (run, tool, hosts, the tool's parameters) as signals, kept in step with the URL of
+ * The selection (run, tool, hosts, the tool's parameters) as signals, synchronized with the URL of
  * TensorBoard's window.
  */
 import { batch, computed, signal } from '@preact/signals';
@@ -22,7 +22,7 @@ export const run = computed(() => chosen.value.run);
 export const tool = computed(() => chosen.value.tool);
 export const hosts = computed(() => chosen.value.hosts);
 export const toolParams = computed(() => chosen.value.params);
-/** Whether our tab is the one that TensorBoard shows. */
+/** Whether TensorBoard shows our tab. */
 export const isTabShown = signal(true);
 
 function currentUrl(): ReturnType<typeof parseUrl> {
@@ -39,12 +39,12 @@ function write(how: How): void {
   const url = new URL(host.location.href);
   url.hash = formatHash(chosen.value, plugin, others);
   if (url.href === host.location.href) return;
-  // TensorBoard keeps a namespace id in the state: it goes along.
+  // TensorBoard keeps a namespace id in the state: preserve it.
   if (how === 'push') host.history.pushState(host.history.state, '', url);
   else host.history.replaceState(host.history.state, '', url);
 }
 
-/** Changes the choice. `push`: Back undoes it. `replace`: the same step, written a little later. */
+/** Changes the selection. `push`: Back undoes it. `replace`: the same step, written a little later. */
 export function choose(change: Partial<Selection>, how: How = 'push'): void {
   if (how === 'push' && pending !== undefined) write('replace');
   chosen.value = { ...chosen.value, ...change };
@@ -53,12 +53,12 @@ export function choose(change: Partial<Selection>, how: How = 'push'): void {
 }
 
 /**
- * Goes to a tool; its parameters start anew. A parameter `hosts` chooses hosts: it is the page's, not the
- * tool's.
+ * Goes to a tool; its parameters are reset. A parameter `hosts` selects hosts: it belongs to the page, not to
+ * the tool.
  */
 export function openTool(name: string, params: Readonly<Record<string, string>> = {}): void {
-  const { hosts: names, ...own } = params;
-  choose({ tool: name, params: own, ...(names ? { hosts: names.split(',') } : {}) });
+  const { hosts: names, ...ownParams } = params;
+  choose({ tool: name, params: ownParams, ...(names ? { hosts: names.split(',') } : {}) });
 }
 
 export function setToolParams(
@@ -68,10 +68,10 @@ export function setToolParams(
   choose({ params: changeParams(chosen.value.params, change) }, replace ? 'replace' : 'push');
 }
 
-/** The URL of a choice, to be copied or opened in another window. */
+/** The URL of a selection, to be copied or opened in another window. */
 export function linkTo(change: Partial<Selection> = {}): string {
   const url = new URL(hostWindow().location.href);
-  // A hand-written query has been read into the hash.
+  // Removes a hand-written query once it has been copied into the hash.
   for (const name of ['run', 'tool', 'hosts']) url.searchParams.delete(name);
   url.hash = formatHash({ ...chosen.value, ...change }, plugin, currentUrl().others);
   return url.href;
@@ -89,7 +89,7 @@ function read(): void {
   });
 }
 
-/** Starts following the URL; returns how to stop. */
+/** Starts following the URL; returns a function that stops it. */
 export function followUrl(pluginName: string): () => void {
   plugin = pluginName;
   const host = hostWindow();

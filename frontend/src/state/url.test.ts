@@ -52,7 +52,7 @@ describe('the hash', () => {
 });
 
 describe('changeParams', () => {
-  it('merges, and takes away what is undefined or empty', () => {
+  it('merges, and removes undefined or empty values', () => {
     expect(changeParams({ a: '1', b: '2' }, { a: undefined, b: '', c: '3' })).toEqual({ c: '3' });
   });
 });

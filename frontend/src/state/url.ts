@@ -1,14 +1,12 @@
 /**
- * The selection as text in the URL's hash, beside TensorBoard's own plugin name:
+ * The selection as text in the URL's hash, next to TensorBoard's own plugin name:
  *
  *     #profile&p.profile.run=train%2F2026_11_20&p.profile.tool=trace_viewer&p.profile.start_ps=0
  *
- * Keys of the form p.<plugin>.<name> are TensorBoard's convention for a plugin's state. TensorBoard keeps
- * unknown pairs of the
- * hash as they are; of the query string it remembers what stood there at load time and writes it back on
- * every Back and
- * Forward, so state that changes cannot live there. A query is read only where the hash says nothing
- * (hand-written links).
+ * Keys of the form p.<plugin>.<name> are TensorBoard's convention for a plugin's state. TensorBoard preserves
+ * unknown pairs of the hash; but it restores the query string of load time on every Back and Forward, so
+ * changing state cannot be stored there. A query is read only if the hash has no selection (hand-written
+ * links).
  */
 
 export interface Selection {
@@ -20,7 +18,7 @@ export interface Selection {
 }
 
 export interface ParsedHash {
-  /** The plugin that TensorBoard shows; empty: it has not said yet. */
+  /** The plugin that TensorBoard shows; empty: not known yet. */
   tab: string;
   /** Pairs that are not ours, kept as they are. */
   others: readonly (readonly [string, string])[];
@@ -41,12 +39,12 @@ function hostList(text: string): string[] {
   return text ? text.split(',').map(decode) : [];
 }
 
-function select(own: Map<string, string>): Selection {
-  const params = Object.fromEntries([...own].filter(([name]) => !RESERVED.has(name)));
+function select(pairs: Map<string, string>): Selection {
+  const params = Object.fromEntries([...pairs].filter(([name]) => !RESERVED.has(name)));
   return {
-    run: own.get('run') ?? '',
-    tool: own.get('tool') ?? '',
-    hosts: hostList(own.get('hosts') ?? ''),
+    run: pairs.get('run') ?? '',
+    tool: pairs.get('tool') ?? '',
+    hosts: hostList(pairs.get('hosts') ?? ''),
     params,
   };
 }
@@ -54,7 +52,7 @@ function select(own: Map<string, string>): Selection {
 /** `hash` and `search` as `location` has them. */
 export function parseUrl(hash: string, search: string, plugin: string): ParsedHash {
   const prefix = `p.${plugin}.`;
-  const own = new Map<string, string>();
+  const ownPairs = new Map<string, string>();
   const others: [string, string][] = [];
   let tab = '';
   for (const part of hash.replace(/^#/, '').split('&')) {
@@ -63,31 +61,35 @@ export function parseUrl(hash: string, search: string, plugin: string): ParsedHa
     if (cut < 0) continue;
     const name = decode(part.slice(0, cut));
     const value = decode(part.slice(cut + 1));
-    if (name.startsWith(prefix)) own.set(name.slice(prefix.length), value);
+    if (name.startsWith(prefix)) ownPairs.set(name.slice(prefix.length), value);
     else others.push([name, value]);
   }
-  if (!own.size)
-    for (const [name, value] of new URLSearchParams(search)) if (RESERVED.has(name)) own.set(name, value);
-  return { tab, others, selection: select(own) };
+  if (!ownPairs.size)
+    for (const [name, value] of new URLSearchParams(search))
+      if (RESERVED.has(name)) ownPairs.set(name, value);
+  return { tab, others, selection: select(ownPairs) };
 }
 
 /** The hash, with its "#". Names sorted so that equal selections give equal links. */
 export function formatHash(selection: Selection, plugin: string, others: ParsedHash['others'] = []): string {
-  const own: [string, string][] = [];
-  if (selection.run) own.push(['run', selection.run]);
-  if (selection.tool) own.push(['tool', selection.tool]);
-  // A comma within a host's name must not part it.
+  const ownPairs: [string, string][] = [];
+  if (selection.run) ownPairs.push(['run', selection.run]);
+  if (selection.tool) ownPairs.push(['tool', selection.tool]);
+  // A comma within a host's name must not split it.
   if (selection.hosts.length)
-    own.push(['hosts', selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(',')]);
+    ownPairs.push([
+      'hosts',
+      selection.hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(','),
+    ]);
   const params = Object.entries(selection.params).sort(([a], [b]) => (a < b ? -1 : 1));
   const pairs = [
     ...others,
-    ...[...own, ...params].map(([name, value]): [string, string] => [`p.${plugin}.${name}`, value]),
+    ...[...ownPairs, ...params].map(([name, value]): [string, string] => [`p.${plugin}.${name}`, value]),
   ];
   return `#${[plugin, ...pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)].join('&')}`;
 }
 
-/** `params` with the change made; undefined or empty takes a name away. */
+/** `params` with the change applied; undefined or empty removes a name. */
 export function changeParams(
   params: Selection['params'],
   change: Readonly<Record<string, string | undefined>>,

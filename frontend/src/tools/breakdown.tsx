@@ -1,7 +1,4 @@
-/**
- * Where time goes, by category: a stacked bar, and below it a table with a bar per row. The same in every
- * tool.
- */
+/** Time by category: a stacked bar, and below it a table with a bar per row. The same in every tool. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { format } from '../base/units';
@@ -14,17 +11,17 @@ export interface BreakdownProps {
   title: string;
   note?: string;
   breakdown: Breakdown;
-  /** What the time and the share are of, for the columns' tooltips. */
+  /** The reference of time and share, for the columns' tooltips. */
   timeOf: string;
   shareOf: string;
-  /** What to say where nothing took time. */
+  /** The text if nothing took time. */
   empty?: string;
 }
 
 function columnsOf(parts: readonly Part[], { timeOf, shareOf }: BreakdownProps): TableColumn[] {
   const cell = (read: (part: Part) => string | number | null) => (row: number) =>
     parts[row] ? read(parts[row]) : null;
-  const hasSpread = parts.some((part) => part.sdPs); // a single step has none, steps that are all alike neither
+  const hasSpread = parts.some((part) => part.sdPs); // zero for a single step and for equal steps
   const spread: TableColumn = {
     name: 'sd_ps',
     title: '±',

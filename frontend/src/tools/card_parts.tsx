@@ -1,4 +1,4 @@
-/** What the cards of one thing are made of: its facts, and the ways to it in other tools. */
+/** The parts of a details card: its facts, and links to it in other tools. */
 import type { VNode } from 'preact';
 import { canOpen } from '../state/catalog';
 import { openTool } from '../state/selection';
@@ -19,7 +19,7 @@ export interface Way {
   params: Record<string, string>;
 }
 
-/** Links to the tools of these that the run has something for. */
+/** Links to those of the tools that have data for this run. */
 export function Ways({ ways }: { ways: readonly Way[] }): VNode {
   return (
     <>

@@ -1,4 +1,4 @@
-/** A donut of shares with its names beside it: a click on a name takes that slice out. */
+/** A donut of shares with its names next to it: a click on a name hides that slice. */
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

@@ -1,5 +1,6 @@
 /**
- * Tables of shares become donuts: slices with their colours, and shares anew when some are taken out. Pure.
+ * Tables of shares become donuts: slices with their colors, and shares recomputed when some slices are
+ * hidden. Pure.
  */
 import type { Table } from '../api/types';
 import { paletteToken } from '../base/color';
@@ -7,7 +8,7 @@ import { paletteToken } from '../base/color';
 export interface Slice {
   name: string;
   title: string;
-  /** What the list beside the donut says where the title is no path. */
+  /** The text in the list next to the donut if the title is no path. */
   label: string;
   token: string;
   timePs: number | null;
@@ -18,15 +19,15 @@ export interface Donut {
   name: string;
   title: string;
   note: string;
-  /** What the slices' time is. */
+  /** The kind of time that the slices measure. */
   timeName: string;
   slices: Slice[];
 }
 
-/** Slices that are no operation have the colour of idle time. */
+/** Slices that are no operation have the color of idle time. */
 const GREY = /^(idle|others?)$/i;
 
-/** What a donut reads of a declared table of shares, whose time is in column T. */
+/** The columns of a declared table of shares that a donut reads; its time is in column T. */
 interface Shares<T extends string> {
   readonly length: number;
   readonly table: Table;
@@ -35,7 +36,7 @@ interface Shares<T extends string> {
   title(name: T): string;
 }
 
-/** The donut of a table of shares; none where nothing took time. */
+/** The donut of a table of shares; null if nothing took time. */
 export function donutOf<T extends string>(
   name: string,
   shares: Shares<T>,
@@ -73,14 +74,14 @@ function slicesOf<T extends string>(
 }
 
 /**
- * Whether a name is a path of scopes or stages: its end tells more than its beginning. A C++ kernel's type is
- * none.
+ * Whether a name is a path of scopes or stages: its end identifies it better than its beginning. A C++
+ * kernel's type is no path.
  */
 export function isPath(name: string): boolean {
   return /^[^<>\s]*(?:\/|::)[^<>\s]+$/.test(name);
 }
 
-/** Shares of the slices that are shown, which sum to 1 again. */
+/** Shares of the visible slices, which sum to 1 again. */
 export function shownShares(slices: readonly Slice[], hidden: ReadonlySet<string>): Map<string, number> {
   const shown = slices.filter((slice) => !hidden.has(slice.name));
   const sum = shown.reduce((total, slice) => total + slice.fraction, 0);

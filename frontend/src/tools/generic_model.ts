@@ -1,4 +1,6 @@
-/** What a tool without a view of its own shows of each table: its chart, and the state of its table. Pure. */
+/**
+ * What a tool without a view of its own shows for each table: its chart, and the state of its table. Pure.
+ */
 import { numberAt, textAt } from '../api/table';
 import type { Column, NumberColumn, Table, TextColumn } from '../api/types';
 import { paletteToken } from '../base/color';
@@ -7,13 +9,13 @@ import type { Donut } from './donuts';
 
 type Params = Readonly<Record<string, string>>;
 
-/** The part of the page's parameters that is one table's own: `ops.sort` is `sort` of the table `ops`. */
+/** The page's parameters that belong to one table: `ops.sort` is `sort` of the table `ops`. */
 export function paramsOf(table: string, params: Params): Record<string, string> {
-  const own = `${table}.`;
+  const prefix = `${table}.`;
   return Object.fromEntries(
     Object.entries(params)
-      .filter(([name]) => name.startsWith(own))
-      .map(([name, value]) => [name.slice(own.length), value]),
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, value]) => [name.slice(prefix.length), value]),
   );
 }
 

@@ -1,4 +1,4 @@
-/** The page of a tool that has no view of its own: verdict, tiles, the declared charts, every table. */
+/** The page of a tool without a view of its own: verdict, tiles, the declared charts, every table. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../api/types';

@@ -1,6 +1,6 @@
 /**
- * What every drawn graph has: its layout from a chunk of its own, a view that the link keeps, buttons that
- * zoom and save.
+ * Shared by every drawn graph: its layout from a separate chunk, a view stored in the link, buttons that zoom
+ * and save.
  */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -11,7 +11,7 @@ const SETTLE_MS = 300;
 
 /**
  * The graph that was placed last and its layout; null until the first is. A page that must not show an older
- * graph compares.
+ * graph compares them.
  */
 export function usePlaced<G, P>(
   graph: G,
@@ -30,7 +30,7 @@ export function usePlaced<G, P>(
   return state;
 }
 
-/** The view: the link's, else what opens by itself; written back to the link when it has come to rest. */
+/** The view: the link's, else the default; written back to the link when it has come to rest. */
 export function useLinkedView(
   initial: () => View,
   linked: string | undefined,

@@ -1,4 +1,7 @@
-/** Hands on the graph: the wheel and + − 0 zoom, a drag moves. What they do to the view is in viewport.ts. */
+/**
+ * Pointer and keyboard input of a graph: the wheel and + − 0 zoom, a drag moves. graph_viewport.ts computes
+ * the resulting view.
+ */
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { isTyping } from '../state/keys';
@@ -16,7 +19,7 @@ export interface Hands {
   fit: () => void;
 }
 
-/** The size of an element, followed as it changes. */
+/** The size of an element, updated as it changes. */
 export function useSize(element: RefObject<Element>, initial: Size): Size {
   const [size, setSize] = useState(initial);
   useLayoutEffect(() => {
@@ -35,8 +38,8 @@ export function useSize(element: RefObject<Element>, initial: Size): Size {
 }
 
 /**
- * The wheel zooms while the graph has the focus (a click into it gives it), or with Ctrl; else the page
- * scrolls on.
+ * The wheel zooms while the graph has the focus (after a click into it), or with Ctrl; otherwise the page
+ * scrolls.
  */
 function wheelTo(hands: Hands, frame: Element, event: WheelEvent): void {
   if (!event.ctrlKey && !event.metaKey && !frame.contains(document.activeElement)) return;

@@ -1,4 +1,4 @@
-/** Saves all of the graph as a PNG, in the colours of the theme that is on. */
+/** Saves the whole graph as a PNG, in the colors of the active theme. */
 import { saveUrl } from '../base/clipboard';
 import { tokenColor } from '../base/color';
 import type { Size } from './graph_viewport';
@@ -15,7 +15,7 @@ const STYLES = [
   'font-family',
 ];
 
-/** A copy whose shapes carry their computed styles: an image knows no style sheet. */
+/** A copy whose shapes carry their computed styles: an image has no style sheet. */
 function styledCopy(content: Element): Element {
   const copy = content.cloneNode(true) as Element;
   const copies = [...copy.querySelectorAll('*')];

@@ -1,5 +1,5 @@
 /**
- * Which part of the graph is seen: the graph's point in the middle of the box, and pixels per unit of the
+ * The visible part of the graph: the graph's point in the middle of the box, and pixels per unit of the
  * graph. Pure.
  */
 
@@ -16,7 +16,7 @@ export interface Size {
 
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 3;
-/** What opens by itself is at least this large, so that names can be read, and at most as large as text. */
+/** The initial scale is at least this, so that names are legible, and at most that of text. */
 const LEGIBLE_SCALE = 0.62;
 const NATURAL_SCALE = 1;
 
@@ -24,7 +24,7 @@ function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value));
 }
 
-/** All of the graph, no larger than natural. */
+/** The whole graph, no larger than its natural size. */
 export function fitView(graph: Size, box: Size): View {
   const scale = clamp(
     Math.min(box.width / (graph.width || 1), box.height / (graph.height || 1)),
@@ -35,19 +35,19 @@ export function fitView(graph: Size, box: Size): View {
 }
 
 /**
- * All of the graph where that is legible, else legibly what is around a point, without room lost beyond the
- * graph's edges.
+ * The whole graph if that is legible, else the surroundings of a point at a legible scale, without wasting
+ * room beyond the graph's edges.
  */
 export function firstView(graph: Size, box: Size, around: { x: number; y: number }): View {
   const all = fitView(graph, box);
   return all.scale >= LEGIBLE_SCALE ? all : viewAround(graph, box, around, LEGIBLE_SCALE);
 }
 
-/** What is around a point at a scale, without room lost beyond the graph's edges. */
+/** The surroundings of a point at a scale, without wasting room beyond the graph's edges. */
 export function viewAround(graph: Size, box: Size, around: { x: number; y: number }, scale: number): View {
-  const along = (at: number, length: number, room: number): number => {
+  const along = (position: number, length: number, room: number): number => {
     const half = room / scale / 2;
-    return length <= 2 * half ? length / 2 : clamp(at, half, length - half);
+    return length <= 2 * half ? length / 2 : clamp(position, half, length - half);
   };
   return { x: along(around.x, graph.width, box.width), y: along(around.y, graph.height, box.height), scale };
 }
@@ -65,15 +65,15 @@ export function panView(view: View, xPx: number, yPx: number): View {
 }
 
 /** Moves as little as needed to bring a rectangle around a point into the box. */
-export function revealView(view: View, box: Size, at: { x: number; y: number }, size: Size): View {
+export function revealView(view: View, box: Size, center: { x: number; y: number }, size: Size): View {
   const shift = (middle: number, target: number, room: number, length: number): number => {
     const slack = Math.max(0, room / view.scale / 2 - length / 2 - 8);
     return clamp(middle, target - slack, target + slack);
   };
   return {
     ...view,
-    x: shift(view.x, at.x, box.width, size.width),
-    y: shift(view.y, at.y, box.height, size.height),
+    x: shift(view.x, center.x, box.width, size.width),
+    y: shift(view.y, center.y, box.height, size.height),
   };
 }
 
@@ -81,7 +81,7 @@ export function transformOf(view: View, box: Size): string {
   return `translate(${box.width / 2 - view.x * view.scale} ${box.height / 2 - view.y * view.scale}) scale(${view.scale})`;
 }
 
-/** "120,80,0.75" and back; null: not a view. */
+/** Parses "120,80,0.75" and back; null: not a view. */
 export function viewText({ x, y, scale }: View): string {
   return `${Math.round(x)},${Math.round(y)},${Number(scale.toPrecision(3))}`;
 }
@@ -94,7 +94,7 @@ export function parseViewText(text: string | undefined): View | null {
   return { x, y, scale: clamp(scale, MIN_SCALE, MAX_SCALE) };
 }
 
-/** A link through points, smoothly: down out of each and down into the next. */
+/** A smooth link through points: down out of each and down into the next. */
 export function smoothPath(points: readonly { x: number; y: number }[]): string {
   const round = (value: number): number => Math.round(value * 10) / 10;
   return points

@@ -1,4 +1,4 @@
-/** The table of hosts, which several pages end their answer with. */
+/** The table of hosts at the end of several pages. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Table as PayloadTable } from '../api/types';
@@ -8,7 +8,7 @@ import { PLAIN_VIEW, type TableColumn } from '../widgets/table/model';
 import { Table } from '../widgets/table/table';
 import { idleColumns, tableData } from './tool';
 
-/** Hosts as the server sorts them; a click shows one alone. */
+/** Hosts in the server's order; a click shows only that one. */
 export function HostsSection({
   table,
   note,

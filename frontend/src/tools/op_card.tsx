@@ -1,7 +1,4 @@
-/**
- * Everything that is known of one compiled operation, in a drawer beside a page: asked for when an operation
- * is chosen.
- */
+/** Details of one compiled operation, in a drawer next to a page: requested when an operation is chosen. */
 import type { VNode } from 'preact';
 import { dataUrl, fetchPayload, type DataQuery } from '../api/client';
 import { readIfAny, readTable } from '../api/declared';
@@ -26,11 +23,14 @@ export interface OpCardProps {
 }
 
 const TABLES = OP_PROFILE.op.tables;
-/** A matrix unit that is filled less than this is worth a line. */
+/** A matrix unit filled less than this is worth a line. */
 const POORLY_FILLED = 0.75;
 const LONG_FACTS = ['HLO', 'Source', 'Name'];
 
-/** The choice that shows the longest event on the timeline, with as much time around it; null: none was traced. */
+/**
+ * The choice that shows the longest event on the timeline, with as much time around it; null: none was
+ * traced.
+ */
 function aroundLongest(payload: Payload): Record<string, string> | null {
   const [longest] = readTable(payload, TABLES.longest).all();
   if (!longest) return null;
@@ -163,7 +163,7 @@ export function OpCard({ run, hosts, program, op, onClose }: OpCardProps): VNode
       ) : data ? (
         <Content payload={data} program={program} op={op} />
       ) : (
-        <Loading what={`Reading what is known of ${op}`} />
+        <Loading what={`Reading the details of ${op}`} />
       )}
     </aside>
   );

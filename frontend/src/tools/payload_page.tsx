@@ -1,4 +1,4 @@
-/** The frame of a tool that shows one payload: loads it, says what is wrong, and opens with the verdict. */
+/** The frame of a tool that shows one payload: loads it, reports errors, and opens with the verdict. */
 import type { ComponentChildren, VNode } from 'preact';
 import type { Payload, Verdict as VerdictData } from '../api/types';
 import { categoryToken, isCategory } from '../base/color';
@@ -21,7 +21,7 @@ function VerdictOf({
   const next = verdict.next.map(({ text, tool, params }) =>
     canOpen(tool) ? { text, open: () => openTool(tool, params) } : { text },
   );
-  // What is well has the colour of that, not of the time that it does not take.
+  // A good result has the color of success, not of the time that it does not take.
   const token =
     verdict.level !== 'good' && isCategory(verdict.category)
       ? { token: categoryToken(verdict.category) }
@@ -39,14 +39,14 @@ function VerdictOf({
 }
 
 export interface PayloadPageProps extends ToolProps {
-  /** Whether the page lists the diagnostics itself, at its end; then only errors stand at its top. */
+  /** Whether the page lists the diagnostics itself, at its end; then only errors are shown at its top. */
   listsDiagnostics?: boolean;
-  /** Parameters with which an answer comes sooner; it is on screen until the whole one is there. */
+  /** Parameters that make an answer arrive sooner; it is on screen until the complete one arrives. */
   early?: Readonly<Record<string, string>> | null;
-  /** `columns` for what may be large: it is read and decoded beside the main thread. */
+  /** `columns` for large payloads: read and decoded off the main thread. */
   format?: 'json' | 'columns';
   content: (payload: Payload) => ComponentChildren;
-  /** Beside the verdict: what of the run it speaks of. */
+  /** Next to the verdict: the part of the run that it covers. */
   beside?: (payload: Payload) => ComponentChildren;
 }
 
@@ -62,8 +62,8 @@ export function PayloadPage({
   content,
   beside,
 }: PayloadPageProps): VNode {
-  const asked = serverParams(info, params);
-  const query = { tool: info.name, run, hosts, params: asked };
+  const requestParams = serverParams(info, params);
+  const query = { tool: info.name, run, hosts, params: requestParams };
   const { data, error, isLoading, retry } = useDiagnosed(
     query,
     usePayloadEarly(query, early, format),
@@ -71,7 +71,7 @@ export function PayloadPage({
   );
   if (error) {
     const reset = (): void =>
-      setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
+      setParams(Object.fromEntries(Object.keys(requestParams).map((name) => [name, undefined])), 'push');
     return (
       <Failed
         what={`${info.title} of ${run}`}
@@ -79,7 +79,7 @@ export function PayloadPage({
         message={error.message}
         remedy={error.remedy}
         onRetry={retry}
-        {...(Object.keys(asked).length ? { onReset: reset } : {})}
+        {...(Object.keys(requestParams).length ? { onReset: reset } : {})}
       />
     );
   }

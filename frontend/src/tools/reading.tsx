@@ -1,4 +1,4 @@
-/** The state of a page whose run is being read: what it waits for, and how far that is. */
+/** The state of a page whose run is being read: what it waits for, and the progress. */
 import type { VNode } from 'preact';
 import { useReading } from '../state/progress';
 import { Loading } from '../widgets/states';

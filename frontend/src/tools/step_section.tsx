@@ -1,16 +1,15 @@
 /** A payload's steps as a chart, with the zoom in the link. */
 import type { ComponentChildren, VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Table } from '../api/types';
 import { plural } from '../base/units';
 import { StepChart, type StepChartProps, type StepShare } from '../widgets/step_chart';
-import { seriesOf, stepNames } from './steps';
+import { seriesOf, stepNames, type StepPart, type StepRows } from './steps';
 import type { ToolProps } from './tool';
 
 interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
-  steps: Table;
-  /** Says what to stack; absent: the columns that we know. */
-  breakdown?: Table | undefined;
+  steps: StepRows;
+  /** The layers to stack, from below. */
+  parts: readonly StepPart[];
   share?: StepShare;
   note?: string;
   choice?: StepChartProps['choice'];
@@ -19,7 +18,7 @@ interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
 
 export function StepSection({
   steps,
-  breakdown,
+  parts,
   share,
   note,
   choice,
@@ -28,11 +27,11 @@ export function StepSection({
   setParams,
 }: StepSectionProps): VNode {
   const names = useMemo(() => stepNames(steps), [steps]);
-  const series = useMemo(() => seriesOf(steps, breakdown), [steps, breakdown]);
+  const series = useMemo(() => seriesOf(steps, parts), [steps, parts]);
   return (
     <StepChart
-      title={steps.title || 'Step time'}
-      note={note ?? (steps.note || plural(steps.n_rows, 'step'))}
+      title={steps.table.title || 'Step time'}
+      note={note ?? (steps.table.note || plural(steps.length, 'step'))}
       names={names}
       series={series}
       {...(share ? { share } : {})}

@@ -1,77 +1,70 @@
 import { describe, expect, it } from 'vitest';
+import { readTable } from '../api/declared';
+import { INPUT_PIPELINE_ANALYZER } from '../api/tables/input_pipeline_analyzer';
 import { breakdownOf, seriesOf, spreadText, stepNames, stepRow, stepTitle } from './steps';
-import { tableOf } from './testing';
+import { payloadOf, tableFor } from './testing';
+
+const { steps: STEPS } = INPUT_PIPELINE_ANALYZER.page.tables;
+const stepsOf = (cells: Parameters<typeof tableFor<typeof STEPS.required, typeof STEPS.optional>>[1]) =>
+  readTable(payloadOf({ tables: { steps: tableFor(STEPS, cells) } }), STEPS);
+const part = (column: string, category: string, color: string) => ({ column, category, color });
 
 describe('the series of steps', () => {
-  it('stacks the parts that occur, device compute lowest', () => {
-    const steps = tableOf({
-      step: [3, 4],
-      step_time_ps: [9, 9],
-      input_ps: [4, 5],
-      output_ps: [0, 0],
-      device_compute_ps: [1, null],
-      other_ps: [1, 1],
+  it('stack the parts that occur, in the order of the parts', () => {
+    const steps = stepsOf({
+      step: ['3', '4', '5'],
+      tc_compute_ps: [7, null, 9],
+      tc_infeed_ps: [1, 2, 3],
+      host_transfer_ps: [0, 0, 0],
     });
-    expect(seriesOf(steps).map(({ name, token }) => [name, token])).toEqual([
-      ['device_compute_ps', '--c-compute'],
-      ['input_ps', '--c-input'],
-      ['other_ps', '--c-idle'],
+    const series = seriesOf(steps, [
+      part('tc_infeed_ps', 'Infeed', 'input'),
+      part('tc_compute_ps', 'Compute', 'compute'),
+      part('host_transfer_ps', 'Transfer', 'output'),
     ]);
-    expect(seriesOf(undefined)).toEqual([]);
-  });
-
-  it('have the numbers or names of the steps', () => {
-    expect(stepNames(tableOf({ step: [3, 4] }))).toEqual(['3', '4']);
-    expect(stepNames(tableOf({ step: ['warm-up', '1'] }))).toEqual(['warm-up', '1']);
-  });
-
-  it('are those that the breakdown names, in its order, where it does', () => {
-    const steps = tableOf({ step: [3, 4], tc_compute_ps: [7, 8], tc_infeed_ps: [1, 2], sc_idle_ps: [5, 5] });
-    const breakdown = tableOf({
-      category: ['Infeed', 'Compute', 'Gone'],
-      column: ['tc_infeed_ps', 'tc_compute_ps', 'gone_ps'],
-      color: ['input', 'compute', 'output'],
-    });
-    expect(seriesOf(steps, breakdown).map(({ name, title, token }) => [name, title, token])).toEqual([
-      ['tc_infeed_ps', 'Infeed', '--c-input'],
-      ['tc_compute_ps', 'Compute', '--c-compute'],
+    expect(series).toEqual([
+      { name: 'tc_infeed_ps', title: 'Infeed', token: '--c-input', values: [1, 2, 3] },
+      { name: 'tc_compute_ps', title: 'Compute', token: '--c-compute', values: [7, null, 9] },
     ]);
   });
 
-  it('go into what occurs, largest first, and what does not', () => {
-    const { parts, absent } = breakdownOf(
-      tableOf({
-        category: ['Input', 'Output', 'Compute'],
-        color: ['input', 'output', 'compute'],
-        avg_ps: [3, 0, 7],
-        sd_ps: [1, 0, 1],
-        fraction: [0.3, 0, 0.7],
-      }),
+  it('report a column that the table lacks', () => {
+    const steps = stepsOf({ step: ['3'] });
+    expect(() => seriesOf(steps, [part('gone_ps', 'Gone', 'output')])).toThrow(
+      'no number column gone_ps in table steps',
     );
-    expect(parts.map((part) => [part.title, part.fraction])).toEqual([
-      ['Compute', 0.7],
-      ['Input', 0.3],
+    expect(() => seriesOf(steps, [part('step', 'A text', 'output')])).toThrow('no number column step');
+  });
+
+  it('have the names of the steps, or their rows', () => {
+    expect(stepNames(stepsOf({ step: ['warm-up', '1', null] }))).toEqual(['warm-up', '1', '2']);
+  });
+
+  it('are divided into parts that occur, largest first, and absent ones', () => {
+    const { parts, absent } = breakdownOf([
+      { category: 'Input', color: 'input', avg_ps: 3, sd_ps: 1, fraction: 0.3 },
+      { category: 'Output', color: 'output', avg_ps: 0, sd_ps: 0, fraction: 0 },
+      { category: 'Compute', color: 'compute', avg_ps: 7, sd_ps: 1, fraction: 0.7 },
+    ]);
+    expect(parts.map(({ title, fraction, avgPs, sdPs }) => [title, fraction, avgPs, sdPs])).toEqual([
+      ['Compute', 0.7, 7, 1],
+      ['Input', 0.3, 3, 1],
     ]);
     expect(absent).toEqual(['Output']);
   });
 
   it('may be of the host, with a time and a meaning; without any time there is none', () => {
-    const table = tableOf({
-      category: ['Enqueuing', 'Other'],
-      color: ['launch', 'idle'],
-      time_ps: [3, 7],
-      fraction: [0.3, 0.7],
-      meaning: ['Sending', ''],
-    });
+    const rows = [
+      { category: 'Enqueuing', color: 'launch', time_ps: 3, fraction: 0.3, meaning: 'Sending' },
+      { category: 'Other', color: 'idle', time_ps: 7, fraction: 0.7, meaning: '' },
+    ];
     expect(
-      breakdownOf(table).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning]),
+      breakdownOf(rows).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning]),
     ).toEqual([
       ['Other', 7, null, ''],
       ['Enqueuing', 3, null, 'Sending'],
     ]);
-    expect(
-      breakdownOf(tableOf({ category: ['Enqueuing'], color: [''], time_ps: [0], fraction: [null] })).parts,
-    ).toEqual([]);
+    expect(breakdownOf([{ category: 'Enqueuing', color: '', time_ps: 0, fraction: null }]).parts).toEqual([]);
   });
 });
 

@@ -2,65 +2,39 @@
  * A payload's table of steps becomes the series of the step chart: the same in every tool that shows steps.
  * Pure.
  */
-import { numberAt, numberColumn, numberOf, rowsOf, textAt, textColumn } from '../api/table';
-import type { Table } from '../api/types';
 import { categoryToken } from '../base/color';
 import { format } from '../base/units';
 import type { StepSeries } from '../widgets/step_chart';
 
+/** Rows of a declared table of steps (or cores) with a column per part of their time. */
+interface PartedRows {
+  readonly length: number;
+  numberNamed(name: string): (row: number) => number | null;
+}
+
+/** Rows of a declared table of steps. */
+export interface StepRows extends PartedRows {
+  readonly table: { readonly title: string; readonly note: string };
+  text(name: 'step'): (row: number) => string;
+}
+
+/** A part of a step: its column in the table of steps, its title, and the category that gives its color. */
+export interface StepPart {
+  readonly column: string;
+  readonly category: string;
+  readonly color: string;
+}
+
 /**
- * Columns of `steps` with the category whose colour they have, in the order in which they are stacked, from
- * below.
+ * The parts as layers of the chart, stacked in their order from below; those that are zero everywhere are left
+ * out.
  */
-const PARTS: Record<string, string> = {
-  device_compute_ps: 'compute',
-  device_collectives_ps: 'collective',
-  device_to_device_ps: 'd2d',
-  host_compute_ps: 'host',
-  host_python_ps: 'python',
-  host_wait_ps: 'wait',
-  kernel_launch_ps: 'launch',
-  compilation_ps: 'compile',
-  output_ps: 'output',
-  input_ps: 'input',
-  other_ps: 'other',
-};
-const PART_ORDER = Object.keys(PARTS);
-
-/** The values of a column; none where there is no such column. */
-function valuesOf(table: Table | undefined, name: string): (number | null)[] {
-  const column = numberColumn(table, name);
-  return table && column ? Array.from({ length: table.n_rows }, (_, row) => numberAt(column, row)) : [];
-}
-
-interface Layer {
-  name: string;
-  title: string;
-  color: string;
-}
-
-/** What to stack, from below: what the breakdown names, else the columns that we know. */
-function layersOf(steps: Table, breakdown: Table | undefined): Layer[] {
-  if (breakdown && textColumn(breakdown, 'column')) {
-    return rowsOf(breakdown).map((row) => ({
-      name: String(row['column'] ?? ''),
-      title: String(row['category'] ?? ''),
-      color: String(row['color'] ?? ''),
-    }));
-  }
-  return PART_ORDER.map((name) => ({
-    name,
-    title: numberColumn(steps, name)?.title ?? name,
-    color: PARTS[name] ?? '',
-  }));
-}
-
-/** The parts of each step that are not zero everywhere. */
-export function seriesOf(steps: Table | undefined, breakdown?: Table): StepSeries[] {
-  if (!steps) return [];
-  return layersOf(steps, breakdown).flatMap(({ name, title, color }) => {
-    const values = valuesOf(steps, name);
-    return values.some((value) => value) ? [{ name, title, token: categoryToken(color), values }] : [];
+export function seriesOf(rows: PartedRows, parts: readonly StepPart[]): StepSeries[] {
+  return parts.flatMap(({ column, category, color }) => {
+    const values = Array.from({ length: rows.length }, (_, row) => row).map(rows.numberNamed(column));
+    return values.some((value) => value)
+      ? [{ name: column, title: category, token: categoryToken(color), values }]
+      : [];
   });
 }
 
@@ -79,15 +53,23 @@ export interface Breakdown {
   absent: string[];
 }
 
+/** A row of a declared table of categories: of steps with average and deviation, else with a total time. */
+type CategoryRow = {
+  readonly category: string;
+  readonly color: string;
+  readonly fraction: number | null;
+  readonly meaning?: string;
+} & ({ readonly avg_ps: number | null; readonly sd_ps: number | null } | { readonly time_ps: number | null });
+
 /** The parts that occur, largest first, and the names of those that do not. */
-export function breakdownOf(table: Table | undefined): Breakdown {
-  const all = (table ? rowsOf(table) : []).map((row) => ({
-    title: String(row['category'] ?? 'Other'),
-    token: categoryToken(String(row['color'] ?? '')),
-    avgPs: numberOf(row['avg_ps'] ?? row['time_ps']),
-    sdPs: numberOf(row['sd_ps']),
-    fraction: numberOf(row['fraction']) ?? 0,
-    meaning: String(row['meaning'] ?? ''),
+export function breakdownOf(rows: readonly CategoryRow[]): Breakdown {
+  const all = rows.map((row) => ({
+    title: row.category || 'Other',
+    token: categoryToken(row.color),
+    avgPs: 'avg_ps' in row ? row.avg_ps : row.time_ps,
+    sdPs: 'sd_ps' in row ? row.sd_ps : null,
+    fraction: row.fraction ?? 0,
+    meaning: row.meaning ?? '',
   }));
   const parts = all.filter((part) => part.fraction > 0 || (part.avgPs ?? 0) > 0);
   return {
@@ -96,14 +78,10 @@ export function breakdownOf(table: Table | undefined): Breakdown {
   };
 }
 
-/** The number or name of each step, for the axis. */
-export function stepNames(steps: Table): string[] {
-  const numbers = numberColumn(steps, 'step');
-  const names = textColumn(steps, 'step');
-  return Array.from({ length: steps.n_rows }, (_, row) => {
-    if (names) return textAt(names, row) ?? String(row);
-    return String(numbers ? (numberAt(numbers, row) ?? row) : row);
-  });
+/** The name of each step, for the axis. */
+export function stepNames(steps: StepRows): string[] {
+  const name = steps.text('step');
+  return Array.from({ length: steps.length }, (_, row) => name(row) || String(row));
 }
 
 /** The row of the step with that name, else of the first with that number; -1: there is none. */

@@ -11,7 +11,7 @@ type CellsOf<K extends Kind> = K extends 'number'
     ? readonly (string | null)[]
     : readonly boolean[];
 
-/** A table of a declaration. Required columns that are not given are there, and unknown in each row. */
+/** A table of a declaration. Required columns that are not given exist, and are unknown in each row. */
 export function tableFor<R extends Columns, O extends Columns>(
   spec: TableSpec<R, O>,
   cells: { readonly [N in keyof R]?: CellsOf<R[N]> } & { readonly [N in keyof O]?: CellsOf<O[N]> },
@@ -109,7 +109,7 @@ function emptyColumn(name: string, kind: Kind, n: number): Column {
     : { ...head, kind, values: values as null[] };
 }
 
-/** Columns of the declared kinds, which plain values do not always show. */
+/** Columns of the declared kinds, which plain values do not always determine. */
 function ofKind(column: Column, kind: Kind | undefined): Column {
   const { name, title, unit } = column;
   if (kind === 'text' && column.kind === 'number')
@@ -133,7 +133,7 @@ function completeTable(spec: AnySpec, table: Table): Table {
   };
 }
 
-/** The answer with all that its question requires: tables not given are empty, numbers unknown. */
+/** The answer with everything its question requires: tables not given are empty, numbers unknown. */
 export function complete({ tables, scalars }: AnyQuestion, payload: Payload): Payload {
   const unknown = (spec: ScalarSpec): Scalar => ({ value: null, unit: '', title: spec.name, note: '' });
   const required = Object.values(scalars).filter((spec) => !spec.isOptional);

@@ -27,7 +27,7 @@ const table: Table = {
 };
 
 describe('a payload table', () => {
-  it('becomes columns, all or some, in the order asked for', () => {
+  it('becomes columns, all or some, in the requested order', () => {
     const data = tableData(table, ['n', 'gone', 'where']);
     expect(data.columns.map(({ name, description }) => [name, description])).toEqual([
       ['n', undefined],
@@ -35,10 +35,13 @@ describe('a payload table', () => {
     ]);
     expect(data.columns.map((column) => column.cell(1))).toEqual([1, 'Device']);
   });
-  it('has columns that tell nothing: unknown, or one word throughout', () =>
+  it('has columns without information: unknown, or one word throughout', () =>
     expect(idleColumns(tableData(table))).toEqual(['bound', 'flops']));
-  it('has bars in the colour of the side', () =>
-    expect([0, 1].map(sideToken(tableData(table), 'where'))).toEqual(['--c-host', '--c-compute']));
+  it('has bars in the color of the side', () =>
+    expect([0, 1].map(sideToken((row) => ['Host', 'Device'][row] ?? ''))).toEqual([
+      '--c-host',
+      '--c-compute',
+    ]));
 });
 
 it('finds the row of the operation that a link names, of the program that it names', () => {

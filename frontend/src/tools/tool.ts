@@ -1,4 +1,4 @@
-/** What every tool's view is given, and how payload tables become tables on the page. */
+/** The props of every tool's view, and the conversion of payload tables into tables on the page. */
 import { cellAt } from '../api/table';
 import type { Column, Table, ToolInfo } from '../api/types';
 import { categoryToken } from '../base/color';
@@ -20,8 +20,8 @@ export interface ToolProps {
 
 /** The parameters that the server knows; the others (sort, search, zoom) are the page's own. */
 export function serverParams(info: ToolInfo, params: ToolProps['params']): Record<string, string> {
-  const known = new Set(info.params.map((param) => param.name));
-  return Object.fromEntries(Object.entries(params).filter(([name]) => known.has(name)));
+  const serverNames = new Set(info.params.map((param) => param.name));
+  return Object.fromEntries(Object.entries(params).filter(([name]) => serverNames.has(name)));
 }
 
 function tableColumn(column: Column): TableColumn {
@@ -31,7 +31,7 @@ function tableColumn(column: Column): TableColumn {
   return description ? { ...head, description } : head;
 }
 
-/** A payload's table for the table widget; `only`: these columns in this order, where they are there. */
+/** A payload's table for the table widget; `only`: these columns in this order, where present. */
 export function tableData(table: Table, only?: readonly string[]): TableData {
   const columns = only
     ? only.flatMap((name) => table.columns.find((column) => column.name === name) ?? [])
@@ -39,15 +39,14 @@ export function tableData(table: Table, only?: readonly string[]): TableData {
   return { columns: columns.map(tableColumn), nRows: table.n_rows };
 }
 
-/** The colour of a row's bars by the side it ran on: host, else device. */
-export function sideToken(data: TableData, name: string): (row: number) => string {
-  const side = data.columns.find((column) => column.name === name);
-  return (row) => categoryToken(/host/i.test(String(side?.cell(row) ?? '')) ? 'host' : 'compute');
+/** The color of a row's bars by the side it ran on, which `sideOf` returns: host, else device. */
+export function sideToken(sideOf: (row: number) => string): (row: number) => string {
+  return (row) => categoryToken(/host/i.test(sideOf(row)) ? 'host' : 'compute');
 }
 
 /**
- * Columns that tell nothing, hidden at first: unknown in every row, or (of several rows) the same word or yes
- * or no in each.
+ * Columns without information, hidden at first: unknown in every row, or (of several rows) the same word or
+ * yes or no in each.
  */
 export function idleColumns(data: TableData): string[] {
   const tellsNothing = (column: TableColumn): boolean => {
@@ -59,7 +58,7 @@ export function idleColumns(data: TableData): string[] {
   return data.columns.filter(tellsNothing).map((column) => column.name);
 }
 
-/** What a page reads of a declared table of operations. */
+/** The columns that a page reads of a declared table of operations. */
 interface OpRows {
   readonly length: number;
   text(name: 'op' | 'program'): (row: number) => string;
@@ -73,7 +72,7 @@ export function rowOfOp(ops: OpRows, program: string, op: string): number {
   return -1;
 }
 
-/** The parameters that choose the operation of a row, or let it go where it is chosen already. */
+/** The parameters that choose a row's operation, or clear the choice if it is already chosen. */
 export function opChoice(
   ops: OpRows,
   row: number,

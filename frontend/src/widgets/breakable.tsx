@@ -1,4 +1,4 @@
-/** A long name of a run or a host breaks after its slashes, dots and dashes rather than anywhere. */
+/** A long name of a run or a host that breaks after its slashes, dots and dashes rather than anywhere. */
 import { Fragment, type VNode } from 'preact';
 
 export function Breakable({ name }: { name: string }): VNode {

@@ -1,6 +1,6 @@
 /**
- * A chart drawn by ECharts (loaded lazily) with the colours of the theme, which it follows; resizes with its
- * box; saves as an image.
+ * A chart drawn by ECharts (loaded lazily) in the theme's colors, which it follows; resizes with its box;
+ * saves as an image.
  */
 import type { EChartsCoreOption, EChartsType } from 'echarts/core';
 import type { VNode } from 'preact';
@@ -10,7 +10,7 @@ import { tokenColor } from '../base/color';
 import { isDark } from '../base/theme';
 import './chart.css';
 
-/** Gives the colour of a token in the theme that is on. */
+/** Returns the color of a token in the active theme. */
 export type Colors = (token: string) => string;
 
 export interface ChartProps {
@@ -19,11 +19,11 @@ export interface ChartProps {
   /** Changes when the option does. */
   optionKey: unknown;
   height: number;
-  /** What a screen reader says; up to a colon it is also the image's file name. */
+  /** Screen-reader text; up to a colon it is also the image's file name. */
   label: string;
   on?: Record<string, (event: unknown) => void>;
   /** A click anywhere above or below a category's place on the axis. */
-  onColumn?: ((at: number) => void) | undefined;
+  onColumn?: ((column: number) => void) | undefined;
 }
 
 /** One line of a chart's tooltip. */
@@ -76,7 +76,7 @@ export function baseOption(color: Colors): EChartsCoreOption {
   };
 }
 
-/** An axis in the look of the page. */
+/** An axis in the style of the page. */
 export function axisStyle(color: Colors): Record<string, unknown> {
   return {
     axisLine: { lineStyle: { color: color('--line-strong') } },
@@ -88,19 +88,19 @@ export function axisStyle(color: Colors): Record<string, unknown> {
 }
 
 /** The column under the pointer: bars may be a pixel high. */
-function followColumns(chart: EChartsType, choose: () => ((at: number) => void) | undefined): void {
+function followColumns(chart: EChartsType, choose: () => ((column: number) => void) | undefined): void {
   const columnAt = ({ offsetX, offsetY }: { offsetX: number; offsetY: number }): number | null => {
     if (!choose() || !chart.containPixel('grid', [offsetX, offsetY])) return null;
-    const at = Number(chart.convertFromPixel({ xAxisIndex: 0 }, offsetX));
-    return Number.isFinite(at) ? at : null;
+    const column = Number(chart.convertFromPixel({ xAxisIndex: 0 }, offsetX));
+    return Number.isFinite(column) ? column : null;
   };
   const surface = chart.getZr();
   surface.on('mousemove', (event) => {
     if (columnAt(event) !== null) surface.setCursorStyle('pointer');
   });
   surface.on('click', (event) => {
-    const at = columnAt(event);
-    if (at !== null) choose()?.(at);
+    const column = columnAt(event);
+    if (column !== null) choose()?.(column);
   });
 }
 

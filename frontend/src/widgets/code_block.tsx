@@ -1,4 +1,4 @@
-/** Code to take along: set as it is, with a button that copies it. */
+/** Code to copy: shown verbatim, with a button that copies it. */
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { copyText } from '../base/clipboard';

@@ -1,6 +1,6 @@
 /**
- * A modal dialog: the browser's own, so that what is behind it is out of reach and Escape closes it; the
- * focus goes round within it.
+ * A modal dialog: the browser's own, so that the page behind it is out of reach and Escape closes it; Tab
+ * cycles within it.
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
@@ -9,9 +9,9 @@ import './popup.css';
 export interface DialogProps {
   title: string;
   children: ComponentChildren;
-  /** Called on Escape, on the button and on a click beside the dialog. */
+  /** Called on Escape, on the button and on a click outside the dialog. */
   onClose: () => void;
-  /** What the button says; default: Close. */
+  /** The button's label; default: Close. */
   closeLabel?: string;
   wide?: boolean;
 }
@@ -46,8 +46,8 @@ export function Dialog({ title, children, onClose, closeLabel = 'Close', wide = 
   const pressedBeside = useRef(false);
   const isGone = useRef(false);
   const id = useId();
-  // Before the paint, and closed before it is taken away: then the browser gives the focus back to where it
-  // was.
+  // Opened before the paint, and closed before it is removed: the browser then returns the focus to its
+  // previous element.
   useLayoutEffect(() => {
     const shown = box.current;
     shown?.showModal();
@@ -60,7 +60,7 @@ export function Dialog({ title, children, onClose, closeLabel = 'Close', wide = 
     const shown = box.current;
     pressedBeside.current = shown !== null && event.target === shown && isBeside(event, shown);
   };
-  // A press within that ends outside is somebody who selects text.
+  // A press inside that ends outside is a text selection.
   const onClick = (event: MouseEvent): void => {
     const shown = box.current;
     if (pressedBeside.current && shown && event.target === shown && isBeside(event, shown)) onClose();

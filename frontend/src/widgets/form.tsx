@@ -1,6 +1,4 @@
-/**
- * Parts of a form: a field with its label, help and what is wrong with it; one of a few choices side by side.
- */
+/** Parts of a form: a field with its label, help and error; a choice of one of a few, side by side. */
 import type { ComponentChildren, JSX, VNode } from 'preact';
 import { useId } from 'preact/hooks';
 import { RichText } from './rich_text';
@@ -8,7 +6,7 @@ import './form.css';
 
 export interface FieldProps {
   label: string;
-  /** How a form finds the field, to bring the reader to what is wrong. */
+  /** How a form finds the field, to focus it when it is invalid. */
   name: string;
   value: string;
   onValue: (value: string) => void;
@@ -21,7 +19,7 @@ export interface FieldProps {
   children?: ComponentChildren;
 }
 
-/** Help and error of a field, with the ids that tie them to it. */
+/** Help and error of a field, with the ids that link them to it. */
 function Words({
   id,
   help,
@@ -66,7 +64,7 @@ export function Field({
   children,
 }: FieldProps): VNode {
   const id = useId();
-  const own: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber
+  const inputProps: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber
     ? { inputMode: 'decimal', class: 'field number' }
     : { class: 'field' };
   return (
@@ -77,7 +75,7 @@ export function Field({
       <span class="field-row">
         <input
           id={id}
-          {...own}
+          {...inputProps}
           type="text"
           name={name}
           value={value}
@@ -107,11 +105,11 @@ export interface ChoicesProps extends Omit<
   'unit' | 'placeholder' | 'isNumber' | 'isFirst' | 'children'
 > {
   choices: readonly Choice[];
-  /** More of the label, in a tooltip. */
+  /** Details of the label, in a tooltip. */
   tip?: string | undefined;
 }
 
-/** One of a few, all in sight: radio buttons that look like one bar. */
+/** One of a few, all visible: radio buttons that look like one bar. */
 export function Choices({ label, name, value, onValue, choices, help, error, tip }: ChoicesProps): VNode {
   const id = useId();
   return (

@@ -1,10 +1,10 @@
 /**
- * What a hand does between two frames, as one change: pointers and keys report more often than a screen
- * shows.
+ * Combines the input between two frames into one change: pointers and keys report more often than a screen is
+ * drawn.
  */
 import { useEffect, useRef } from 'preact/hooks';
 
-/** A function that gives the last of its values to `apply`, at the beginning of the next frame. */
+/** A function that passes the last of its values to `apply`, at the beginning of the next frame. */
 export function useFramed<T>(apply: (value: T) => void): (value: T) => void {
   const [frame, last, latest] = [useRef(0), useRef<T | null>(null), useRef(apply)];
   latest.current = apply;

@@ -12,7 +12,7 @@ export interface MenuItem {
 
 export interface PopupButtonProps {
   label: ComponentChildren;
-  /** What a screen reader says; default: the label. */
+  /** Screen-reader text; default: the label. */
   title?: string;
   children: ComponentChildren | ((close: () => void) => ComponentChildren);
   role?: 'menu' | 'dialog';
@@ -21,7 +21,7 @@ export interface PopupButtonProps {
   disabled?: boolean;
 }
 
-/** A button with anything popped up under it. */
+/** A button with any popup under it. */
 export function PopupButton({
   label,
   title,
@@ -66,8 +66,8 @@ function MenuList({ items, close }: { items: readonly MenuItem[]; close: () => v
   useEffect(() => focus(0), []);
   const onKey = (event: KeyboardEvent): void => {
     const buttons = [...(list.current?.querySelectorAll('button') ?? [])];
-    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
+    const index = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const to = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: -1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     focus(to);

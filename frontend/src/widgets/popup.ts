@@ -1,4 +1,4 @@
-/** Closes what has popped up on Escape, on a click elsewhere and when the focus leaves. */
+/** Closes a popup on Escape, on a click elsewhere and when the focus leaves. */
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 

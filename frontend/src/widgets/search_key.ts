@@ -1,16 +1,16 @@
-/** Which search field of the page the key `/` leads to. */
+/** The search field of the page that the key `/` focuses. */
 import { signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-/** What `/` leads to: the first search field of the page. */
+/** The target of `/`: the first search field of the page. */
 export function searchField(): HTMLInputElement | null {
   return document.querySelector<HTMLInputElement>('main [data-key="search"]');
 }
 
 const nFields = signal(0);
 
-/** Whether `/` leads to this search field: of several on a page only one may promise the key. */
+/** Whether `/` focuses this search field: of several on a page only one may show the key. */
 export function useHasSearchKey(field: RefObject<HTMLInputElement>): boolean {
   const [hasKey, setHasKey] = useState(false);
   useEffect(() => {

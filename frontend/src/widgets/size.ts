@@ -1,4 +1,4 @@
-/** The size of an element, followed as it changes. */
+/** The size of an element, updated as it changes. */
 import { useLayoutEffect, useState } from 'preact/hooks';
 
 /** Its width in whole pixels; 0 until it is known. */

@@ -1,7 +1,4 @@
-/**
- * The states of a page that are not its content: loading, nothing to show, failed, and what to know of the
- * trace.
- */
+/** The states of a page other than its content: loading, empty, failed, and diagnostics of the trace. */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { RichText } from './rich_text';
@@ -29,11 +26,11 @@ function useElapsed(): number {
 export interface LoadingProps {
   what: string;
   bones?: number[];
-  /** How far it is, in words, and as a fraction 0–1 where that is known. */
+  /** The progress, in words, and as a fraction 0–1 if that is known. */
   progress?: { text: string; fraction: number | null } | null;
 }
 
-/** Nothing for 200 ms, then bones, then in words what is being done, how far it is and since when. */
+/** Nothing for 200 ms, then a skeleton, then in words the current work, its progress and its start. */
 export function Loading({ what, bones = [56, 92, 200, 280], progress = null }: LoadingProps): VNode {
   const elapsedMs = useElapsed();
   const seconds = Math.floor(elapsedMs / 1000);
@@ -81,11 +78,11 @@ export interface FailedProps {
   message: string;
   remedy: string;
   onRetry?: () => void;
-  /** Asks without what the link chose: a pipeline or a rank may be gone. */
+  /** Requests again without the link's parameters: a pipeline or a rank may be gone. */
   onReset?: () => void;
 }
 
-/** What failed, where, what to do, and another try. */
+/** The error, its place, the remedy, and a button to retry. */
 export function Failed(props: FailedProps): VNode {
   return (
     <Message failed title={props.message || 'Something went wrong.'}>
@@ -108,7 +105,7 @@ export function Failed(props: FailedProps): VNode {
           )}
           {props.onReset && (
             <button type="button" class="button" onClick={props.onReset}>
-              Show what opens by itself
+              Show the default view
             </button>
           )}
         </div>
@@ -144,7 +141,7 @@ export function DiagnosticsList({ items }: { items: readonly DiagnosticItem[] })
 }
 
 /**
- * One line that opens: what the reader must know to trust the numbers. Notes alone make a banner only on
+ * One line that expands: what the user must know to trust the numbers. Notes alone form a banner only on
  * pages without a list of them.
  */
 export function DiagnosticsBanner({

@@ -1,4 +1,4 @@
-/** The axis of a chart of steps: what steps are called, said once, and the zoom as URL text. Pure. */
+/** The axis of a chart of steps: the names' common prefix, stated once, and the zoom as URL text. Pure. */
 
 /** "train 23", "train 24" … as the axis "train" with 23, 24 …: the words that all names begin with, once. */
 export function stepAxis(names: readonly string[]): { name: string; labels: string[] } {
@@ -19,7 +19,7 @@ export function parseZoom(text: string | undefined, nSteps: number): [number, nu
   return first < last ? [first, last] : null;
 }
 
-/** The first and last step of a zoom event, which tells them in percent; undefined: all. */
+/** The first and last step of a zoom event, which has them in percent; undefined: all. */
 export function zoomText(event: unknown, nSteps: number): string | undefined {
   const { batch, ...own } = event as {
     start?: number;

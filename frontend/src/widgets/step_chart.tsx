@@ -1,7 +1,6 @@
 /**
- * The time of each step as stacked bars, a colour a category; below it, where asked for, a share of each step
- * as a line, with
- * the band that it spans. One axis of steps for both; a slider zooms where there are many steps.
+ * The time of each step as stacked bars, one color per category; below it, if requested, a share of each step
+ * as a line, with its band. One axis of steps for both; a slider zooms if there are many steps.
  */
 import type { EChartsCoreOption } from 'echarts/core';
 import type { ComponentChildren, VNode } from 'preact';
@@ -16,7 +15,7 @@ const BARS_PX = 220;
 const SHARE_PX = 120;
 const LEFT_PX = 52;
 const RIGHT_PX = 52;
-/** Of the steps beside the chosen one. */
+/** Opacity of the steps other than the chosen one. */
 const FAINT = 0.38;
 
 export interface StepSeries {
@@ -26,13 +25,13 @@ export interface StepSeries {
   values: (number | null)[];
 }
 
-/** A share of each step (0–1), and where known the least and the most of it, over cores or hosts. */
+/** A share of each step (0–1), and if known its minimum and maximum over cores or hosts. */
 export interface StepShare {
   title: string;
   token: string;
   values: (number | null)[];
   band?: { title: string; low: (number | null)[]; high: (number | null)[] };
-  /** Of each step the core or host with the most of it. */
+  /** For each step the core or host with the largest share. */
   who?: { title: string; names: (string | null)[] };
 }
 
@@ -40,13 +39,13 @@ export interface StepChartProps {
   title: string;
   note: string;
   names: string[];
-  /** What the axis is called; absent: steps. */
+  /** The title of the axis; absent: steps. */
   axisName?: string;
   series: readonly StepSeries[];
   share?: StepShare;
   zoom: string | undefined;
   onZoom: (zoom: string | undefined) => void;
-  /** A click chooses a step; `hint` says in the tooltip what for. */
+  /** A click chooses a step; `hint` in the tooltip explains the effect. */
   choice?: { row: number; choose: (row: number) => void; hint: string } | undefined;
   /** Controls before the legend. */
   tools?: ComponentChildren;
@@ -63,31 +62,33 @@ interface TipParams {
 
 function tip({ names, series, share, choice }: Drawn, color: Colors): (params: TipParams[]) => HTMLElement {
   return (params) => {
-    const at = params[0]?.dataIndex ?? 0;
-    const total = series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
+    const index = params[0]?.dataIndex ?? 0;
+    const total = series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
     const lines = series
       .map(({ title, token, values }) => ({
         color: color(token),
         name: title,
-        value: format(values[at] ?? null, 'ps'),
+        value: format(values[index] ?? null, 'ps'),
       }))
       .reverse();
     if (share)
       lines.push({
         color: 'transparent',
         name: share.title,
-        value: format(share.values[at] ?? null, 'fraction'),
+        value: format(share.values[index] ?? null, 'fraction'),
       });
     if (share?.band) {
-      const ends = [share.band.low[at], share.band.high[at]].map((end) => format(end ?? null, 'fraction'));
+      const ends = [share.band.low[index], share.band.high[index]].map((end) =>
+        format(end ?? null, 'fraction'),
+      );
       lines.push({ color: 'transparent', name: share.band.title, value: ends.join(' to ') });
     }
     if (share?.who)
-      lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[at] ?? UNKNOWN });
+      lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[index] ?? UNKNOWN });
     return tipElement(
-      `${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
+      `${/^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
       lines,
-      choice && choice.row !== at ? choice.hint : '',
+      choice && choice.row !== index ? choice.hint : '',
     );
   };
 }
@@ -119,11 +120,11 @@ function zoomOption({ names, zoom, share }: Drawn, color: Colors): EChartsCoreOp
 }
 
 function barSeries({ names, series, choice }: Drawn, factor: number, color: Colors): object[] {
-  const isFaint = (at: number): boolean => choice !== undefined && choice.row >= 0 && choice.row !== at;
-  const item = (value: number | null, at: number): unknown =>
+  const isFaint = (index: number): boolean => choice !== undefined && choice.row >= 0 && choice.row !== index;
+  const item = (value: number | null, index: number): unknown =>
     value === null
       ? null
-      : isFaint(at)
+      : isFaint(index)
         ? { value: value / factor, itemStyle: { opacity: FAINT } }
         : value / factor;
   return series.map(({ title, token, values }) => ({
@@ -138,7 +139,7 @@ function barSeries({ names, series, choice }: Drawn, factor: number, color: Colo
   }));
 }
 
-/** The band is a line without ink at its low end, and on top of it an area as high as the band is wide. */
+/** The band is a transparent line at its low end, and on top of it an area as high as the band is wide. */
 function bandSeries(
   { title, low, high }: NonNullable<StepShare['band']>,
   token: string,
@@ -229,7 +230,7 @@ function heightOf(nSteps: number, hasShare: boolean): number {
   return BARS_PX + (hasShare ? SHARE_PX : 0) + (nSteps < ZOOM_FROM_STEPS ? 0 : 26);
 }
 
-/** Words for those who do not see the chart. */
+/** Text alternative of the chart. */
 function labelOf(title: string, { names, series, share }: Drawn): string {
   const parts = series.map(
     (one) =>

@@ -1,4 +1,4 @@
-/** What a page says before it shows: verdict, tiles, legend, stacked bar and a list of facts. */
+/** The top of a page: verdict, tiles, legend, stacked bar and a list of facts. */
 import type { ComponentChildren, VNode } from 'preact';
 import { exactText, quantity, unbroken, UNKNOWN } from '../base/units';
 import { RichText } from './rich_text';
@@ -12,10 +12,10 @@ export interface VerdictProps {
   level: keyof typeof LEVEL_TOKENS;
   text: string;
   details: readonly string[];
-  /** The token of the category it speaks of; else the level's colour. */
+  /** The token of the category it is about; else the level's color. */
   token?: string;
   next: readonly { text: string; open?: () => void }[];
-  /** Whether what limits the job is still being found out. */
+  /** Whether the server is still determining what limits the job. */
   isPending?: boolean;
 }
 
@@ -90,7 +90,7 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
 
 export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null {
   if (!tiles.length) return null;
-  // Five or six in a narrow window stand in two rows of three; more than that do in any but a wide one.
+  // Five or six tiles in a narrow window form two rows of three; more than that in any but a wide one.
   const perRow = {
     '--per-row': tiles.length,
     '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length,
@@ -110,7 +110,7 @@ export interface LegendItem {
   token: string;
 }
 
-/** Names of the colours; a click hides and shows a series. */
+/** Names of the colors; a click hides and shows a series. */
 export function Legend({
   items,
   hidden,
@@ -168,7 +168,7 @@ export function Facts({ facts }: { facts: readonly { name: string; value: string
   );
 }
 
-/** A part of a page under a heading, with a note beside it and controls at its end. */
+/** A part of a page under a heading, with a note next to it and controls at its end. */
 export function Section({
   title,
   note,

@@ -1,5 +1,6 @@
 /**
- * A path such as `Iterator::Root::Map` in a narrow cell: cut at its beginning, since its end is what tells.
+ * A path such as `Iterator::Root::Map` in a narrow cell: truncated at its beginning, since its end identifies
+ * it.
  */
 import type { VNode } from 'preact';
 

@@ -1,4 +1,4 @@
-/** Lines over the clock's time, each with the band that it spans; gaps where nothing is known. */
+/** Lines over wall-clock time, each with its band; gaps where values are unknown. */
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { exactText, format, formatRange, scaleFor } from '../base/units';
@@ -37,11 +37,11 @@ export function linesAt(
   color: Colors,
 ): TipLine[] {
   return series.flatMap(({ name, token, points, low, high }) => {
-    let at = points.length - 1;
-    while (at > 0 && (points[at]?.[0] ?? 0) > timeMs) at -= 1;
-    if (at < 0) return [];
-    const value = points[at]?.[1] ?? null;
-    const [least, most] = [low?.[at]?.[1] ?? null, high?.[at]?.[1] ?? null];
+    let index = points.length - 1;
+    while (index > 0 && (points[index]?.[0] ?? 0) > timeMs) index -= 1;
+    if (index < 0) return [];
+    const value = points[index]?.[1] ?? null;
+    const [least, most] = [low?.[index]?.[1] ?? null, high?.[index]?.[1] ?? null];
     const span =
       least !== null && most !== null && least !== most ? ` (${formatRange(least, most, unit)})` : '';
     return [{ color: color(token), name, value: value === null ? 'unknown' : format(value, unit) + span }];
@@ -52,7 +52,7 @@ function scaled(points: readonly Point[], factor: number): Point[] {
   return points.map(([time, value]) => [time, value === null ? null : value / factor]);
 }
 
-/** A line without ink at the band's low end, and on it an area as high as the band is wide. */
+/** A transparent line at the band's low end, and on it an area as high as the band is wide. */
 function bandSeries({ name, token, low, high }: TimeSeries, factor: number, color: Colors): object[] {
   if (!low || !high) return [];
   const widths = high.map(([time, end], i): Point => {

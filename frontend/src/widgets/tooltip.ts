@@ -9,15 +9,15 @@ const GAP_PX = 6;
 const ID = 'tooltip';
 
 function place(tip: HTMLElement, anchor: Element): void {
-  const at = anchor.getBoundingClientRect();
+  const anchorBox = anchor.getBoundingClientRect();
   const { width, height } = tip.getBoundingClientRect();
-  const below = at.bottom + GAP_PX;
-  const top = below + height > window.innerHeight ? Math.max(0, at.top - GAP_PX - height) : below;
-  const left = Math.max(GAP_PX, Math.min(at.left, window.innerWidth - width - GAP_PX));
+  const below = anchorBox.bottom + GAP_PX;
+  const top = below + height > window.innerHeight ? Math.max(0, anchorBox.top - GAP_PX - height) : below;
+  const left = Math.max(GAP_PX, Math.min(anchorBox.left, window.innerWidth - width - GAP_PX));
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
 }
 
-/** Starts serving `data-tip`; returns how to stop. */
+/** Starts showing `data-tip` texts; returns a function that stops it. */
 export function serveTooltips(root: HTMLElement): () => void {
   const tip = document.createElement('div');
   tip.id = ID;

@@ -1,6 +1,5 @@
 /**
- * The button that opens the dialog; while a capture runs it shows how far it is, and afterwards what it has
- * to say.
+ * The button that opens the dialog; it shows the progress of a running capture and afterwards its outcome.
  */
 import type { VNode } from 'preact';
 import {
@@ -20,10 +19,10 @@ import { failedTargets, secondsText, wholeFraction } from './progress_model';
 
 const loadDialog = (): Promise<() => VNode> => import('./dialog').then((module) => module.CaptureDialog);
 
-/** Why there is no capturing here, or an empty text. */
+/** Why capture is unavailable here, or an empty text. */
 export function offReason(): string {
   const info = captureInfo.value;
-  return info && !info.enabled ? info.reason || 'The owner of this server has switched capturing off.' : '';
+  return info && !info.enabled ? info.reason || 'Capture is switched off on this server.' : '';
 }
 
 function labelOf(): string {

@@ -73,12 +73,12 @@ describe('targets', () => {
     ['worker:65536', '1 to 65535'],
     ['http://worker:80', 'not host:port'],
     ['::1', 'in brackets'],
-    ['a:1, b:2, grpc://a:1', '"a:1" is there twice'],
+    ['a:1, b:2, grpc://a:1', '"a:1" is listed twice'],
   ])('%j is told why not', (targets, words) => {
     expect(checkTargets({ ...NO_TARGETS, targets })['targets']).toContain(words);
   });
 
-  it('by name need a name, whatever stands among the addresses', () => {
+  it('by name need a name, whatever the addresses contain', () => {
     expect(Object.keys(checkTargets({ ...NO_TARGETS, mode: 'tpu', targets: 'a:1' }))).toEqual(['tpu']);
     expect(checkTargets({ ...NO_TARGETS, mode: 'tpu', tpu: 'my-tpu', targets: 'nonsense' })).toEqual({});
   });
@@ -124,7 +124,7 @@ describe('options', () => {
 });
 
 describe('a request', () => {
-  it('by TPU name leaves out what is empty, and the addresses', () => {
+  it('by TPU name leaves out empty fields and the addresses', () => {
     expect(
       captureRequest(form({ mode: 'tpu', tpu: ' my-tpu ', tpu_zone: 'z' }), { ...info, options: [] }),
     ).toEqual({ tpu: 'my-tpu', tpu_zone: 'z', options: {} });
@@ -140,8 +140,8 @@ describe('a request', () => {
   });
 });
 
-describe('what is remembered', () => {
-  it('is what differs from the defaults', () => {
+describe('the remembered form', () => {
+  it('has the options that differ from the defaults', () => {
     expect(changedOptions({ duration_ms: '1000', host_tracer_level: '3' }, info.options)).toEqual({
       host_tracer_level: '3',
     });
@@ -214,7 +214,7 @@ describe('the row of a target', () => {
 });
 
 describe('a capture', () => {
-  it('is told by its end', () => {
+  it('is described by its outcome', () => {
     expect(titleOf(status('running', target('saved'), target('connecting')))).toBe('Capturing 2 targets');
     expect(titleOf(status('done', target('saved')))).toBe('Profile saved');
     expect(titleOf(status('done', target('saved'), target('failed')))).toBe(
@@ -224,7 +224,7 @@ describe('a capture', () => {
     expect(titleOf(status('cancelled', target('cancelled')))).toBe('Capture cancelled');
   });
 
-  it('tells a screen reader states, not ticks and bytes', () => {
+  it('reports states to a screen reader, not ticks and bytes', () => {
     const at = (ms: number): string =>
       newsOf(
         status(

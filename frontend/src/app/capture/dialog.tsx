@@ -1,6 +1,4 @@
-/**
- * The dialog that captures a profile from a running job: the form, then the progress, then what came of it.
- */
+/** The dialog that captures a profile from a running job: the form, then progress, then the outcome. */
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import {
@@ -31,7 +29,7 @@ function Body(): VNode {
         onRetry={() => void loadCaptureInfo()}
       />
     );
-  if (!info) return <Loading what="Asking the server what it can capture" bones={[56, 92, 92]} />;
+  if (!info) return <Loading what="Loading capture options" bones={[56, 92, 92]} />;
   return capture.value ? <Progress status={capture.value} info={info} /> : <CaptureFormView info={info} />;
 }
 

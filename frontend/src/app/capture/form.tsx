@@ -1,4 +1,4 @@
-/** The form of a capture: targets, duration, level of detail, and the rest that few need. Enter starts. */
+/** The form of a capture: targets, duration, level of detail, and the options that few need. Enter starts. */
 import { effect } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -33,22 +33,23 @@ const FORM_KEY = 'tpuprof.capture';
 const DURATION = 'duration_ms';
 const WORKERS = 'workers_list';
 
-/** Kept while the page lives, so that a closed dialog opens as it was left. */
-let kept: CaptureForm | null = null;
+/** Kept while the page lives, so that a reopened dialog shows what was typed. */
+let keptForm: CaptureForm | null = null;
 
-// A run has its name once: the next capture begins without.
+// A run name is used once: the next capture begins without it.
 effect(() => {
-  if (capture.value?.state === 'done' && kept) kept = { ...kept, options: withoutRunName(kept.options) };
+  if (capture.value?.state === 'done' && keptForm)
+    keptForm = { ...keptForm, options: withoutRunName(keptForm.options) };
 });
 
 /** The form's next contents: "Try the failed ones again". */
 export function refill(change: Partial<CaptureForm>): void {
-  if (kept) kept = { ...kept, ...change };
+  if (keptForm) keptForm = { ...keptForm, ...change };
 }
 
-/** Starts what the form says, as it was checked when it was last started. */
+/** Starts the capture with the values that passed the last check. */
 export function startAgain(info: CaptureInfo): void {
-  if (kept) void startCapture(captureRequest(kept, info));
+  if (keptForm) void startCapture(captureRequest(keptForm, info));
 }
 
 function recentTargets(): string[] {
@@ -87,7 +88,7 @@ function Refused({ error, info }: { error: ApiError; info: CaptureInfo }): VNode
       </p>
       {other && (
         <button type="button" class="button small" onClick={() => void followCapture(other)}>
-          Show the capture that runs
+          Show the running capture
         </button>
       )}
     </div>
@@ -102,7 +103,7 @@ interface PartProps {
   onChange: (change: Partial<CaptureForm>) => void;
 }
 
-/** Open where something in it is wrong, or is not as it is by default. */
+/** Open if a field in it is invalid or differs from its default. */
 function More({
   form,
   errors,
@@ -147,8 +148,8 @@ function More({
           name={WORKERS}
           value={form.workers_list}
           onValue={(text) => onChange({ workers_list: text })}
-          placeholder="empty: each target for itself"
-          help="Of old Cloud TPU pods: the first target profiles these workers, and they write the files themselves, so that the log directory must be one that they can reach (`gs://`)."
+          placeholder="empty: each target separately"
+          help="For old Cloud TPU pods: the first target profiles these workers, and they write the files themselves, so the log directory must be reachable from them (`gs://`)."
           error={errors[WORKERS]}
         />
       </div>
@@ -157,8 +158,8 @@ function More({
 }
 
 function useForm(info: CaptureInfo): [CaptureForm, (change: Partial<CaptureForm>) => void] {
-  const [form, setForm] = useState<CaptureForm>(() => kept ?? restoreForm(recall(FORM_KEY), info));
-  kept = form;
+  const [form, setForm] = useState<CaptureForm>(() => keptForm ?? restoreForm(recall(FORM_KEY), info));
+  keptForm = form;
   return [form, (change) => setForm((old) => ({ ...old, ...change }))];
 }
 
@@ -169,7 +170,7 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
   const refused = startError.value;
   const errors = { ...serverErrors(refused, info), ...ownErrors };
   const wrong = Object.keys(errors).join();
-  // To the first field that is wrong, as the reader starts, not as they type.
+  // Focuses the first invalid field when the user starts, not while they type.
   useEffect(() => box.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [wrong]);
   useEffect(() => box.current?.querySelector<HTMLElement>('[name=targets], [name=tpu]')?.focus(), []);
   const edit = (part: Partial<CaptureForm>, names: readonly string[]): void => {
@@ -179,9 +180,9 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
   };
   const start = (event: Event): void => {
     event.preventDefault();
-    const found = checkForm(form, info);
-    setErrors(found);
-    if (Object.keys(found).length) return;
+    const checked = checkForm(form, info);
+    setErrors(checked);
+    if (Object.keys(checked).length) return;
     memorize(form, info);
     void startCapture(captureRequest(form, info));
   };
@@ -203,7 +204,7 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
         errors={errors}
         allowed={info.allowed_targets}
         recent={recentTargets()}
-        several=", which become one run"
+        several=" (they become one run)"
         onChange={onChange}
       />
       {duration && (
@@ -223,7 +224,7 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
         <button type="submit" class="button main" disabled={isStarting.value}>
           {isStarting.value ? 'Starting…' : n > 1 ? `Capture ${n} targets` : 'Capture'}
         </button>
-        {capture.value === null && <span class="muted">The job goes on while it is profiled.</span>}
+        {capture.value === null && <span class="muted">The job keeps running while it is profiled.</span>}
       </footer>
     </form>
   );

@@ -1,9 +1,9 @@
-/** What is typed into the dialog, checked and made into a request; and what is remembered of it. Pure. */
+/** The dialog's fields, checked and turned into a request; and what the browser remembers of them. Pure. */
 import type { CaptureInfo, CaptureOption, CaptureRequest, TargetsRequest } from '../../api/capture';
 
 type Mode = 'address' | 'tpu';
 
-/** Who is profiled, as typed. */
+/** The targets, as typed. */
 export interface TargetForm {
   mode: Mode;
   targets: string;
@@ -15,11 +15,11 @@ export interface TargetForm {
 
 export interface CaptureForm extends TargetForm {
   logdir: string;
-  /** Options as typed, by name; what is not there is the default. */
+  /** Options as typed, by name; missing ones have the default. */
   options: Readonly<Record<string, string>>;
 }
 
-/** Words on what is wrong, by the name of the field. */
+/** Error messages by the name of the field. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
 export const NO_TARGETS: TargetForm = {
@@ -32,7 +32,7 @@ export const NO_TARGETS: TargetForm = {
 };
 const MANY_RECENT = 6;
 
-/** "grpc://a:1, b:2" as ["a:1", "b:2"]: as the server reads them, without the scheme. */
+/** "grpc://a:1, b:2" as ["a:1", "b:2"]: parsed as the server does, without the scheme. */
 export function splitTargets(text: string): string[] {
   return text
     .split(/[\s,;]+/)
@@ -47,23 +47,23 @@ function targetError(target: string): string {
       ? `"${target}": write an IPv6 address in brackets, [::1]:9012.`
       : `"${target}" is not host:port.`;
   if (parts[2] === undefined)
-    return `"${target}" needs a port: the one that the profiler server was started on, as in ${target}:9012.`;
+    return `"${target}" needs a port: the profiler server's port, as in ${target}:9012.`;
   const port = Number(parts[2]);
   return port >= 1 && port <= 65535 ? '' : `"${target}": a port is a number from 1 to 65535.`;
 }
 
 function addressErrors(text: string): string {
   const targets = splitTargets(text);
-  if (!targets.length) return 'Write where the job listens: host:port, several with commas between them.';
+  if (!targets.length) return "Enter host:port of the job's profiler server; separate several with commas.";
   const wrong = targets.map(targetError).find(Boolean);
   if (wrong) return wrong;
   const twice = targets.find((target, i) => targets.indexOf(target) < i);
-  return twice ? `"${twice}" is there twice.` : '';
+  return twice ? `"${twice}" is listed twice.` : '';
 }
 
 export function checkTargets(form: TargetForm): FieldErrors {
   if (form.mode === 'tpu')
-    return form.tpu.trim() ? {} : { tpu: 'Write the name of a Cloud TPU, several with commas between them.' };
+    return form.tpu.trim() ? {} : { tpu: 'Enter the name of a Cloud TPU; separate several with commas.' };
   const error = addressErrors(form.targets);
   return error ? { targets: error } : {};
 }
@@ -87,11 +87,11 @@ export function optionError(option: CaptureOption, text: string): string {
     return option.choices.some(({ value }) => String(value) === text) ? '' : 'Choose one of these.';
   const value = numberOf(text);
   const range = rangeText(option);
-  const wanted = `${option.kind === 'int' ? 'A whole number' : 'A number'}${range ? `, ${range}` : ''}.`;
-  if (value === null || (option.kind === 'int' && !Number.isInteger(value))) return wanted;
+  const message = `${option.kind === 'int' ? 'A whole number' : 'A number'}${range ? `, ${range}` : ''}.`;
+  if (value === null || (option.kind === 'int' && !Number.isInteger(value))) return message;
   const isOutside =
     (option.min !== null && value < option.min) || (option.max !== null && value > option.max);
-  return isOutside ? wanted : '';
+  return isOutside ? message : '';
 }
 
 export function optionText(option: CaptureOption, options: CaptureForm['options']): string {
@@ -115,20 +115,17 @@ export function checkForm(form: CaptureForm, info: CaptureInfo): FieldErrors {
 }
 
 export function targetsRequest(form: TargetForm): TargetsRequest {
-  const who =
+  const targetFields =
     form.mode === 'address'
       ? { targets: splitTargets(form.targets).join(',') }
       : { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project };
-  const fields = { ...who, workers_list: splitTargets(form.workers_list).join(',') };
+  const fields = { ...targetFields, workers_list: splitTargets(form.workers_list).join(',') };
   return Object.fromEntries(
     Object.entries(fields).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()]] : [])),
   );
 }
 
-/**
- * The options as the server takes them: all that it offers, so that its defaults and the dialog's cannot
- * differ.
- */
+/** All options as the server takes them, so that its defaults and the dialog's cannot differ. */
 export function optionValues(
   options: CaptureForm['options'],
   offered: readonly CaptureOption[],
@@ -165,30 +162,30 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** A form from what was remembered; whatever is not as it should be is left out. */
-export function restoreTargets(known: unknown, defaultTargets: string): TargetForm {
-  const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
+/** A form from what was remembered; invalid values are left out. */
+export function restoreTargets(remembered: unknown, defaultTargets: string): TargetForm {
+  const stored = (typeof remembered === 'object' && remembered ? remembered : {}) as Record<string, unknown>;
   return {
-    mode: kept['mode'] === 'tpu' ? 'tpu' : 'address',
-    targets: textOf(kept['targets']) || defaultTargets,
-    tpu: textOf(kept['tpu']),
-    tpu_zone: textOf(kept['tpu_zone']),
-    gcp_project: textOf(kept['gcp_project']),
-    workers_list: textOf(kept['workers_list']),
+    mode: stored['mode'] === 'tpu' ? 'tpu' : 'address',
+    targets: textOf(stored['targets']) || defaultTargets,
+    tpu: textOf(stored['tpu']),
+    tpu_zone: textOf(stored['tpu_zone']),
+    gcp_project: textOf(stored['gcp_project']),
+    workers_list: textOf(stored['workers_list']),
   };
 }
 
-/** The name of a run is of one run: it is not taken from the last time. */
+/** A run name belongs to one run: it is not remembered. */
 const NOT_KEPT = 'run_name';
 
 export function withoutRunName(options: CaptureForm['options']): Record<string, string> {
   return Object.fromEntries(Object.entries(options).filter(([name]) => name !== NOT_KEPT));
 }
 
-export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
-  const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
+export function restoreForm(remembered: unknown, info: CaptureInfo): CaptureForm {
+  const stored = (typeof remembered === 'object' && remembered ? remembered : {}) as Record<string, unknown>;
   const options: Record<string, string> = {};
-  const old = (typeof kept['options'] === 'object' && kept['options'] ? kept['options'] : {}) as Record<
+  const old = (typeof stored['options'] === 'object' && stored['options'] ? stored['options'] : {}) as Record<
     string,
     unknown
   >;
@@ -197,15 +194,15 @@ export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
     if (option.name !== NOT_KEPT && typeof text === 'string' && !optionError(option, text))
       options[option.name] = text;
   }
-  const logdir = textOf(kept['logdir']);
+  const logdir = textOf(stored['logdir']);
   return {
-    ...restoreTargets(kept, info.default_targets),
+    ...restoreTargets(stored, info.default_targets),
     logdir: info.logdirs.some(({ name }) => name === logdir) ? logdir : (info.logdirs[0]?.name ?? ''),
     options,
   };
 }
 
-/** The last targets, newest first, without the one that is just used twice. */
+/** The last targets, newest first, without the current one. */
 export function withRecent(recent: unknown, targets: string): string[] {
   const old = Array.isArray(recent) ? recent.filter((one): one is string => typeof one === 'string') : [];
   const text = splitTargets(targets).join(', ');

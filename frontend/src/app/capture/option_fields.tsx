@@ -1,4 +1,4 @@
-/** The options of a capture as the server describes them: numbers, texts and choices with what each costs. */
+/** The options of a capture as the server describes them: numbers, texts and choices, each with its cost. */
 import type { VNode } from 'preact';
 import type { CaptureOption } from '../../api/capture';
 import { Choices, Field } from '../../widgets/form';
@@ -12,7 +12,7 @@ export interface OptionFieldProps {
   onOption: (name: string, text: string) => void;
 }
 
-/** "ms", and from a second on also "= 1.5 s". */
+/** "ms", and from one second on also "= 1.5 s". */
 function unitText({ unit }: CaptureOption, text: string): string {
   const value = Number(text);
   return unit === 'ms' && value >= 1000 && Number.isFinite(value) ? `ms = ${durationText(value)}` : unit;

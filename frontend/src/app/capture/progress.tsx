@@ -1,6 +1,4 @@
-/**
- * A capture under way, or what came of it: a row a target with its state, and what to do where one failed.
- */
+/** A capture in progress or its outcome: a row per target with its state, and a remedy where one failed. */
 import type { VNode } from 'preact';
 import type { CaptureInfo, CaptureStatus, TargetStatus } from '../../api/capture';
 import {
@@ -17,7 +15,7 @@ import { refill, startAgain } from './form';
 import { failedTargets, newsOf, rowOf, secondsText } from './progress_model';
 
 function Bar({ fraction, level, label }: { fraction: number | null; level: string; label: string }): VNode {
-  const known = fraction === null ? {} : { 'aria-valuenow': Math.round(fraction * 100) };
+  const valueNow = fraction === null ? {} : { 'aria-valuenow': Math.round(fraction * 100) };
   return (
     <div
       class={`bar ${level}`}
@@ -25,7 +23,7 @@ function Bar({ fraction, level, label }: { fraction: number | null; level: strin
       aria-label={label}
       aria-valuemin={0}
       aria-valuemax={100}
-      {...known}
+      {...valueNow}
     >
       <i
         class={fraction === null ? 'unknown' : ''}
@@ -80,7 +78,7 @@ function Ended({ status, info }: { status: CaptureStatus; info: CaptureInfo }): 
             closeCapture();
           }}
         >
-          Look at the profile
+          Open the profile
         </button>
       )}
       {isSaved && failed.length > 0 && (
@@ -121,9 +119,7 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
         <Why message={status.message} remedy={status.remedy} />
       )}
       {isRunning && isSilent.value && (
-        <p class="why">
-          The server does not answer. It is asked again and again; is TensorBoard still running?
-        </p>
+        <p class="why">The server does not answer; retrying. Is TensorBoard still running?</p>
       )}
       {refused && (
         <div class="message failed" role="alert">
@@ -136,7 +132,7 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
             Cancel
           </button>
           <span class="muted">
-            {secondsText(status.elapsed_ms)} so far. When it is done the profile opens by itself.
+            {secondsText(status.elapsed_ms)} so far. The profile opens when it is done.
           </span>
         </footer>
       ) : (

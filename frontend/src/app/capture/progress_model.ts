@@ -1,11 +1,11 @@
-/** A capture's state as words, icons and lengths of bars. Pure. */
+/** A capture's state as texts, icons and lengths of bars. Pure. */
 import type { CaptureStatus, TargetState, TargetStatus } from '../../api/capture';
 import { format, plural } from '../../base/units';
 
 export interface Row {
   icon: string;
   words: string;
-  /** Length of the bar, 0–1; null: under way, nobody knows how far. */
+  /** Length of the bar, 0–1; null: in progress, fraction unknown. */
   fraction: number | null;
   level: 'good' | 'bad' | 'idle' | 'active';
 }
@@ -91,7 +91,7 @@ function count(status: CaptureStatus, state: TargetState): number {
   return status.targets.filter((target) => target.state === state).length;
 }
 
-/** The heading of the dialog: what goes on, or what came of it. */
+/** The heading of the dialog: the progress or the outcome. */
 export function titleOf(status: CaptureStatus): string {
   const n = status.targets.length;
   if (status.state === 'running') return n > 1 ? `Capturing ${n} targets` : 'Capturing';
@@ -102,7 +102,7 @@ export function titleOf(status: CaptureStatus): string {
   return failed ? `Profile saved, but ${failed} of ${n} targets failed` : 'Profile saved';
 }
 
-/** What a screen reader is told: changes with the states, not with every byte and tick. */
+/** Screen-reader text: changes with the states, not with every byte and tick. */
 export function newsOf(status: CaptureStatus): string {
   if (status.state !== 'running') return titleOf(status);
   const plain = (target: TargetStatus): string =>
@@ -114,7 +114,7 @@ export function newsOf(status: CaptureStatus): string {
   return status.targets.map((target) => `${target.target}: ${plain(target)}`).join('. ');
 }
 
-/** How far the whole is, 0–1, for the chip: receiving counts as the last tenth. */
+/** Overall progress, 0–1, for the chip: receiving counts as the last tenth. */
 export function wholeFraction(status: CaptureStatus): number {
   const parts = status.targets.map((target) => {
     if (target.state === 'saved' || target.state === 'failed' || target.state === 'cancelled') return 1;

@@ -1,4 +1,4 @@
-/** Who is to be profiled: addresses, or names of Cloud TPUs. The dialog and the monitor ask alike. */
+/** The targets: addresses, or names of Cloud TPUs. Shared by the dialog and the monitor. */
 import type { VNode } from 'preact';
 import { Choices, Field } from '../../widgets/form';
 import { splitTargets, type FieldErrors, type TargetForm } from './model';
@@ -8,7 +8,7 @@ export interface TargetFieldsProps {
   errors: FieldErrors;
   allowed: readonly string[];
   recent: readonly string[];
-  /** What several targets come to. */
+  /** What several targets result in. */
   several: string;
   onChange: (change: Partial<TargetForm>) => void;
 }
@@ -27,12 +27,12 @@ function Recent({
   targets: string;
   onPick: (text: string) => void;
 }): VNode | null {
-  const others = recent.filter((text) => text !== splitTargets(targets).join(', ')).slice(0, 4);
-  if (!others.length) return null;
+  const otherTargets = recent.filter((text) => text !== splitTargets(targets).join(', ')).slice(0, 4);
+  if (!otherTargets.length) return null;
   return (
     <p class="recent">
       <span class="muted">Recent:</span>
-      {others.map((text) => (
+      {otherTargets.map((text) => (
         <button key={text} type="button" class="text-link" data-tip={text} onClick={() => onPick(text)}>
           {text}
         </button>
@@ -43,7 +43,7 @@ function Recent({
 
 function Addresses({ form, errors, allowed, recent, several, onChange }: TargetFieldsProps): VNode {
   const limit = allowed.length
-    ? ` The owner of this server allows: ${allowed.map((pattern) => `\`${pattern}\``).join(', ')}.`
+    ? ` This server allows: ${allowed.map((pattern) => `\`${pattern}\``).join(', ')}.`
     : '';
   return (
     <Field
@@ -52,7 +52,7 @@ function Addresses({ form, errors, allowed, recent, several, onChange }: TargetF
       value={form.targets}
       onValue={(targets) => onChange({ targets })}
       placeholder="localhost:9012, worker-1:9012"
-      help={`Where the job's profiler server listens, \`host:port\`; several with commas between${several}.${limit}`}
+      help={`Address of the job's profiler server, \`host:port\`; separate several with commas${several}.${limit}`}
       error={errors['targets']}
       isFirst
     >
@@ -70,7 +70,7 @@ function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
         value={form.tpu}
         onValue={(tpu) => onChange({ tpu })}
         placeholder="my-tpu"
-        help="All workers of the TPU are profiled together. This server asks the Cloud TPU API with its own Google credentials."
+        help="All workers of the TPU are profiled together. This server queries the Cloud TPU API with its own Google credentials."
         error={errors['tpu']}
         isFirst
       />
@@ -79,7 +79,7 @@ function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
         name="tpu_zone"
         value={form.tpu_zone}
         onValue={(text) => onChange({ tpu_zone: text })}
-        placeholder="us-central2-b; empty: the one this server is set to"
+        placeholder="us-central2-b; empty: the server's default"
         error={errors['tpu_zone']}
       />
       <Field
@@ -87,7 +87,7 @@ function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
         name="gcp_project"
         value={form.gcp_project}
         onValue={(text) => onChange({ gcp_project: text })}
-        placeholder="empty: that of the credentials"
+        placeholder="empty: the project of the credentials"
         error={errors['gcp_project']}
       />
     </>

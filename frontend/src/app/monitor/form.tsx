@@ -1,4 +1,4 @@
-/** Who is watched and how often; starts and stops. */
+/** Targets and interval of the monitor; starts and stops it. */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CaptureInfo } from '../../api/capture';
@@ -27,7 +27,7 @@ function serverErrors(): FieldErrors {
     : {};
 }
 
-/** While it runs: who is watched, and the end of it. */
+/** While it runs: the targets, and the button that stops it. */
 export function Watching(): VNode {
   const all = samples.value;
   const targets = targetsOf(all);
@@ -45,8 +45,8 @@ export function Watching(): VNode {
         Watching{targets.length ? ' ' : ''}
         <b>{targets.join(', ')}</b>
         <span class="muted" role="status">
-          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · goes on
-          while other pages are shown here
+          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · keeps
+          running while you view other pages
         </span>
       </p>
     </div>
@@ -70,9 +70,9 @@ export function MonitorFormView({ info }: { info: CaptureInfo }): VNode {
   };
   const start = (event: Event): void => {
     event.preventDefault();
-    const found = checkMonitor(form, offered);
-    setErrors(found);
-    if (Object.keys(found).length) return;
+    const checked = checkMonitor(form, offered);
+    setErrors(checked);
+    if (Object.keys(checked).length) return;
     remember(FORM_KEY, form);
     if (form.mode === 'address') remember(RECENT_KEY, withRecent(recall(RECENT_KEY), form.targets));
     choose({ params: monitorParams(form) }, 'replace');
@@ -106,7 +106,7 @@ export function MonitorFormView({ info }: { info: CaptureInfo }): VNode {
         <button type="submit" class="button main">
           Start
         </button>
-        <span class="muted">The numbers come as the job runs; nothing is saved.</span>
+        <span class="muted">Numbers appear while the job runs; nothing is saved.</span>
       </div>
     </form>
   );

@@ -23,17 +23,19 @@ const INTERVAL = 'interval_ms';
 
 type Params = Readonly<Record<string, string>>;
 
-/** From the link where it names a job, else from what was remembered. */
+/** From the link if it names a job, else from browser storage. */
 export function restoreMonitor(
   params: Params,
-  known: unknown,
+  remembered: unknown,
   defaultTargets: string,
   offered: readonly CaptureOption[],
 ): MonitorForm {
   const isLinked = Boolean(params['targets'] || params['tpu']);
-  const source = isLinked ? { ...params, mode: params['tpu'] ? 'tpu' : 'address' } : known;
-  const kept = typeof known === 'object' && known ? (known as { options?: unknown }).options : null;
-  const old = typeof kept === 'object' && kept ? (kept as Record<string, unknown>) : {};
+  const source = isLinked ? { ...params, mode: params['tpu'] ? 'tpu' : 'address' } : remembered;
+  const storedOptions =
+    typeof remembered === 'object' && remembered ? (remembered as { options?: unknown }).options : null;
+  const old =
+    typeof storedOptions === 'object' && storedOptions ? (storedOptions as Record<string, unknown>) : {};
   const options: Record<string, string> = {};
   for (const { name } of offered) {
     const text = params[name] ?? old[name];
@@ -65,7 +67,7 @@ export function monitorRequest(form: MonitorForm, offered: readonly CaptureOptio
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
 
-/** By name: they answer in another order each time, and keep their colours. */
+/** Sorted by name: targets answer in a different order each time, but keep their colors. */
 export function targetsOf(samples: readonly MonitorSample[]): string[] {
   return [...new Set(samples.map(({ target }) => target))].sort(COLLATOR.compare);
 }
@@ -83,7 +85,7 @@ interface Tile {
   measure: Measure;
   title: string;
   unit: string;
-  /** Of several targets the one to look at: the largest, or the smallest. */
+  /** The extreme among several targets: the largest value, or the smallest. */
   worst: 'largest' | 'smallest';
   note: (sample: MonitorSample) => string;
   unknown: string;
@@ -102,7 +104,7 @@ const TILES: readonly Tile[] = [
       ]
         .filter(Boolean)
         .join(' · '),
-    unknown: 'No step was seen in the last sample',
+    unknown: 'No step in the last sample',
   },
   {
     measure: 'input_fraction_avg',
@@ -110,16 +112,16 @@ const TILES: readonly Tile[] = [
     unit: 'fraction',
     worst: 'largest',
     note: (sample) =>
-      spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of a step',
-    unknown: 'Known only where steps are seen',
+      spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of step time',
+    unknown: 'Needs step markers',
   },
   {
     measure: 'device_idle_fraction',
     title: 'Device idle',
     unit: 'fraction',
     worst: 'largest',
-    note: () => 'share of the time watched',
-    unknown: 'No TPU or GPU tells it',
+    note: () => 'share of the sampled time',
+    unknown: 'Not reported by any TPU or GPU',
   },
   {
     measure: 'matrix_unit_fraction',
@@ -127,7 +129,7 @@ const TILES: readonly Tile[] = [
     unit: 'fraction',
     worst: 'smallest',
     note: () => 'utilisation',
-    unknown: 'Told by TPUs only',
+    unknown: 'Reported by TPUs only',
   },
 ];
 
@@ -135,13 +137,13 @@ function spanText(low: number | null, high: number | null, unit: string): string
   return low === null || high === null || low === high ? '' : formatRange(low, high, unit);
 }
 
-/** The sample in which a measure is worst; null: no sample tells it. */
+/** The sample in which a measure is worst; null: no sample has it. */
 function worstOf(newest: readonly MonitorSample[], { measure, worst }: Tile): MonitorSample | null {
-  const known = newest.filter((sample) => sample[measure] !== null);
+  const measured = newest.filter((sample) => sample[measure] !== null);
   const sign = worst === 'largest' ? 1 : -1;
-  return known.reduce<MonitorSample | null>(
-    (found, sample) =>
-      found && sign * (found[measure] ?? 0) >= sign * (sample[measure] ?? 0) ? found : sample,
+  return measured.reduce<MonitorSample | null>(
+    (extreme, sample) =>
+      extreme && sign * (extreme[measure] ?? 0) >= sign * (sample[measure] ?? 0) ? extreme : sample,
     null,
   );
 }
@@ -153,8 +155,8 @@ export function tilesOf(samples: readonly MonitorSample[]): TileProps[] {
     ({ measure }) => measure !== 'matrix_unit_fraction' || samples.some((sample) => sample[measure] !== null),
   ).map((tile) => {
     const sample = worstOf(newest, tile);
-    const who = newest.length > 1 && sample ? sample.target : '';
-    const note = sample ? [who, tile.note(sample)].filter(Boolean).join(' · ') : tile.unknown;
+    const targetNote = newest.length > 1 && sample ? sample.target : '';
+    const note = sample ? [targetNote, tile.note(sample)].filter(Boolean).join(' · ') : tile.unknown;
     return { title: tile.title, value: sample?.[tile.measure] ?? null, unit: tile.unit, note };
   });
 }
@@ -170,15 +172,18 @@ export interface Verdict {
 function failedText(failed: readonly MonitorSample[]): string {
   const first = failed[0];
   if (!first) return '';
-  const who = first.error.includes(first.target) ? '' : `${first.target}: `;
-  return `${who}${first.error} ${first.remedy}`.trim();
+  const prefix = first.error.includes(first.target) ? '' : `${first.target}: `;
+  return `${prefix}${first.error} ${first.remedy}`.trim();
 }
 
 function pluralTargets(n: number): string {
   return n > 1 ? 'The job' : 'The target';
 }
 
-/** The page in a sentence: how fast steps are now and how much of them waits, or why nobody knows. */
+/**
+ * The verdict of the page: how fast steps are now and how much of them waits for input, or why that is
+ * unknown.
+ */
 export function verdictOf(
   answer: Pick<MonitorAnswer, 'source' | 'state'> | null,
   samples: readonly MonitorSample[],
@@ -194,19 +199,19 @@ export function verdictOf(
     return {
       level: isBusy ? 'warn' : 'bad',
       text,
-      details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [],
+      details: answer?.state === 'running' ? ['Retrying at each interval.'] : [],
     };
   }
   if (failed.length)
     details.unshift(
-      `${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had nothing to tell just now' : 'could not be reached'}. ${failedText(failed)}`,
+      `${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had no data just now' : 'could not be reached'}. ${failedText(failed)}`,
     );
   const slowest = worstOf(newest, TILES[0] as Tile);
   if (!slowest) return { level: 'unknown', text: idleText(newest), details };
   const waits = worstOf(newest, TILES[1] as Tile);
   const share = waits?.input_fraction_avg ?? null;
   const isOn = answer?.state === 'running';
-  const words = isOn ? 'A step takes' : 'A step took at last';
+  const words = isOn ? 'Current step time:' : 'Last step time:';
   const waiting =
     share === null ? '' : `; ${format(share, 'fraction')} of it ${isOn ? 'waits' : 'waited'} for input`;
   return {
@@ -222,14 +227,14 @@ function idleText(newest: readonly MonitorSample[]): string {
     (sample) => sample.device_idle_fraction !== null && sample.device_idle_fraction > 0.99,
   );
   return idle
-    ? 'No step was seen: the device is idle.'
-    : 'No step was seen in the last sample. Steps that take longer than the interval are missed: try a longer one.';
+    ? 'No steps: the device is idle.'
+    : 'No steps in the last sample. Steps longer than the interval are missed: try a longer interval.';
 }
 
 function sourceText(source: MonitorAnswer['source']): string {
   return source === 'monitor_rpc'
-    ? "The numbers are the job's own: its server answers the Monitor request."
-    : "The numbers come from short profiles, analysed here: the job's server does not answer the Monitor request. Each costs the job what a capture of that length costs.";
+    ? 'The job reports these numbers itself: its server answers the Monitor request.'
+    : "The numbers come from short profiles, analyzed here, because the job's server does not answer the Monitor request. Each costs the job as much as a capture of that length.";
 }
 
 function pointsOf(
@@ -242,7 +247,7 @@ function pointsOf(
     .map((sample) => [sample.time_unix_ms, value(sample)]);
 }
 
-/** A line for each target; of the only one in the colour of what is measured. */
+/** A line for each target; a single target has the color of the measure. */
 export function seriesOf(
   samples: readonly MonitorSample[],
   measure: Measure,
@@ -285,10 +290,10 @@ const COLUMNS: readonly (Pick<TableColumn, 'title' | 'unit'> & {
 const TEXTS: ReadonlySet<keyof MonitorSample> = new Set(['device_type', 'error']);
 export const TIME_COLUMN = 'time_utc';
 
-/** Newest first; columns of which nothing is known are left out. */
+/** Newest first; columns without any value are left out. */
 export function tableOf(samples: readonly MonitorSample[]): TableData {
-  const at = (row: number): MonitorSample => samples[samples.length - 1 - row] as MonitorSample;
-  const told = COLUMNS.filter(({ name }) =>
+  const sampleAt = (row: number): MonitorSample => samples[samples.length - 1 - row] as MonitorSample;
+  const knownColumns = COLUMNS.filter(({ name }) =>
     samples.some((sample) => sample[name] !== null && sample[name] !== ''),
   );
   const columns: TableColumn[] = [
@@ -297,21 +302,21 @@ export function tableOf(samples: readonly MonitorSample[]): TableData {
       title: 'Time',
       unit: '',
       kind: 'text',
-      cell: (row) => new Date(at(row).time_unix_ms).toISOString(),
+      cell: (row) => new Date(sampleAt(row).time_unix_ms).toISOString(),
     },
-    { name: 'target', title: 'Target', unit: '', kind: 'text', cell: (row) => at(row).target },
-    ...told.map(({ name, title, unit }): TableColumn => ({
+    { name: 'target', title: 'Target', unit: '', kind: 'text', cell: (row) => sampleAt(row).target },
+    ...knownColumns.map(({ name, title, unit }): TableColumn => ({
       name,
       title,
       unit,
       kind: TEXTS.has(name) ? 'text' : 'number',
-      cell: (row) => (at(row)[name] === '' ? null : at(row)[name]),
+      cell: (row) => (sampleAt(row)[name] === '' ? null : sampleAt(row)[name]),
     })),
   ];
   return { columns, nRows: samples.length };
 }
 
-/** The clock's time in the reader's own zone. */
+/** Wall-clock time in the browser's time zone. */
 export function clockText(iso: string): string {
   return new Date(iso).toLocaleTimeString('en-GB');
 }

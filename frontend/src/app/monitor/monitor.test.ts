@@ -111,7 +111,7 @@ describe('samples', () => {
     expect(tiles[1]?.note).toContain('a:1');
   });
 
-  it('tell the matrix unit where one is known, the least used first', () => {
+  it('include the matrix unit if one is reported, the least used first', () => {
     const tiles = tilesOf([
       sample(0, { matrix_unit_fraction: 0.5 }),
       sample(1, { target: 'b:1', matrix_unit_fraction: 0.3 }),
@@ -119,7 +119,7 @@ describe('samples', () => {
     expect(tiles.at(-1)).toMatchObject({ title: 'Matrix unit', value: 0.3 });
   });
 
-  it('become a line a target, with gaps where nothing is known', () => {
+  it('become a line per target, with gaps where values are unknown', () => {
     const all = [sample(0), sample(1, { target: 'b:1' }), sample(2, NOTHING)];
     const series = seriesOf(all, 'step_time_avg_ps', '--c-compute', {
       low: 'step_time_min_ps',
@@ -132,7 +132,7 @@ describe('samples', () => {
     expect(seriesOf([sample(0)], 'step_time_avg_ps', '--c-compute')[0]?.token).toBe('--c-compute');
   });
 
-  it('are a table, newest first, without columns of which nothing is known', () => {
+  it('are a table, newest first, without columns that are all unknown', () => {
     const data = tableOf([sample(0), sample(1, { ...NOTHING, error: 'refused' })]);
     expect(data.columns.map(({ name }) => name)).not.toContain('matrix_unit_fraction');
     const [head, first] = toCsv(data.columns, [0, 1]).split('\r\n');
@@ -142,21 +142,21 @@ describe('samples', () => {
 });
 
 describe('the sentence', () => {
-  it('tells step time and input share, and where the numbers come from', () => {
+  it('states step time and input share, and the source of the numbers', () => {
     const { text, details } = verdictOf(running, [sample(0)]);
-    expect(plain(text)).toBe('A step takes 10.0 ms; 40.0 % of it waits for input.');
+    expect(plain(text)).toBe('Current step time: 10.0 ms; 40.0 % of it waits for input.');
     expect(plain(verdictOf({ ...running, state: 'stopped' }, [sample(0)]).text)).toBe(
-      'A step took at last 10.0 ms; 40.0 % of it waited for input.',
+      'Last step time: 10.0 ms; 40.0 % of it waited for input.',
     );
     expect(details.join()).toContain('short profiles');
     expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain(
-      "job's own",
+      'The job reports these numbers itself',
     );
   });
 
-  it('says when no step was seen, and when the device is idle', () => {
+  it('reports a sample without steps, and an idle device', () => {
     expect(verdictOf(running, []).text).toContain('Waiting for the first sample');
-    expect(verdictOf(running, [sample(0, NOTHING)]).text).toContain('No step was seen');
+    expect(verdictOf(running, [sample(0, NOTHING)]).text).toContain('No steps in the last sample');
     expect(verdictOf(running, [sample(0, { ...NOTHING, device_idle_fraction: 1 })]).text).toContain('idle');
   });
 
@@ -167,7 +167,7 @@ describe('the sentence', () => {
     );
   });
 
-  it('tells a busy target from one that is not there', () => {
+  it('distinguishes a busy target from an unreachable one', () => {
     const busy = sample(0, {
       ...NOTHING,
       error: 'Another profile is running on a:1.',
@@ -179,26 +179,26 @@ describe('the sentence', () => {
       text: 'No numbers just now. Another profile is running on a:1. Wait until it ends.',
     });
     expect(verdictOf(running, [sample(0, { target: 'b:1' }), busy]).details[0]).toContain(
-      '1 target of 2 had nothing to tell just now. Another profile',
+      '1 target of 2 had no data just now. Another profile',
     );
     const dead = sample(1, { ...NOTHING, target: 'b:1', error: 'b:1 refused.' });
     expect(verdictOf(running, [busy, dead])).toMatchObject({ level: 'bad' });
     expect(verdictOf(running, [busy, dead]).text).toContain('does not answer. b:1 refused.');
   });
 
-  it('says who does not answer, and goes on with the others', () => {
+  it('names the targets that do not answer, and goes on with the others', () => {
     const dead = sample(1, { ...NOTHING, target: 'b:1', error: 'refused.' });
     expect(verdictOf(running, [dead])).toMatchObject({ level: 'bad' });
     expect(verdictOf(running, [dead]).text).toContain('refused');
     const mixed = verdictOf(running, [sample(0), dead]);
     expect(mixed).toMatchObject({ level: 'warn' });
-    expect(mixed.text).toContain('A step takes');
+    expect(mixed.text).toContain('Current step time: ');
     expect(mixed.details[0]).toContain('1 target of 2 could not be reached. b:1: refused.');
   });
 });
 
 describe('the tooltip', () => {
-  it('tells of each line the last sample before the pointer, with its span', () => {
+  it('shows for each line the last sample before the pointer, with its span', () => {
     const series = seriesOf([sample(0), sample(2, NOTHING)], 'step_time_avg_ps', '--c-compute', {
       low: 'step_time_min_ps',
       high: 'step_time_max_ps',

@@ -1,4 +1,4 @@
-/** A running job as it runs: who is watched, the newest numbers, how they went, and every sample. */
+/** A job while it runs: its targets, the newest numbers, their history, and every sample. */
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { CaptureInfo, MonitorSample } from '../../api/capture';
@@ -45,26 +45,22 @@ function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
         onToggle={toggle}
       />
     ) : undefined;
-  const told = CHARTS.filter(({ measure }) => all.some((sample) => sample[measure] !== null));
+  const measured = CHARTS.filter(({ measure }) => all.some((sample) => sample[measure] !== null));
   const hasSteps = all.some((sample) => sample.step_time_avg_ps !== null);
   return (
     <>
       {hasSteps && (
-        <Section
-          title="Step time"
-          note="average of each sample, with the shortest and the longest step"
-          end={legend}
-        >
+        <Section title="Step time" note="average per sample, with its shortest and longest step" end={legend}>
           <TimeChart title="Step time" unit="ps" series={shown(steps)} />
         </Section>
       )}
-      {told.length > 0 && (
+      {measured.length > 0 && (
         <div class="monitor-charts">
-          {told.map(({ title, measure, token, ...more }) => (
+          {measured.map(({ title, measure, token, ...more }) => (
             <Section
               key={title}
               title={title}
-              {...(measure === 'input_fraction_avg' ? { note: 'share of a step' } : {})}
+              {...(measure === 'input_fraction_avg' ? { note: 'share of step time' } : {})}
             >
               <TimeChart
                 title={title}
@@ -102,7 +98,7 @@ function Problem(): VNode | null {
     return (
       <Message
         failed
-        title="TensorBoard does not answer. It is asked again and again; samples that were taken meanwhile come when it does."
+        title="TensorBoard does not answer; retrying. Samples taken meanwhile appear when it does."
       />
     );
   return null;
@@ -110,12 +106,12 @@ function Problem(): VNode | null {
 
 function Beginning(): VNode {
   return (
-    <Section title="What it needs" note="one line in the job, before it trains">
+    <Section title="Requirements" note="one line in the job, before it trains">
       <ServerLines />
       <p class="muted prose">
-        Cloud TPUs tell their numbers themselves. Other jobs are profiled shortly at each interval, and the
-        profiles analysed here: that costs the job what such a capture costs, and steps are seen where the job
-        marks them.
+        Cloud TPUs report their own numbers. Other jobs are profiled briefly at each interval, and the
+        profiles are analyzed here: each costs the job as much as a capture of that length, and steps need
+        step markers in the job.
       </p>
     </Section>
   );
@@ -163,7 +159,7 @@ export function MonitorPage(): VNode {
         onRetry={() => void loadCaptureInfo()}
       />
     );
-  if (!info) return <Loading what="Asking the server what it can monitor" bones={[56, 92]} />;
-  if (reason) return <Message title="There is no monitoring on this server.">{<p>{reason}</p>}</Message>;
+  if (!info) return <Loading what="Loading monitoring options" bones={[56, 92]} />;
+  if (reason) return <Message title="Monitoring is unavailable on this server.">{<p>{reason}</p>}</Message>;
   return <Live info={info} />;
 }

@@ -5,7 +5,7 @@ import { useLazy } from '../lazy';
 import { Failed, Loading } from '../../widgets/states';
 
 const loadPage = (): Promise<() => VNode> => import('./page').then((module) => module.MonitorPage);
-const INFO = { title: 'Monitor', summary: 'Step time, device idle and input share of a job while it runs' };
+const INFO = { title: 'Monitor', summary: 'Step time, device idle and input share of a running job' };
 
 export function MonitorSlot({ onHelp }: { onHelp: () => void }): VNode {
   const { part: Shown, error, retry } = useLazy(loadPage);

@@ -23,7 +23,7 @@ function sharesOf(rows: Partial<Record<Name, [string, number][]>>): Payload {
 }
 
 describe('donuts', () => {
-  it('tell paths, whose ends count, from types of kernels', () => {
+  it('distinguish paths, whose ends count, from types of kernels', () => {
     expect(['Iterator::Root::Map', 'a/b/Relu', 'jit(f)/add', '/src/train.py:12'].map(isPath)).toEqual([
       true,
       true,
@@ -37,7 +37,7 @@ describe('donuts', () => {
     ).toEqual([false, false, false, false, false]);
   });
 
-  it('are there for what has time, device first, idle and other grey', () => {
+  it('exist for sides with time, device first, idle and other gray', () => {
     const donuts = donutsOf(
       sharesOf({
         host_by_type: [
@@ -57,7 +57,7 @@ describe('donuts', () => {
     ]);
   });
 
-  it('share out anew when a slice is hidden', () => {
+  it('recompute shares when a slice is hidden', () => {
     const slices =
       donutsOf(
         sharesOf({
@@ -84,13 +84,13 @@ describe('the table', () => {
     kind: 'text',
     cell: () => null,
   });
-  it('hides at first what few need and what is unknown, but never all', () => {
+  it('initially hides rare and unknown columns, but never all', () => {
     const data = { columns: ['operation', 'eager', 'bound_by'].map(column), nRows: 1 };
     expect([...initialView(data, ['bound_by']).hidden]).toEqual(['eager', 'bound_by']);
     expect([...initialView({ columns: [column('eager')], nRows: 1 }, []).hidden]).toEqual([]);
   });
 
-  it('counts idle time unless told otherwise', () => {
+  it('counts idle time by default', () => {
     expect(countsIdle(undefined, true)).toBe(true);
     expect(countsIdle('false', true)).toBe(false);
   });

@@ -1,5 +1,5 @@
 /**
- * Framework operations: the four tables of shares become donuts; the table of operations begins with a
+ * Framework operations: the four tables of shares become donuts; the table of operations starts with a
  * sensible view. Pure.
  */
 import { readTable, type ColumnOf } from '../../api/declared';
@@ -12,8 +12,7 @@ export const TABLES = FRAMEWORK_OP_STATS.page.tables;
 type OpColumn = ColumnOf<typeof TABLES.ops>;
 
 const DONUTS = [TABLES.device_by_type, TABLES.device_by_op, TABLES.host_by_type, TABLES.host_by_op];
-export const SIDE_COLUMN: OpColumn = 'host_or_device';
-/** Columns that few need at first sight. */
+/** Columns hidden at first, since few users need them. */
 const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'host_cumulative_fraction',
   'device_cumulative_fraction',
@@ -25,19 +24,19 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'eager',
 ];
 
-/** The donuts that have something to show, in the order device before host, types before operations. */
+/** The donuts with something to show, in the order device before host, types before operations. */
 export function donutsOf(payload: Payload): Donut[] {
   return DONUTS.flatMap((spec) => donutOf(spec.name, readTable(payload, spec), 'self_time_ps'));
 }
 
-/** The view of the operations to begin with: the server's order; no column that tells nothing. */
+/** The initial view of the operations: the server's order; no column without information. */
 export function initialView(data: TableData, idle: readonly string[]): TableView {
   const names = new Set(data.columns.map((column) => column.name));
   const hidden = [...HIDDEN_AT_FIRST.filter((name) => names.has(name)), ...idle];
   return { sort: null, query: '', filters: {}, hidden: new Set(hidden.length < names.size ? hidden : []) };
 }
 
-/** Columns whose sum means something. */
+/** Columns whose sum is meaningful. */
 export const TOTALS: readonly OpColumn[] = [
   'n_occurrences',
   'total_self_time_ps',

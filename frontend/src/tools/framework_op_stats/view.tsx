@@ -1,14 +1,14 @@
-/** Shares of time as donuts, idle time in or out, then the table of all operations. */
+/** Shares of time as donuts, with or without idle time, then the table of all operations. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readTable } from '../../api/declared';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import { readTable, type RowsOf } from '../../api/declared';
+import type { Payload } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { Donut } from '../donut';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
-import { countsIdle, donutsOf, initialView, SIDE_COLUMN, TABLES, TOTALS } from './model';
+import { countsIdle, donutsOf, initialView, TABLES, TOTALS } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams' | 'info'>;
@@ -30,7 +30,12 @@ function IdleSwitch({ params, setParams, info }: ViewProps): VNode | null {
   );
 }
 
-function Operations({ table, params, setParams }: { table: PayloadTable } & Omit<ViewProps, 'info'>): VNode {
+function Operations({
+  ops,
+  params,
+  setParams,
+}: { ops: RowsOf<typeof TABLES.ops> } & Omit<ViewProps, 'info'>): VNode {
+  const { table } = ops;
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
@@ -43,14 +48,14 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & Omit
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         totals={TOTALS}
         mono={['operation']}
-        barToken={sideToken(data, SIDE_COLUMN)}
+        barToken={sideToken(ops.text('host_or_device'))}
       />
     </Section>
   );
 }
 
 export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewProps): VNode {
-  const { table: ops } = readTable(payload, TABLES.ops);
+  const ops = readTable(payload, TABLES.ops);
   const donuts = useMemo(() => donutsOf(payload), [payload]);
   const pick = (donut: string, name: string): void =>
     props.setParams({ [donut.endsWith('type') ? 'f.type' : 'f.operation']: `=${name}` }, 'push');
@@ -66,7 +71,7 @@ export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewPr
           </div>
         </Section>
       )}
-      <Operations table={ops} params={props.params} setParams={props.setParams} />
+      <Operations ops={ops} params={props.params} setParams={props.setParams} />
     </>
   );
 }

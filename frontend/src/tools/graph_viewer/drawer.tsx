@@ -1,5 +1,5 @@
 /**
- * The details of one instruction, and the ways from it: walk there, open a fusion, its computations, other
+ * The details of one instruction, and what to do with it: walk there, open a fusion, its computations, other
  * tools.
  */
 import type { VNode } from 'preact';
@@ -19,14 +19,14 @@ interface DrawerProps {
   onClose: () => void;
 }
 
-/** Tools that show the same instruction, with the parameters that they take. */
+/** Tools that show the same instruction, with their parameters. */
 function Elsewhere({ node, program }: { node: Node; program: string }): VNode {
   const ways = [
-    { tool: 'hlo_stats', text: 'See it in HLO stats', params: { program, op: node.name } },
-    { tool: 'op_profile', text: 'See it in the op profile', params: { program, op: node.name } },
-    { tool: 'roofline_model', text: 'See it in the roofline', params: { program, op: node.name } },
-    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: node.name, qargs: '1' } },
-    { tool: 'memory_viewer', text: 'See its memory', params: { program, op: node.name } },
+    { tool: 'hlo_stats', text: 'Show in HLO stats', params: { program, op: node.name } },
+    { tool: 'op_profile', text: 'Show in the op profile', params: { program, op: node.name } },
+    { tool: 'roofline_model', text: 'Show in the roofline', params: { program, op: node.name } },
+    { tool: 'trace_viewer', text: 'Find on the timeline', params: { q: node.name, qargs: '1' } },
+    { tool: 'memory_viewer', text: 'Show its memory', params: { program, op: node.name } },
   ];
   return <Ways ways={ways} />;
 }

@@ -35,13 +35,13 @@ import { MOST_NAME, type Frame, type Link, type Placed, type Point } from './pla
 const HEIGHT_PX = 560;
 const PADDING_PX = 12;
 const TITLE_PX = 14;
-/** What opens by itself is at least this large: names are small. */
+/** The initial view has at least this scale: names are small. */
 const READABLE_SCALE = 0.85;
 
 const KEYS = [
-  { keys: '+ − 0', does: 'Zoom the graph in, out, and to all of it' },
+  { keys: '+ − 0', does: 'Zoom the graph in, out, and to fit' },
   { keys: 'Wheel, drag', does: 'Zoom (after a click into the graph, or with Ctrl); move the graph' },
-  { keys: '← ↑ → ↓', does: 'In the graph: to the next instruction; ↑ is who makes the value' },
+  { keys: '← ↑ → ↓', does: 'In the graph: to the next instruction; ↑ leads to the producer' },
   { keys: 'Enter', does: 'Details of the instruction; Shift+Enter or a double click walks there' },
 ];
 
@@ -91,7 +91,7 @@ interface NodeProps {
   onWalk: (name: string) => void;
 }
 
-/** How many neighbours are not shown, in a corner of the box: outside it would lie on the arrows. */
+/** The number of neighbors not shown, in a corner of the box: outside it would overlap the arrows. */
 function More({ text, x, y, title }: { text: string; x: number; y: number; title: string }): VNode | null {
   if (!text) return null;
   return (
@@ -187,7 +187,7 @@ function Arrows(): VNode {
   );
 }
 
-/** All of the graph where that can be read, else what is around the instruction in the middle. */
+/** The whole graph if that is legible, else the surroundings of the central instruction. */
 function openingView(placed: Placed, room: Size, middle: Point): View {
   const view = firstView(placed, room, middle);
   return view.scale >= READABLE_SCALE ? view : viewAround(placed, room, middle, READABLE_SCALE);
@@ -251,10 +251,10 @@ function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode
     else if (event.key === 'Enter' || event.key === ' ') onChoose(id);
     else {
       const next = nextNode(graph, placed.at, id, event.key);
-      const at = next === null ? undefined : placed.at.get(next);
-      if (!at) return;
+      const center = next === null ? undefined : placed.at.get(next);
+      if (!center) return;
       setFocus(next);
-      setView(revealView(view, box, at, at));
+      setView(revealView(view, box, center, center));
       frame.current?.querySelector<SVGElement>(`[data-node="${next}"]`)?.focus({ preventScroll: true });
     }
     event.preventDefault();
@@ -295,6 +295,6 @@ export function Drawing(props: DrawingProps): VNode {
   const state = usePlaced(props.graph, () => import('./layout'));
   useToolKeys(KEYS);
   if (!state) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
-  // While the same graph with its times is placed, the one without stays: this is keyed by what is asked for.
+  // While the same graph with its times is being placed, the one without stays: the key is the request.
   return <Placing {...props} {...state} />;
 }

@@ -30,18 +30,18 @@ function useSettled(value: string): string {
 export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
   const [typed, setTyped] = useState('');
   const [isOpen, setOpen] = useState(false);
-  const wanted = useSettled(typed);
+  const settled = useSettled(typed);
   const query = {
     tool: 'graph_viewer',
     question: 'search',
     run,
     hosts,
-    params: { program, text: wanted },
+    params: { program, text: settled },
   };
-  const { data, error } = useLoaded(wanted && `${run}|${program}|${wanted}`, `${run}|${program}`, (abort) =>
+  const { data, error } = useLoaded(settled && `${run}|${program}|${settled}`, `${run}|${program}`, (abort) =>
     fetchPayload(query, 'json', abort),
   );
-  const matches = wanted && data ? readTable(data, GRAPH_VIEWER.search.tables.matches) : null;
+  const matches = settled && data ? readTable(data, GRAPH_VIEWER.search.tables.matches) : null;
   const rows = matches?.all().slice(0, SHOWN) ?? [];
   const walk = (name: string): void => {
     setOpen(false);
@@ -73,7 +73,7 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
           if (event.key === 'Escape') setOpen(false);
         }}
       />
-      {isOpen && wanted && (
+      {isOpen && settled && (
         <div class="popup left" role="listbox" aria-label="Matches">
           {error && <p class="muted">{error.message}</p>}
           {matches && !rows.length && <p class="muted">No instruction matches.</p>}
@@ -92,7 +92,9 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
             </button>
           ))}
           {matches && matches.length > SHOWN && (
-            <p class="muted">and {(matches.length - SHOWN).toLocaleString('en-US')} more: type on</p>
+            <p class="muted">
+              and {(matches.length - SHOWN).toLocaleString('en-US')} more: refine the search
+            </p>
           )}
         </div>
       )}

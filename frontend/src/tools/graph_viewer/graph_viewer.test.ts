@@ -57,7 +57,7 @@ describe('the graph', () => {
     expect(opened.nodes[1]?.calls).toEqual(['body']);
   });
 
-  it('is laid out with producers above, and a frame around what is in a fusion', () => {
+  it("is laid out with producers above, and a frame around a fusion's instructions", () => {
     const placed = layoutOf(graph);
     const y = (id: number): number => placed.at.get(id)?.y ?? Number.NaN;
     expect(y(1)).toBeLessThan(y(3));
@@ -120,7 +120,7 @@ describe('the graph', () => {
 });
 
 describe('words of a node', () => {
-  it('has room for what is not shown', () => {
+  it('has room for the number of hidden operands', () => {
     const node = { ...graph.nodes[4]!, nHiddenUsers: 1200, nHiddenOperands: 2 };
     expect([hiddenOperands(node), hiddenUsers(node), hiddenUsers(graph.nodes[4]!)]).toEqual([
       '+2 ↑',

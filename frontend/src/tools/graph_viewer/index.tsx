@@ -8,7 +8,7 @@ import type { ToolProps } from '../tool';
 import { GraphViewerView } from './view';
 
 export function GraphViewer(props: ToolProps): VNode {
-  // What is in the middle by default depends on the times; what the link names does not, and is drawn before
+  // The default central instruction depends on the times; one named by the link does not, and is drawn before
   // the events are read.
   const early = props.params['program'] && props.params['op'] ? { times: 'false' } : null;
   return (

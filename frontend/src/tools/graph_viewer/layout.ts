@@ -1,6 +1,6 @@
 /**
  * Places nodes with dagre: producers above consumers, the instructions of an opened fusion in a frame. A
- * chunk of its own, loaded when needed.
+ * separate chunk, loaded when needed.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';
@@ -16,7 +16,7 @@ interface Box extends Point {
   height: number;
 }
 
-function made({ nodes, edges }: Graph, withLabels: boolean): Dagre {
+function dagreOf({ nodes, edges }: Graph, withLabels: boolean): Dagre {
   const dagre = new Dagre({ multigraph: true, compound: true });
   dagre.setGraph({
     rankdir: 'TB',
@@ -44,14 +44,14 @@ function made({ nodes, edges }: Graph, withLabels: boolean): Dagre {
   return dagre;
 }
 
-function boxOf(found: unknown): Box {
-  const { x = 0, y = 0, width = 0, height = 0 } = (found ?? {}) as Partial<Box>;
+function boxOf(placedNode: unknown): Box {
+  const { x = 0, y = 0, width = 0, height = 0 } = (placedNode ?? {}) as Partial<Box>;
   return { x, y, width, height };
 }
 
 export function layoutOf(graph: Graph): Placed {
   const withLabels = graph.edges.length <= LABELS_UP_TO;
-  const dagre = made(graph, withLabels);
+  const dagre = dagreOf(graph, withLabels);
   layout(dagre);
   const isNode = ({ isFrame }: Node): boolean => !isFrame;
   const at = new Map(
@@ -61,11 +61,13 @@ export function layoutOf(graph: Graph): Placed {
     .filter(({ id, isFrame }) => isFrame && dagre.hasNode(`f${id}`))
     .map((node) => ({ node, ...boxOf(dagre.node(`f${node.id}`)) }));
   const links = graph.edges.map((edge, i) => {
-    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
+    const placedEdge = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
       { points?: Point[]; x?: number; y?: number } | undefined;
     const label =
-      withLabels && found?.x !== undefined && found.y !== undefined ? { x: found.x, y: found.y } : null;
-    return { edge, path: smoothPath(found?.points ?? []), label };
+      withLabels && placedEdge?.x !== undefined && placedEdge.y !== undefined
+        ? { x: placedEdge.x, y: placedEdge.y }
+        : null;
+    return { edge, path: smoothPath(placedEdge?.points ?? []), label };
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
   return { width, height, at, frames, links };

@@ -14,12 +14,12 @@ export interface Node {
   opClass: string;
   kind: string;
   shape: string;
-  /** The opened fusion that it is a part of; -1: none. */
+  /** The opened fusion that contains it; -1: none. */
   frame: number;
   isFrame: boolean;
   depth: number;
   timePs: number | null;
-  /** Its time is not asked for yet. */
+  /** Its time has not been requested yet. */
   awaitsTime: boolean;
   timeFraction: number | null;
   nOccurrences: number;
@@ -89,11 +89,11 @@ function nodesOf(payload: Payload): Node[] {
 
 export function graphOf(payload: Payload): Graph {
   const nodes = nodesOf(payload);
-  const known = new Set(nodes.filter(({ isFrame }) => !isFrame).map(({ id }) => id));
+  const nodeIds = new Set(nodes.filter(({ isFrame }) => !isFrame).map(({ id }) => id));
   const edges = readTable(payload, TABLES.edges)
     .all()
     .map(({ from, to, operand, shape }) => ({ from: from ?? -1, to: to ?? -1, operand: operand ?? 0, shape }))
-    .filter(({ from, to }) => known.has(from) && known.has(to));
+    .filter(({ from, to }) => nodeIds.has(from) && nodeIds.has(to));
   return {
     nodes,
     edges,
@@ -118,7 +118,7 @@ export interface Program {
   label: string;
 }
 
-/** The programs that took most time first. */
+/** The programs, longest total time first. */
 export function programsOf(payload: Payload): Program[] {
   const rows = readTable(payload, TABLES.programs).all();
   rows.sort((a, b) => (b.time_ps ?? -1) - (a.time_ps ?? -1));
@@ -146,11 +146,11 @@ export function classToken(opClass: string): string {
 
 /** The classes in the graph, in a fixed order, for the legend. */
 export function classesOf(nodes: readonly Node[]): string[] {
-  const there = new Set(nodes.map(({ opClass }) => opClass));
-  return Object.keys(CLASS_TOKENS).filter((name) => there.has(name));
+  const present = new Set(nodes.map(({ opClass }) => opClass));
+  return Object.keys(CLASS_TOKENS).filter((name) => present.has(name));
 }
 
-/** How many of the operands are not shown: "+2 ↑", as values flow downwards; empty where all are. */
+/** The number of operands not shown: "+2 ↑", as values flow downward; empty if all are shown. */
 export function hiddenOperands({ nHiddenOperands: n }: Node): string {
   return n ? `+${n.toLocaleString('en-US')} ↑` : '';
 }
@@ -159,14 +159,14 @@ export function hiddenUsers({ nHiddenUsers: n }: Node): string {
   return n ? `+${n.toLocaleString('en-US')} ↓` : '';
 }
 
-/** A name or shape that fits a node: of long ones the beginning and the end, which tell most. */
+/** A name or shape that fits a node: the beginning and the end of a long one, which identify it best. */
 export function shortened(name: string, most: number): string {
   if (name.length <= most) return name;
   const tail = Math.floor((most - 1) / 3);
   return `${name.slice(0, most - 1 - tail)}…${name.slice(name.length - tail)}`;
 }
 
-/** What the second line of a node says: its shape, and its time if it was traced. */
+/** The second line of a node: its shape, and its time if it was traced. */
 export function shapeOf(node: Node): string {
   return shortened(node.shape.replace(/\{[^}]*\}/g, ''), 34);
 }
@@ -178,7 +178,7 @@ export function timeOf(node: Node): string {
     : `${format(node.timePs, 'ps')} · ${format(node.timeFraction, 'fraction')}`;
 }
 
-/** The list of fusions to open, with one more or one less. */
+/** The list of fusions to open, with one added or removed. */
 export function toggled(open: string | undefined, name: string): string | undefined {
   const names = new Set((open ?? '').split(',').filter(Boolean));
   if (!names.delete(name)) names.add(name);
@@ -186,29 +186,29 @@ export function toggled(open: string | undefined, name: string): string | undefi
 }
 
 /**
- * The node that an arrow key leads to: up to a producer, down to a consumer, sideways to the nearest on the
+ * The node that an arrow key leads to: up to a producer, down to a consumer, sideways to the nearest at the
  * same height.
  */
 export function nextNode(
   graph: Graph,
-  at: ReadonlyMap<number, { x: number; y: number }>,
+  centers: ReadonlyMap<number, { x: number; y: number }>,
   id: number,
   key: string,
 ): number | null {
-  const here = at.get(id);
-  if (!here) return null;
+  const start = centers.get(id);
+  if (!start) return null;
   const nearest = (ids: number[]): number | null =>
     ids.reduce<number | null>((best, other) => {
-      const [a, b] = [at.get(other), best === null ? undefined : at.get(best)];
-      return a && (!b || Math.abs(a.x - here.x) < Math.abs(b.x - here.x)) ? other : best;
+      const [a, b] = [centers.get(other), best === null ? undefined : centers.get(best)];
+      return a && (!b || Math.abs(a.x - start.x) < Math.abs(b.x - start.x)) ? other : best;
     }, null);
   if (key === 'ArrowUp') return nearest(graph.edges.filter(({ to }) => to === id).map(({ from }) => from));
   if (key === 'ArrowDown') return nearest(graph.edges.filter(({ from }) => from === id).map(({ to }) => to));
   const sign = key === 'ArrowLeft' ? -1 : key === 'ArrowRight' ? 1 : 0;
   if (!sign) return null;
   return nearest(
-    [...at]
-      .filter(([, point]) => Math.abs(point.y - here.y) < 2 && (point.x - here.x) * sign > 0)
+    [...centers]
+      .filter(([, point]) => Math.abs(point.y - start.y) < 2 && (point.x - start.x) * sign > 0)
       .map(([other]) => other),
   );
 }

@@ -21,7 +21,7 @@ export interface Link {
 export interface Placed {
   width: number;
   height: number;
-  /** Middle and size of each node. */
+  /** Center and size of each node. */
   at: Map<number, Point & { width: number; height: number }>;
   frames: Frame[];
   links: Link[];
@@ -29,7 +29,7 @@ export interface Placed {
 
 const CHARACTER_PX = 7.5;
 const SMALL_PX = 6.5;
-/** Room for a time that is still to come: the graph stays in its place when it is there. */
+/** Space for a time that is not known yet: the graph does not move when it arrives. */
 const TIME_LENGTH = 18;
 const MORE_GAP_PX = 8;
 export const MOST_NAME = 32;

@@ -1,4 +1,4 @@
-/** The program's text, of any length: only the lines on screen are asked for and drawn. */
+/** The program's text, of any length: only the lines on screen are requested and drawn. */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
@@ -12,7 +12,7 @@ import { Failed, Loading } from '../../widgets/states';
 const { tables: TABLES, scalars: SCALARS } = GRAPH_VIEWER.text;
 const LINE_PX = 18;
 const PAGE = 160;
-/** Browsers cut heights beyond some 16 million pixels: longer texts scroll by a factor. */
+/** Browsers limit heights to about 16 million pixels: longer texts scroll by a factor. */
 const MOST_PX = 8_000_000;
 
 interface TextProps {
@@ -92,7 +92,9 @@ export function ProgramText(props: TextProps): VNode {
   const first = readTable(data, TABLES.lines).number('line')(0) ?? 0;
   return (
     <>
-      <p class="muted gv-text-note">{plural(nLines, 'line')}; very long ones are cut, the file is whole</p>
+      <p class="muted gv-text-note">
+        {plural(nLines, 'line')}; very long lines are truncated here, not in the file
+      </p>
       <div
         class="gv-text"
         ref={scroll}

@@ -1,5 +1,5 @@
 /**
- * The graph viewer from top to bottom: program, search and choices; the graph or the text; the hottest
+ * The graph viewer from top to bottom: program, search and options; the graph or the text; the hottest
  * instructions; computations.
  */
 import type { VNode } from 'preact';
@@ -35,12 +35,13 @@ import './style.css';
 type LinkProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'>;
 
 const RADII = ['1', '2', '3', '5', '8'];
+const DEFAULT_RADIUS = '2';
 const TABS = [
   { name: 'graph', title: 'Graph' },
   { name: 'short', title: 'Text' },
   { name: 'long', title: 'Text with metadata' },
 ];
-/** What the files of the drawn graph take. */
+/** Parameters that the files of the drawn graph take. */
 const DRAWN = ['radius', 'fusions', 'open', 'most_nodes'];
 const MONO: readonly (ColumnOf<typeof TABLES.hot> | ColumnOf<typeof TABLES.computations>)[] = [
   'name',
@@ -53,8 +54,8 @@ const MONO: readonly (ColumnOf<typeof TABLES.hot> | ColumnOf<typeof TABLES.compu
 function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkProps, 'setParams'>): VNode {
   const { program, op } = chosen;
   const drawn = Object.fromEntries(Object.entries(params).filter(([name]) => DRAWN.includes(name)));
-  const save = (format: string, own: Record<string, string>): void =>
-    saveUrl(dataUrl({ tool: 'graph_viewer', run, hosts, params: { program, ...own, format } }), '');
+  const save = (format: string, formatParams: Record<string, string>): void =>
+    saveUrl(dataUrl({ tool: 'graph_viewer', run, hosts, params: { program, ...formatParams, format } }), '');
   const items = [
     { label: 'The program as text', note: 'with metadata', act: () => save('hlo', { style: 'long' }) },
     { label: 'The program as short text', note: 'XLA reads it', act: () => save('hlo', { style: 'short' }) },
@@ -65,6 +66,72 @@ function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkPro
   return <Menu label="Save" title="Save the program or the graph" items={items} />;
 }
 
+type ControlProps = Pick<ToolProps, 'params' | 'setParams'>;
+
+function ProgramSelect({
+  payload,
+  chosen,
+  setParams,
+}: { payload: Payload; chosen: Chosen } & Pick<ToolProps, 'setParams'>): VNode {
+  const programs = useMemo(() => programsOf(payload), [payload]);
+  const choose = (program: string): void =>
+    setParams({ program, op: undefined, node: undefined, view: undefined, open: undefined }, 'push');
+  return (
+    <label>
+      Program{' '}
+      <select class="field" value={chosen.program} onChange={(event) => choose(event.currentTarget.value)}>
+        {programs.map(({ title, label }) => (
+          <option key={title} value={title}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Controls of the graph only: its radius, and what it shows of fusions and instructions. */
+function GraphControls({ params, setParams }: ControlProps): VNode {
+  const radius = params['radius'] ?? DEFAULT_RADIUS;
+  const radii = RADII.includes(radius) ? RADII : [...RADII, radius].sort((a, b) => Number(a) - Number(b));
+  const chooseRadius = (value: string): void =>
+    setParams({ radius: value === DEFAULT_RADIUS ? undefined : value, view: undefined }, 'push');
+  const openFusions = (isOn: boolean): void =>
+    setParams({ fusions: isOn ? 'opened' : undefined, view: undefined }, 'push');
+  return (
+    <>
+      <label>
+        Hops{' '}
+        <select class="field" value={radius} onChange={(event) => chooseRadius(event.currentTarget.value)}>
+          {radii.map((value) => (
+            <option key={value} value={value}>
+              {value}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="switch" data-tip="Draw each fusion with the instructions in it">
+        <input
+          type="checkbox"
+          checked={params['fusions'] === 'opened'}
+          onChange={(event) => openFusions(event.currentTarget.checked)}
+        />
+        Open fusions
+      </label>
+      <label class="switch" data-tip="Framework op and source of each instruction">
+        <input
+          type="checkbox"
+          checked={params['metadata'] !== 'false'}
+          onChange={(event) =>
+            setParams({ metadata: event.currentTarget.checked ? undefined : 'false' }, 'push')
+          }
+        />
+        Metadata
+      </label>
+    </>
+  );
+}
+
 function Toolbar({
   payload,
   chosen,
@@ -72,38 +139,11 @@ function Toolbar({
   ...props
 }: { payload: Payload; chosen: Chosen; tab: string } & LinkProps): VNode {
   const { run, hosts, params, setParams } = props;
-  const programs = useMemo(() => programsOf(payload), [payload]);
   const walk = (op: string): void =>
     setParams({ program: chosen.program, op, node: undefined, view: undefined }, 'push');
-  const radius = params['radius'] ?? '2';
-  const radii = RADII.includes(radius) ? RADII : [...RADII, radius].sort((a, b) => Number(a) - Number(b));
   return (
     <div class="gv-bar">
-      <label>
-        Program{' '}
-        <select
-          class="field"
-          value={chosen.program}
-          onChange={(event) =>
-            setParams(
-              {
-                program: event.currentTarget.value,
-                op: undefined,
-                node: undefined,
-                view: undefined,
-                open: undefined,
-              },
-              'push',
-            )
-          }
-        >
-          {programs.map(({ title, label }) => (
-            <option key={title} value={title}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <ProgramSelect payload={payload} chosen={chosen} setParams={setParams} />
       <Finder run={run} hosts={hosts} program={chosen.program} onWalk={walk} />
       <Segments
         label="Show as"
@@ -111,55 +151,7 @@ function Toolbar({
         chosen={tab}
         onChoose={(name) => setParams({ shown: name === 'graph' ? undefined : name }, 'push')}
       />
-      {tab === 'graph' && (
-        <>
-          <label>
-            Hops{' '}
-            <select
-              class="field"
-              value={radius}
-              onChange={(event) =>
-                setParams(
-                  {
-                    radius: event.currentTarget.value === '2' ? undefined : event.currentTarget.value,
-                    view: undefined,
-                  },
-                  'push',
-                )
-              }
-            >
-              {radii.map((value) => (
-                <option key={value} value={value}>
-                  {value}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label class="switch" data-tip="Draw each fusion with the instructions in it">
-            <input
-              type="checkbox"
-              checked={params['fusions'] === 'opened'}
-              onChange={(event) =>
-                setParams(
-                  { fusions: event.currentTarget.checked ? 'opened' : undefined, view: undefined },
-                  'push',
-                )
-              }
-            />
-            Open fusions
-          </label>
-          <label class="switch" data-tip="Framework op and source of each instruction">
-            <input
-              type="checkbox"
-              checked={params['metadata'] !== 'false'}
-              onChange={(event) =>
-                setParams({ metadata: event.currentTarget.checked ? undefined : 'false' }, 'push')
-              }
-            />
-            Metadata
-          </label>
-        </>
-      )}
+      {tab === 'graph' && <GraphControls params={params} setParams={setParams} />}
       <span class="gv-end">
         <Files chosen={chosen} run={run} hosts={hosts} params={params} />
       </span>
@@ -178,7 +170,7 @@ function Where({
 }): VNode {
   return (
     <div class="gv-foot">
-      <ul class="gv-key" aria-label="Colours">
+      <ul class="gv-key" aria-label="Colors">
         {classesOf(graph.nodes).map((name) => (
           <li key={name}>
             <span class="dot" style={{ background: `var(${classToken(name)})` }} />
@@ -196,31 +188,37 @@ function Where({
           </button>
         ))}
         {graph.nCut > 0 &&
-          `. ${plural(graph.nCut, 'instruction')} more within this distance: fewer hops, or walk on.`}
+          `. ${plural(graph.nCut, 'instruction')} more within this distance: reduce hops, or walk on.`}
       </p>
     </div>
   );
 }
 
+/** Rows of a declared table of instructions or computations. */
+interface NamedRows {
+  readonly table: PayloadTable;
+  text(name: 'name'): (row: number) => string;
+}
+
 function List({
-  table,
+  rows,
   onWalk,
   title,
   note,
 }: {
-  table: PayloadTable;
+  rows: NamedRows;
   onWalk: (name: string) => void;
   title: string;
   note: string;
 }): VNode | null {
+  const { table } = rows;
+  const nameAt = rows.text('name');
   const data = useMemo(() => tableData(table), [table]);
   const view = useMemo(
     () => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) }),
     [data],
   );
   if (!table.n_rows) return null;
-  const nameAt = (row: number): string =>
-    String(data.columns.find(({ name }) => name === 'name')?.cell(row) ?? '');
   return (
     <Section title={title} note={table.note || note}>
       <Table
@@ -257,7 +255,7 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         <div class={node ? 'gv-body has-drawer' : 'gv-body'}>
           <Section
             title={`Around ${chosen.op}`}
-            note={`${plural(graph.nodes.length, 'instruction')}; values flow downwards; click for details, double-click to walk`}
+            note={`${plural(graph.nodes.length, 'instruction')}; values flow downward; click for details, double-click to walk`}
           >
             <Drawing
               key={`${chosen.program}|${chosen.op}|${params['radius'] ?? ''}|${params['fusions'] ?? ''}|${params['open'] ?? ''}`}
@@ -293,14 +291,14 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         />
       )}
       {hot ? (
-        <List table={hot.table} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
+        <List rows={hot} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
       ) : (
         <Section title="Hottest instructions">
-          <p class="muted">Reading the events for their times …</p>
+          <p class="muted">Reading event times…</p>
         </Section>
       )}
       <List
-        table={readTable(payload, TABLES.computations).table}
+        rows={readTable(payload, TABLES.computations)}
         onWalk={walk}
         title="Computations"
         note="click one to walk to its result"

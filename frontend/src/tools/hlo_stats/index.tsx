@@ -1,6 +1,6 @@
 /**
- * Operations of compiled programs: where the time goes by category, by what binds them and by source line;
- * and all of them in a table.
+ * Operations of compiled programs: time by category, by limiting resource and by source line; and all of them
+ * in a table.
  */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';

@@ -1,5 +1,5 @@
 /**
- * Operations of compiled programs: which pies are shown, what the table begins with, what a slice filters.
+ * Operations of compiled programs: the visible pies, the table's initial columns, the filter of a slice.
  * Pure.
  */
 import { readIfAny, readTable, type ColumnOf } from '../../api/declared';
@@ -27,7 +27,7 @@ const PIES: readonly Pie[] = [
   { shares: TABLES.by_source, column: 'source' },
   { shares: TABLES.by_program, column: 'program' },
 ];
-/** Pies of what only some programs have. */
+/** Pies that only some programs have. */
 const RARE_PIES: readonly Pie[] = [
   {
     shares: TABLES.by_rematerialized,
@@ -41,7 +41,7 @@ const RARE_PIES: readonly Pie[] = [
   },
 ];
 
-/** Columns that few need at first sight. */
+/** Columns hidden at first, since few users need them. */
 const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'rank',
   'program',
@@ -62,16 +62,16 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'nearest_limit',
 ];
 
-/** Pies that tell something: not those of a single slice, but always the first. */
+/** Pies with information: not those of a single slice, but always the first. */
 export function donutsOf(payload: Payload): Donut[] {
   const donuts = [
     ...PIES.map(({ shares }) => donutOf(shares.name, readTable(payload, shares), 'self_time_ps')),
     ...RARE_PIES.map(({ shares }) => {
-      const found = readIfAny(payload, shares);
-      return found ? donutOf(shares.name, found, 'self_time_ps') : [];
+      const rows = readIfAny(payload, shares);
+      return rows ? donutOf(shares.name, rows, 'self_time_ps') : [];
     }),
   ];
-  return donuts.flatMap((found, i) => found.filter(({ slices }) => i === 0 || slices.length > 1));
+  return donuts.flatMap((donut, i) => donut.filter(({ slices }) => i === 0 || slices.length > 1));
 }
 
 export function initialView(data: TableData, idle: readonly string[]): TableView {
@@ -88,15 +88,15 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
   return { sort: null, query: '', filters: {}, hidden: new Set(hidden.length < names.size ? hidden : []) };
 }
 
-/** The filter of the table that a slice stands for; null: it stands for none. */
+/** The table filter of a slice; null: the slice has none. */
 export function filterOf(donut: string, slice: string): Record<string, string> | null {
-  const found = [...PIES, ...RARE_PIES].find(({ shares }) => shares.name === donut);
-  if (!found || slice === 'Other' || slice.startsWith('(no ')) return null;
-  // An operation whose name several programs share is called by both.
+  const pie = [...PIES, ...RARE_PIES].find(({ shares }) => shares.name === donut);
+  if (!pie || slice === 'Other' || slice.startsWith('(no ')) return null;
+  // An operation whose name occurs in several programs is listed with its program.
   const shared = donut === TABLES.by_op.name ? /^(\S+) of (.+)$/.exec(slice) : null;
   if (shared) return { 'f.op': `=${shared[1] ?? ''}`, 'f.program': `=${shared[2] ?? ''}` };
   // Source lines are shortened in the pie.
-  return { [`f.${found.column}`]: found.value?.[slice] ?? (found.column === 'source' ? slice : `=${slice}`) };
+  return { [`f.${pie.column}`]: pie.value?.[slice] ?? (pie.column === 'source' ? slice : `=${slice}`) };
 }
 
 export const TOTALS: readonly OpColumn[] = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];

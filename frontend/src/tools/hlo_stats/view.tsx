@@ -28,7 +28,7 @@ function Operations({ ops, params, setParams }: { ops: Ops } & ViewProps): VNode
     if (column.name === 'provenance' || column.name === 'source') return <Tail text={text} />;
     if (column.name !== 'op') return undefined;
     return (
-      <span class="text-link" data-tip={`${text}\nSee what is known of it`}>
+      <span class="text-link" data-tip={`${text}\nShow its details`}>
         {text}
       </span>
     );

@@ -1,4 +1,4 @@
-/** Input pipeline: how much of each step waits for data, and where on the host the time goes. */
+/** Input pipeline: how much of each step waits for data, and where the time on the host goes. */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';
 import type { ToolProps } from '../tool';

@@ -30,7 +30,7 @@ const scalars = {
 };
 
 describe('tiles', () => {
-  it('begin with the share of waiting and how it varies; what is spread is no tile of its own', () => {
+  it('begin with the share of waiting and its spread, which is no tile of its own', () => {
     const tiles = tilesOf(answer({}, scalars));
     expect(tiles.filter(({ value }) => value !== null).map(({ title }) => title)).toEqual([
       'Waiting for input',
@@ -40,7 +40,7 @@ describe('tiles', () => {
     expect(plain(tiles[0]?.note)).toBe('± 3.00 % · 38.0 % to 51.0 %');
     expect(plain(tiles.find(({ title }) => title === 'Average step time')?.note)).toBe('± 1.00 ms');
   });
-  it('keep what is unknown, with its reason', () => {
+  it('keep unknown values, with their reason', () => {
     const unknown = { input_fraction: scalar(null, 'fraction', 'Waiting', 'no steps') };
     expect(tilesOf(answer({}, { ...unknown, host_input_ps: scalar(1, 'ps', 'Host') }))[0]).toEqual({
       title: 'Waiting',
@@ -73,7 +73,7 @@ describe('the share of waiting', () => {
     expect(shareOf(steps({ input_fraction: [0.2] }))).not.toHaveProperty('who');
     expect(shareOf(steps({ input_fraction: [null] }))).toBeUndefined();
   });
-  it('is told beside the chart', () => {
+  it("is explained in the chart's note", () => {
     expect(chartNote(5, undefined)).toBe('5 steps');
     const cores = steps({ input_fraction: [0.2], input_fraction_min: [0.1], input_fraction_max: [0.3] });
     expect(chartNote(1, shareOf(cores))).toBe(
@@ -87,14 +87,14 @@ describe('host and cores', () => {
     host_categories: { category: ['Preprocessing', 'Other'], color: ['host', ''], time_ps: [3, 0] },
     breakdown: { category: ['Input'], color: ['input'] },
   };
-  it('know the colours of all categories', () => {
+  it('have the colors of all categories', () => {
     expect([...categoryTokens(answer(tables))]).toEqual([
       ['Input', '--c-input'],
       ['Preprocessing', '--c-host'],
       ['Other', '--c-idle'],
     ]);
   });
-  it('tell whether there was any input', () => {
+  it('report whether there was any input', () => {
     expect(hasInputOps(answer(tables))).toBe(true);
     expect(hasInputOps(answer({ host_categories: { category: ['Other'], time_ps: [0] } }))).toBe(false);
   });

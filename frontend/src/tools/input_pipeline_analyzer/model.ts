@@ -1,5 +1,5 @@
 /**
- * Input pipeline: the payload's scalars and tables become tiles, the share of waiting of each step, and
+ * Input pipeline: the payload's scalars and tables become tiles, the share of input wait of each step, and
  * advice per category. Pure.
  */
 import { readNumber, readScalar, readTable, type ScalarSpec } from '../../api/declared';
@@ -13,7 +13,7 @@ import { spreadText } from '../steps';
 
 const { tables: TABLES, scalars: SCALARS } = INPUT_PIPELINE_ANALYZER.page;
 
-/** In the order of the tiles; what is spread over steps stands in the note of its average. */
+/** In the order of the tiles; the spread over steps is in the note of the average. */
 const TILES = [
   SCALARS.input_fraction,
   SCALARS.waiting_avg_ps,
@@ -23,7 +23,7 @@ const TILES = [
   SCALARS.output_fraction,
   SCALARS.n_steps,
 ];
-/** Left out where unknown: most runs have no such thing. */
+/** Left out if unknown: most runs do not have these. */
 const ONLY_WHERE_KNOWN = new Set<ScalarSpec>([SCALARS.host_enqueue_fraction]);
 const MAX_TILES = 6;
 
@@ -36,7 +36,7 @@ function spreadOf(
   return spreadText(readNumber(payload, sd), readNumber(payload, min), readNumber(payload, max), unit);
 }
 
-/** How much the share of waiting varies over the steps. */
+/** The spread of the share of input wait over the steps. */
 function waitingSpread(payload: Payload): string {
   const { input_fraction_sd, input_fraction_min, input_fraction_max } = SCALARS;
   return spreadOf(payload, [input_fraction_sd, input_fraction_min, input_fraction_max], 'fraction');
@@ -50,7 +50,7 @@ function noteOf(payload: Payload, spec: ScalarSpec): string {
   return '';
 }
 
-/** None where nothing but the number of steps is known: the verdict says why. */
+/** No tiles if only the number of steps is known: the verdict says why. */
 export function tilesOf(payload: Payload): TileProps[] {
   const tiles = TILES.flatMap((spec) => {
     const scalar = readScalar(payload, spec);
@@ -61,7 +61,10 @@ export function tilesOf(payload: Payload): TileProps[] {
   return tiles.some(({ value, unit }) => value !== null && unit !== 'count') ? tiles : [];
 }
 
-/** The share of waiting of each step; on several cores the band across them, and who waits longest. */
+/**
+ * The share of input wait of each step; on several cores the band across them, and the core that waits
+ * longest.
+ */
 export function shareOf(payload: Payload): StepShare | undefined {
   const steps = readTable(payload, TABLES.steps);
   const values = steps.column('input_fraction');
@@ -79,7 +82,7 @@ export function shareOf(payload: Payload): StepShare | undefined {
   };
 }
 
-/** Beside the chart's title: how many steps, and what the line and the band below the bars are. */
+/** The note of the chart: number of steps, and the meaning of the line and the band below the bars. */
 export function chartNote(nSteps: number, share: StepShare | undefined): string {
   const band = share?.band ? ', the band spans the cores' : '';
   return `${plural(nSteps, 'step')}${share ? ` · line: share of the step spent waiting for input${band}` : ''}`;
@@ -90,15 +93,18 @@ export interface SparseCorePart {
   value: string;
 }
 
-/** Averages of what the SparseCores did beside the steps; none where the trace has no SparseCore. */
+/**
+ * Averages of the SparseCores' work, which runs in parallel with the steps; none where the trace has no
+ * SparseCore.
+ */
 export function sparseCoreOf(payload: Payload): SparseCorePart[] {
   const steps = readTable(payload, TABLES.steps);
   const names = ['sc_compute_ps', 'sc_infeed_ps', 'sc_outfeed_ps', 'sc_idle_ps'] as const;
   return names
     .filter((name) => steps.has(name))
     .map((name) => {
-      const known = steps.column(name).filter((value) => value !== null);
-      const average = known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+      const values = steps.column(name).filter((value) => value !== null);
+      const average = values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
       return { name: steps.title(name), value: `${format(average, 'ps')} per step` };
     });
 }
@@ -115,7 +121,7 @@ export function adviceOf(payload: Payload): Advice[] {
     .map(({ category, text, tool }) => ({ category, text, tool }));
 }
 
-/** The colour of each category's title, of the host's five and of the step's. */
+/** The color of each category's title, of the host's five and of the step's. */
 export function categoryTokens(payload: Payload): Map<string, string> {
   const rows = [
     ...readTable(payload, TABLES.breakdown).all(),
@@ -124,7 +130,7 @@ export function categoryTokens(payload: Payload): Map<string, string> {
   return new Map(rows.map(({ category, color }) => [category, categoryToken(color)]));
 }
 
-/** Whether the host did anything that counts as input. */
+/** Whether the host did any work that counts as input. */
 export function hasInputOps(payload: Payload): boolean {
   const times = readTable(payload, TABLES.host_categories).column('time_ps');
   return readTable(payload, TABLES.input_ops).length > 0 || times.some((time) => time);

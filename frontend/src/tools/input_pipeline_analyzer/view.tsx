@@ -1,12 +1,12 @@
 /**
- * The input pipeline from top to bottom: tiles, steps with their waiting, device and host side, advice,
+ * The input pipeline from top to bottom: tiles, steps with their input wait, device and host side, advice,
  * operations, hosts.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readScalar, readTable } from '../../api/declared';
+import { readScalar, readTable, type RowsOf } from '../../api/declared';
 import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
@@ -45,8 +45,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
 const PYTHON_WAITS =
-  'No stage of an input pipeline was traced on the host. The steps wait in Python: the sentence above and the advice below say where.';
-/** Totals of nested operations overlap: their share tells less than that of the self time. */
+  'No stage of an input pipeline was traced on the host. The steps wait in Python; the verdict above and the advice below name the place.';
+/** Totals of nested operations overlap, so their share is less meaningful than that of the self time. */
 const OPS_VIEW = { ...PLAIN_VIEW, hidden: new Set(['total_fraction']) };
 const DOT_PX = 18;
 const OPS_TOTALS = ['n_occurrences', 'self_time_ps', 'self_fraction'];
@@ -80,7 +80,7 @@ function AdviceList({
               <RichText text={text} />{' '}
               {canOpen(tool) && (
                 <button type="button" class="text-link" onClick={() => openTool(tool)}>
-                  Look closer
+                  More details
                 </button>
               )}
             </p>
@@ -91,7 +91,7 @@ function AdviceList({
   );
 }
 
-/** The categories have a dot of their colour beside them. */
+/** The categories have a dot of their color next to them. */
 function withDots(data: TableData): TableData {
   return {
     ...data,
@@ -102,16 +102,20 @@ function withDots(data: TableData): TableData {
 }
 
 function InputOps({
-  table,
+  ops,
   tokens,
   params,
   setParams,
-}: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
+}: { ops: RowsOf<typeof TABLES.input_ops>; tokens: ReadonlyMap<string, string> } & Omit<
+  ViewProps,
+  'payload'
+>): VNode {
+  const { table } = ops;
   const data = useMemo(() => withDots(tableData(table)), [table]);
   const view = useMemo(() => parseView(params, OPS_VIEW), [params]);
-  const categories = data.columns.find((column) => column.name === 'category');
-  const token = (row: number): string => tokens.get(String(categories?.cell(row) ?? '')) ?? '--c-idle';
-  const own = (column: TableColumn, row: number, text: string): VNode | undefined => {
+  const category = ops.text('category');
+  const token = (row: number): string => tokens.get(category(row)) ?? '--c-idle';
+  const customCell = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'operation') return <Tail text={text} />;
     return column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined;
   };
@@ -124,7 +128,7 @@ function InputOps({
         onView={(next, how) => setParams(viewChange(view, next, OPS_VIEW), how)}
         totals={OPS_TOTALS}
         mono={['operation']}
-        render={own}
+        render={customCell}
         barToken={token}
       />
     </Section>
@@ -132,28 +136,30 @@ function InputOps({
 }
 
 function HostSide({ payload }: { payload: Payload }): VNode {
-  const { table } = readTable(payload, TABLES.host_categories);
-  const breakdown = useMemo(() => breakdownOf(table), [table]);
+  const categories = readTable(payload, TABLES.host_categories);
+  const { table } = categories;
+  const breakdown = useMemo(() => breakdownOf(categories.all()), [table]);
   const note = readScalar(payload, SCALARS.host_input_ps)?.note ?? '';
   return (
     <BreakdownSection
       title={table.title}
       note={table.note || 'by what it does'}
       breakdown={breakdown}
-      timeOf="Self time of the operations of that kind"
-      shareOf="Share of the time of the input pipeline"
+      timeOf="Self time of operations of this kind"
+      shareOf="Share of the input pipeline's time"
       empty={note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
     />
   );
 }
 
 export function InputPipelineView({ payload, params, setParams }: ViewProps): VNode {
-  const steps = readTable(payload, TABLES.steps).table;
-  const breakdown = readTable(payload, TABLES.breakdown).table;
-  const ops = readTable(payload, TABLES.input_ops).table;
+  const steps = useMemo(() => readTable(payload, TABLES.steps), [payload]);
+  const breakdown = useMemo(() => readTable(payload, TABLES.breakdown), [payload]);
+  const ops = readTable(payload, TABLES.input_ops);
   const hosts = readTable(payload, TABLES.hosts).table;
   const share = useMemo(() => shareOf(payload), [payload]);
-  const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
+  const layers = useMemo(() => breakdown.all(), [breakdown]);
+  const parts = useMemo(() => breakdownOf(layers), [layers]);
   const tokens = useMemo(() => categoryTokens(payload), [payload]);
   const sparseCore = sparseCoreOf(payload);
   const link = { params, setParams };
@@ -162,14 +168,14 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       <Tiles tiles={tilesOf(payload)} />
       <StepSection
         steps={steps}
-        breakdown={breakdown}
-        note={chartNote(steps.n_rows, share)}
+        parts={layers}
+        note={chartNote(steps.length, share)}
         {...(share ? { share } : {})}
         {...link}
       />
       <div class="two-columns">
         <BreakdownSection
-          title="Where a step goes"
+          title="Step time breakdown"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -178,7 +184,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         <HostSide payload={payload} />
       </div>
       {sparseCore.length > 0 && (
-        <Section title="SparseCores" note="beside the steps, on average">
+        <Section title="SparseCores" note="outside the steps, on average">
           <Facts facts={sparseCore} />
         </Section>
       )}
@@ -186,11 +192,11 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       {hosts.n_rows > 1 && (
         <HostsSection
           table={hosts}
-          note="the one that waits most first; click one to see it alone"
+          note="longest wait first; click one to show only it"
           barToken="--c-input"
         />
       )}
-      {hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
+      {hasInputOps(payload) && <InputOps ops={ops} tokens={tokens} {...link} />}
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace">
           <DiagnosticsList items={payload.diagnostics} />

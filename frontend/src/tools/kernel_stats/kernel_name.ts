@@ -1,6 +1,6 @@
 /**
- * Names of C++ kernels as people tell them apart: without namespaces, parameters and the wrapping that all of
- * a library's share. Pure.
+ * Short names of C++ kernels: without namespaces, parameters and the wrapping that all kernels of a library
+ * share. Pure.
  */
 
 const EIGEN_ARRAY = /TensorMap<Tensor<(\w+)(?:, \w+)*>(?:, \w+)*>/g;
@@ -9,7 +9,7 @@ const EIGEN_ELEMENTWISE = /^TensorCwise\w+Op<(.*)>$/;
 const EIGEN_WITH_SCALAR = /^scalar_(?:left|right)<\w+, \w+, (.*), \w+>$/;
 const EIGEN_OPERATION = /^(?:Tensor(\w+)Op|scalar_(\w+)_op)</;
 
-/** What stands before the first such character that is in no template. */
+/** The text before the first such character outside any template. */
 function upTo(end: string, text: string): string {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
@@ -23,9 +23,8 @@ function upTo(end: string, text: string): string {
 
 /**
  * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, …)` →
- * `vectorized_elementwise_kernel<4,
- * CUDAFunctor_add<float>>`; one of Eigen's kernels → what it computes. What is no C++ template stays as it
- * is.
+ * `vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>`; one of Eigen's kernels → its expression. A name
+ * that is no C++ template stays unchanged.
  */
 export function shortKernel(name: string): string {
   const whole = name.replaceAll('(anonymous namespace)::', '').replace(/^void /, '');

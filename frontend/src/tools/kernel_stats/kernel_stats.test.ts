@@ -19,7 +19,7 @@ describe('kernels', () => {
     expect(() => groupingOf('op').read(payload)).toThrow('has no table by_op');
   });
 
-  it('begin without columns that tell nothing, but keep whether tensor cores were used', () => {
+  it('begin without columns that carry no information, but keep tensor core use', () => {
     const column = (name: string): TableColumn => ({
       name,
       title: name,

@@ -1,4 +1,4 @@
-/** Kernels: how they are grouped, what the table begins with, where a kernel's longest launch is. Pure. */
+/** Kernels: their grouping, the table's initial view, the time of a kernel's longest launch. Pure. */
 import { readTable, type ColumnOf, type RowsOf } from '../../api/declared';
 import { KERNEL_STATS } from '../../api/tables/kernel_stats';
 import type { Payload, Table } from '../../api/types';
@@ -9,7 +9,7 @@ export type Kernels = RowsOf<typeof TABLES.kernels>;
 type KernelColumn = ColumnOf<typeof TABLES.kernels>;
 type GroupColumn = 'kernel' | 'op' | 'library';
 
-/** The rows of a grouping; `nameOf`: what a row is the group of. */
+/** The rows of a grouping; `nameOf`: the name of a row's group. */
 export interface Grouped {
   table: Table;
   nameOf: (row: number) => string;
@@ -18,12 +18,12 @@ export interface Grouped {
 export interface Grouping {
   name: string;
   title: string;
-  /** The column of the table of kernels that a group is of. */
+  /** The column of the table of kernels by which it groups. */
   column: GroupColumn | '';
   read: (payload: Payload) => Grouped;
 }
 
-/** The first is what the page begins with. */
+/** The first is the page's default. */
 export const GROUPINGS: readonly Grouping[] = [
   {
     name: 'launch',
@@ -62,7 +62,7 @@ export function groupingOf(name: string | undefined): Grouping {
   return GROUPINGS.find((grouping) => grouping.name === name) ?? (GROUPINGS[0] as Grouping);
 }
 
-/** Whether a row's occupancy is not the tracer's. */
+/** Whether a row's occupancy was computed rather than reported by the tracer. */
 export function isComputed(kernels: Kernels, row: number): boolean {
   return kernels.flag('is_occupancy_computed')(row);
 }
@@ -75,10 +75,10 @@ const HIDDEN_AT_FIRST: readonly KernelColumn[] = [
   'longest_start_ps',
 ];
 
-/** The server's order; without the columns that few need and those that tell nothing. */
+/** The server's order; without rarely needed columns and those without information. */
 export function initialView(data: TableData, idle: readonly string[]): TableView {
   const names = new Set(data.columns.map((column) => column.name));
-  // That no kernel uses tensor cores is an answer, not nothing.
+  // That no kernel uses tensor cores is information.
   const hidden = [...HIDDEN_AT_FIRST, ...idle.filter((name) => !name.includes('tensor_core'))].filter(
     (name) => names.has(name),
   );
@@ -87,7 +87,7 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
 
 export const TOTALS: readonly KernelColumn[] = ['n_occurrences', 'total_ps', 'fraction'];
 
-/** The parameters of the URL that belong to the table, to be dropped with its grouping. */
+/** The parameters of the URL that belong to the table, dropped when the grouping changes. */
 export function withoutTable(params: Readonly<Record<string, string>>): Record<string, undefined> {
   const names = Object.keys(params).filter(
     (name) => ['sort', 'q', 'hide'].includes(name) || name.startsWith('f.'),

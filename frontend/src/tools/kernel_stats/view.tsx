@@ -48,7 +48,7 @@ function KernelTable({
     if (column.name === 'kernel') return <>{shortKernel(text)}</>;
     if (column.name === 'occupancy_fraction' && isComputed(kernels, row))
       return (
-        <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability: the trace does not tell it">
+        <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability; not in the trace">
           ≈ {text}
         </span>
       );
@@ -61,7 +61,7 @@ function KernelTable({
       <button
         type="button"
         class="text-link"
-        data-tip={`${text}: see this launch on the timeline`}
+        data-tip={`${text}: show this launch on the timeline`}
         onClick={() => openTool('trace_viewer', { hosts: launch.host, ...launch.params })}
       >
         {text}
@@ -110,7 +110,7 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
     <>
       <Tiles tiles={Object.values(payload.scalars)} />
       {donuts.length > 0 && (
-        <Section title="Where the time goes" note="time of kernels">
+        <Section title="Where the time goes" note="kernel time">
           <div class="donuts">
             {donuts.map((donut) => (
               <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />

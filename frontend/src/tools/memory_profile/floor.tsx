@@ -1,4 +1,4 @@
-/** The least in use during each step: a floor that rises is the mark of a leak. */
+/** The minimum in use during each step: a rising floor indicates a leak. */
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -84,19 +84,19 @@ export function FloorSection({
     return (
       <Section title={table.title} note="0 B">
         <p class="muted prose">
-          In each of the {steps.length.toLocaleString('en-US')} steps there is a moment at which nothing is in
-          use: no step leaves memory behind.
+          In each of the {steps.length.toLocaleString('en-US')} steps, usage falls to zero at some moment: no
+          step leaves memory behind.
         </p>
       </Section>
     );
-  const said =
+  const note =
     riseBytes > 0
-      ? `rises by ${format(riseBytes, 'bytes')} per step after the warm-up (grey)`
-      : 'does not rise steadily; the warm-up is grey';
+      ? `rises by ${format(riseBytes, 'bytes')} per step after the warm-up (gray)`
+      : 'does not rise steadily; the warm-up is gray';
   return (
-    <Section title={table.title} note={said}>
+    <Section title={table.title} note={note}>
       <Chart
-        label={`${table.title}: ${said}`}
+        label={`${table.title}: ${note}`}
         height={HEIGHT_PX}
         optionKey={`${steps.length}|${steps[0]?.floor}|${steps.at(-1)?.floor}|${riseBytes}`}
         option={(color) => floorOption(steps, color)}

@@ -1,6 +1,6 @@
 /**
- * The history of the chosen memory: drag to zoom (the server is asked anew), click to see what is in use at
- * that moment.
+ * The history of the chosen memory: drag to zoom (which requests the window), click to list the memory in use
+ * at that moment.
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
@@ -32,7 +32,7 @@ interface Drag {
   to: number;
 }
 
-/** The share of the plot's width that the pointer is at. */
+/** The pointer's position as a share of the plot's width. */
 function shareAt(event: PointerEvent, box: HTMLElement): number {
   const { left, width } = box.getBoundingClientRect();
   return (event.clientX - left - LEFT_PX) / Math.max(1, width - LEFT_PX - RIGHT_PX);
@@ -148,7 +148,7 @@ export function HistorySection({ payload, memory, setParams }: HistoryProps): VN
   return (
     <Section
       title="Memory in use"
-      note={`${timeline.note} · drag to zoom, click for what is in use then`}
+      note={`${timeline.note} · drag to zoom, click to list what is in use then`}
       end={controls}
     >
       <div class="mp-history" {...handlers}>

@@ -1,6 +1,6 @@
 /**
  * The history of a memory as an ECharts option: stack, heap and free on top of one another, fragmentation on
- * an axis of its own.
+ * its own axis.
  */
 import type { EChartsCoreOption } from 'echarts/core';
 import { format, scaleFor } from '../../base/units';
@@ -15,7 +15,7 @@ export const SERIES = [
   { name: 'stack', title: 'Stack', token: '--q-3' },
   { name: 'heap', title: 'Heap', token: '--q-0' },
   { name: 'free', title: 'Free', token: '--c-idle' },
-  { name: 'held', title: 'Held by the allocator', token: '--q-2' },
+  { name: 'held', title: 'Reserved by the allocator', token: '--q-2' },
   { name: 'fragmentation', title: 'Fragmentation', token: '--q-4' },
 ] as const;
 const [AREAS, HELD, FRAGMENTATION] = [
@@ -28,7 +28,7 @@ const [AREAS, HELD, FRAGMENTATION] = [
   SERIES[4],
 ];
 
-/** The series that a history has: no stack where it is always empty, nothing that the trace does not tell. */
+/** The series of a history: no stack if it is always empty, nothing that the trace lacks. */
 export function seriesOf(points: readonly Point[]): readonly (typeof SERIES)[number][] {
   return SERIES.filter(
     ({ name }) =>
@@ -41,18 +41,18 @@ export interface History {
   points: readonly Point[];
   window: Window;
   hidden: ReadonlySet<string>;
-  /** The moment that the table below is of. */
+  /** The moment that the table below shows. */
   atPs: number;
 }
 
 const LONGEST = 64;
 
-/** The end of a long name, where operations differ; all of it is in the table below. */
+/** The end of a long name, where operations differ; the table below has the full name. */
 function tailOf(text: string): string {
   return text.length > LONGEST ? `…${text.slice(1 - LONGEST)}` : text;
 }
 
-/** What the event at a point was: a title and a text of each thing that is known. */
+/** The event at a point: a title and a text of each known property. */
 function factsOf(timeline: Timeline, row: number): [string, string][] {
   const bytes = (size: number | null): string => (size === null ? '' : format(size, 'bytes'));
   const facts: [string, string][] = [
@@ -67,7 +67,7 @@ function factsOf(timeline: Timeline, row: number): [string, string][] {
   return facts.filter(([, text]) => text !== '');
 }
 
-/** What the event at a point was, and the level after it. */
+/** The event at a point, and the level after it. */
 function tip({ timeline, points }: History, color: Colors): (params: { dataIndex: number }[]) => HTMLElement {
   return (params) => {
     const row = Math.min(params[0]?.dataIndex ?? 0, timeline.length - 1);
@@ -88,8 +88,8 @@ function tip({ timeline, points }: History, color: Colors): (params: { dataIndex
 }
 
 /**
- * Areas from the top one down, each filled to the floor, so that every one hides the lower part of the one
- * before.
+ * Areas from the top one down, each filled to the floor, so that each hides the lower part of the previous
+ * one.
  */
 function areas({ points, hidden }: History, factor: number, timeFactor: number, color: Colors): object[] {
   const shown = AREAS.filter(({ name }) => !hidden.has(name));
@@ -170,14 +170,14 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
   const scale = scaleFor(largest, 'bytes');
   const time = scaleFor(window.endPs, 'ps');
   const style = axisStyle(color);
-  // The window's ends are no round numbers: ticks between them have the labels.
+  // The window's ends are no round numbers: only ticks between them have labels.
   const axisLabel = {
     ...(style['axisLabel'] as object),
     showMinLabel: window.startPs === 0,
     showMaxLabel: false,
   };
   const yStyle = { ...style, axisLine: { show: false }, nameGap: 10 };
-  // Beside the labels of time, not beside the right axis's 0.
+  // Next to the time labels, not next to the right axis's 0.
   const timeName = {
     name: time.label,
     nameLocation: 'end',

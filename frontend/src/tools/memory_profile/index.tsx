@@ -1,7 +1,4 @@
-/**
- * Memory: how much of each is in use over time, what fills it at its peak, and whether it grows from step to
- * step.
- */
+/** Memory: usage of each over time, the contents of its peak, and whether it grows from step to step. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { PayloadPage } from '../payload_page';

@@ -1,4 +1,4 @@
-/** All memories of the chosen hosts beside one another: a small history of each, and a table. */
+/** All memories of the chosen hosts side by side: a small history of each, and a table. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { ColumnOf } from '../../api/declared';

@@ -38,7 +38,7 @@ describe('the window', () => {
     expect(windowParams(window, 3_000_000)).toEqual({ start_ps: '1000000', end_ps: '3000000' });
   });
 
-  it('is asked for in few widths', () => {
+  it('is requested in few widths', () => {
     expect([600, 1280, 1920, 9000].map(widthFor)).toEqual(['800', '1600', '2000', '4000']);
   });
 });
@@ -61,7 +61,7 @@ describe('the history', () => {
     expect(clamped([], window)).toEqual([]);
   });
 
-  it('hides free memory at first where it would press all else flat', () => {
+  it('hides free memory at first if it would flatten all else', () => {
     const row = (usedFraction: number): MemoryRow => ({
       row: 0,
       fullName: 'h/m',
@@ -109,7 +109,7 @@ describe('memories', () => {
     expect(sparkPath([], 100)).toBe('');
   });
 
-  it('leaves out what the trace does not tell, and a stack that is always empty', () => {
+  it('leaves out series that the trace lacks, and a stack that is always empty', () => {
     const point = { ps: 0, stack: 0, heap: 5, free: null, held: null, fragmentation: null };
     expect(seriesOf([point]).map(({ name }) => name)).toEqual(['heap']);
     expect(seriesOf([point, { ...point, stack: 1, free: 0, held: 9 }]).map(({ name }) => name)).toEqual([

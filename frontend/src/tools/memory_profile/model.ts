@@ -1,7 +1,4 @@
-/**
- * The memory profile's payload as what the page draws: points of the history, small histories, windows to
- * zoom to. Pure.
- */
+/** The memory profile's payload as points of the history, small histories, windows to zoom to. Pure. */
 import { readNumber, readTable, type RowsOf } from '../../api/declared';
 import { MEMORY_PROFILE } from '../../api/tables/memory_profile';
 import type { Payload } from '../../api/types';
@@ -14,7 +11,7 @@ export interface Point {
   ps: number;
   stack: number;
   heap: number;
-  /** Not every trace tells these: null. `held`: what PyTorch's allocator has taken from the device. */
+  /** null: not in the trace. `held`: memory that PyTorch's allocator has reserved from the device. */
   free: number | null;
   held: number | null;
   fragmentation: number | null;
@@ -28,7 +25,7 @@ export interface Window {
 /** One memory of the overview, with the points of its small history. */
 export interface MemoryRow {
   row: number;
-  /** What the server calls it: HOST/NAME. */
+  /** The server's name for it: HOST/NAME. */
   fullName: string;
   name: string;
   host: string;
@@ -41,7 +38,7 @@ export interface MemoryRow {
   points: { ps: number; used: number }[];
 }
 
-/** The width that is asked for: few different ones, so that answers are remembered. */
+/** The requested width: one of a few, so that answers are cached. */
 export function widthFor(innerWidth: number): string {
   return String(Math.min(4000, Math.max(800, Math.ceil(innerWidth / 400) * 400)));
 }
@@ -67,7 +64,7 @@ export function pointsOf(timeline: Timeline): Point[] {
   }));
 }
 
-/** The window that the payload is of. */
+/** The window of the payload. */
 export function windowOf(payload: Payload): Window {
   return {
     startPs: readNumber(payload, SCALARS.start_ps) ?? 0,
@@ -88,8 +85,8 @@ export function clamped(points: readonly Point[], window: Window): Point[] {
 }
 
 /**
- * The part of a window between two shares of its width, whichever way they were dragged; null: too narrow to
- * mean it.
+ * The part of a window between two shares of its width, dragged in either direction; null: too narrow to be
+ * intended.
  */
 export function dragged(window: Window, from: number, to: number): Window | null {
   const [low, high] = [Math.max(0, Math.min(from, to)), Math.min(1, Math.max(from, to))];
@@ -146,18 +143,18 @@ export function memoriesOf(payload: Payload): MemoryRow[] {
  */
 export function sparkPath(points: readonly { ps: number; used: number }[], endPs: number): string {
   const top = Math.max(1, ...points.map(({ used }) => used));
-  const at = ({ ps, used }: { ps: number; used: number }): [string, string] => [
+  const pointOf = ({ ps, used }: { ps: number; used: number }): [string, string] => [
     ((100 * ps) / Math.max(1, endPs)).toFixed(2),
     (100 - (100 * used) / top).toFixed(2),
   ];
   const parts = points.map((point, i) => {
-    const [x, y] = at(point);
+    const [x, y] = pointOf(point);
     return i === 0 ? `M${x} 100V${y}` : `H${x}V${y}`;
   });
   return parts.length ? `${parts.join('')}H100V100Z` : '';
 }
 
-/** Series that are not drawn at first: free memory, where it would press all else flat. */
+/** Series hidden at first: free memory, if it would flatten all else. */
 export function hiddenAtFirst(row: MemoryRow | undefined): Set<string> {
   return new Set(row && (row.usedFraction ?? 0) < 0.25 ? ['free'] : []);
 }

@@ -1,6 +1,6 @@
 /**
- * Numbers of one memory, all memories beside one another, the history, what is in use at the peak or another
- * moment, the floor.
+ * Numbers of one memory, all memories side by side, the history, memory in use at the peak or another moment,
+ * the floor.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -84,7 +84,7 @@ function ActiveTable({ rows, host, params, setParams }: { rows: Active; host: st
       <button
         type="button"
         class="text-link"
-        data-tip={`${text}: see this allocation on the timeline`}
+        data-tip={`${text}: show this allocation on the timeline`}
         onClick={() => openTool('trace_viewer', { hosts: host, ...around })}
       >
         {text}

@@ -1,7 +1,7 @@
 /**
- * Two canvases on each other that fill their box and tell where the pointer is. The ground is drawn anew as
- * its size, the theme or its
- * content change; what follows the pointer lies on it, so that thousands of boxes are not drawn again.
+ * Two stacked canvases that fill their box and report the pointer's position. The ground is redrawn when its
+ * size, the theme or its content changes; the layer above follows the pointer, so that thousands of boxes are
+ * not redrawn.
  */
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -26,17 +26,17 @@ export interface Spot {
 export interface CanvasProps {
   height: number;
   label: string;
-  /** Draws what stays as the pointer moves. */
+  /** Draws the part that does not follow the pointer. */
   ground: (pen: Pen) => void;
-  /** How much of the ground shows through; default all. */
+  /** Opacity of the ground; default 1. */
   groundAlpha?: number;
-  /** Draws what follows the pointer. */
+  /** Draws the part that follows the pointer. */
   draw: (pen: Pen) => void;
   onPoint?: (spot: Spot | null) => void;
   onPick?: (spot: Spot) => void;
-  /** A drag from one spot to another. */
+  /** A drag from one point to another. */
   onDrag?: (from: Spot, to: Spot) => void;
-  /** A wheel turned with Ctrl: deltaY in pixels. */
+  /** A turn of the wheel with Ctrl: deltaY in pixels. */
   onWheel?: (spot: Spot, delta: number) => void;
 }
 
@@ -52,7 +52,7 @@ interface Drag {
   to: Spot;
 }
 
-/** A pen for an empty canvas of that size; null where a browser gives none. */
+/** A context for an empty canvas of that size; null if the browser gives none. */
 function opened(canvas: HTMLCanvasElement, width: number, height: number): Pen | null {
   const context = canvas.getContext('2d');
   if (!context) return null;
@@ -66,10 +66,10 @@ function opened(canvas: HTMLCanvasElement, width: number, height: number): Pen |
   context.clearRect(0, 0, width, height);
   context.globalAlpha = 1;
   context.font = `11px ${tokenColor('--font')}`;
-  const known = new Map<string, string>();
+  const colors = new Map<string, string>();
   const color = (token: string): string => {
-    const value = known.get(token) ?? tokenColor(token);
-    known.set(token, value);
+    const value = colors.get(token) ?? tokenColor(token);
+    colors.set(token, value);
     return value;
   };
   return { context, width, height, color };

@@ -1,7 +1,4 @@
-/**
- * The details of one buffer: what it is, what it costs, how long it lives, where it comes from, and the ways
- * to it in other tools.
- */
+/** The details of one buffer: identity, cost, lifetime, origin, and links to it in other tools. */
 import type { VNode } from 'preact';
 import { exactText, format, threeDigits } from '../../base/units';
 import { Fact, Ways } from '../card_parts';
@@ -35,10 +32,10 @@ function Source({ buffer }: { buffer: Buffer }): VNode | null {
 function Elsewhere({ op, program }: { op: string; program: string }): VNode | null {
   if (!op) return null;
   const ways = [
-    { tool: 'graph_viewer', text: 'See it in the graph', params: { program, op } },
-    { tool: 'hlo_stats', text: 'See its time in HLO stats', params: { program, op } },
-    { tool: 'op_profile', text: 'See it in the op profile', params: { program, op } },
-    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: op, qargs: '1' } },
+    { tool: 'graph_viewer', text: 'Show in the graph', params: { program, op } },
+    { tool: 'hlo_stats', text: 'Show its time in HLO stats', params: { program, op } },
+    { tool: 'op_profile', text: 'Show in the op profile', params: { program, op } },
+    { tool: 'trace_viewer', text: 'Find on the timeline', params: { q: op, qargs: '1' } },
   ];
   return <Ways ways={ways} />;
 }
@@ -57,7 +54,7 @@ export function Card({
   if (!buffer) {
     return (
       <aside class="mv-card" aria-label="Buffer">
-        <p class="muted">Point at a buffer to see what it is and how long it lives; click to keep it here.</p>
+        <p class="muted">Hover over a buffer for its details and lifetime; click to pin it.</p>
       </aside>
     );
   }
@@ -70,8 +67,8 @@ export function Card({
           <button
             type="button"
             class="button plain small"
-            aria-label="Let go of this buffer"
-            data-tip="Let go"
+            aria-label="Unpin this buffer"
+            data-tip="Unpin"
             onClick={onClear}
           >
             ✕

@@ -1,6 +1,6 @@
 /**
- * Memory viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower
- * it.
+ * Memory viewer: what a compiled program keeps in memory at its peak, how usage got there, and what would
+ * lower it.
  */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';

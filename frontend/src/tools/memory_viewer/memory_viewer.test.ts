@@ -5,8 +5,8 @@ import {
   blockAt,
   boxAt,
   buffersOf,
-  colourKey,
-  coloursOf,
+  colorKey,
+  colorsOf,
   edgesOf,
   inOrder,
   pointAt,
@@ -30,7 +30,7 @@ const live = tableFor(TABLES.live, {
 const buffers = buffersOf(readTable(payloadOf({ tables: { live } }), TABLES.live));
 
 describe('buffers', () => {
-  it('stand side by side in proportion, and are found under the pointer', () => {
+  it('are side by side in proportion, and found under the pointer', () => {
     const edges = edgesOf(buffers);
     expect([...edges]).toEqual([0, 0.1, 0.4, 1]);
     expect([0, 0.099, 0.1, 0.39, 0.4, 0.999].map((share) => boxAt(edges, share))).toEqual([0, 0, 1, 1, 2, 2]);
@@ -42,22 +42,22 @@ describe('buffers', () => {
     expect(inOrder(buffers, 'program').map(({ id }) => id)).toEqual([1, 2, 3]);
   });
 
-  it('have the colour of their kind, temporaries that of their opcode', () => {
-    expect(buffers.map(colourKey)).toEqual(['Parameter', 'dot', 'add']);
-    const colours = coloursOf([buffers]);
-    expect(colours.legend.map(({ name }) => name)).toEqual(['add', 'dot', 'Parameter']);
-    expect(new Set(buffers.map((buffer) => colours.token(buffer))).size).toBe(3);
+  it('have the color of their kind, temporaries that of their opcode', () => {
+    expect(buffers.map(colorKey)).toEqual(['Parameter', 'dot', 'add']);
+    const colors = colorsOf([buffers]);
+    expect(colors.legend.map(({ name }) => name)).toEqual(['add', 'dot', 'Parameter']);
+    expect(new Set(buffers.map((buffer) => colors.token(buffer))).size).toBe(3);
   });
 
-  it('are grey beyond the palette, and the legend says so', () => {
+  it('are gray beyond the palette, and the legend says so', () => {
     const many = Array.from({ length: 12 }, (_, i) => ({
       ...buffers[1]!,
       opcode: `op${i}`,
       sizeBytes: 100 - i,
     }));
-    const colours = coloursOf([many]);
-    expect(colours.legend.at(-1)).toEqual({ name: 'others', token: '--line-strong' });
-    expect(colours.token(many[11]!)).toBe('--line-strong');
+    const colors = colorsOf([many]);
+    expect(colors.legend.at(-1)).toEqual({ name: 'others', token: '--line-strong' });
+    expect(colors.token(many[11]!)).toBe('--line-strong');
   });
 });
 

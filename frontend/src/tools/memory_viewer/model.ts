@@ -116,7 +116,7 @@ export interface Program {
   peakBytes: number | null;
 }
 
-/** The title of the program that the answer is of. */
+/** The title of the answer's program. */
 export function programOf(payload: Payload): string {
   return readTable(payload, TABLES.chosen).text('program')(0);
 }
@@ -142,7 +142,7 @@ export function spacesOf(payload: Payload): Space[] {
     }));
 }
 
-/** The tiles: what the peak is, and what it is made of. */
+/** The tiles: the peak and its components. */
 export const TILES = [
   SCALARS.peak_bytes,
   SCALARS.padding_bytes,
@@ -160,12 +160,14 @@ const FIXED: Readonly<Record<string, string>> = {
 };
 const MOST_COLOURS = 8;
 
-/** What a buffer is coloured by: its kind of allocation, a temporary by the opcode that makes it. */
-export function colourKey(buffer: Buffer): string {
+/**
+ * The property that colors a buffer: its kind of allocation; for a temporary, the opcode that produces it.
+ */
+export function colorKey(buffer: Buffer): string {
   return buffer.category in FIXED ? buffer.category : buffer.opcode || 'unknown';
 }
 
-export interface Colours {
+export interface Colors {
   token(buffer: Buffer): string;
   legend: { name: string; token: string }[];
 }
@@ -183,14 +185,14 @@ export function keptOf(
 }
 
 /**
- * Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the
- * others are grey.
+ * Kinds of allocations have fixed colors, the opcodes with the most bytes one palette color each, the others
+ * are gray.
  */
-export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
+export function colorsOf(groups: readonly (readonly Buffer[])[]): Colors {
   const bytes = new Map<string, number>();
   for (const buffers of groups)
     for (const buffer of buffers)
-      bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);
+      bytes.set(colorKey(buffer), (bytes.get(colorKey(buffer)) ?? 0) + buffer.sizeBytes);
   const names = [...bytes.keys()].sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0));
   const opcodes = names.filter((name) => !(name in FIXED));
   const tokens = new Map(opcodes.slice(0, MOST_COLOURS).map((name, i) => [name, paletteToken(i)]));
@@ -199,7 +201,7 @@ export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
     .filter((name) => name in FIXED || tokens.has(name))
     .map((name) => ({ name, token: token(name) }));
   if (opcodes.length > MOST_COLOURS) legend.push({ name: 'others', token: '--line-strong' });
-  return { token: (buffer) => token(colourKey(buffer)), legend };
+  return { token: (buffer) => token(colorKey(buffer)), legend };
 }
 
 export type Order = 'program' | 'size';
@@ -219,7 +221,7 @@ export function edgesOf(buffers: readonly Buffer[]): Float64Array {
   return edges.map((edge) => edge / total);
 }
 
-/** Index of the box under a share of the width, or -1. */
+/** Index of the box at a share of the width, or -1. */
 export function boxAt(edges: Float64Array, share: number): number {
   if (share < 0 || share >= 1 || edges.length < 2) return -1;
   let [low, high] = [0, edges.length - 2];
@@ -236,7 +238,7 @@ export interface Extent {
   high: number;
 }
 
-/** All offsets that are in use, and the block under a point of the map: of several the last to come. */
+/** All used offset ranges, and the block under a point of the map: of several the one that starts last. */
 export function offsetsOf(blocks: readonly Buffer[], wholeBytes: number): Extent {
   const high = blocks.reduce(
     (most, { offsetBytes, sizeBytes }) => Math.max(most, (offsetBytes ?? 0) + sizeBytes),
@@ -246,20 +248,20 @@ export function offsetsOf(blocks: readonly Buffer[], wholeBytes: number): Extent
 }
 
 export function blockAt(blocks: readonly Buffer[], step: number, offset: number): Buffer | null {
-  let found: Buffer | null = null;
+  let newest: Buffer | null = null;
   for (const block of blocks) {
-    const at = block.offsetBytes;
+    const blockOffset = block.offsetBytes;
     if (
-      at === null ||
+      blockOffset === null ||
       step < block.first ||
       step >= block.last + 1 ||
-      offset < at ||
-      offset >= at + block.sizeBytes
+      offset < blockOffset ||
+      offset >= blockOffset + block.sizeBytes
     )
       continue;
-    if (!found || block.first > found.first) found = block;
+    if (!newest || block.first > newest.first) newest = block;
   }
-  return found;
+  return newest;
 }
 
 /** The last point at or before a step. */

@@ -1,6 +1,6 @@
 /**
- * Memory over the program's order: bytes held after each step with the peak marked, and below it where each
- * buffer lies and how long.
+ * Memory over program order: bytes in use after each step with the peak marked, and below it the offset and
+ * lifetime of each buffer.
  */
 import type { VNode } from 'preact';
 import { useCallback, useMemo, useState } from 'preact/hooks';
@@ -48,7 +48,7 @@ function stepAt(steps: Steps, { x, width }: Spot): number {
 }
 
 function Readout({ point, nSteps }: { point: Point | null; nSteps: number }): VNode {
-  if (!point) return <p class="mv-readout muted">Drag to zoom into steps; Ctrl and the wheel zoom too.</p>;
+  if (!point) return <p class="mv-readout muted">Drag to zoom into steps, or use Ctrl + wheel.</p>;
   return (
     <p class="mv-readout">
       Step {point.step.toLocaleString('en-US')} <span class="muted">of {nSteps.toLocaleString('en-US')}</span>{' '}
@@ -98,11 +98,11 @@ function usePictures(
   extent: Extent,
   hovered: number | null,
 ): { timeline: Picture; map: Picture } {
-  const { points, blocks, steps, marked, colours, peakBytes } = props;
+  const { points, blocks, steps, marked, colors, peakBytes } = props;
   const held = useCallback((pen: Pen) => drawHeld(pen, props), [points, steps, peakBytes]);
   const pointed = useCallback((pen: Pen) => drawPointed(pen, props, hovered), [steps, marked, hovered]);
-  const boxes = useCallback((pen: Pen) => drawBlocks(pen, props, extent), [blocks, steps, extent, colours]);
-  const map = useCallback((pen: Pen) => drawMap(pen, props, extent), [steps, marked, extent, colours]);
+  const boxes = useCallback((pen: Pen) => drawBlocks(pen, props, extent), [blocks, steps, extent, colors]);
+  const map = useCallback((pen: Pen) => drawMap(pen, props, extent), [steps, marked, extent, colors]);
   return {
     timeline: { ground: held, draw: pointed },
     map: { ground: boxes, groundAlpha: marked ? OTHERS_ALPHA : 1, draw: map },
@@ -151,7 +151,7 @@ export function OrderCharts(props: OrderProps): VNode {
       </div>
       <Canvas
         height={TIMELINE_PX}
-        label={`Memory held over ${nSteps.toLocaleString('en-US')} steps, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
+        label={`Memory in use over ${nSteps.toLocaleString('en-US')} steps, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
         {...timeline}
         onPoint={(spot) => setHovered(hold(spot))}
         onDrag={drag}

@@ -1,7 +1,7 @@
-/** Draws memory over the program's order: the course of bytes held, and the map of offsets. */
+/** Draws memory over program order: the curve of bytes in use, and the map of offsets. */
 import { format, scaleFor, threeDigits } from '../../base/units';
 import type { Pen } from './canvas';
-import type { Buffer, Colours, Extent, Point, Steps } from './model';
+import type { Buffer, Colors, Extent, Point, Steps } from './model';
 
 export const LEFT_PX = 64;
 export const RIGHT_PX = 14;
@@ -9,10 +9,10 @@ export const TOP_PX = 18;
 export const BOTTOM_PX = 20;
 const TICK_PX = 110;
 const BLOCK_ALPHA = 0.85;
-/** Of the blocks, while one is marked. */
+/** Opacity of the blocks while one is highlighted. */
 export const OTHERS_ALPHA = 0.53;
 
-/** What the two charts are drawn of. */
+/** The data that the two charts draw. */
 export interface OrderPicture {
   points: readonly Point[];
   blocks: readonly Buffer[];
@@ -20,9 +20,9 @@ export interface OrderPicture {
   peakStep: number | null;
   peakBytes: number;
   permanentBytes: number;
-  /** The buffer whose life is marked. */
+  /** The buffer whose lifetime is highlighted. */
   marked: Buffer | null;
-  colours: Colours;
+  colors: Colors;
 }
 
 function xOf(steps: Steps, width: number): (step: number) => number {
@@ -79,19 +79,19 @@ function drawSpan({ context, width, height, color }: Pen, steps: Steps, buffer: 
   context.globalAlpha = 1;
 }
 
-/** A line in steps, as far as it is known; each point holds to the next. */
+/** A step line, as far as it is known; each point holds until the next. */
 function trace(
   { context }: Pen,
   points: readonly Point[],
   value: (point: Point) => number,
-  at: { x: (step: number) => number; y: (bytes: number) => number; last: number },
+  scales: { x: (step: number) => number; y: (bytes: number) => number; last: number },
 ): void {
   context.beginPath();
   points.forEach((point, i) => {
-    const [left, y] = [at.x(point.step), at.y(value(point))];
+    const [left, y] = [scales.x(point.step), scales.y(value(point))];
     if (i === 0) context.moveTo(left, y);
     else context.lineTo(left, y);
-    context.lineTo(at.x(points[i + 1]?.step ?? at.last + 1), y);
+    context.lineTo(scales.x(points[i + 1]?.step ?? scales.last + 1), y);
   });
 }
 
@@ -102,7 +102,7 @@ function heldExtent({ peakBytes }: OrderPicture): Extent {
 export function drawHeld(pen: Pen, props: OrderPicture): void {
   const { context, width, color } = pen;
   const { points, steps, peakBytes, peakStep, permanentBytes } = props;
-  const y = drawAxes(pen, steps, heldExtent(props), 'Held');
+  const y = drawAxes(pen, steps, heldExtent(props), 'In use');
   const x = xOf(steps, width);
   context.fillStyle = color('--c-input');
   context.globalAlpha = 0.16;
@@ -113,8 +113,8 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
     Math.max(0, y(0) - y(permanentBytes)),
   );
   context.globalAlpha = 1;
-  const at = { x, y, last: steps.last };
-  trace(pen, points, (point) => point.heldBytes, at);
+  const scales = { x, y, last: steps.last };
+  trace(pen, points, (point) => point.heldBytes, scales);
   context.lineTo(x(steps.last + 1), y(0));
   context.lineTo(x(points[0]?.step ?? steps.first), y(0));
   context.fillStyle = color('--q-0');
@@ -123,19 +123,19 @@ export function drawHeld(pen: Pen, props: OrderPicture): void {
   context.globalAlpha = 1;
   context.lineWidth = 1.5;
   context.strokeStyle = color('--q-0');
-  trace(pen, points, (point) => point.heldBytes, at);
+  trace(pen, points, (point) => point.heldBytes, scales);
   context.stroke();
   context.lineWidth = 1;
   context.setLineDash([4, 3]);
   context.strokeStyle = color('--muted');
-  trace(pen, points, (point) => point.unpaddedBytes, at);
+  trace(pen, points, (point) => point.unpaddedBytes, scales);
   context.stroke();
   context.setLineDash([]);
   if (peakStep !== null && peakStep >= steps.first && peakStep <= steps.last)
     drawPeak(pen, (x(peakStep) + x(peakStep + 1)) / 2, y(peakBytes), peakBytes);
 }
 
-/** What follows the pointer on the course: the life of the marked buffer, and the step pointed at. */
+/** The layer above the curve: the lifetime of the highlighted buffer, and the step under the pointer. */
 export function drawPointed(pen: Pen, { steps, marked }: OrderPicture, hovered: number | null): void {
   const { context, width, height, color } = pen;
   if (marked) drawSpan(pen, steps, marked);
@@ -161,7 +161,7 @@ function offsetY({ height }: Pen, { low, high }: Extent): (bytes: number) => num
   return (bytes) => TOP_PX + room * (1 - (bytes - low) / Math.max(1, high - low));
 }
 
-/** Draws on the map's own ground alone, between its axes. */
+/** Draws within the map's plot area, between its axes. */
 function withinMap({ context, width, height }: Pen, draw: () => void): void {
   context.save();
   context.beginPath();
@@ -181,10 +181,10 @@ function drawBlock(
   pen: Pen,
   block: Buffer,
   [left, top, width, height]: [number, number, number, number],
-  colours: Colours,
+  colors: Colors,
 ): void {
   const { context, color } = pen;
-  context.fillStyle = color(colours.token(block));
+  context.fillStyle = color(colors.token(block));
   context.globalAlpha = BLOCK_ALPHA;
   context.fillRect(
     left,
@@ -195,21 +195,21 @@ function drawBlock(
   if (width > 70 && height > 14) drawName(pen, block.instruction, [left, top, width, height]);
 }
 
-export function drawBlocks(pen: Pen, { blocks, steps, colours }: OrderPicture, extent: Extent): void {
+export function drawBlocks(pen: Pen, { blocks, steps, colors }: OrderPicture, extent: Extent): void {
   withinMap(pen, () => {
     for (const block of blocks)
-      if (block.offsetBytes !== null) drawBlock(pen, block, blockBox(pen, block, steps, extent), colours);
+      if (block.offsetBytes !== null) drawBlock(pen, block, blockBox(pen, block, steps, extent), colors);
   });
 }
 
-/** The axes, and what follows the pointer on the map: the marked block. */
-export function drawMap(pen: Pen, { steps, marked, colours }: OrderPicture, extent: Extent): void {
+/** The axes, and the layer above the map: the highlighted block. */
+export function drawMap(pen: Pen, { steps, marked, colors }: OrderPicture, extent: Extent): void {
   const { context, color } = pen;
   drawAxes(pen, steps, extent, 'Offset');
   if (!marked || marked.offsetBytes === null) return;
   const box = blockBox(pen, marked, steps, extent);
   withinMap(pen, () => {
-    drawBlock(pen, marked, box, colours);
+    drawBlock(pen, marked, box, colors);
     context.globalAlpha = 1;
     context.lineWidth = 2;
     context.strokeStyle = color('--text');

@@ -1,26 +1,26 @@
 /**
- * The buffers at the peak side by side, each as wide as it is large: in program order or by size. Hover marks
- * a buffer, a click keeps it.
+ * The buffers at the peak side by side, each as wide as it is large: in program order or by size. Hover
+ * highlights a buffer, a click pins it.
  */
 import type { VNode } from 'preact';
 import { useCallback, useMemo } from 'preact/hooks';
 import { format } from '../../base/units';
 import { TextFitter } from '../../canvas/text';
 import { Canvas, type Pen, type Spot } from './canvas';
-import { boxAt, edgesOf, inOrder, type Buffer, type Colours, type Order } from './model';
+import { boxAt, edgesOf, inOrder, type Buffer, type Colors, type Order } from './model';
 
 const HEIGHT_PX = 58;
 const NAME_FROM_PX = 56;
-/** Narrower boxes are not seen. */
+/** Narrower boxes are invisible. */
 const LEAST_PX = 0.3;
-/** Of the buffers, while one is marked. */
+/** Opacity of the buffers while one is highlighted. */
 const OTHERS_ALPHA = 0.55;
 
 interface StripProps {
   title: string;
   order: Order;
   buffers: readonly Buffer[];
-  colours: Colours;
+  colors: Colors;
   marked: Buffer | null;
   onHover: (buffer: Buffer | null) => void;
   onPick: (buffer: Buffer | null) => void;
@@ -40,11 +40,11 @@ function drawBuffer(
   { context, height, color }: Pen,
   buffer: Buffer,
   [left, right]: Box,
-  colours: Colours,
+  colors: Colors,
   leastPx: number,
 ): void {
   context.globalAlpha = 0.9;
-  context.fillStyle = color(colours.token(buffer));
+  context.fillStyle = color(colors.token(buffer));
   context.fillRect(left, 2, Math.max(right - left - (right - left > 3 ? 1 : 0), leastPx), height - 4);
   context.globalAlpha = 1;
   if (right - left <= NAME_FROM_PX) return;
@@ -61,36 +61,36 @@ function drawStrip(
   pen: Pen,
   buffers: readonly Buffer[],
   boxOf: (i: number, width: number) => Box,
-  colours: Colours,
+  colors: Colors,
 ): void {
   pen.context.textBaseline = 'middle';
   buffers.forEach((buffer, i) => {
     const box = boxOf(i, pen.width);
-    if (box[1] - box[0] >= LEAST_PX) drawBuffer(pen, buffer, box, colours, 0.5);
+    if (box[1] - box[0] >= LEAST_PX) drawBuffer(pen, buffer, box, colors, 0.5);
   });
 }
 
-function drawMarked(pen: Pen, buffer: Buffer, [left, right]: Box, colours: Colours): void {
+function drawMarked(pen: Pen, buffer: Buffer, [left, right]: Box, colors: Colors): void {
   const { context, height, color } = pen;
   context.textBaseline = 'middle';
-  drawBuffer(pen, buffer, [left, right], colours, 2);
+  drawBuffer(pen, buffer, [left, right], colors, 2);
   context.lineWidth = 2;
   context.strokeStyle = color('--text');
   context.strokeRect(left + 1, 1, Math.max(1, right - left - 2), height - 2);
 }
 
-export function Strip({ title, order, buffers, colours, marked, onHover, onPick }: StripProps): VNode {
+export function Strip({ title, order, buffers, colors, marked, onHover, onPick }: StripProps): VNode {
   const shown = useMemo(() => inOrder(buffers, order), [buffers, order]);
   const edges = useMemo(() => edgesOf(shown), [shown]);
   const under = (spot: Spot): Buffer | null => shown[boxAt(edges, spot.x / spot.width)] ?? null;
   const boxOf = (i: number, width: number): Box => [(edges[i] ?? 0) * width, (edges[i + 1] ?? 0) * width];
-  const ground = useCallback((pen: Pen) => drawStrip(pen, shown, boxOf, colours), [shown, edges, colours]);
+  const ground = useCallback((pen: Pen) => drawStrip(pen, shown, boxOf, colors), [shown, edges, colors]);
   const draw = useCallback(
     (pen: Pen) => {
-      const at = marked ? shown.findIndex(({ id }) => id === marked.id) : -1;
-      if (at >= 0) drawMarked(pen, shown[at] as Buffer, boxOf(at, pen.width), colours);
+      const index = marked ? shown.findIndex(({ id }) => id === marked.id) : -1;
+      if (index >= 0) drawMarked(pen, shown[index] as Buffer, boxOf(index, pen.width), colors);
     },
-    [shown, edges, colours, marked],
+    [shown, edges, colors, marked],
   );
   return (
     <figure class="mv-strip">

@@ -1,5 +1,5 @@
 /**
- * The memory viewer from top to bottom: program and space, tiles, what fills the peak, its course over the
+ * The memory viewer from top to bottom: program and space, tiles, contents of the peak, memory over the
  * program, advice, tables.
  */
 import type { VNode } from 'preact';
@@ -17,7 +17,7 @@ import { idleColumns, tableData, type ToolProps } from '../tool';
 import { Card } from './card';
 import {
   buffersOf,
-  coloursOf,
+  colorsOf,
   keptOf,
   pointsOf,
   programOf,
@@ -28,7 +28,7 @@ import {
   TABLES,
   TILES,
   type Buffer,
-  type Colours,
+  type Colors,
 } from './model';
 import { OrderCharts } from './order';
 import { Strip } from './strip';
@@ -55,7 +55,7 @@ const LARGEST_FIRST: { column: BufferColumn; descending: boolean } = {
 };
 const TOTALS: readonly BufferColumn[] = ['size_bytes', 'unpadded_bytes', 'padding_bytes'];
 const MONO: readonly BufferColumn[] = ['instruction', 'shape', 'op_name'];
-/** What belongs to one program and space only. */
+/** Parameters that apply to one program and space only. */
 const OF_SPACE = { buffer: undefined, op: undefined, first_step: undefined, last_step: undefined };
 
 function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 'setParams'>): VNode {
@@ -91,10 +91,10 @@ function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 
   );
 }
 
-function Key({ colours }: { colours: Colours }): VNode {
+function Key({ colors }: { colors: Colors }): VNode {
   return (
-    <ul class="mv-key" aria-label="Colours">
-      {colours.legend.map(({ name, token }) => (
+    <ul class="mv-key" aria-label="Colors">
+      {colors.legend.map(({ name, token }) => (
         <li key={name}>
           <span class="dot" style={{ background: `var(${token})` }} />
           {name}
@@ -108,7 +108,7 @@ function Advice({ payload }: { payload: Payload }): VNode | null {
   const rows = readTable(payload, TABLES.advice);
   if (!rows.length) return null;
   return (
-    <Section title={rows.table.title} note="most first; each alone, an upper bound">
+    <Section title={rows.table.title} note="largest saving first; each on its own, as an upper bound">
       <ol class="mv-advice">
         {rows.all().map(({ text, saves_bytes }, i) => (
           <li key={i}>
@@ -161,7 +161,7 @@ function Allocations({ table }: { table: PayloadTable }): VNode {
   return (
     <Section
       title={table.title}
-      note="what the compiler asks of the device; buffers take turns in temporary ones"
+      note="requested by the compiler from the device; buffers share temporary ones over time"
     >
       <Table
         data={data}
@@ -183,10 +183,10 @@ interface Chosen {
 function Course({
   payload,
   blocks,
-  colours,
+  colors,
   chosen,
   setParams,
-}: { payload: Payload; blocks: readonly Buffer[]; colours: Colours; chosen: Chosen } & Pick<
+}: { payload: Payload; blocks: readonly Buffer[]; colors: Colors; chosen: Chosen } & Pick<
   LinkProps,
   'setParams'
 >): VNode {
@@ -198,8 +198,7 @@ function Course({
     return (
       <Section title="Memory over program order">
         <p class="muted prose">
-          This program keeps no temporaries in this space, or its HLO does not say in which order they come
-          and go: what it holds, it holds throughout.
+          No lifetimes to show: the program has no temporaries in this space, or its HLO has no schedule.
         </p>
       </Section>
     );
@@ -219,7 +218,7 @@ function Course({
         permanentBytes={readNumber(payload, SCALARS.permanent_bytes) ?? 0}
         temporaryBytes={readNumber(payload, SCALARS.temporary_allocated_bytes) ?? 0}
         marked={chosen.marked}
-        colours={colours}
+        colors={colors}
         onHover={chosen.hover}
         onPick={chosen.pick}
         onSteps={(change) => setParams(change, 'replace')}
@@ -228,7 +227,7 @@ function Course({
   );
 }
 
-/** The value as it was first given, while what is given is the same. */
+/** The value as it was first given, until it changes. */
 function useKept<T>(given: T, isSame: (one: T, other: T) => boolean): T {
   const kept = useRef(given);
   if (kept.current !== given && !isSame(kept.current, given)) kept.current = given;
@@ -240,7 +239,7 @@ function isSameRows({ table: one }: BufferRows, { table: other }: BufferRows): b
 }
 
 export function MemoryViewerView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
-  // Zooming into steps asks for other blocks; what fills the peak stays, and is not drawn again.
+  // Zooming into steps requests other blocks; the contents of the peak stay, and are not redrawn.
   const liveRows = useKept(
     useMemo(() => readTable(payload, TABLES.live), [payload]),
     isSameRows,
@@ -249,9 +248,9 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   const allocations = useKept(readTable(payload, TABLES.allocations).table, isSameTable);
   const live = useMemo(() => buffersOf(liveRows), [liveRows]);
   const blocks = useMemo(() => buffersOf(readTable(payload, TABLES.blocks)), [payload]);
-  const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
+  const colors = useMemo(() => colorsOf([live, blocks]), [live, blocks]);
   const [hovered, setHovered] = useState<Buffer | null>(null);
-  const kept = useMemo(
+  const pinned = useMemo(
     () => keptOf([...live, ...blocks], params),
     [live, blocks, params['buffer'], params['op']],
   );
@@ -265,23 +264,23 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   );
   const pick = (buffer: Buffer | null): void =>
     setParams(
-      { op: undefined, buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined },
+      { op: undefined, buffer: buffer && buffer.id !== pinned?.id ? String(buffer.id) : undefined },
       'push',
     );
-  const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
-  const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
-  // What the pointer is on changes none of these.
+  const chosen: Chosen = { marked: hovered ?? pinned, hover: setHovered, pick };
+  const strip = { buffers: live, colors, marked: chosen.marked, onHover: setHovered, onPick: pick };
+  // Independent of the pointer.
   const chooser = useMemo(() => <Chooser payload={payload} setParams={setParams} />, [payload]);
   const tables = useMemo(
     () => (
       <>
         {liveTable.n_rows > 0 && (
-          <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
+          <Section title={liveTable.title} note={liveTable.note || 'click a row to highlight its lifetime'}>
             <LiveTable
               table={liveTable}
               params={params}
               setParams={setParams}
-              chosen={live.findIndex(({ id }) => id === kept?.id)}
+              chosen={live.findIndex(({ id }) => id === pinned?.id)}
               onPick={(row) => pick(live[row] ?? null)}
             />
           </Section>
@@ -289,15 +288,15 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
         {allocations.n_rows > 0 && <Allocations table={allocations} />}
       </>
     ),
-    [liveTable, allocations, live, kept, params],
+    [liveTable, allocations, live, pinned, params],
   );
   return (
     <>
       {chooser}
-      {params['op'] && !params['buffer'] && !kept && (
+      {params['op'] && !params['buffer'] && !pinned && (
         <p class="muted prose">
-          No buffer at the peak or on the map is of <code>{params['op']}</code>: what it makes is small, lies
-          in another memory space, or shares another's memory.
+          No buffer at the peak or on the map belongs to <code>{params['op']}</code>: its result is small, is
+          in another memory space, or shares another buffer's memory.
         </p>
       )}
       <Tiles tiles={readScalars(payload, TILES)} />
@@ -305,21 +304,21 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
         <div class="mv-body">
           <div class="tool-page">
             <Section
-              title="What fills the peak"
+              title="What occupies memory at the peak"
               note={plural(live.length, 'buffer')}
-              end={<Key colours={colours} />}
+              end={<Key colors={colors} />}
             >
               <Strip title="In program order, parameters first" order="program" {...strip} />
               <Strip title="By size" order="size" {...strip} />
             </Section>
-            <Course {...{ payload, blocks, colours, chosen, setParams }} />
+            <Course {...{ payload, blocks, colors, chosen, setParams }} />
             <Advice payload={payload} />
           </div>
           <Card
             buffer={chosen.marked ?? largest}
             program={programOf(payload)}
-            isKept={kept !== null && !hovered}
-            onClear={() => pick(kept)}
+            isKept={pinned !== null && !hovered}
+            onClear={() => pick(pinned)}
           />
         </div>
       )}

@@ -1,6 +1,6 @@
 /**
- * The tree as a flame: a box per node, as wide as its time, coloured by how well the device is used; a click
- * zooms in or chooses.
+ * The tree as a flame: a box per node, as wide as its time, colored by device utilization; a click zooms in
+ * or chooses.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -9,7 +9,7 @@ import { tipOf, ZoomPath, type ZoomedTree } from './zoom_path';
 
 const LEVEL_PX = 22;
 
-export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
+export function Flame({ nodes, zoomed, coloring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
   const boxes = useMemo(() => boxesOf(nodes, zoomed), [nodes, zoomed]);
   const levels = Math.max(1, ...boxes.map((box) => box.level + 1));
   return (
@@ -28,7 +28,7 @@ export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: Zo
                 left: `${left * 100}%`,
                 width: `${width * 100}%`,
                 top: `${level * LEVEL_PX}px`,
-                '--box': `var(${colouring.token(node)})`,
+                '--box': `var(${coloring.token(node)})`,
               }}
               onClick={() => (node.kind === 'op' ? onChoose(node) : node.children.length && onZoom(node.row))}
             >

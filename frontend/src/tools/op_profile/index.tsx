@@ -1,6 +1,6 @@
 /**
  * Where the time of compiled programs goes, as a tree or as a flame, with the details of the chosen operation
- * beside it.
+ * next to it.
  */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';

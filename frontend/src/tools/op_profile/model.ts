@@ -1,5 +1,5 @@
 /**
- * The op profile's nodes as a tree: what is open, found and sorted becomes rows; the same tree becomes the
+ * The op profile's nodes as a tree: open, matching and sorted nodes become rows; the same tree becomes the
  * boxes of a flame. Pure.
  */
 import { readIfAny, readTable } from '../../api/declared';
@@ -18,7 +18,7 @@ export interface OpNode {
   parent: number;
   depth: number;
   children: OpNode[];
-  /** Before those beyond the server's limit were left out. */
+  /** Before the server dropped those beyond its limit. */
   nChildren: number;
   timePs: number;
   share: number;
@@ -34,7 +34,7 @@ export interface OpNode {
   program: string;
   provenance: string;
   isFusion: boolean;
-  /** Its time is an estimate: it is an instruction inside of a fusion. */
+  /** Its time is an estimate: it is an instruction inside a fusion. */
   isEstimate: boolean;
 }
 
@@ -100,11 +100,11 @@ export function nodesOf(payload: Payload): OpNode[] {
   return nodes;
 }
 
-/** What a fusion runs, as the details of the operation tell it. */
+/** The instructions of a fusion, from the details of the operation. */
 export interface Inside {
   name: string;
   flops: number | null;
-  /** Of the fusion's FLOPs, by the cost model; null where it has none. */
+  /** Share of the fusion's FLOPs, by the cost model; null if it has none. */
   share: number | null;
   provenance: string;
 }
@@ -120,8 +120,8 @@ export function insideOf(details: Payload): Inside[] {
 }
 
 /**
- * The nodes with the contents of some fusions as their children; times of these are the fusion's by estimated
- * share.
+ * The nodes with the contents of some fusions as their children; their times are the fusion's time by
+ * estimated share.
  */
 export function withInside(
   nodes: readonly OpNode[],
@@ -176,11 +176,11 @@ export function withInside(
 }
 
 /**
- * Fusions whose contents are to be shown: the open ones, the chosen one, and the one that is zoomed into; not
- * more than can be asked for at once.
+ * Fusions whose contents are to be shown: the open ones, the chosen one, and the zoomed one; at most as many
+ * as one request takes.
  */
-export function fusionsToOpen(nodes: readonly OpNode[], wanted: Iterable<number>): OpNode[] {
-  return [...new Set(wanted)]
+export function fusionsToOpen(nodes: readonly OpNode[], rows: Iterable<number>): OpNode[] {
+  return [...new Set(rows)]
     .flatMap((row) => (nodes[row]?.isFusion ? [nodes[row]] : []))
     .slice(0, MOST_FUSIONS);
 }
@@ -209,7 +209,7 @@ export interface TreeView {
 export interface TreeRow {
   node: OpNode;
   isOpen: boolean;
-  /** Children that are not shown, below the last shown one of this node: how many and their time. */
+  /** The children that are not shown, below the last visible one of this node: their number and time. */
   rest?: { count: number; timePs: number };
 }
 
@@ -221,42 +221,49 @@ function sorted(children: readonly OpNode[], { sort, ascending }: TreeView): OpN
   return keyed.map(({ node }) => node);
 }
 
-/** Nodes that the search finds, with all above them; null: there is no search. */
-function found(nodes: readonly OpNode[], query: string): Set<number> | null {
+/** Nodes that match the search, with all their ancestors; null: there is no search. */
+function matchingRows(nodes: readonly OpNode[], query: string): Set<number> | null {
   const words = wordsOf(query);
   if (!words.length) return null;
-  const kept = new Set<number>();
+  const rows = new Set<number>();
   for (const node of nodes) {
     if (!matches(`${node.name} ${node.provenance}`, words)) continue;
-    for (let at: OpNode | undefined = node; at && !kept.has(at.row); at = nodes[at.parent]) kept.add(at.row);
+    for (
+      let ancestor: OpNode | undefined = node;
+      ancestor && !rows.has(ancestor.row);
+      ancestor = nodes[ancestor.parent]
+    )
+      rows.add(ancestor.row);
   }
-  return kept;
+  return rows;
 }
 
-/** The rows on screen. While there is a search, what it finds is open. */
+/** The rows on screen. During a search, paths to matches are open. */
 export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] {
-  const kept = found(nodes, view.query);
+  const matching = matchingRows(nodes, view.query);
   const rows: TreeRow[] = [];
   const walk = (parent: OpNode): void => {
-    const candidates = kept ? parent.children.filter((node) => kept.has(node.row)) : parent.children;
+    const candidates = matching ? parent.children.filter((node) => matching.has(node.row)) : parent.children;
     const longest = new Set(
       [...candidates]
         .sort((a, b) => b.timePs - a.timePs)
-        .slice(0, kept ? candidates.length : view.top)
+        .slice(0, matching ? candidates.length : view.top)
         .map((node) => node.row),
     );
     for (const node of sorted(
       candidates.filter(({ row }) => longest.has(row)),
       view,
     )) {
-      const isOpen = kept ? node.children.some((child) => kept.has(child.row)) : view.open.has(node.row);
+      const isOpen = matching
+        ? node.children.some((child) => matching.has(child.row))
+        : view.open.has(node.row);
       rows.push({ node, isOpen });
       if (isOpen) walk(node);
     }
     const shownPs = candidates.reduce((sum, node) => sum + (longest.has(node.row) ? node.timePs : 0), 0);
     const count = parent.nChildren - longest.size;
     const last = rows.at(-1);
-    if (!kept && count > 0 && last)
+    if (!matching && count > 0 && last)
       rows.push({
         node: parent,
         isOpen: false,
@@ -268,17 +275,17 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
   return rows;
 }
 
-/** What is open at first: the way to where most time goes, down to its operations. */
+/** Open at first: the path along the most time, down to its operations. */
 export function openAtFirst(nodes: readonly OpNode[]): Set<number> {
   const open = new Set<number>();
   const longest = (children: readonly OpNode[]): OpNode | undefined =>
     children.filter(({ kind }) => kind !== 'idle').sort((a, b) => b.timePs - a.timePs)[0];
   for (
-    let at = longest(nodes[0]?.children ?? []);
-    at && at.kind !== 'op' && at.kind !== 'duplicates';
-    at = longest(at.children)
+    let current = longest(nodes[0]?.children ?? []);
+    current && current.kind !== 'op' && current.kind !== 'duplicates';
+    current = longest(current.children)
   )
-    open.add(at.row);
+    open.add(current.row);
   return open;
 }
 
@@ -303,8 +310,8 @@ export interface Box {
 const LEAST_WIDTH = 0.0015;
 
 /**
- * The boxes of a flame below a node: a level below the other, as wide as their time; what is too narrow to
- * see is left out.
+ * The boxes of a flame below a node: one level below the other, as wide as their time; boxes too narrow to
+ * see are left out.
  */
 export function boxesOf(nodes: readonly OpNode[], zoomed: number): Box[] {
   const top = nodes[zoomed] ?? nodes[0];
@@ -313,11 +320,11 @@ export function boxesOf(nodes: readonly OpNode[], zoomed: number): Box[] {
   const place = (node: OpNode, left: number, width: number, level: number): void => {
     if (width < LEAST_WIDTH) return;
     boxes.push({ node, left, width, level });
-    let at = left;
+    let x = left;
     for (const child of node.children) {
       const share = node.timePs > 0 ? (child.timePs / node.timePs) * width : 0;
-      place(child, at, share, level + 1);
-      at += share;
+      place(child, x, share, level + 1);
+      x += share;
     }
   };
   place(top, 0, 1, 0);
@@ -330,9 +337,9 @@ export interface Tile {
   y: number;
   width: number;
   height: number;
-  /** Levels below what is zoomed into. */
+  /** Levels below the zoomed node. */
   level: number;
-  /** Whether tiles of its children lie on it: then only its title shows. */
+  /** Whether tiles of its children cover it: then only its title is visible. */
   isFrame: boolean;
 }
 
@@ -349,15 +356,15 @@ interface Area {
 }
 
 /**
- * Areas in proportion to weights (the largest first), as near to squares as rows allow: Bruls, Huizing, van
+ * Areas in proportion to weights (the largest first), as nearly square as rows permit: Bruls, Huizing, van
  * Wijk, Squarified treemaps, 2000.
  */
 export function squarified(weights: readonly number[], { x, y, width, height }: Area): Area[] {
   const areas: Area[] = [];
   let left = weights.reduce((sum, weight) => sum + weight, 0);
-  let at = 0;
+  let first = 0;
   let room = { x, y, width, height };
-  while (at < weights.length && left > 0 && room.width > 0 && room.height > 0) {
+  while (first < weights.length && left > 0 && room.width > 0 && room.height > 0) {
     const side = Math.min(room.width, room.height);
     const scale = (room.width * room.height) / left;
     const worst = (sum: number, largest: number, smallest: number): number =>
@@ -365,13 +372,13 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
         (side * side * largest * scale) / (sum * scale) ** 2,
         (sum * scale) ** 2 / (side * side * smallest * scale),
       );
-    let end = at + 1;
-    let sum = weights[at] ?? 0;
+    let end = first + 1;
+    let sum = weights[first] ?? 0;
     while (end < weights.length) {
       const next = weights[end] ?? 0;
       if (
         next <= 0 ||
-        worst(sum + next, weights[at] ?? 0, next) > worst(sum, weights[at] ?? 0, weights[end - 1] ?? 0)
+        worst(sum + next, weights[first] ?? 0, next) > worst(sum, weights[first] ?? 0, weights[end - 1] ?? 0)
       )
         break;
       sum += next;
@@ -379,8 +386,8 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
     }
     const thick = (sum * scale) / side;
     let along = 0;
-    for (; at < end; at++) {
-      const length = ((weights[at] ?? 0) / sum) * side;
+    for (; first < end; first++) {
+      const length = ((weights[first] ?? 0) / sum) * side;
       areas.push(
         room.width >= room.height
           ? { x: room.x, y: room.y + along, width: thick, height: length }
@@ -398,8 +405,8 @@ export function squarified(weights: readonly number[], { x, y, width, height }: 
 }
 
 /**
- * The tiles of a treemap below a node: each as large as its time, children on their parent; what is too small
- * to see is left out.
+ * The tiles of a treemap below a node: each as large as its time, children on their parent; tiles too small
+ * to see are left out.
  */
 export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number, height: number): Tile[] {
   const top = nodes[zoomed] ?? nodes[0];
@@ -419,7 +426,7 @@ export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number,
       width: area.width - 2 * GAP_PX,
       height: area.height - TITLE_PX - GAP_PX,
     };
-    // What the server left out, or no estimate covers, stays empty.
+    // Time that the server left out, or that no estimate covers, stays empty.
     const rest = Math.max(0, node.timePs - children.reduce((sum, { timePs }) => sum + timePs, 0));
     const parts: { child: OpNode | null; weight: number }[] = [
       ...children.map((child) => ({ child, weight: child.timePs })),
@@ -429,10 +436,9 @@ export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number,
     squarified(
       parts.map(({ weight }) => weight),
       inner,
-    ).forEach((found, i) => {
+    ).forEach((area, i) => {
       const child = parts[i]?.child;
-      if (child && found.width >= LEAST_TILE_PX && found.height >= LEAST_TILE_PX)
-        place(child, found, level + 1);
+      if (child && area.width >= LEAST_TILE_PX && area.height >= LEAST_TILE_PX) place(child, area, level + 1);
     });
   };
   place(top, { x: 0, y: 0, width, height }, 0);
@@ -445,22 +451,22 @@ const BANDS = [
   { name: 'high', title: 'above 60 %', token: '--good', from: 0.6 },
 ] as const;
 
-/** The colour of a utilization. */
+/** The color of a utilization. */
 export function bandToken(used: number | null): string {
   if (used === null) return '--c-idle';
   return [...BANDS].reverse().find((band) => used >= band.from)?.token ?? '--bad';
 }
 
-export interface Colouring {
+export interface Coloring {
   token: (node: OpNode) => string;
-  /** What the colours say. */
+  /** The meaning of the colors. */
   legend: readonly { title: string; token: string }[];
 }
 
 const MOST_CATEGORIES = 8;
 
-/** By how well the device is used; where no peak is known, by category, so that boxes can be told apart. */
-export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colouring {
+/** By device utilization; if no peak is known, by category, so that boxes can be distinguished. */
+export function coloringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Coloring {
   const used = (node: OpNode): number | null => (by === 'flops' ? node.flopsUsed : node.hbmUsed);
   if (nodes.some((node) => node.flopsUsed !== null || node.hbmUsed !== null)) {
     return { token: (node) => (node.kind === 'idle' ? '--c-idle' : bandToken(used(node))), legend: BANDS };
@@ -471,8 +477,8 @@ export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colo
   const names = [...times].sort(([, a], [, b]) => b - a).map(([name]) => name);
   const tokens = new Map(names.map((name, i) => [name, i < MOST_CATEGORIES ? paletteToken(i) : '--c-idle']));
   const token = (node: OpNode): string => {
-    for (let at: OpNode | undefined = node; at; at = nodes[at.parent])
-      if (at.kind === 'category') return tokens.get(at.name) ?? '--c-idle';
+    for (let ancestor: OpNode | undefined = node; ancestor; ancestor = nodes[ancestor.parent])
+      if (ancestor.kind === 'category') return tokens.get(ancestor.name) ?? '--c-idle';
     return '--c-idle';
   };
   return {

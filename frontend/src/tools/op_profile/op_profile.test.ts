@@ -4,7 +4,7 @@ import { payloadOf, tableFor } from '../testing';
 import {
   bandToken,
   boxesOf,
-  colouringOf,
+  coloringOf,
   fusionsToOpen,
   insideOf,
   nodesOf,
@@ -41,7 +41,7 @@ const names = (view: Partial<TreeView>): string[] =>
   );
 
 describe('rows of the tree', () => {
-  it('are those below what is open, with what the server left out', () => {
+  it('are those below open nodes, with the ones the server left out', () => {
     expect(names({})).toEqual(['p1', 'dot', 'dot.1', 'dot.2', '3 of dot: 5', 'add', 'IDLE', 'p2']);
     expect(names({ open: new Set() })).toEqual(['p1', 'IDLE', 'p2']);
   });
@@ -60,7 +60,7 @@ describe('rows of the tree', () => {
   });
 });
 
-describe('what is open', () => {
+describe('the open rows', () => {
   it('begins on the way to where most time goes', () => {
     expect([...openAtFirst(NODES)]).toEqual([1, 4]);
   });
@@ -82,7 +82,7 @@ describe('the flame', () => {
     expect(boxes).toContainEqual(['IDLE', 1, 60, 30]);
     expect(boxes).toContainEqual(['dot.2', 3, 30, 15]);
   });
-  it('leaves out what is too narrow to see', () => {
+  it('leaves out boxes too narrow to see', () => {
     const nodes = nodesFrom({
       name: ['all', 'long', 'short'],
       kind: ['all', 'op', 'op'],
@@ -94,7 +94,7 @@ describe('the flame', () => {
   });
 });
 
-it('colours by how much of the peak is used', () => {
+it('colors by how much of the peak is used', () => {
   expect([0.1, 0.3, 0.6, null].map(bandToken)).toEqual(['--bad', '--warn', '--good', '--c-idle']);
 });
 
@@ -113,7 +113,7 @@ describe('the treemap', () => {
       expect(Math.max(a.width / a.height, a.height / a.width)).toBeLessThan(3);
     }
   });
-  it('lies on the parent, and what the server left out stays empty', () => {
+  it('covers the parent, except for what the server left out', () => {
     const tiles = tilesOf(NODES, 0, 1000, 600);
     const tile = (name: string): { x: number; y: number; width: number; height: number } =>
       tiles.find(({ node }) => node.name === name) ?? { x: 0, y: 0, width: 0, height: 0 };
@@ -170,12 +170,12 @@ describe('inside of a fusion', () => {
       ['add.1', 0.25],
     ]);
   });
-  it('is asked for where a fusion is open', () => {
+  it('is requested if a fusion is open', () => {
     expect(fusionsToOpen(nodes, [0, 1, 1, 2, 99]).map(({ name }) => name)).toEqual(['fusion.1']);
   });
 });
 
-it('colours boxes by category where no peak is known', () => {
+it('colors boxes by category where no peak is known', () => {
   const nodes = nodesFrom({
     name: ['all', 'dot', 'add', 'dot.1'],
     kind: ['all', 'category', 'category', 'op'],
@@ -183,7 +183,7 @@ it('colours boxes by category where no peak is known', () => {
     n_children: [2, 1, 0, 0],
     self_time_ps: [3, 2, 1, 2],
   });
-  const { token, legend } = colouringOf(nodes, 'flops');
+  const { token, legend } = coloringOf(nodes, 'flops');
   expect(legend.map(({ title }) => title)).toEqual(['dot', 'add']);
   expect(token(nodes[3] as OpNode)).toBe(legend[0]?.token);
   expect(token(nodes[2] as OpNode)).not.toBe(token(nodes[3] as OpNode));

@@ -1,6 +1,6 @@
 /**
- * The tree as a table: a row per open node, bars of its use of the device, a click opens what is below or
- * chooses an operation. Of many rows those on screen are drawn.
+ * The tree as a table: a row per open node, bars of its device utilization; a click opens what is below or
+ * chooses an operation. Of many rows only those on screen are drawn.
  */
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
@@ -94,7 +94,7 @@ function Rest({ row, nColumns }: { row: TreeRow; nColumns: number }): VNode {
   );
 }
 
-/** An instruction inside of a fusion: nobody measured it. */
+/** An instruction inside a fusion: not measured. */
 function Estimate({ node, hasOnChip }: { node: OpNode; hasOnChip: boolean }): VNode {
   const isKnown = node.timePs > 0;
   const tip = isKnown
@@ -168,17 +168,17 @@ export function Tree(props: TreeProps): VNode {
   const columns: { name: SortName; title: string; tip: string; widthPx?: number }[] = [
     { name: 'name', title: 'Name', tip: 'Program, category or operation' },
     { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 88 },
-    { name: 'time', title: 'Share', tip: 'Of the whole', widthPx: BAR_PX },
+    { name: 'time', title: 'Share', tip: 'Share of the whole', widthPx: BAR_PX },
     {
       name: 'flops',
       title: hasPeaks ? 'FLOPS' : 'FLOP rate',
-      tip: 'FLOP rate by the peak of the device',
+      tip: "FLOP rate ÷ the device's peak",
       widthPx: BAR_PX,
     },
     {
       name: 'hbm',
       title: hasPeaks ? 'HBM' : 'Bandwidth',
-      tip: 'Bandwidth by the peak of the main memory',
+      tip: "Bandwidth ÷ the main memory's peak",
       widthPx: BAR_PX,
     },
     ...(hasOnChip
@@ -186,24 +186,24 @@ export function Tree(props: TreeProps): VNode {
           {
             name: 'on_chip' as const,
             title: 'On-chip',
-            tip: 'Bandwidth of on-chip memory by its peak: read, else write',
+            tip: 'On-chip memory bandwidth ÷ its peak: read, else write',
             widthPx: BAR_PX,
           },
         ]
       : []),
     { name: 'occurrences', title: 'Occurrences', tip: 'On all devices and hosts', widthPx: 100 },
-    { name: 'avg', title: 'Average', tip: 'Self time of an occurrence', widthPx: 88 },
+    { name: 'avg', title: 'Average', tip: 'Self time per occurrence', widthPx: 88 },
   ];
   const sortState = (name: SortName): 'ascending' | 'descending' | 'none' =>
     view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending';
   const scroll = useRef<HTMLDivElement>(null);
   const range = useRows(scroll, rows.length, ROWS_IN_FULL);
-  const line = (at: number): VNode => {
-    const row = rows[at] as TreeRow;
+  const line = (index: number): VNode => {
+    const row = rows[index] as TreeRow;
     return row.rest ? (
-      <Rest key={at} row={row} nColumns={columns.length} />
+      <Rest key={index} row={row} nColumns={columns.length} />
     ) : (
-      <Line key={at} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />
+      <Line key={index} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />
     );
   };
   const lines = useKeptLines([props])(range, rows.length, () => '', line);

@@ -1,11 +1,11 @@
 /**
- * The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; coloured by how
- * well the device is used.
+ * The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; colored by device
+ * utilization.
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { useSize } from '../graph_hands';
-import { tilesOf, type Colouring, type OpNode, type Tile } from './model';
+import { tilesOf, type Coloring, type OpNode, type Tile } from './model';
 import { tipOf, ZoomPath, type ZoomedTree } from './zoom_path';
 
 const HEIGHT_PX = 520;
@@ -13,12 +13,12 @@ const NAME_FROM = { width: 34, height: 15 };
 
 function TileBox({
   tile,
-  colouring,
+  coloring,
   isChosen,
   onClick,
 }: {
   tile: Tile;
-  colouring: Colouring;
+  coloring: Coloring;
   isChosen: boolean;
   onClick: () => void;
 }): VNode {
@@ -28,7 +28,7 @@ function TileBox({
     top: `${y}px`,
     width: `${Math.max(1, width - 1)}px`,
     height: `${Math.max(1, height - 1)}px`,
-    '--box': `var(${colouring.token(node)})`,
+    '--box': `var(${coloring.token(node)})`,
   };
   return (
     <button
@@ -47,7 +47,7 @@ function TileBox({
   );
 }
 
-export function Treemap({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
+export function Treemap({ nodes, zoomed, coloring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
   const box = useRef<HTMLDivElement>(null);
   const { width } = useSize(box, { width: 900, height: HEIGHT_PX });
   const tiles = useMemo(() => tilesOf(nodes, zoomed, width, HEIGHT_PX), [nodes, zoomed, width]);
@@ -69,7 +69,7 @@ export function Treemap({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: 
           <TileBox
             key={tile.node.row}
             tile={tile}
-            colouring={colouring}
+            coloring={coloring}
             isChosen={chosen(tile.node)}
             onClick={() => click(tile.node)}
           />

@@ -1,5 +1,5 @@
 /**
- * Controls, then the tree or the flame; beside it the card of the chosen operation. All choices are in the
+ * Controls, then the tree or the flame; next to it the card of the chosen operation. All choices are in the
  * link.
  */
 import type { VNode } from 'preact';
@@ -12,7 +12,7 @@ import { OpCard } from '../op_card';
 import type { ToolProps } from '../tool';
 import { Flame } from './flame';
 import {
-  colouringOf,
+  coloringOf,
   fusionsToOpen,
   nodesOf,
   openAtFirst,
@@ -21,7 +21,7 @@ import {
   SCALARS,
   SORTS,
   TABLES,
-  type Colouring,
+  type Coloring,
   type OpNode,
   type SortName,
   type TreeView,
@@ -74,7 +74,7 @@ function Controls({
   shape: Shape;
   canIdle: boolean;
   hasPeaks: boolean;
-  legend: Colouring['legend'];
+  legend: Coloring['legend'];
 }): VNode {
   const without = { open: undefined, zoom: undefined };
   const hasIdle = params['idle'] !== 'false';
@@ -106,7 +106,7 @@ function Controls({
       )}
       {shape !== 'tree' && hasPeaks && (
         <Segments
-          label="Colour by"
+          label="Color by"
           choices={COLOURS}
           chosen={params['colour'] ?? 'flops'}
           onChoose={(name) => setParams({ colour: name === 'flops' ? undefined : name }, 'push')}
@@ -141,7 +141,7 @@ function Controls({
           />
         </>
       )}
-      <span class="op-legend" aria-label="Colours">
+      <span class="op-legend" aria-label="Colors">
         {legend.map(({ title, token }) => (
           <span key={title}>
             <span class="dot" style={{ background: `var(${token})` }} />
@@ -160,23 +160,23 @@ export function OpProfileView({
   params,
   setParams,
 }: { payload: Payload } & ToolProps): VNode {
-  const own = useMemo(() => nodesOf(payload), [payload]);
-  const initial = useMemo(() => openAtFirst(own), [own]);
+  const sentNodes = useMemo(() => nodesOf(payload), [payload]);
+  const initial = useMemo(() => openAtFirst(sentNodes), [sentNodes]);
   const view = viewOf(params, initial);
   const shape = params['view'] === 'flame' || params['view'] === 'treemap' ? params['view'] : 'tree';
   const { program = '', op } = params;
   const isChosen = (node: OpNode): boolean =>
     node.kind === 'op' && node.name === op && (!program || node.program === program);
   const inside = useInside(
-    fusionsToOpen(own, [
+    fusionsToOpen(sentNodes, [
       ...view.open,
       Number(params['zoom'] ?? 0),
-      ...(op ? own.filter(isChosen).map(({ row }) => row) : []),
+      ...(op ? sentNodes.filter(isChosen).map(({ row }) => row) : []),
     ]),
-    own,
+    sentNodes,
     { run, hosts },
   );
-  const nodes = useMemo(() => withInside(own, inside), [own, inside]);
+  const nodes = useMemo(() => withInside(sentNodes, inside), [sentNodes, inside]);
   const rows = useMemo(() => rowsOfTree(nodes, view), [nodes, params]);
   const choose = (node: OpNode): void =>
     setParams(
@@ -193,13 +193,13 @@ export function OpProfileView({
     setParams({ sort: name === 'time' && descending ? undefined : (descending ? '-' : '') + name }, 'push');
   };
   const hasPeaks = nodes.some(({ flopsUsed }) => flopsUsed !== null);
-  const colouring = useMemo(
-    () => colouringOf(nodes, params['colour'] === 'hbm' ? 'hbm' : 'flops'),
+  const coloring = useMemo(
+    () => coloringOf(nodes, params['colour'] === 'hbm' ? 'hbm' : 'flops'),
     [nodes, params['colour']],
   );
   const boxes = {
     ...{ nodes, chosen: isChosen, onChoose: choose, zoomed: Number(params['zoom'] ?? 0) || 0 },
-    ...{ colouring, onZoom: (row: number) => setParams({ zoom: row ? String(row) : undefined }, 'push') },
+    ...{ coloring, onZoom: (row: number) => setParams({ zoom: row ? String(row) : undefined }, 'push') },
   };
   const { note } = readTable(payload, TABLES.nodes);
   return (
@@ -214,7 +214,7 @@ export function OpProfileView({
               view={view}
               shape={shape}
               hasPeaks={hasPeaks}
-              legend={hasPeaks || shape !== 'tree' ? colouring.legend : []}
+              legend={hasPeaks || shape !== 'tree' ? coloring.legend : []}
               canIdle={readNumber(payload, SCALARS.idle_fraction) !== null}
             />
             {shape === 'flame' ? (

@@ -1,13 +1,13 @@
-/** What flame and treemap share: the way to what is zoomed into, and what pointing at a box tells. */
+/** Shared by flame and treemap: the path to the zoomed node, and the tooltip of a box. */
 import type { VNode } from 'preact';
 import { format } from '../../base/units';
-import type { Colouring, OpNode } from './model';
+import type { Coloring, OpNode } from './model';
 
-/** What the flame and the treemap draw: the tree below one node, and what clicks do. */
+/** What the flame and the treemap draw: the tree below one node, and the effects of clicks. */
 export interface ZoomedTree {
   nodes: readonly OpNode[];
   zoomed: number;
-  colouring: Colouring;
+  coloring: Coloring;
   chosen: (node: OpNode) => boolean;
   onZoom: (row: number) => void;
   onChoose: (node: OpNode) => void;
@@ -17,7 +17,7 @@ export function tipOf(node: OpNode): string {
   if (node.isEstimate)
     return [
       node.name,
-      `about ${format(node.timePs, 'ps')}: an estimate from FLOPs, not measured`,
+      `about ${format(node.timePs, 'ps')}: estimated from FLOPs, not measured`,
       node.provenance,
     ]
       .filter(Boolean)
@@ -42,7 +42,8 @@ export function ZoomPath({
 }): VNode {
   const top = nodes[zoomed] ?? nodes[0];
   const above: OpNode[] = [];
-  for (let at = nodes[top?.parent ?? -1]; at; at = nodes[at.parent]) above.unshift(at);
+  for (let ancestor = nodes[top?.parent ?? -1]; ancestor; ancestor = nodes[ancestor.parent])
+    above.unshift(ancestor);
   return (
     <nav class="op-path" aria-label="Zoomed into">
       {above.map((node) => (

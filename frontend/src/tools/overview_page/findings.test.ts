@@ -60,7 +60,7 @@ describe('findings', () => {
     [3e9, 3e9, '3.00 ms'],
     [0, 3e9, 'up to 3.00 ms'],
     [null, null, '—'],
-  ])('tells the gain from %s to %s', (low, high, text) => expect(plain(gainText(low, high))).toBe(text));
+  ])('formats the gain from %s to %s', (low, high, text) => expect(plain(gainText(low, high))).toBe(text));
 
   it('shows five columns, sorts by the gain, and exports names without backticks', () => {
     expect(data.columns.filter(({ name }) => !HIDDEN_COLUMNS.has(name)).map(({ name }) => name)).toEqual(
@@ -92,18 +92,20 @@ describe('findings', () => {
     ]);
   });
 
-  it('says where nothing is found what is true', () => {
+  it('explains an empty list', () => {
     const causes = (share: number) =>
       causesOf(
         answerOf(OVERVIEW_PAGE.page, {
           causes: { cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] },
         }),
       );
-    expect(plain(calmText(causes(0.029)))).toBe('Nothing but computing costs 3 % or more of the step.');
-    expect(plain(calmText(causes(0.05)))).toBe(
-      'No function, operation or stage stands out. Beside computing, most time goes into dispatch: 5.00 % of the step.',
+    expect(plain(calmText(causes(0.029)))).toBe(
+      'No cause other than computing takes 3 % or more of the step.',
     );
-    expect(calmText([])).toContain('Nothing but computing');
+    expect(plain(calmText(causes(0.05)))).toBe(
+      'No function, operation or stage stands out. Apart from computing, most time goes into dispatch: 5.00 % of the step.',
+    );
+    expect(calmText([])).toContain('No cause other than computing');
   });
 
   it('opens the row of the link, if it is there', () => {
@@ -112,7 +114,7 @@ describe('findings', () => {
     ]);
   });
 
-  it('tells each cause with its time, share and meaning', () => {
+  it('lists each cause with its time, share and meaning', () => {
     const causes = causesOf(
       answerOf(OVERVIEW_PAGE.page, {
         causes: {

@@ -1,6 +1,6 @@
 /**
- * What makes steps slow: where a step goes by cause, and a table of findings that open into why, what to do,
- * code and evidence.
+ * What makes steps slow: step time by cause, and a table of findings that expand into why, what to do, code
+ * and evidence.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -36,7 +36,7 @@ function Causes({ causes }: { causes: readonly CauseShare[] }): VNode | null {
     <div class="causes">
       <StackBar
         parts={causes}
-        label={`Where a step goes, by cause: ${causes.map(({ title, fraction }) => `${title} ${format(fraction, 'fraction')}`).join(', ')}`}
+        label={`Step time by cause: ${causes.map(({ title, fraction }) => `${title} ${format(fraction, 'fraction')}`).join(', ')}`}
       />
       <ul aria-label="Causes">
         {causes.map(({ title, token, timePs, fraction, tip }) => (

@@ -21,9 +21,9 @@ export interface Finding {
   confidence: string;
   captureOption: string;
   evidence: string;
-  /** Parameters of the trace viewer that show the evidence; null: it lies nowhere in particular. */
+  /** Parameters of the trace viewer that show the evidence; null: it has no place in the trace. */
   place: Record<string, string> | null;
-  /** The cause's page, as it is called in the documentation. */
+  /** The name of the cause's page in the documentation. */
   docs: string;
   meaning: string;
 }
@@ -36,7 +36,7 @@ export interface CauseShare {
   tip: string;
 }
 
-/** Columns that are shown at first, in this order; the others can be chosen. */
+/** Columns that are visible at first, in this order; the others are optional. */
 export const FINDING_COLUMNS = ['cause', 'finding', 'share', 'gain_ps', 'confidence'];
 const MORE_COLUMNS = [
   'culprit',
@@ -50,15 +50,15 @@ const MORE_COLUMNS = [
   'capture_option',
 ];
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set(MORE_COLUMNS);
-/** Of the mark that says that a row opens, and the dot of the cause. */
+/** Width of the mark of an expandable row and of the cause's dot. */
 const MARKS_PX = 40;
-/** Of a range beyond one number. */
+/** Width of a range beyond that of one number. */
 const RANGE_PX = 56;
 
 const CONFIDENCE: Record<string, string> = {
   high: 'Events of the trace name the cause.',
-  medium: 'Events of the trace fit the cause; how much of its time is lost is estimated.',
-  low: 'Only the gap is known: nothing in the trace names what fills it.',
+  medium: 'Events of the trace fit the cause; the lost share of their time is an estimate.',
+  low: 'Only the gap is known: nothing in the trace explains it.',
 };
 
 const { tables: TABLES } = OVERVIEW_PAGE.page;
@@ -70,7 +70,7 @@ function placeOf(row: RowOf<typeof TABLES.findings>): Finding['place'] {
     : { hosts: host, start_ps: String(start), end_ps: String(end) };
 }
 
-/** None where the run has no steps. */
+/** Null if the run has no steps. */
 export function findingsOf(payload: Payload): Finding[] {
   const rows = readIfAny(payload, TABLES.findings)?.all() ?? [];
   return rows.map((row) => ({
@@ -105,7 +105,7 @@ function bare(text: string): string {
   return text.replaceAll('`', '');
 }
 
-/** What is ranked by: the middle of what the fix may return. */
+/** The sort key: the middle of the time that the fix may save. */
 function gainOf({ gainLowPs, gainHighPs }: Finding): number | null {
   return gainLowPs === null || gainHighPs === null ? null : (gainLowPs + gainHighPs) / 2;
 }
@@ -113,25 +113,25 @@ function gainOf({ gainLowPs, gainHighPs }: Finding): number | null {
 /** The table as the page shows it: names without backticks, and the gain as one column. */
 export function findingsData(table: Table, findings: readonly Finding[]): TableData {
   const { columns, nRows } = tableData(table);
-  const at = (row: number): Finding | undefined => findings[row];
+  const findingAt = (row: number): Finding | undefined => findings[row];
   const gain: TableColumn = {
     name: 'gain_ps',
     title: 'Gain per step',
     kind: 'number',
     unit: 'ps',
     extraPx: RANGE_PX,
-    description: 'How much shorter a step would be without the cause. Sorts by the middle of the range.',
-    cell: (row) => (at(row) ? gainOf(at(row) as Finding) : null),
-    tip: (row) => (at(row)?.gainHighPs === null ? 'No model says what a fix would return.' : ''),
+    description: 'How much shorter a step would be without the cause; sorted by the middle of the range.',
+    cell: (row) => (findingAt(row) ? gainOf(findingAt(row) as Finding) : null),
+    tip: (row) => (findingAt(row)?.gainHighPs === null ? 'No model estimates the gain of a fix.' : ''),
   };
-  const own: Record<string, Partial<TableColumn>> = {
-    cause: { extraPx: MARKS_PX, tip: (row) => at(row)?.meaning ?? '' },
-    finding: { cell: (row) => bare(at(row)?.sentence ?? ''), tip: () => '' },
-    confidence: { tip: (row) => CONFIDENCE[at(row)?.confidence ?? ''] ?? '' },
+  const changes: Record<string, Partial<TableColumn>> = {
+    cause: { extraPx: MARKS_PX, tip: (row) => findingAt(row)?.meaning ?? '' },
+    finding: { cell: (row) => bare(findingAt(row)?.sentence ?? ''), tip: () => '' },
+    confidence: { tip: (row) => CONFIDENCE[findingAt(row)?.confidence ?? ''] ?? '' },
   };
   const all = [...columns, gain].map((column) => {
     const { words, ...plain } = column;
-    return { ...plain, ...(words && column.name !== 'finding' ? { words } : {}), ...own[column.name] };
+    return { ...plain, ...(words && column.name !== 'finding' ? { words } : {}), ...changes[column.name] };
   });
   const ordered = [...FINDING_COLUMNS, ...MORE_COLUMNS].flatMap(
     (name) => all.find((column) => column.name === name) ?? [],
@@ -151,16 +151,16 @@ export function causesOf(payload: Payload): CauseShare[] {
 }
 
 const COMPUTE = 'Compute';
-/** Of the step: what costs less is no finding. */
+/** Share of the step: smaller costs are no findings. */
 const LEAST_SHARE = 0.03;
 
-/** What is said where there are no findings. */
+/** The text if there are no findings. */
 export function calmText(causes: readonly CauseShare[]): string {
   const most = causes.find(({ title }) => title !== COMPUTE);
   const least = format(LEAST_SHARE, 'fraction').replace('.00', '');
   if (!most || most.fraction < LEAST_SHARE)
-    return `Nothing but computing costs ${least} or more of the step.`;
-  return `No function, operation or stage stands out. Beside computing, most time goes into ${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`;
+    return `No cause other than computing takes ${least} or more of the step.`;
+  return `No function, operation or stage stands out. Apart from computing, most time goes into ${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`;
 }
 
 /** The row that the link says is open; the first is 1. -1: none. */
@@ -169,7 +169,7 @@ export function openRow(text: string | undefined, nRows: number): number {
   return row < nRows ? row : -1;
 }
 
-/** What the capture option is for, unless the advice says it already. */
+/** The purpose of the capture option, unless the advice mentions it already. */
 export function captureText({ captureOption, fix }: Finding): string {
   return captureOption && !fix.includes(captureOption)
     ? `Capture with \`${captureOption}\` to see which function it is.`

@@ -1,4 +1,4 @@
-/** Overview: how the job spent its time, and what to do about it. */
+/** Overview: where the time went, and what to do about it. */
 import type { VNode } from 'preact';
 import type { Payload } from '../../api/types';
 import { PayloadPage } from '../payload_page';

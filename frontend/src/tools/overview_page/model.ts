@@ -2,12 +2,12 @@
 import { readNumber, readTable } from '../../api/declared';
 import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
 import type { Payload } from '../../api/types';
-import { spreadText } from '../steps';
+import { spreadText, type StepPart } from '../steps';
 
 const { tables: TABLES, scalars: SCALARS } = OVERVIEW_PAGE.page;
 
 const MAX_TILES = 6;
-/** Scalars told within another tile. */
+/** Scalars shown within another tile. */
 const SPREAD = [SCALARS.step_time_sd_ps, SCALARS.step_time_min_ps, SCALARS.step_time_max_ps] as const;
 const NOT_TILES = new Set<string>(SPREAD.map(({ name }) => name));
 const { name: STEP_TIME } = SCALARS.step_time_avg_ps;
@@ -19,14 +19,14 @@ export interface TileModel {
   note: string;
 }
 
-/** "± 0.6 ms · 11.2 ms to 15.8 ms": how far steps are from the average. */
+/** "± 0.6 ms · 11.2 ms to 15.8 ms": the spread of steps around the average. */
 function spread(payload: Payload): string {
   const [sd, min, max] = SPREAD;
   return spreadText(readNumber(payload, sd), readNumber(payload, min), readNumber(payload, max), 'ps');
 }
 
 /**
- * At most six: the step time first, then the payload's order. Of tiles without a value one stands for all.
+ * At most six: the step time first, then the payload's order. One tile represents all tiles without a value.
  */
 export function tilesOf(payload: Payload): TileModel[] {
   const names = Object.keys(payload.scalars).filter((name) => !NOT_TILES.has(name));
@@ -41,6 +41,31 @@ export function tilesOf(payload: Payload): TileModel[] {
     })
     .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
     .slice(0, MAX_TILES);
+}
+
+/** The category of each column of step parts, which gives its color; stacked in this order, from below. */
+const PARTS: readonly (readonly [keyof typeof TABLES.steps.optional, string])[] = [
+  ['device_compute_ps', 'compute'],
+  ['device_collectives_ps', 'collective'],
+  ['device_to_device_ps', 'd2d'],
+  ['host_compute_ps', 'host'],
+  ['host_python_ps', 'python'],
+  ['host_wait_ps', 'wait'],
+  ['kernel_launch_ps', 'launch'],
+  ['compilation_ps', 'compile'],
+  ['output_ps', 'output'],
+  ['input_ps', 'input'],
+  ['other_ps', 'other'],
+];
+
+/** The parts of a step that the answer has, as layers of the chart. */
+export function stepParts(payload: Payload): StepPart[] {
+  const steps = readTable(payload, TABLES.steps);
+  return PARTS.filter(([column]) => steps.has(column)).map(([column, color]) => ({
+    column,
+    category: steps.title(column),
+    color,
+  }));
 }
 
 export interface Fact {
@@ -61,7 +86,7 @@ export interface StepChoice {
 
 const LISTED_STEPS = 12;
 
-/** The slowest steps, slowest first; and the chosen one, if it is none of them. */
+/** The slowest steps, slowest first; and the chosen one, if it is not among them. */
 export function stepChoices(payload: Payload, chosen: number): StepChoice[] {
   const all = readTable(payload, TABLES.steps)
     .all()

@@ -1,4 +1,4 @@
-/** One step in place of all: the chip that names it and leads back, and the list to choose one from. */
+/** One step instead of all: the chip that names it and leads back, and the list to choose one from. */
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { format } from '../../base/units';
@@ -7,13 +7,13 @@ import { useToolKeys } from '../../state/keys';
 import { stepTitle } from '../steps';
 import type { StepChoice } from './model';
 
-const KEYS = [{ keys: 'Esc', does: 'From one step back to all steps' }];
+const KEYS = [{ keys: 'Esc', does: 'Back to all steps' }];
 
 export function StepChip({ step, onAll }: { step: string; onAll: () => void }): VNode {
   const chip = useRef<HTMLDivElement>(null);
   useEscape(onAll);
   useToolKeys(KEYS);
-  // The step was chosen further down the page; the answer stands here.
+  // The step was chosen further down the page; its answer is up here.
   useEffect(() => chip.current?.parentElement?.scrollIntoView({ block: 'nearest' }), [step]);
   return (
     <div class="step-chip" ref={chip}>

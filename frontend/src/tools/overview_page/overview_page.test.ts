@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Payload } from '../../api/types';
 import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
 import { answerOf } from '../testing';
-import { factsOf, recommendationsOf, tilesOf } from './model';
+import { factsOf, recommendationsOf, stepParts, tilesOf } from './model';
 
 const payload = (scalars: Payload['scalars']): Payload => answerOf(OVERVIEW_PAGE.page, {}, scalars);
 const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][string] => ({
@@ -13,7 +13,7 @@ const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][st
 });
 
 describe('overview', () => {
-  it('tells the spread of steps in the first tile, and makes at most six', () => {
+  it('puts the spread of steps into the first tile, and makes at most six', () => {
     const scalars = {
       n_steps: ps(5),
       step_time_avg_ps: ps(12.4e9, 'Average'),
@@ -44,6 +44,15 @@ describe('overview', () => {
       }),
     );
     expect(tiles.map(({ title }) => title)).toEqual(['Average', 'Steps', 'Busy']);
+  });
+
+  it('stacks the parts of a step that the answer has, device compute lowest', () => {
+    const steps = { step: ['3', '4'], input_ps: [4, 5], device_compute_ps: [1, null], other_ps: [1, 1] };
+    expect(stepParts(answerOf(OVERVIEW_PAGE.page, { steps }))).toEqual([
+      { column: 'device_compute_ps', category: 'device_compute_ps', color: 'compute' },
+      { column: 'input_ps', category: 'input_ps', color: 'input' },
+      { column: 'other_ps', category: 'other_ps', color: 'other' },
+    ]);
   });
 
   it('lists facts and recommendations, unknown ones too', () => {

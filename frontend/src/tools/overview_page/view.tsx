@@ -1,12 +1,12 @@
 /**
- * The overview from top to bottom: tiles, findings, steps, where a step goes, top operations, what to do,
- * where it ran, diagnostics.
+ * The overview from top to bottom: tiles, findings, steps, step time breakdown, top operations, advice,
+ * environment, diagnostics.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readIfAny, readTable } from '../../api/declared';
+import { readIfAny, readTable, type ColumnOf, type RowsOf } from '../../api/declared';
 import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
-import type { Payload, Table as PayloadTable } from '../../api/types';
+import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
@@ -20,14 +20,14 @@ import { StepSection } from '../step_section';
 import { breakdownOf, stepNames, stepRow } from '../steps';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
 import { FindingsSection } from './findings';
-import { factsOf, recommendationsOf, stepChoices, tilesOf, type Recommendation } from './model';
+import { factsOf, recommendationsOf, stepChoices, stepParts, tilesOf, type Recommendation } from './model';
 import { StepPicker } from './one_step';
 import './style.css';
 
 const { tables: TABLES } = OVERVIEW_PAGE.page;
 
 const OPS_TOOL = 'framework_op_stats';
-const TOP_OPS_COLUMNS = [
+const TOP_OPS_COLUMNS: readonly ColumnOf<typeof TABLES.top_ops>[] = [
   'operation',
   'type',
   'host_or_device',
@@ -35,15 +35,12 @@ const TOP_OPS_COLUMNS = [
   'self_fraction',
   'flop_rate_flops_per_s',
 ];
-const SIDE_COLUMN = 'host_or_device';
 
-function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
-  const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
-  const view = useMemo(
-    () => (data ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) } : PLAIN_VIEW),
-    [data],
-  );
-  if (!table || !data?.nRows) return null;
+function TopOps({ ops }: { ops: RowsOf<typeof TABLES.top_ops> }): VNode | null {
+  const { table } = ops;
+  const data = useMemo(() => tableData(table, TOP_OPS_COLUMNS), [table]);
+  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) }), [data]);
+  if (!data.nRows) return null;
   const open = (column: TableColumn, row: number, text: string): VNode | undefined =>
     column.name === 'operation' ? (
       <button
@@ -68,7 +65,7 @@ function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
         hasToolbar={false}
         mono={['operation']}
         render={open}
-        barToken={sideToken(data, SIDE_COLUMN)}
+        barToken={sideToken(ops.text('host_or_device'))}
       />
     </Section>
   );
@@ -95,33 +92,38 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
   );
 }
 
-/** The step that the verdict and the findings are of; empty: all of them. */
+/** The step that the verdict and the findings describe; empty: all of them. */
 export function shownStep(payload: Payload, params: ToolProps['params']): string {
   const step = params['step'] ?? '';
   if (!step || !readIfAny(payload, TABLES.findings)) return '';
-  const names = stepNames(readTable(payload, TABLES.steps).table);
+  const names = stepNames(readTable(payload, TABLES.steps));
   return names[stepRow(names, step)] ?? step;
 }
 
-/** The chart of steps; where steps are explained, a click or the list asks why one took as long as it did. */
+/**
+ * The chart of steps; if steps are explained, a click or the list requests why one took as long as it did.
+ */
 function Steps({ payload, params, setParams }: ViewProps): VNode | null {
-  const steps = readTable(payload, TABLES.steps).table;
-  const breakdown = readTable(payload, TABLES.breakdown).table;
+  const steps = useMemo(() => readTable(payload, TABLES.steps), [payload]);
+  const parts = useMemo(() => stepParts(payload), [payload]);
   const findings = readIfAny(payload, TABLES.findings);
   const step = shownStep(payload, params);
   const names = useMemo(() => stepNames(steps), [steps]);
-  if (!findings)
-    return <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />;
+  if (!findings) return <StepSection steps={steps} parts={parts} params={params} setParams={setParams} />;
   const row = stepRow(names, step);
   const show = (name: string | undefined): void => {
     if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
   };
-  const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took that long' };
+  const choice = {
+    row,
+    choose: (index: number) => show(names[index]),
+    hint: 'Click to see why it took this long',
+  };
   const picker = <StepPicker choices={stepChoices(payload, row)} step={names[row] ?? ''} onStep={show} />;
   return (
     <StepSection
       steps={steps}
-      breakdown={breakdown}
+      parts={parts}
       choice={choice}
       tools={picker}
       params={params}
@@ -135,11 +137,11 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
   const findings = readIfAny(payload, TABLES.findings)?.table;
   const causes = readIfAny(payload, TABLES.causes)?.table;
-  const breakdown = readTable(payload, TABLES.breakdown).table;
-  const topOps = readTable(payload, TABLES.top_ops).table;
+  const breakdown = useMemo(() => readTable(payload, TABLES.breakdown), [payload]);
+  const topOps = readTable(payload, TABLES.top_ops);
   const hosts = readIfAny(payload, TABLES.hosts)?.table;
   const facts = factsOf(payload);
-  const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
+  const parts = useMemo(() => breakdownOf(breakdown.all()), [breakdown]);
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
@@ -155,16 +157,16 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
       <Steps payload={payload} params={params} setParams={setParams} />
       <div class="overview-columns">
         <BreakdownSection
-          title="Where a step goes"
+          title="Step time breakdown"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
           shareOf="Share of the step"
         />
-        <TopOps table={topOps} />
+        <TopOps ops={topOps} />
       </div>
       {hosts && hosts.n_rows > 1 && (
-        <HostsSection table={hosts} note="slowest first; click one to see it alone" barToken="--c-input" />
+        <HostsSection table={hosts} note="slowest first; click one to show only it" barToken="--c-input" />
       )}
       <Recommendations items={recommendationsOf(payload)} />
       {facts.length > 0 && (

@@ -1,6 +1,5 @@
-/** What is known of one core: its place, its step, what that went into, its links and its group. */
+/** Details of one core: its place, its step, the parts of the step, its links and its group. */
 import type { VNode } from 'preact';
-import { numberAt, numberColumn } from '../../api/table';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
 import { canOpen } from '../../state/catalog';
@@ -30,13 +29,13 @@ function LinkList({
   links: readonly Link[];
   core: number;
 }): VNode | null {
-  const mine = links.filter(({ source, target }) => source === core || target === core);
-  if (!mine.length) return null;
+  const coreLinks = links.filter(({ source, target }) => source === core || target === core);
+  if (!coreLinks.length) return null;
   return (
     <>
-      <h4>{plural(mine.length, 'link')}</h4>
+      <h4>{plural(coreLinks.length, 'link')}</h4>
       <ul>
-        {mine.slice(0, MOST_LINKS).map(({ row, source }) => {
+        {coreLinks.slice(0, MOST_LINKS).map(({ row, source }) => {
           const numbers = [
             format(channels.number('size_bytes')(row), 'bytes'),
             format(channels.number('latency_ps')(row), 'ps'),
@@ -50,27 +49,21 @@ function LinkList({
             </li>
           );
         })}
-        {mine.length > MOST_LINKS && (
-          <li>… {plural(mine.length - MOST_LINKS, 'more', 'more')} in the table</li>
+        {coreLinks.length > MOST_LINKS && (
+          <li>… {plural(coreLinks.length - MOST_LINKS, 'more', 'more')} in the table</li>
         )}
       </ul>
     </>
   );
 }
 
-/** Time of a part, which names its column in the table of cores. */
-function partPs(rows: CoreRows, column: string, core: number): number | null {
-  const found = numberColumn(rows.table, column);
-  return found ? numberAt(found, core) : null;
-}
-
 export function CoreCard({ cores, rows, parts, channels, links, core, step }: CardProps): VNode {
-  const found = cores[core];
-  if (!found || core >= rows.length)
+  const place = cores[core];
+  if (!place || core >= rows.length)
     return <p class="pod-hint">Hover over a core for its step, links and group; click to pin it.</p>;
   const total = rows.number('total_ps')(core) || 1;
   const stack = parts.all().map(({ column, category, color }) => {
-    const spent = partPs(rows, column, core);
+    const spent = rows.numberNamed(column)(core);
     return {
       title: category,
       fraction: (spent ?? 0) / total,
@@ -80,16 +73,16 @@ export function CoreCard({ cores, rows, parts, channels, links, core, step }: Ca
     };
   });
   const facts = [
-    { name: 'Host', value: found.host },
+    { name: 'Host', value: place.host },
     {
       name: 'Chip',
       value:
-        found.chipId === null ? String(found.chip) : `${found.chip} of the host, ${found.chipId} of the pod`,
+        place.chipId === null ? String(place.chip) : `${place.chip} of the host, ${place.chipId} of the pod`,
     },
     { name: rows.title('total_ps'), value: format(total, 'ps') },
     { name: 'Own time', value: format(rows.number('own_ps')(core), 'ps') },
-    // All parts of the run, also where this core has none: rows that come and go would be laid out anew under
-    // the pointer.
+    // All parts of the run, even if this core has none of a part: rows that come and go would shift the
+    // layout under the pointer.
     ...stack.map(({ title, spent, fraction }) => ({
       name: title,
       value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}`,
@@ -97,16 +90,16 @@ export function CoreCard({ cores, rows, parts, channels, links, core, step }: Ca
   ];
   return (
     <>
-      <h3>{found.name}</h3>
+      <h3>{place.name}</h3>
       {step && <small>{step}</small>}
-      <StackBar parts={stack} label={`Parts of the step of ${found.name}`} />
+      <StackBar parts={stack} label={`Parts of the step of ${place.name}`} />
       <Facts facts={facts} />
       {channels && <LinkList channels={channels} links={links} core={core} />}
       {canOpen('trace_viewer') && (
         <button
           type="button"
           class="button small"
-          onClick={() => openTool('trace_viewer', { hosts: found.host })}
+          onClick={() => openTool('trace_viewer', { hosts: place.host })}
         >
           Timeline of the host
         </button>

@@ -1,4 +1,4 @@
-/** Where cores lie on the map, what colour a value has, and what belongs to a core. Pure. */
+/** Positions of cores on the map, the color of a value, and the groups of a core. Pure. */
 import { readIfAny, readTable, type RowsOf } from '../../api/declared';
 import { POD_VIEWER } from '../../api/tables/pod_viewer';
 import type { Payload } from '../../api/types';
@@ -15,7 +15,7 @@ export interface Pod {
   /** The mean of all steps. */
   cores: CoreRows;
   parts: PartRows;
-  /** null: no steps are marked, the whole capture is shown. */
+  /** null: no steps are marked, so the whole capture is shown. */
   steps: RowsOf<typeof TABLES.steps> | null;
   stragglers: RowsOf<typeof TABLES.stragglers>;
   collectives: RowsOf<typeof TABLES.collectives>;
@@ -54,8 +54,8 @@ export function coresOf(rows: CoreRows): Core[] {
 }
 
 /**
- * Left and top of each core in cells; hosts are blocks with a gap of `GAP` cells, cores of a chip stand side
- * by side.
+ * Left and top of each core in cells; hosts are blocks with a gap of `GAP` cells, cores of a chip are side by
+ * side.
  */
 export interface Layout {
   x: Float32Array;
@@ -86,7 +86,7 @@ function blocksOf(cores: readonly Core[]): Block[] {
   }));
 }
 
-/** Hosts in reading order, as many beside one another as makes cells largest in a box of that shape. */
+/** Hosts in reading order, as many per row as makes cells largest in a box of that shape. */
 export function layoutOf(cores: readonly Core[], width: number, height: number): Layout {
   const blocks = blocksOf(cores);
   const perChip = Math.max(1, ...blocks.map(({ chips }) => Math.max(...chips.map((rows) => rows.length))));
@@ -133,9 +133,9 @@ export function coreAt({ x, y }: Layout, atX: number, atY: number): number {
   return -1;
 }
 
-/** Colours span at least this share of the largest value: what differs by less looks alike. */
+/** Colors span at least this share of the largest value: smaller differences look alike. */
 const LEAST_SPAN = 0.05;
-/** What differs by less than this share is noise, for which no scale is drawn. */
+/** Differences below this share are noise, for which no scale is drawn. */
 const NOISE = 0.01;
 
 function extentOf(values: ArrayLike<number | null>): [number, number] {
@@ -148,20 +148,20 @@ function extentOf(values: ArrayLike<number | null>): [number, number] {
   return low > high ? [0, 0] : [low, high];
 }
 
-/** Least and largest of all cells, widened on both sides where they hardly differ. */
+/** The smallest and largest of all cells, widened on both sides if they hardly differ. */
 export function rangeOf(values: ArrayLike<number | null>): [number, number] {
   const [low, high] = extentOf(values);
   const missing = Math.max(0, high * LEAST_SPAN - (high - low)) / 2;
   return [low - missing, high + missing];
 }
 
-/** The value that all cells share, noise aside; null where they differ or there are none. */
+/** The value that all cells share, apart from noise; null if they differ or there are none. */
 export function sharedBy(values: ArrayLike<number | null>): number | null {
   const [low, high] = extentOf(values);
   return values.length && high - low <= high * NOISE ? (low + high) / 2 : null;
 }
 
-/** Mean of each core over all steps, or its value in one: `cells` hold core after core. */
+/** Mean of each core over all steps, or its value in one step: `cells` hold core after core. */
 export function shownValues(cells: ArrayLike<number | null>, nCores: number, step: number): Float64Array {
   const nSteps = nCores ? cells.length / nCores : 0;
   const result = new Float64Array(nCores);
@@ -176,12 +176,12 @@ export function shownValues(cells: ArrayLike<number | null>, nCores: number, ste
   return result;
 }
 
-/** Where a value lies in a range, 0–1; in a range without width 0.5. */
+/** The position of a value in a range, 0–1; 0.5 in a range without width. */
 export function shareOf(value: number, [low, high]: readonly [number, number]): number {
   return high > low ? Math.min(Math.max((value - low) / (high - low), 0), 1) : 0.5;
 }
 
-/** The step's place in the link; -1: the mean of all. */
+/** The index of the link's step; -1: the mean of all. */
 export function stepOf(text: string | undefined, nSteps: number): number {
   return text !== undefined && /^\d+$/.test(text) && Number(text) < nSteps ? Number(text) : -1;
 }
@@ -202,21 +202,20 @@ export function linksOf(channels: ChannelRows): Link[] {
 }
 
 /**
- * Rows of the cores that are in a core's group of a collective; groups are written {0,1} {2,3}, `all` is
- * everyone.
+ * Rows of the cores in a core's group of a collective; groups are written {0,1} {2,3}, `all` means all cores.
  */
 export function peersOf(groups: string, cores: readonly Core[], core: number): number[] {
   if (groups === 'all') return cores.map((_, row) => row);
   const device = String(cores[core]?.device);
-  const mine = groups.match(/\{[\d,]*\}/g)?.find((group) => group.slice(1, -1).split(',').includes(device));
-  if (!mine) return [];
-  const wanted = new Set(mine.slice(1, -1).split(',').map(Number));
-  return cores.flatMap((one, row) => (wanted.has(one.device) ? row : []));
+  const group = groups.match(/\{[\d,]*\}/g)?.find((group) => group.slice(1, -1).split(',').includes(device));
+  if (!group) return [];
+  const devices = new Set(group.slice(1, -1).split(',').map(Number));
+  return cores.flatMap((one, row) => (devices.has(one.device) ? row : []));
 }
 
 /** Rows of the cores by own time, longest first. */
 export function slowestFirst(cores: CoreRows, most: number): number[] {
-  const own = cores.number('own_ps');
+  const ownPs = cores.number('own_ps');
   const rows = Array.from({ length: cores.length }, (_, row) => row);
-  return rows.length <= most ? rows : rows.sort((a, b) => (own(b) ?? 0) - (own(a) ?? 0)).slice(0, most);
+  return rows.length <= most ? rows : rows.sort((a, b) => (ownPs(b) ?? 0) - (ownPs(a) ?? 0)).slice(0, most);
 }

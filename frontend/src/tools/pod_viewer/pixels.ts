@@ -1,6 +1,4 @@
-/**
- * Cells of the map as pixels: one picture of all cores, of which a step changes the colours and nothing else.
- */
+/** Cells of the map as pixels: one picture of all cores; a step changes only its colors. */
 import { shareOf, type Layout } from './model';
 
 const N_COLORS = 128;
@@ -15,8 +13,7 @@ export interface Placed extends Layout {
 }
 
 /**
- * Colours from one to the other (channels 0–1) as pixels, whose bytes are red, green, blue, opacity in
- * memory.
+ * Colors from one to the other (channels 0–1) as pixels, whose bytes are red, green, blue, opacity in memory.
  */
 export function ramp(from: readonly number[], to: readonly number[], n = N_COLORS): Uint32Array {
   const bytes = new Uint8ClampedArray(4 * n);
@@ -31,23 +28,23 @@ export function ramp(from: readonly number[], to: readonly number[], n = N_COLOR
 }
 
 /** Left, top, right and bottom of each core in the screen's pixels, one after the other. */
-export function cellRects(at: Placed, ratio: number): Int32Array {
-  const gap = at.cell > 6 ? 1 : 0;
-  const rects = new Int32Array(4 * at.x.length);
-  for (let core = 0; core < at.x.length; core++) {
+export function cellRects(layout: Placed, ratio: number): Int32Array {
+  const gap = layout.cell > 6 ? 1 : 0;
+  const rects = new Int32Array(4 * layout.x.length);
+  for (let core = 0; core < layout.x.length; core++) {
     const [x, y] = [
-      MARGIN_PX + (at.x[core] as number) * at.cell,
-      MARGIN_PX + (at.y[core] as number) * at.cell,
+      MARGIN_PX + (layout.x[core] as number) * layout.cell,
+      MARGIN_PX + (layout.y[core] as number) * layout.cell,
     ];
     rects.set(
-      [x, y, x + at.cell - gap, y + at.cell - gap].map((edge) => Math.round(edge * ratio)),
+      [x, y, x + layout.cell - gap, y + layout.cell - gap].map((edge) => Math.round(edge * ratio)),
       4 * core,
     );
   }
   return rects;
 }
 
-/** Colour the cells of a picture that is `wide` pixels wide; what lies between them stays. */
+/** Colors the cells of a picture that is `wide` pixels wide; the gaps between them stay. */
 export function paintCells(
   pixels: Uint32Array,
   wide: number,

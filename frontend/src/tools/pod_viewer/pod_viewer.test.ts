@@ -117,7 +117,7 @@ describe('the picture of the map', () => {
     expect([...cellRects({ ...at, cell: 5 }, 2)].slice(0, 4)).toEqual([8, 8, 18, 18]);
   });
 
-  it('changes the cells’ colours alone, from one end of the range to the other', () => {
+  it('changes only the cells’ colors, from one end of the range to the other', () => {
     const [colors, pixels] = [ramp([0, 0, 0], [1, 0, 0], 3), new Uint32Array(60 * 40).fill(7)];
     expect([...new Uint8Array(colors.buffer)]).toEqual([0, 0, 0, 255, 128, 0, 0, 255, 255, 0, 0, 255]);
     const rects = cellRects(at, 1);

@@ -38,14 +38,14 @@ function placed(cores: readonly Core[], width: number): Placed {
 }
 
 /** The context of a canvas of that size, cleared, in the page's pixels. */
-function cleared(element: HTMLCanvasElement | null, at: Placed): CanvasRenderingContext2D | null {
+function cleared(element: HTMLCanvasElement | null, layout: Placed): CanvasRenderingContext2D | null {
   const context = element?.getContext('2d');
   if (!element || !context) return null;
   const ratio = window.devicePixelRatio || 1;
-  const [wide, high] = [Math.round(at.width * ratio), Math.round(at.height * ratio)];
+  const [wide, high] = [Math.round(layout.width * ratio), Math.round(layout.height * ratio)];
   if (element.width !== wide || element.height !== high) [element.width, element.height] = [wide, high];
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, at.width, at.height);
+  context.clearRect(0, 0, layout.width, layout.height);
   return context;
 }
 
@@ -56,18 +56,18 @@ interface Picture {
   rects: Int32Array;
 }
 
-/** The picture with the hosts' frames, which cells are painted into. */
-function framed(element: HTMLCanvasElement | null, at: Placed): Picture | null {
-  const context = cleared(element, at);
+/** The picture with the hosts' frames, into which cells are painted. */
+function framed(element: HTMLCanvasElement | null, layout: Placed): Picture | null {
+  const context = cleared(element, layout);
   if (!context) return null;
   context.strokeStyle = tokenColor('--line-strong');
   context.lineWidth = 1;
-  for (const { x, y, width, height } of at.blocks)
+  for (const { x, y, width, height } of layout.blocks)
     context.strokeRect(
-      MARGIN_PX + x * at.cell - 1.5,
-      MARGIN_PX + y * at.cell - 1.5,
-      width * at.cell + 2,
-      height * at.cell + 2,
+      MARGIN_PX + x * layout.cell - 1.5,
+      MARGIN_PX + y * layout.cell - 1.5,
+      width * layout.cell + 2,
+      height * layout.cell + 2,
     );
   const { width, height } = context.canvas;
   if (!width || !height) return null;
@@ -76,14 +76,14 @@ function framed(element: HTMLCanvasElement | null, at: Placed): Picture | null {
     context,
     image,
     pixels: new Uint32Array(image.data.buffer),
-    rects: cellRects(at, window.devicePixelRatio || 1),
+    rects: cellRects(layout, window.devicePixelRatio || 1),
   };
 }
 
-function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus }: MapProps): void {
+function drawLinks(context: CanvasRenderingContext2D, layout: Placed, { links, focus }: MapProps): void {
   const middle = (core: number): [number, number] => [
-    MARGIN_PX + ((at.x[core] as number) + 0.5) * at.cell,
-    MARGIN_PX + ((at.y[core] as number) + 0.5) * at.cell,
+    MARGIN_PX + ((layout.x[core] as number) + 0.5) * layout.cell,
+    MARGIN_PX + ((layout.y[core] as number) + 0.5) * layout.cell,
   ];
   context.lineWidth = 1.5;
   for (const { source, target } of links) {
@@ -103,13 +103,13 @@ function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus
   }
 }
 
-function drawMarks(context: CanvasRenderingContext2D, at: Placed, props: MapProps): void {
+function drawMarks(context: CanvasRenderingContext2D, layout: Placed, props: MapProps): void {
   const { cores, focus, peers } = props;
-  const side = at.cell - (at.cell > 6 ? 1 : 0);
+  const side = layout.cell - (layout.cell > 6 ? 1 : 0);
   const outline = (core: number): void =>
     context.rect(
-      MARGIN_PX + (at.x[core] as number) * at.cell,
-      MARGIN_PX + (at.y[core] as number) * at.cell,
+      MARGIN_PX + (layout.x[core] as number) * layout.cell,
+      MARGIN_PX + (layout.y[core] as number) * layout.cell,
       side,
       side,
     );
@@ -123,7 +123,7 @@ function drawMarks(context: CanvasRenderingContext2D, at: Placed, props: MapProp
   context.beginPath();
   outline(focus);
   context.stroke();
-  drawLinks(context, at, props);
+  drawLinks(context, layout, props);
 }
 
 export function Topology(props: MapProps): VNode {
@@ -131,12 +131,12 @@ export function Topology(props: MapProps): VNode {
   const [cells, marks] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const picture = useRef<Picture | null>(null);
   const width = useWidth(box);
-  const at = useMemo(() => (width ? placed(props.cores, width) : null), [props.cores, width]);
+  const layout = useMemo(() => (width ? placed(props.cores, width) : null), [props.cores, width]);
   const { values, range, token, focus, peers, links } = props;
-  // Before the browser's own work of the frame: what is drawn later is a second frame of its own.
+  // Before the browser's own work of the frame: drawing later would cost a second frame.
   useLayoutEffect(() => {
-    picture.current = at && framed(cells.current, at);
-  }, [at, isDark.value]);
+    picture.current = layout && framed(cells.current, layout);
+  }, [layout, isDark.value]);
   useLayoutEffect(() => {
     const { context, image, pixels, rects } = picture.current ?? {};
     if (!context || !image || !pixels || !rects) return;
@@ -149,21 +149,21 @@ export function Topology(props: MapProps): VNode {
       ramp(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))),
     );
     context.putImageData(image, 0, 0);
-  }, [at, values, range, token, isDark.value]);
+  }, [layout, values, range, token, isDark.value]);
   useLayoutEffect(() => {
-    const context = at && cleared(marks.current, at);
-    if (context) drawMarks(context, at, props);
-  }, [at, focus, peers, links, isDark.value]);
+    const context = layout && cleared(marks.current, layout);
+    if (context) drawMarks(context, layout, props);
+  }, [layout, focus, peers, links, isDark.value]);
   const coreOf = (event: MouseEvent): number => {
-    if (!at) return -1;
+    if (!layout) return -1;
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
     return coreAt(
-      at,
-      (event.clientX - left - MARGIN_PX) / at.cell,
-      (event.clientY - top - MARGIN_PX) / at.cell,
+      layout,
+      (event.clientX - left - MARGIN_PX) / layout.cell,
+      (event.clientY - top - MARGIN_PX) / layout.cell,
     );
   };
-  /** Between hosts the core that was pointed at last stays: else its card would flicker. */
+  /** Between hosts the last core under the pointer stays: otherwise its card would flicker. */
   const onMove = (event: PointerEvent): void => {
     const core = coreOf(event);
     if (core >= 0) props.onPoint(core);
@@ -174,9 +174,9 @@ export function Topology(props: MapProps): VNode {
     event.preventDefault();
     props.onPick((Math.max(props.focus, 0) + step + props.cores.length) % props.cores.length);
   };
-  const size = { width: `${at?.width ?? 0}px`, height: `${at?.height ?? 0}px` };
+  const size = { width: `${layout?.width ?? 0}px`, height: `${layout?.height ?? 0}px` };
   return (
-    <div class="pod-map" ref={box} style={{ height: `${at?.height ?? MAX_HEIGHT_PX}px` }}>
+    <div class="pod-map" ref={box} style={{ height: `${layout?.height ?? MAX_HEIGHT_PX}px` }}>
       <canvas ref={cells} aria-hidden="true" style={size} />
       <canvas
         ref={marks}

@@ -1,4 +1,7 @@
-/** Numbers, the map with its slider and card, parts by core and by step, stragglers, collectives, links. */
+/**
+ * Numbers, the map with its slider and card, time breakdown by core and by step, stragglers, collectives,
+ * links.
+ */
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload, payloadUrl } from '../../api/client';
@@ -57,27 +60,27 @@ const TILES = [
 ];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
-/** Beside a map of more, the card has a fixed height: what it shows does not move the page. */
+/** Next to a map of several cores the card has a fixed height: its content does not move the page. */
 const FEW_CORES = 64;
 const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
 
 /**
- * What depends on the step (the cores) or on the measure (the cells), asked for apart and kept while the next
- * comes; null: nothing is.
+ * The payload that depends on the step (the cores) or on the measure (the cells), requested separately and
+ * kept while the next one loads; null: none yet.
  */
 function useDetail(
   { info, run, hosts }: ToolProps,
   question: 'cores' | 'cells',
   params: Record<string, string> | null,
   format: 'json' | 'columns',
-  kept: string,
+  keepKey: string,
 ): Loaded<Payload> {
   const query = { tool: info.name, question, run, hosts, params: params ?? {} };
   const url = params ? payloadUrl(query, format) : '';
-  return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort));
+  return useLoaded(url, `${run}\n${keepKey}`, (abort) => fetchPayload(query, format, abort));
 }
 
-/** The step under the slider at once, and in the link a moment later. */
+/** The slider's step takes effect at once, and in the link a moment later. */
 function useStep({ params, setParams }: ToolProps, nSteps: number): [number, (step: number) => void] {
   const linked = stepOf(params['step'], nSteps);
   const [step, setStep] = useState(linked);
@@ -102,12 +105,12 @@ interface MeasureChoice {
 }
 
 function measuresOf(parts: PartRows, total: string): MeasureChoice[] {
-  const own = [
+  const totals = [
     { name: 'own', title: 'Own time (without waiting for others)', token: '--c-input' },
     { name: 'total', title: total, token: '--accent' },
   ];
   return [
-    ...own,
+    ...totals,
     ...parts.all().map(({ column, category, color }) => ({
       name: column.replace(/_ps$/, ''),
       title: category,
@@ -166,7 +169,7 @@ function Controls({
   );
 }
 
-/** What moves with the slider and the pointer; everything else on the page follows the link. */
+/** The parts that follow the slider and the pointer; everything else on the page follows the link. */
 function PodMap(
   props: PartProps & { cores: CoreRows; steps: readonly string[]; groups: string; onDrawn: () => void },
 ): VNode {
@@ -199,7 +202,7 @@ function PodMap(
     () => (focus >= 0 && props.groups ? peersOf(props.groups, cores, focus) : []),
     [focus, cores, props.groups],
   );
-  const what = !steps.length ? 'whole capture' : step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
+  const stepTitle = !steps.length ? 'whole capture' : step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
   const extent =
     shared === null
       ? `${format(range[0], 'ps')} to ${format(range[1], 'ps')}`
@@ -213,15 +216,15 @@ function PodMap(
         channels={channels}
         links={links}
         core={focus}
-        step={what}
+        step={stepTitle}
       />
     ),
-    [cores, props.cores, parts, channels, links, focus, focus < 0 || what],
+    [cores, props.cores, parts, channels, links, focus, focus < 0 || stepTitle],
   );
   return (
     <Section
       title="Map of cores"
-      note={`${measure.title}; blocks are hosts, cores of a chip stand side by side`}
+      note={`${measure.title}; blocks are hosts, cores of a chip are side by side`}
     >
       <Controls
         measures={measures}
@@ -251,7 +254,7 @@ function PodMap(
               {format(range[1], 'ps')}
             </div>
           ) : (
-            <div class="pod-scale">All alike: {extent}</div>
+            <div class="pod-scale">All equal: {extent}</div>
           )}
         </div>
         <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
@@ -262,11 +265,11 @@ function PodMap(
   );
 }
 
-/** A single core has nothing to be compared with: its parts alone. */
+/** A single core has no peers to compare with: only its parts are shown. */
 function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
-  const what = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
+  const stepTitle = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
   return (
-    <Section title="Where its time goes" note={what}>
+    <Section title="Where its time goes" note={stepTitle}>
       <CoreCard
         cores={coresOf(cores)}
         rows={cores}
@@ -280,7 +283,7 @@ function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: strin
   );
 }
 
-/** Parts of the step, core beside core; of very many the slowest. */
+/** Parts of the step, one bar per core; of very many cores the slowest. */
 function ByCore({
   title,
   cores,
@@ -303,9 +306,9 @@ function ByCore({
   );
   const series = useMemo(
     () =>
-      seriesOf(cores.table, parts.table).map((one) => ({
-        ...one,
-        values: rows.map((row) => one.values[row] ?? null),
+      seriesOf(cores, parts.all()).map((layer) => ({
+        ...layer,
+        values: rows.map((row) => layer.values[row] ?? null),
       })),
     [cores, parts, rows],
   );
@@ -364,7 +367,7 @@ function Plain({
   );
 }
 
-/** What is below the map: it waits until that is drawn. */
+/** The page below the map: it waits until the map is drawn. */
 function Rest({
   pod,
   params,
@@ -374,6 +377,7 @@ function Rest({
 }: PartProps & { cores: CoreRows; chosen: number }): VNode {
   const { parts, steps, collectives, channels } = pod;
   const isOne = cores.length === 1;
+  const layers = useMemo(() => parts.all(), [parts]);
   return (
     <>
       <div class="pod-rest">
@@ -389,7 +393,7 @@ function Rest({
       </div>
       <div class="pod-rest">
         {steps && steps.length > 1 && (
-          <StepSection steps={steps.table} breakdown={parts.table} params={params} setParams={setParams} />
+          <StepSection steps={steps} parts={layers} params={params} setParams={setParams} />
         )}
       </div>
       {(!isOne || collectives.length > 0) && (
@@ -407,7 +411,7 @@ function Rest({
           <div class="pod-rest">
             <Plain
               table={channels.table}
-              empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace."
+              empty="No link between two of these cores: links come from sends, receives and permutations whose HLO is in the trace."
             />
           </div>
           <div class="pod-rest">
@@ -423,7 +427,7 @@ export function PodViewerView(props: ViewProps): VNode {
   const { payload, params } = props;
   const pod = useMemo(() => podOf(payload), [payload]);
   const { steps, stragglers, collectives } = pod;
-  const names = useMemo(() => (steps ? stepNames(steps.table) : []), [steps]);
+  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
   const linked = stepOf(params['step'], names.length);
   const { data } = useDetail(props, 'cores', linked < 0 ? null : { step: String(linked) }, 'json', 'cores');
   const detail = linked < 0 ? null : data;

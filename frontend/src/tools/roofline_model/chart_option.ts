@@ -54,7 +54,7 @@ function tip(point: Point, color: string): HTMLElement {
     line('FLOP rate', format(point.flopRate, 'flops_per_s')),
     line('Intensity', format(point.intensity, 'flops_per_byte')),
     line('Limited by', point.boundBy),
-    line('Of its roof', format(point.efficiency, 'fraction')),
+    line('Share of its roof', format(point.efficiency, 'fraction')),
     line('Time', format(point.timePs, 'ps')),
   ]);
 }

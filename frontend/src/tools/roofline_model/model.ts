@@ -1,4 +1,4 @@
-/** A roofline's points and roofs from the payload's tables; which of them pass the choices made. Pure. */
+/** A roofline's points and roofs from the payload's tables; which of them pass the filters. Pure. */
 import { readNumber, readTable, type ColumnOf } from '../../api/declared';
 import { ROOFLINE_MODEL } from '../../api/tables/roofline_model';
 import type { Payload } from '../../api/types';
@@ -16,7 +16,7 @@ export interface Point {
   program: string;
   category: string;
   boundBy: string;
-  /** FLOPs per byte; null: no FLOPs or no bytes, so it has no place on the chart. */
+  /** FLOPs per byte; null: no FLOPs or no bytes, so it cannot be plotted. */
   intensity: number | null;
   flopRate: number | null;
   timePs: number;
@@ -36,8 +36,8 @@ export interface Box {
 }
 
 /**
- * What x is: the intensity of one memory, HBM's at first, as in tiles and tables; or that of the memory
- * nearest to its peak.
+ * The meaning of x: the intensity of one memory, HBM's at first, as in tiles and tables; or that of the
+ * memory nearest to its peak.
  */
 export const BOUND = 'bound';
 export const HBM = 'hbm';
@@ -52,7 +52,7 @@ export function roofsOf(payload: Payload): Roof[] {
     .map(({ name, title, bytes_per_s }) => ({ name, title, bytesPerS: bytes_per_s ?? 0 }));
 }
 
-/** The column of intensities by what x is. */
+/** The column of intensities that x uses. */
 const INTENSITIES = {
   bound: 'bound_flops_per_byte',
   hbm: 'hbm_flops_per_byte',
@@ -63,13 +63,13 @@ const INTENSITIES = {
 } as const satisfies Record<string, OpColumn>;
 type Intensity = (typeof INTENSITIES)[keyof typeof INTENSITIES];
 
-/** What both tables of points have. */
+/** The columns that both tables of points have. */
 interface Measures {
   number(name: Intensity | 'flop_rate_flops_per_s' | 'efficiency_fraction'): (row: number) => number | null;
   text(name: 'bound_by'): (row: number) => string;
 }
 
-/** Where a row's point is on the chart. */
+/** The position of a row's point on the chart. */
 function placeReader(
   rows: Measures,
   memory: string,
@@ -124,14 +124,14 @@ function stepPoints(payload: Payload, memory: string): Point[] {
   }));
 }
 
-/** All points; the intensity is of the memory asked for. */
+/** All points; the intensity is that of the chosen memory. */
 export function pointsOf(payload: Payload, memory: string): Point[] {
   return [...opPoints(payload, memory), ...stepPoints(payload, memory)];
 }
 
 /**
- * What the select of steps offers: names of the table of program and steps, as they stand in the link, with
- * what they are called.
+ * The choices of the select of steps: names of the table of program and steps, as in the link, with their
+ * titles.
  */
 export function stepChoices(payload: Payload): { name: string; title: string }[] {
   const titles: Record<string, string> = { [TOTAL]: 'the whole capture', [AVERAGE]: 'average' };
@@ -146,13 +146,13 @@ export function stepChoices(payload: Payload): { name: string; title: string }[]
 export interface PointFilter {
   /** `all`, `ops` or `steps`. */
   show: string;
-  /** The one step whose point is shown; any other text than a step's name stands for all. */
+  /** The one step whose point is shown; any text other than a step's name means all. */
   step: string;
   /** Whether an operation's row passes the filters of the table. */
   passes: (row: number) => boolean;
 }
 
-/** The points that the choices leave. */
+/** The points that pass the filters. */
 export function pointsShown(points: readonly Point[], { show, step, passes }: PointFilter): Point[] {
   const isStep = points.some(({ kind, name }) => kind !== 'op' && name === step);
   return points.filter((point) =>
@@ -162,18 +162,18 @@ export function pointsShown(points: readonly Point[], { show, step, passes }: Po
   );
 }
 
-/** Operations drawn at first: thousands of points take a moment for each change, and lie on one another. */
+/** Operations drawn at first: thousands of points take a moment for each change, and overlap. */
 export const MOST_DRAWN = 1000;
 
 /**
- * Of many operations those that took most time, in their order; programs, steps and the operation in row
- * `kept` always.
+ * Of many operations those that took most time, in their order; always programs, steps and the operation in
+ * row `keptRow`.
  */
-export function mainPoints(points: readonly Point[], most: number, kept: number): readonly Point[] {
+export function mainPoints(points: readonly Point[], most: number, keptRow: number): readonly Point[] {
   const ops = points.filter(({ kind }) => kind === 'op');
   if (ops.length <= most) return points;
   const main = new Set([...ops].sort((a, b) => b.timePs - a.timePs).slice(0, most));
-  return points.filter((point) => point.kind !== 'op' || main.has(point) || point.row === kept);
+  return points.filter((point) => point.kind !== 'op' || main.has(point) || point.row === keptRow);
 }
 
 export function isPlaced(point: Point): point is Point & { intensity: number; flopRate: number } {
@@ -211,7 +211,7 @@ export function powersOfTen([low, high]: [number, number]): number[] {
 }
 
 /**
- * A roof's corners within the extent: up to the ridge as bandwidth allows, then flat at the peak FLOP rate.
+ * A roof's corners within the extent: rising with bandwidth up to the ridge, then flat at the peak FLOP rate.
  */
 export function roofLine(roof: Roof, peak: number | null, { x, y }: Box): [number, number][] {
   const rate = (intensity: number): number => Math.min(peak ?? Infinity, intensity * roof.bytesPerS);
@@ -229,17 +229,17 @@ export function sizeOf(share: number | null): number {
 const CELLS = { x: 600, y: 240 };
 
 /**
- * Of points that look like one, in the same place with the same colour and size, the first: an eye cannot
- * tell them apart, drawing each takes its time.
+ * Of points that look like one, in the same place with the same color and size, the first: the others are
+ * invisible, and drawing each takes time.
  */
 export function distinctPoints<P extends Point & { intensity: number; flopRate: number }>(
   points: readonly P[],
   { x, y }: Box,
-  kept: Point | undefined,
+  keptPoint: Point | undefined,
 ): P[] {
   const cell = (value: number, [low, high]: [number, number], n: number): number =>
     Math.floor((Math.log(value / low) / Math.log(high / low)) * n);
-  const seen = new Set<string>();
+  const places = new Set<string>();
   return points.filter((point) => {
     const key = [
       point.kind,
@@ -248,8 +248,8 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
       cell(point.intensity, x, CELLS.x),
       cell(point.flopRate, y, CELLS.y),
     ].join();
-    if (seen.has(key) && point !== kept) return false;
-    seen.add(key);
+    if (places.has(key) && point !== keptPoint) return false;
+    places.add(key);
     return true;
   });
 }
@@ -288,14 +288,16 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
 export function initialView(
   data: TableData,
   idle: readonly string[],
-  kept: readonly string[] = [],
+  keptNames: readonly string[] = [],
 ): TableView {
   const names = new Set(data.columns.map((column) => column.name));
   return {
     sort: null,
     query: '',
     filters: {},
-    hidden: new Set([...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !kept.includes(name))),
+    hidden: new Set(
+      [...HIDDEN_AT_FIRST, ...idle].filter((name) => names.has(name) && !keptNames.includes(name)),
+    ),
   };
 }
 

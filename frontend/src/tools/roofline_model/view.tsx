@@ -1,6 +1,6 @@
 /**
- * The chart with its filters, the table of operations, that of program and steps; beside them the card of the
- * chosen operation.
+ * The chart with its filters, the table of operations, that of program and steps; next to them the card of
+ * the chosen operation.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -74,7 +74,7 @@ function Select({
   );
 }
 
-/** The text of a column's filter that stands for one of its words. */
+/** The text of a column's filter that selects one of its words. */
 const exactly = (filter: string | undefined): string => (filter?.startsWith('=') ? filter.slice(1) : '');
 
 function Filters({
@@ -169,15 +169,15 @@ function Roofline({
     for (const row of rowFinder(data)({ ...view, sort: null })) passes[row] = 1;
     return passes;
   }, [data, view.query, view.filters]);
-  const found = useMemo(
+  const matching = useMemo(
     () => pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing[row] === 1 }),
     [all, show, params['step'], passing],
   );
   const points = useMemo(
-    () => (params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosenOp)),
-    [params['drawn'], found, chosenOp],
+    () => (params['drawn'] === 'all' ? matching : mainPoints(matching, MOST_DRAWN, chosenOp)),
+    [params['drawn'], matching, chosenOp],
   );
-  const nFound = useMemo(() => found.reduce((n, { kind }) => n + Number(kind === 'op'), 0), [found]);
+  const nFound = useMemo(() => matching.reduce((n, { kind }) => n + Number(kind === 'op'), 0), [matching]);
   const roofs = useMemo(
     () => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory),
     [payload, memory],
@@ -222,15 +222,15 @@ function Roofline({
       </p>
       {nFound > MOST_DRAWN && (
         <p class="muted prose">
-          {points === found
+          {points === matching
             ? 'Every operation is drawn. '
-            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table holds them all. `}
+            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table has all of them. `}
           <button
             type="button"
             class="text-link"
-            onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}
+            onClick={() => setParams({ drawn: points === matching ? undefined : 'all' }, 'push')}
           >
-            {points === found ? 'Draw only the main ones' : 'Draw all'}
+            {points === matching ? 'Draw only the main ones' : 'Draw all'}
           </button>
         </p>
       )}
@@ -284,7 +284,7 @@ function Programs({ payload, params, setParams }: { payload: Payload } & ViewPro
   );
 }
 
-/** The different words of a column, the first ones first. */
+/** The distinct words of a column, the first ones first. */
 function wordsOf(text: (row: number) => string, nRows: number): string[] {
   return [...new Set(Array.from({ length: nRows }, (_, row) => text(row)))].filter(Boolean);
 }
@@ -327,9 +327,7 @@ export function RooflineView({
           </Section>
           <Section
             title={table.title}
-            note={
-              ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'
-            }
+            note={ops.note || 'click one for its details; the chart shows those that pass the filters'}
           >
             <Table
               data={data}

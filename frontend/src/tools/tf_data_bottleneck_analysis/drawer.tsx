@@ -1,6 +1,4 @@
-/**
- * The drawer at the right: one stage's times, calls and parameters, and the way to it in the trace viewer.
- */
+/** The drawer at the right: one stage's times, calls and parameters, and a link to it in the trace viewer. */
 import type { VNode } from 'preact';
 import { exactText, format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
@@ -45,7 +43,7 @@ function Words({ stage, ahead, badge }: { stage: Stage; ahead: string; badge: st
           ? 'On the critical path: the call waits for it.'
           : 'Not on the critical path: the call does not wait for it.'}
       </span>
-      {stage.isAsync && <span>Works ahead on threads of its own.</span>}
+      {stage.isAsync && <span>Prefetches on its own threads.</span>}
       {ahead && <span>{ahead}</span>}
     </p>
   );
@@ -65,7 +63,7 @@ function Parameters({ items }: { items: Stage['parameters'] }): VNode {
           ))}
         </dl>
       ) : (
-        <p class="muted">The trace carries none for this stage.</p>
+        <p class="muted">The trace has none for this stage.</p>
       )}
     </>
   );
@@ -73,9 +71,9 @@ function Parameters({ items }: { items: Stage['parameters'] }): VNode {
 
 interface DrawerProps {
   stage: Stage;
-  /** Why its total exceeds its consumer's; empty where it does not. */
+  /** Why its total exceeds its consumer's; empty if it does not. */
   ahead: string;
-  /** The word on the bottleneck's box. */
+  /** The label on the bottleneck's box. */
   badge: string;
   call: Chosen;
   onClose: () => void;
@@ -84,7 +82,7 @@ interface DrawerProps {
 export function Drawer({ stage, ahead, badge, call, onClose }: DrawerProps): VNode {
   useEscape(onClose);
   const stretch = stretchOf(call, stage);
-  // A stage that works ahead may take longer than the call: then it is no share of it.
+  // A stage that prefetches may take longer than the call: then it is no share of it.
   const isWithin = stage.selfPs !== null && call.durationPs !== null && stage.selfPs <= call.durationPs;
   const share = isWithin ? format((stage.selfPs ?? 0) / (call.durationPs || 1), 'fraction') : '';
   return (
@@ -122,7 +120,7 @@ export function Drawer({ stage, ahead, badge, call, onClose }: DrawerProps): VNo
           class="text-link"
           onClick={() => openTool(TRACE_VIEWER, { ...stretch, ...(call.host ? { hosts: call.host } : {}) })}
         >
-          Show this stretch in the trace viewer
+          Show this interval in the trace viewer
         </button>
       )}
     </aside>

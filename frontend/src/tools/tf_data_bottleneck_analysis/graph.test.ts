@@ -49,7 +49,7 @@ function tree(parents: readonly number[], critical: readonly number[] = []): Gra
 const zip = tree([-1, 0, 1, 1], [0, 1, 3]);
 
 describe('the layout', () => {
-  it('has consumers above producers, siblings beside each other', () => {
+  it('has consumers above producers, siblings side by side', () => {
     const { at } = layoutOf(zip);
     const y = [0, 1, 2, 3].map((id) => at.get(id)?.y ?? 0);
     expect(y[0]).toBeLessThan(y[1] as number);
@@ -109,7 +109,7 @@ describe('the view', () => {
     expect(view.x).toBe(2000);
     expect(view.y + box.height / 2 / view.scale).toBeCloseTo(4000);
   });
-  it('loses no room beyond the edges at a scale that is asked for', () => {
+  it('wastes no room beyond the edges at a requested scale', () => {
     expect(
       viewAround({ width: 400, height: 700 }, { width: 900, height: 560 }, { x: 300, y: 300 }, 1),
     ).toEqual({ x: 200, y: 300, scale: 1 });

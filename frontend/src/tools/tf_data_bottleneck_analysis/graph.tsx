@@ -1,6 +1,6 @@
 /**
- * The stages of one call as a graph: bold on the critical path, red and named the bottleneck, grey and dashed
- * elsewhere.
+ * The stages of one call as a graph: bold on the critical path, red and labeled for the bottleneck, gray and
+ * dashed elsewhere.
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
@@ -20,20 +20,20 @@ const MAX_HEIGHT_PX = 640;
 const PADDING_PX = 16;
 
 const KEYS = [
-  { keys: '+ − 0', does: 'Zoom the graph in, out, and to all of it' },
+  { keys: '+ − 0', does: 'Zoom the graph in, out, and to fit' },
   { keys: 'Wheel', does: 'Zoom, after a click into the graph, or with Ctrl' },
   { keys: 'Drag', does: 'Move the graph' },
-  { keys: '← ↑ → ↓', does: 'In the graph: to the next stage; ↑ is who asks for data' },
+  { keys: '← ↑ → ↓', does: 'In the graph: to the next stage; ↑ leads to the consumer' },
   { keys: 'Enter', does: 'Details of the stage; Esc closes them' },
 ];
 
 interface GraphProps {
   graph: GraphData;
-  /** The word on the bottleneck's box. */
+  /** The label on the bottleneck's box. */
   badge: string;
   chosen: number | null;
   onChoose: (id: number | null) => void;
-  /** The part that is seen, as URL text. */
+  /** The visible part, as URL text. */
   view: string | undefined;
   onView: (view: string | undefined) => void;
 }
@@ -64,10 +64,10 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
     if (event.key === 'Enter' || event.key === ' ') onChoose(id);
     else {
       const next = nextStage(graph, placed.at, id, event.key);
-      const at = next === null ? undefined : placed.at.get(next);
-      if (!at) return;
+      const center = next === null ? undefined : placed.at.get(next);
+      if (!center) return;
       setFocus(next);
-      setView(revealView(view, box, at, NODE));
+      setView(revealView(view, box, center, NODE));
       frame.current?.querySelector<SVGElement>(`[data-stage="${next}"]`)?.focus({ preventScroll: true });
     }
     event.preventDefault();

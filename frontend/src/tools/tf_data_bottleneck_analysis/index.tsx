@@ -1,4 +1,4 @@
-/** tf.data bottleneck: the slowest way through each input pipeline, and what changes would gain. */
+/** tf.data bottleneck: the slowest path through each input pipeline, and the estimated gain of changes. */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';
 import type { ToolProps } from '../tool';

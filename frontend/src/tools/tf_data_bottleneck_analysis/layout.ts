@@ -1,7 +1,6 @@
 /**
- * Places the stages of a call: the root, which the training loop calls, on top, and under each stage those
- * that feed it.
- * A chunk of its own, with dagre, loaded when the first graph is on screen.
+ * Places the stages of a call: the root, which the training loop calls, on top, and under each stage its
+ * producers. A separate chunk, with dagre, loaded when the first graph is on screen.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';
@@ -21,23 +20,20 @@ function pathOf(from: Point, to: Point, between: readonly Point[]): string {
   ]);
 }
 
-/**
- * How much a link should stand first and straight: the way to the bottleneck before the rest of the critical
- * path.
- */
+/** Layout priority of a link: the path to the bottleneck comes before the rest of the critical path. */
 function priorities({ stages, links }: Graph): Map<number, number> {
   const priority = new Map(stages.map(({ id, isCritical }) => [id, isCritical ? 1 : 0]));
   const consumer = new Map(links.map(({ from, to }) => [to, from]));
-  let at = stages.find(({ isBottleneck }) => isBottleneck)?.id;
-  for (let n = 0; at !== undefined && n <= stages.length; n++, at = consumer.get(at)) priority.set(at, 2);
+  let current = stages.find(({ isBottleneck }) => isBottleneck)?.id;
+  for (let n = 0; current !== undefined && n <= stages.length; n++, current = consumer.get(current))
+    priority.set(current, 2);
   return priority;
 }
 
 /**
- * The stages in the order of a walk from the roots, what matters first; null where some stage has two
- * consumers or there is a
- * cycle. In this order the links of a tree do not cross, and dagre, told to keep it, draws the critical path
- * as a straight line:
+ * The stages in the order of a walk from the roots, by priority; null if some stage has two
+ * consumers or there is a cycle. In this order the links of a tree do not cross, and dagre, instructed to keep
+ * it, draws the critical path as a straight line:
  *
  *     root ┐               its own search for an order turns the tree round
  *     map  ┤ file          at each try, and the path wanders from side to side
@@ -86,19 +82,19 @@ export function layoutOf(graph: Graph): Placed {
   for (const { from, to, isCritical, i } of byOrder)
     dagre.setEdge(String(from), String(to), { weight: isCritical ? 8 : 1 }, String(i));
   layout(dagre, { disableOptimalOrderHeuristic: order !== null });
-  const at = new Map(stages.map(({ id }) => [id, pointOf(dagre.node(String(id)))]));
+  const centers = new Map(stages.map(({ id }) => [id, pointOf(dagre.node(String(id)))]));
   const paths = links.map(({ from, to }, i) => {
     const points =
       (dagre.edge({ v: String(from), w: String(to), name: String(i) }) as { points?: Point[] } | undefined)
         ?.points ?? [];
     return pathOf(
-      at.get(from) ?? { x: 0, y: 0 },
-      at.get(to) ?? { x: 0, y: 0 },
+      centers.get(from) ?? { x: 0, y: 0 },
+      centers.get(to) ?? { x: 0, y: 0 },
       points.length > 3 ? points.slice(1, -1) : [],
     );
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
-  return { width, height, at, paths };
+  return { width, height, at: centers, paths };
 }
 
 function pointOf({ x, y }: { x?: number; y?: number }): Point {

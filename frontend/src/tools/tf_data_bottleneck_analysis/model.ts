@@ -1,6 +1,6 @@
 /**
- * tf.data: the payload's tables become pipelines to choose from, the stages of one call, and what changes
- * would gain. Pure.
+ * tf.data: the payload's tables become pipelines to choose from, the stages of one call, and estimated gains
+ * of changes. Pure.
  */
 import { readNumber, readScalar, readTable, type RowOf } from '../../api/declared';
 import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck_analysis';
@@ -35,7 +35,8 @@ export function pipelinesOf(payload: Payload): PipelineName[] {
 }
 
 /**
- * The value of the parameter `pipeline` for a row: with its host where several hosts have one of that name.
+ * The value of the parameter `pipeline` for a row: with its host if several hosts have a pipeline of that
+ * name.
  */
 export function pipelineParam(all: readonly PipelineName[], row: number): string | undefined {
   const one = all[row];
@@ -66,7 +67,7 @@ export function chosenOf(payload: Payload): Chosen | null {
 export interface Execution {
   rank: number;
   durationPs: number | null;
-  /** What was made for it lies in the capture, too. */
+  /** Its producers' work is inside the capture, too. */
   isComplete: boolean;
 }
 
@@ -80,7 +81,7 @@ export function executionsOf(payload: Payload): Execution[] {
     }));
 }
 
-/** How a call is called in the list: its rank, its length, and what is special about it. */
+/** A call's label in the list: its rank, its length, and anything special about it. */
 export function executionLabel(
   { rank, durationPs, isComplete }: Execution,
   n: number,
@@ -91,21 +92,21 @@ export function executionLabel(
 }
 
 /**
- * The word on the bottleneck's box: where the job does not wait for the pipeline, its largest stage holds
+ * The label on the bottleneck's box: if the job does not wait for the pipeline, its largest stage holds
  * nothing up.
  */
 export function badgeOf(level: string | undefined): string {
   return level === 'warn' || level === 'bad' ? 'bottleneck' : 'largest';
 }
 
-/** Of a stage that took longer than the one it hands its elements to: why that can be. Empty for others. */
+/** For a stage that took longer than its consumer: the reason. Empty for others. */
 export function aheadText({ stages }: Graph, stage: Stage): string {
   const consumer = stages.find(({ id }) => id === stage.parent);
   if (!consumer || (stage.totalPs ?? 0) <= (consumer.totalPs ?? 0)) return '';
-  return `Its total exceeds that of ${consumer.name}, which takes its elements: it ran ahead of it or on several threads.`;
+  return `Its total exceeds that of ${consumer.name}, its consumer: it ran ahead or on several threads.`;
 }
 
-/** A stage of a call: an iterator, or the like iterators that one stage made. */
+/** A stage of a call: an iterator, or the equal iterators that one stage created. */
 export interface Stage {
   id: number;
   name: string;
@@ -133,14 +134,14 @@ export interface Graph {
   links: Link[];
 }
 
-/** "parallelism=1, autotune=true" as pairs; a part without "=" is a name that is on. */
+/** "parallelism=1, autotune=true" as pairs; a part without "=" is a flag that is on. */
 export function parametersOf(joined: string): [string, string][] {
   return joined
     .split(/,\s*/)
     .filter(Boolean)
     .map((part) => {
-      const at = part.indexOf('=');
-      return at < 0 ? [part, 'yes'] : [part.slice(0, at).trim(), part.slice(at + 1).trim()];
+      const equals = part.indexOf('=');
+      return equals < 0 ? [part, 'yes'] : [part.slice(0, equals).trim(), part.slice(equals + 1).trim()];
     });
 }
 
@@ -162,34 +163,34 @@ function stageOf(row: RowOf<typeof TABLES.nodes>, i: number): Stage {
   };
 }
 
-/** Stages and the links between them that exist: what names a stage that is not there is left out. */
+/** Stages and the links between existing ones: links to missing stages are left out. */
 export function graphOf(payload: Payload): Graph {
   const stages = readTable(payload, TABLES.nodes).all().map(stageOf);
-  const known = new Set(stages.map(({ id }) => id));
+  const stageIds = new Set(stages.map(({ id }) => id));
   const links = readTable(payload, TABLES.edges)
     .all()
     .map((row) => ({ from: row.from ?? -1, to: row.to ?? -1, isCritical: row.is_critical }));
-  return { stages, links: links.filter(({ from, to }) => known.has(from) && known.has(to)) };
+  return { stages, links: links.filter(({ from, to }) => stageIds.has(from) && stageIds.has(to)) };
 }
 
-/** What a screen reader says of a stage. */
+/** Screen-reader text of a stage. */
 export function stageLabel(stage: Stage, badge = 'bottleneck'): string {
   const parts = [`${stage.name}: self ${format(stage.selfPs, 'ps')}, total ${format(stage.totalPs, 'ps')}`];
   if (stage.nIterators > 1) parts.push(`${stage.nIterators} iterators`);
   parts.push(stage.isCritical ? 'on the critical path' : 'not on the critical path');
-  if (stage.isAsync) parts.push('works ahead');
+  if (stage.isAsync) parts.push('prefetches');
   if (stage.isBottleneck) parts.push(badge);
   return parts.join(', ');
 }
 
-/** What holds the call up: the stage to begin with. */
+/** The stage that holds the call up: the one to start with. */
 export function mainStage({ stages }: Graph): Stage | undefined {
   return stages.find(({ isBottleneck }) => isBottleneck) ?? stages[0];
 }
 
 /**
- * The window of the trace viewer that shows a stage: the call, from the stage's own start where it began
- * before.
+ * The window of the trace viewer that shows a stage: the call, from the stage's own start if it began
+ * earlier.
  */
 export function stretchOf(
   { startPs, durationPs }: Chosen,
@@ -218,11 +219,11 @@ export interface Change {
 }
 
 export interface WhatIf {
-  /** Why nothing can be estimated; empty where something can. */
+  /** Why nothing can be estimated; empty if something can. */
   reason: string;
   changes: Change[];
   hasSteps: boolean;
-  /** The longest of all, for the bars. */
+  /** The longest interval, for the bars. */
   longestPs: number;
 }
 
@@ -230,7 +231,7 @@ function estimateOf(lowPs: number | null, highPs: number | null): Estimate | nul
   return lowPs === null || highPs === null ? null : { lowPs, highPs, text: formatRange(lowPs, highPs, 'ps') };
 }
 
-/** Changes with their intervals; without any number, only the reason. */
+/** Changes with their intervals; changes without any number have only the reason. */
 export function whatIfOf(payload: Payload): WhatIf | null {
   const rows = readTable(payload, TABLES.what_if).all();
   if (!rows.length) return null;
@@ -247,7 +248,7 @@ export function whatIfOf(payload: Payload): WhatIf | null {
     .filter((estimate) => estimate !== null);
   const reason = estimates.length
     ? ''
-    : changes.map(({ note }) => note).find(Boolean) || 'the trace lacks what is needed';
+    : changes.map(({ note }) => note).find(Boolean) || 'the trace lacks the data';
   return {
     reason,
     changes,

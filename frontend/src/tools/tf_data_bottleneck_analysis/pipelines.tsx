@@ -12,9 +12,9 @@ import { pipelineParam, pipelinesOf, type Chosen } from './model';
 /** With more pipelines the table scrolls: the graph should not be pages below. */
 const ROWS_IN_FULL = 8;
 const FEW_ROWS = 6;
-/** What is in the name or in another column. */
+/** Columns repeated in the name or in another column. */
 const HIDDEN_AT_FIRST = ['kind', 'bottleneck'];
-/** Shown even where all rows are alike. */
+/** Shown even if all rows are alike. */
 const ALWAYS = new Set(['host', 'pipeline', 'bottleneck_long_name']);
 
 export function Pipelines({
@@ -42,7 +42,7 @@ export function Pipelines({
   const chosenRow = names.findIndex(
     ({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline,
   );
-  const own = (column: TableColumn, _row: number, text: string): VNode | undefined => {
+  const customCell = (column: TableColumn, _row: number, text: string): VNode | undefined => {
     if (column.name === 'bottleneck_long_name') return <Tail text={text} />;
     if (column.name !== 'pipeline') return undefined;
     return (
@@ -60,7 +60,7 @@ export function Pipelines({
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         mono={['bottleneck_long_name', 'bottleneck']}
         barToken="--c-input"
-        render={own}
+        render={customCell}
         hasToolbar={data.nRows > FEW_ROWS}
         rowsInFull={ROWS_IN_FULL}
         maxHeight="330px"

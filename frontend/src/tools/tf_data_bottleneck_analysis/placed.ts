@@ -1,4 +1,4 @@
-/** Where the stages and links of a graph are. Apart from the layout, which brings dagre with it. */
+/** Positions of the stages and links of a graph. Separate from the layout, which brings dagre with it. */
 
 /** The size of a stage's box. */
 export const NODE = { width: 224, height: 54 } as const;
@@ -11,7 +11,7 @@ export interface Point {
 export interface Placed {
   width: number;
   height: number;
-  /** The centre of each stage, by its id. */
+  /** The center of each stage, by its id. */
   at: ReadonlyMap<number, Point>;
   /** An SVG path per link, in the order of the graph's links. */
   paths: string[];

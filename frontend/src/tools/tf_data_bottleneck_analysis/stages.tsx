@@ -12,7 +12,7 @@ const NAME_FONT = '600 13px';
 
 let fitter: TextFitter | null = null;
 
-/** The name in the room that it has: measured as the browser draws it, where there is a canvas. */
+/** The name, truncated to the available width: measured as the browser draws it, if it has a canvas. */
 function fitted(name: string, widthPx: number): string {
   const context = fitter ? null : document.createElement('canvas').getContext('2d');
   if (context) context.font = `${NAME_FONT} ${tokenColor('--font') || 'sans-serif'}`;
@@ -22,8 +22,8 @@ function fitted(name: string, widthPx: number): string {
 
 function tipOf(stage: Stage): string {
   const lines = [stage.longName || stage.name, plural(stage.nCalls ?? 0, 'call')];
-  if (stage.nIterators > 1) lines.push(`${plural(stage.nIterators, 'iterator')} of this stage together`);
-  if (stage.isAsync) lines.push('Works ahead on threads of its own');
+  if (stage.nIterators > 1) lines.push(`${plural(stage.nIterators, 'iterator')} of this stage combined`);
+  if (stage.isAsync) lines.push('Prefetches on its own threads');
   return lines.join('\n');
 }
 
@@ -37,7 +37,7 @@ interface StageProps {
   onFocus: (id: number) => void;
 }
 
-/** The word that tells the bottleneck stands on the outline: colour alone would not do. */
+/** The bottleneck's label is on the outline: color alone would not be enough. */
 function Badge({ word }: { word: string }): VNode {
   return (
     <g class={word === 'bottleneck' ? 'badge' : 'badge calm'}>
@@ -101,13 +101,13 @@ export function Stages({ graph, placed, badge, chosen, tabStop, ...hands }: Stag
   return (
     <g>
       {graph.stages.map((stage) => {
-        const at = placed.at.get(stage.id);
+        const center = placed.at.get(stage.id);
         return (
-          at && (
+          center && (
             <StageBox
               key={stage.id}
               stage={stage}
-              at={at}
+              at={center}
               badge={badge}
               isChosen={stage.id === chosen}
               isTabStop={stage.id === tabStop}
@@ -122,7 +122,7 @@ export function Stages({ graph, placed, badge, chosen, tabStop, ...hands }: Stag
 
 export function Links({ graph, placed }: { graph: Graph; placed: Placed }): VNode {
   const drawn = graph.links.map((link, i) => ({ ...link, path: placed.paths[i] ?? '' }));
-  // The critical path lies on top.
+  // The critical path is drawn on top.
   drawn.sort((a, b) => Number(a.isCritical) - Number(b.isCritical));
   return (
     <g>

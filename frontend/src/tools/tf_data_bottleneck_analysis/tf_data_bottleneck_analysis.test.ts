@@ -70,9 +70,9 @@ describe('the graph of a call', () => {
     expect(mainStage({ ...graph, stages: graph.stages.slice(0, 1) })?.name).toBe('Prefetch');
     expect(mainStage({ stages: [], links: [] })).toBeUndefined();
   });
-  it('tells in words what outlines tell', () => {
+  it('describes the outlines in words', () => {
     expect(graph.stages.map((stage) => plain(stageLabel(stage)))).toEqual([
-      'Prefetch: self 100 µs, total 7.70 ms, on the critical path, works ahead',
+      'Prefetch: self 100 µs, total 7.70 ms, on the critical path, prefetches',
       'Map: self 6.90 ms, total 7.60 ms, on the critical path, bottleneck',
       'TFRecord: self 2.00 µs, total 2.00 µs, 4 iterators, not on the critical path',
     ]);
@@ -84,7 +84,7 @@ describe('the graph of a call', () => {
     }));
     expect(ahead.map((stage) => aheadText({ ...graph, stages: ahead }, stage))).toEqual([
       '',
-      'Its total exceeds that of Prefetch, which takes its elements: it ran ahead of it or on several threads.',
+      'Its total exceeds that of Prefetch, its consumer: it ran ahead or on several threads.',
       '',
     ]);
   });
@@ -143,7 +143,7 @@ describe('pipelines and calls', () => {
       { rank: 2, durationPs: null, isComplete: true },
     ]);
   });
-  it('are listed with what is special about them', () => {
+  it('are listed with their special properties', () => {
     const calls = executionsOf(
       answer({
         executions: { rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9], is_complete: [true, true, false] },
@@ -214,7 +214,7 @@ describe('what a change would gain', () => {
     expect(
       whatIfOf(answer({ what_if: { change: ['now'], latency_low_ps: [null], latency_high_ps: [null] } }))
         ?.reason,
-    ).toBe('the trace lacks what is needed');
+    ).toBe('the trace lacks the data');
     expect(whatIfOf(answer())).toBeNull();
   });
   it('comes with advice', () =>

@@ -1,6 +1,6 @@
 /**
- * tf.data from top to bottom: tiles, pipelines, the graph of one call, what changes would gain, advice; a
- * stage's details at the right.
+ * tf.data from top to bottom: tiles, pipelines, the graph of one call, estimated gains, advice; a stage's
+ * details at the right.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -46,10 +46,10 @@ function RankChooser({
   'setParams'
 >): VNode | null {
   if (calls.length < 2) return null;
-  const at = calls.findIndex((call) => call.rank === rank);
+  const index = calls.findIndex((call) => call.rank === rank);
   const go = (to: number): void => setParams({ rank: to === typicalRank ? undefined : String(to) }, 'push');
   const step = (by: number, label: string, sign: string): VNode => {
-    const to = calls[at + by];
+    const to = calls[index + by];
     return (
       <button
         type="button"
@@ -88,7 +88,7 @@ function RankChooser({
 
 function Key({ badge }: { badge: string | null }): VNode {
   return (
-    <ul class="graph-key" aria-label="What outlines mean">
+    <ul class="graph-key" aria-label="Meaning of outlines">
       <li>
         <i class="critical" /> critical path
       </li>
@@ -145,7 +145,7 @@ function GraphSection({
           <div class="graph-foot">
             <Key badge={graph.stages.some(({ isBottleneck }) => isBottleneck) ? badge : null} />
             <p class="muted">
-              Data flows upwards; the top stage is what the training loop calls. Click a stage for details.
+              Data flows upward; the training loop calls the top stage. Click a stage for details.
             </p>
           </div>
         </>
@@ -161,7 +161,7 @@ function GraphSection({
 function Advice({ items }: { items: readonly string[] }): VNode | null {
   if (!items.length) return null;
   return (
-    <Section title="What to change" note={items.length > 1 ? 'most useful first' : ''}>
+    <Section title="What to change" note={items.length > 1 ? 'biggest gain first' : ''}>
       <ol class="tf-data-advice">
         {items.map((text, i) => (
           <li key={i}>
@@ -177,8 +177,8 @@ function Nothing(): VNode {
   return (
     <Message title="This trace has no tf.data iterators.">
       <p>
-        Either the job reads its data without tf.data, or the profile was captured without the host's events,
-        or no batch was asked for while it ran.
+        Either the job reads its data without tf.data, or the profile was captured without host events, or no
+        batch was requested during the capture.
       </p>
       <p>
         <RichText text="Capture again while steps run, with `host_tracer_level=2`, for at least a few steps." />

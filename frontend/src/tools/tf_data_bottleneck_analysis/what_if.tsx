@@ -1,6 +1,6 @@
 /**
- * What a change would gain: the interval of one call and of the step, and what is the limit then; or why
- * nothing can be estimated.
+ * The gain of each change: the interval of one call and of the step, and the next limit; or why nothing can
+ * be estimated.
  */
 import type { VNode } from 'preact';
 import { exactText, UNKNOWN } from '../../base/units';
@@ -8,7 +8,7 @@ import { RichText } from '../../widgets/rich_text';
 import { Section } from '../../widgets/summary';
 import type { Change, Estimate, WhatIf as WhatIfData } from './model';
 
-/** The certain part of the interval is full, the uncertain one hatched. */
+/** The certain part of the interval is filled, the uncertain one hatched. */
 function IntervalBar({
   estimate,
   longestPs,
@@ -55,7 +55,7 @@ function ChangeRow({ change, data }: { change: Change; data: WhatIfData }): VNod
       </td>
       <td class="words">
         {!latency && !step ? (
-          `cannot estimate: ${note || 'the trace lacks what is needed'}`
+          `cannot estimate: ${note || 'the trace lacks the data'}`
         ) : (
           <RichText text={[note, limitedBy && `limited by ${limitedBy}`].filter(Boolean).join('; ')} />
         )}
@@ -91,7 +91,7 @@ export function WhatIf({ data, title, note }: { data: WhatIfData; title: string;
             <th scope="col" class="bars">
               <span class="hidden-text">{data.hasSteps ? 'Step as a bar' : 'Call as a bar'}</span>
             </th>
-            <th scope="col">Then</th>
+            <th scope="col">Next limit</th>
           </tr>
         </thead>
         <tbody>

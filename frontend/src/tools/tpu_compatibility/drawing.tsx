@@ -1,5 +1,5 @@
 /**
- * The graph drawn: scopes as boxes that a click opens and closes, operations in green and red, edges between
+ * Draws the graph: scopes as boxes that a click opens and closes, operations in green and red, edges between
  * them; pan, zoom, keys.
  */
 import type { VNode } from 'preact';
@@ -27,16 +27,16 @@ const HEIGHT_PX = 520;
 const LEAST_PX = 240;
 
 const KEYS = [
-  { keys: '+ − 0', does: 'Zoom the drawing in, out, and to all of it' },
+  { keys: '+ − 0', does: 'Zoom the drawing in, out, and to fit' },
   { keys: 'Wheel, drag', does: 'Zoom (after a click into the drawing, or with Ctrl); move it' },
   { keys: '← ↑ → ↓', does: 'In the drawing: to the next box' },
-  { keys: 'Enter', does: 'Open or close the scope, or see what is known of the operation' },
+  { keys: 'Enter', does: "Open or close the scope, or show the operation's details" },
 ];
 
 export interface DrawingProps {
   drawn: Drawn;
   chosen: number | null;
-  /** Row of the scope that is chosen, here or in the tree: it is brought into view. */
+  /** Row of the scope selected here or in the tree: it is brought into view. */
   scope: number | null;
   /** A scope was clicked: it opens or closes. */
   onToggle: (item: Item) => void;
@@ -46,7 +46,7 @@ export interface DrawingProps {
 interface Hold {
   view: View;
   setView: (view: View) => void;
-  /** A click on an item: a scope opens or closes and stays where it is under the pointer. */
+  /** A click on an item: a scope opens or closes and stays under the pointer. */
   act: (item: Item) => void;
 }
 
@@ -67,14 +67,14 @@ function useHold(
         : drawn.items.find((candidate) => candidate.kind === 'scope' && candidate.scope === row);
     return item && placed.at.get(item.id);
   };
-  /** Into the middle with what is around it, unless all of it is in view. */
+  /** Centers the item with its surroundings, unless all of it is in view. */
   const reveal = (): void => {
-    const at = placeOf(scope);
-    if (!at) return;
+    const target = placeOf(scope);
+    if (!target) return;
     setOwn((last) => {
       const now = last ?? first;
-      const moved = revealView(now, box, at, at);
-      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, at, now.scale);
+      const moved = revealView(now, box, target, target);
+      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, target, now.scale);
     });
   };
   useEffect(() => {
@@ -84,18 +84,19 @@ function useHold(
     const from = held.current;
     held.current = null;
     if (!from) return reveal();
-    const at = placeOf(from.scope);
-    if (at)
+    const box = placeOf(from.scope);
+    if (box)
       setOwn(
-        (last) => last && { ...last, x: last.x + at.x - from.x, y: last.y + at.y - at.height / 2 - from.top },
+        (last) =>
+          last && { ...last, x: last.x + box.x - from.x, y: last.y + box.y - box.height / 2 - from.top },
       );
   }, [placed]);
   const act = (item: Item): void => {
     const now = latest.current;
-    const at = now.placed.at.get(item.id);
+    const box = now.placed.at.get(item.id);
     if (item.kind === 'operation') now.onChoose(item.id === now.chosen ? null : item);
-    if (item.kind !== 'scope' || !at) return;
-    held.current = { scope: item.scope, x: at.x, top: at.y - at.height / 2 };
+    if (item.kind !== 'scope' || !box) return;
+    held.current = { scope: item.scope, x: box.x, top: box.y - box.height / 2 };
     setOwn(now.view);
     now.onToggle(item);
   };
@@ -121,10 +122,10 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
         [...placed.at].filter(([id]) => !isWithin(drawn.items, id, item.id) && id !== item.frame),
       );
       const next = nextItem(others, item.id, event.key);
-      const at = next === null ? undefined : placed.at.get(next);
-      if (!at) return;
+      const center = next === null ? undefined : placed.at.get(next);
+      if (!center) return;
       setFocus(next ?? 0);
-      setView(revealView(view, box, at, at));
+      setView(revealView(view, box, center, center));
       frame.current?.querySelector<SVGElement>(`[data-item="${next}"]`)?.focus({ preventScroll: true });
     }
     event.preventDefault();

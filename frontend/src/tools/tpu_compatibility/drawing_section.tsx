@@ -1,6 +1,6 @@
 /**
- * The drawn graph with its panel: what is known of the operation that was clicked, else of the scope, else of
- * the whole graph.
+ * The drawn graph with its panel: details of the operation that was clicked, else of the scope, else of the
+ * whole graph.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -61,7 +61,7 @@ function Operation({ item }: { item: Item }): VNode {
   );
 }
 
-/** The scope that is chosen, the whole graph at first: how much is compatible, and what stands in the way. */
+/** The selected scope, the whole graph at first: how much is compatible, and what prevents the rest. */
 function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payload }): VNode {
   const whole = !scope || scope.row === 0;
   const share = scope ? validFraction(scope) : null;
@@ -71,11 +71,11 @@ function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payloa
       <h3 class={whole ? '' : 'mono'}>{whole ? 'The whole graph' : scope.path}</h3>
       <p class="td-share">
         <b>{share === null ? '—' : format(share, 'fraction')}</b>{' '}
-        {share === null ? 'nothing is checked' : 'of what is checked is compatible'}
+        {share === null ? 'nothing was checked' : 'of checked operations are compatible'}
       </p>
       {scope && <Facts facts={countFacts(scope)} />}
       {fixes.length > 0 && (
-        <ul class="td-kinds" aria-label="What stands in the way">
+        <ul class="td-kinds" aria-label="Reasons">
           {fixes.map(({ kind, n_ops, ops }) => (
             <li key={kind}>
               <b>{(n_ops ?? 0).toLocaleString('en-US')}</b> {kind} <code>{ops}</code>
@@ -124,7 +124,7 @@ function Content({
         {rest + cut > 0 && (
           <p class="muted td-note">
             {[
-              rest && `${plural(rest, 'operation')} of large scopes stand together as “more”`,
+              rest && `${plural(rest, 'operation')} of large scopes are grouped as “more”`,
               cut && `${plural(cut, 'edge')} are not drawn`,
             ]
               .filter(Boolean)
@@ -148,7 +148,7 @@ export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): V
     fetchPayload(query, 'json', abort),
   );
   return (
-    <Section title="Graph" note="a click opens a scope or closes it; dashed: calls a function">
+    <Section title="Graph" note="click a scope to open or close it; dashed: calls a function">
       {error ? (
         <Failed
           what="The drawing"

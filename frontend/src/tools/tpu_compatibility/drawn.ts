@@ -1,6 +1,4 @@
-/**
- * The drawing's tables as boxes, operations and edges; what a click on one of them changes in the link. Pure.
- */
+/** The drawing's tables as boxes, operations and edges; how a click on one of them changes the link. Pure. */
 import { readTable } from '../../api/declared';
 import { TPU_COMPATIBILITY } from '../../api/tables/tpu_compatibility';
 import type { Payload } from '../../api/types';
@@ -12,9 +10,9 @@ export interface Item {
   kind: 'scope' | 'operation' | 'rest';
   name: string;
   op: string;
-  /** The open scope that it is in, -1 at the top. */
+  /** The open scope that contains it, -1 at the top. */
   frame: number;
-  /** Row of the table of scopes. */
+  /** Row in the table of scopes. */
   scope: number;
   isOpen: boolean;
   nValid: number;
@@ -67,7 +65,7 @@ export function levelOf({ nValid, nInvalid }: Item): Level {
 
 const SIGNS: Readonly<Record<Level, string>> = { good: '✓', bad: '✗', none: '·' };
 
-/** What stands below the name, so that the colour is not alone. */
+/** The line below the name, so that color is not the only cue. */
 export function noteOf(item: Item): string {
   const sign = SIGNS[levelOf(item)];
   if (item.kind === 'operation') return `${sign} ${item.op}`;
@@ -75,7 +73,7 @@ export function noteOf(item: Item): string {
   return `${sign} ${item.nInvalid ? `${item.nInvalid.toLocaleString('en-US')} of ` : ''}${all.toLocaleString('en-US')} ${all === 1 ? 'operation' : 'operations'}`;
 }
 
-/** Of a name with its scope what tells it from others: the last part. */
+/** The last part of a scoped name, which distinguishes it from others. */
 export function shortName(item: Item, most: number): string {
   const last = item.kind === 'operation' ? item.name.slice(item.name.lastIndexOf('/') + 1) : item.name;
   return last.length > most
@@ -83,36 +81,37 @@ export function shortName(item: Item, most: number): string {
     : last;
 }
 
-/** How many open scopes lie in one another in each, itself counted. Frames stand before what is in them. */
+/** The nesting depth of open scopes inside each one, itself included. Frames precede their contents. */
 export function levelsOf(items: readonly Item[]): Map<number, number> {
   const levels = new Map<number, number>();
   for (const { id, frame, isOpen } of [...items].reverse()) {
     if (!isOpen) continue;
-    const own = levels.get(id) ?? 1;
-    levels.set(id, own);
-    if (frame >= 0) levels.set(frame, Math.max(levels.get(frame) ?? 1, own + 1));
+    const ownLevels = levels.get(id) ?? 1;
+    levels.set(id, ownLevels);
+    if (frame >= 0) levels.set(frame, Math.max(levels.get(frame) ?? 1, ownLevels + 1));
   }
   return levels;
 }
 
-/** All that is in an open scope, at any depth. */
+/** Everything in an open scope, at any depth. */
 export function isWithin(items: readonly Item[], id: number, frame: number): boolean {
-  for (let at = items[id]?.frame ?? -1; at >= 0; at = items[at]?.frame ?? -1) if (at === frame) return true;
+  for (let ancestor = items[id]?.frame ?? -1; ancestor >= 0; ancestor = items[ancestor]?.frame ?? -1)
+    if (ancestor === frame) return true;
   return false;
 }
 
-/** The next item an arrow key leads to: the nearest one that way. */
+/** The next item an arrow key leads to: the nearest one in that direction. */
 export function nextItem(
-  at: ReadonlyMap<number, { x: number; y: number }>,
+  centers: ReadonlyMap<number, { x: number; y: number }>,
   from: number,
   key: string,
 ): number | null {
-  const start = at.get(from);
+  const start = centers.get(from);
   const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[key];
   if (!start || !way) return null;
   const [dx = 0, dy = 0] = way;
   let best: { id: number; cost: number } | null = null;
-  for (const [id, { x, y }] of at) {
+  for (const [id, { x, y }] of centers) {
     const along = (x - start.x) * dx + (y - start.y) * dy;
     const across = Math.abs((x - start.x) * dy) + Math.abs((y - start.y) * dx);
     if (id === from || along < 1 || across > 4 * along) continue;

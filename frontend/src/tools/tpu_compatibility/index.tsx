@@ -1,5 +1,6 @@
 /**
- * What of a TensorFlow graph a TPU can run: a tree of scopes in green and red, and what to do about the rest.
+ * The operations of a TensorFlow graph that a TPU can run: a tree of scopes in green and red, and remedies
+ * for the rest.
  */
 import type { VNode } from 'preact';
 import { PayloadPage } from '../payload_page';

@@ -1,6 +1,6 @@
 /**
- * Places boxes and operations with dagre: who makes a value above who reads it, an open scope as a frame. A
- * chunk of its own.
+ * Places boxes and operations with dagre: producers above consumers, an open scope as a frame. A separate
+ * chunk.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
 import { smoothPath } from '../graph_viewport';
@@ -9,8 +9,8 @@ import { sizeOf, type Box, type Link, type Placed, type Point } from './placed';
 
 const MARGIN = 14;
 
-function boxOf(found: unknown): Box {
-  const { x = 0, y = 0, width = 0, height = 0 } = (found ?? {}) as Partial<Box>;
+function boxOf(placedNode: unknown): Box {
+  const { x = 0, y = 0, width = 0, height = 0 } = (placedNode ?? {}) as Partial<Box>;
   return { x, y, width, height };
 }
 
@@ -25,9 +25,9 @@ export function layoutOf({ items, edges }: Drawn): Placed {
   });
   layout(dagre);
   const links: Link[] = edges.flatMap((edge, i) => {
-    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
+    const placedEdge = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as
       { points?: Point[] } | undefined;
-    return found?.points ? [{ edge, path: smoothPath(found.points) }] : [];
+    return placedEdge?.points ? [{ edge, path: smoothPath(placedEdge.points) }] : [];
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
   return {

@@ -1,7 +1,4 @@
-/**
- * The tree of scopes: which rows are open and shown, what a scope's link is, which operations lie in it.
- * Pure.
- */
+/** The tree of scopes: which rows are open and visible, a scope's link, the operations in a scope. Pure. */
 import { readTable, type RowsOf } from '../../api/declared';
 import { TPU_COMPATIBILITY } from '../../api/tables/tpu_compatibility';
 import type { Payload } from '../../api/types';
@@ -22,7 +19,7 @@ export interface Scope {
   children: number[];
 }
 
-/** Open at first: what leads to incompatible operations, but no more rows than a screen holds. */
+/** Open at first: the paths to incompatible operations, but no more rows than a screen holds. */
 const ROWS_AT_FIRST = 24;
 
 /** Up to 20,000 rows, so they are read column by column. */
@@ -56,7 +53,7 @@ export function scopesOf(payload: Payload): Scope[] {
   return scopes;
 }
 
-/** A scope in the link; empty is the whole graph. The functions together are no scope of operations. */
+/** A scope in the link; empty is the whole graph. The group of functions is no scope of operations. */
 export function keyOf(scope: Scope): string {
   if (scope.row === 0) return '';
   return scope.fn ? `${scope.fn}:${scope.path === scope.fn ? '' : scope.path}` : scope.path;
@@ -66,7 +63,7 @@ export function scopeOfKey(scopes: readonly Scope[], key: string | undefined): S
   return key ? scopes.find((scope) => keyOf(scope) === key) : undefined;
 }
 
-/** Level by level, as long as there is room: the root always, then scopes with incompatible operations. */
+/** Level by level, as long as there is room: always the root, then scopes with incompatible operations. */
 export function openAtFirst(scopes: readonly Scope[]): Set<number> {
   const open = new Set<number>();
   let shown = 1;
@@ -88,7 +85,7 @@ export function openAtFirst(scopes: readonly Scope[]): Set<number> {
   return open;
 }
 
-/** The link's `open`: rows that are open or closed against what opens by itself. */
+/** The link's `open`: rows whose state differs from the default. */
 export function openRows(scopes: readonly Scope[], text: string | undefined): Set<number> {
   const open = openAtFirst(scopes);
   for (const part of (text ?? '').split('.')) {
@@ -106,26 +103,33 @@ export function toggled(text: string | undefined, row: number): string | undefin
 }
 
 /**
- * The link's `boxes` with scopes of the drawing opened or closed, as `3o` and `17c`; what was said of them
- * before is gone.
+ * The link's `boxes` after scopes of the drawing were opened or closed, as `3o` and `17c`; earlier entries of
+ * the same scope are dropped.
  */
 export function boxesWith(
   text: string | undefined,
   rows: readonly number[],
   isOpen: boolean,
 ): string | undefined {
-  const own = new Set(rows);
-  const others = (text ?? '').split('.').filter((part) => part && !own.has(Number.parseInt(part, 10)));
-  return [...others, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
+  const changedRows = new Set(rows);
+  const otherParts = (text ?? '')
+    .split('.')
+    .filter((part) => part && !changedRows.has(Number.parseInt(part, 10)));
+  return [...otherParts, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
 }
 
 /**
- * A scope and what it is in, from the top, without the whole graph: to be open, so that what is in it is
+ * A scope and its ancestors, from the top, without the whole graph: those to open so that its contents are
  * drawn.
  */
 export function wayTo(scopes: readonly Scope[], scope: Scope): number[] {
   const way: number[] = [];
-  for (let at: Scope | undefined = scope; at && at.row > 0; at = scopes[at.parent]) way.unshift(at.row);
+  for (
+    let ancestor: Scope | undefined = scope;
+    ancestor && ancestor.row > 0;
+    ancestor = scopes[ancestor.parent]
+  )
+    way.unshift(ancestor.row);
   return way;
 }
 
@@ -153,7 +157,7 @@ export function validFraction(scope: Scope): number | null {
   return checked ? scope.nValid / checked : null;
 }
 
-/** The rows of the table of operations that lie in a scope or below it. */
+/** The rows of the table of operations in a scope or below it. */
 export function within(
   operations: RowsOf<typeof TABLES.incompatible>,
   data: TableData,

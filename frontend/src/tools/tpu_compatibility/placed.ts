@@ -1,4 +1,4 @@
-/** A drawing that has been laid out, and how large its boxes are. */
+/** A drawing with its layout, and the size of its boxes. */
 import { noteOf, shortName, type Edge, type Item } from './drawn';
 
 export interface Point {
@@ -6,7 +6,7 @@ export interface Point {
   y: number;
 }
 
-/** Middle and size. */
+/** Center and size. */
 export interface Box extends Point {
   width: number;
   height: number;

@@ -1,4 +1,4 @@
-/** What the drawing is made of: boxes of scopes, open ones as frames, operations, edges. */
+/** The parts of the drawing: boxes of scopes, frames of open ones, operations, edges. */
 import type { VNode } from 'preact';
 import { levelOf, levelsOf, noteOf, shortName, type Drawn, type Item } from './drawn';
 import { MOST_NAME, type Box, type Placed } from './placed';
@@ -8,7 +8,7 @@ const FRAME_TITLE_PX = 12;
 /** Shares of valid, incompatible and unchecked operations as a bar. */
 function Shares({ item, left, top, width }: { item: Item; left: number; top: number; width: number }): VNode {
   const all = item.nValid + item.nInvalid + item.nNotChecked || 1;
-  let at = left;
+  let barX = left;
   const parts = [
     { name: 'good', n: item.nValid },
     { name: 'bad', n: item.nInvalid },
@@ -17,9 +17,9 @@ function Shares({ item, left, top, width }: { item: Item; left: number; top: num
   return (
     <>
       {parts.map(({ name, n }) => {
-        const x = at;
+        const x = barX;
         const length = Math.max(2, (n / all) * width);
-        at += length;
+        barX += length;
         return (
           <rect
             key={name}
@@ -37,7 +37,7 @@ function Shares({ item, left, top, width }: { item: Item; left: number; top: num
 
 interface ShapeProps {
   item: Item;
-  /** How many open scopes lie in one another in an open scope: each takes a line for its title. */
+  /** The nesting depth of open scopes inside an open scope: each needs a line for its title. */
   levels: number;
   box: Box;
   isChosen: boolean;
@@ -139,7 +139,7 @@ export interface ShapesProps {
   drawn: Drawn;
   placed: Placed;
   chosen: number | null;
-  /** Row of the scope that is chosen in the tree. */
+  /** Row of the scope selected in the tree. */
   scope: number | null;
   focus: number;
   act: (item: Item) => void;

@@ -50,7 +50,7 @@ describe('the tree of scopes', () => {
     expect(validFraction(SCOPES[2] as (typeof SCOPES)[0])).toBeCloseTo(2 / 3);
   });
 
-  it('opens the way to what is incompatible', () => {
+  it('opens the path to incompatible operations', () => {
     expect([...openAtFirst(SCOPES)]).toEqual([0, 1, 4, 5]);
     expect(visible(SCOPES, openAtFirst(SCOPES), true).map((scope) => scope.name)).toEqual([
       '(graph)',
@@ -97,7 +97,7 @@ describe('the tree of scopes', () => {
     expect(boxesWith(undefined, [], true)).toBeUndefined();
   });
 
-  it('finds a scope by its link, and what is in it', () => {
+  it('finds a scope by its link, and its contents', () => {
     expect(SCOPES.map(keyOf)).toEqual(['', 'a', 'a/b', 'a/c', '(functions)', 'f:', 'f:g', 'd']);
     expect(scopeOfKey(SCOPES, 'f:g')?.row).toBe(6);
     expect(scopeOfKey(SCOPES, 'gone')).toBeUndefined();
@@ -134,7 +134,7 @@ describe('the drawing', () => {
   const edges = tableFor(DRAWN_TABLES.edges, { from: [1, 1], to: [3, 4], n: [2, 1], is_call: bools([0, 1]) });
   const drawn = drawnOf(payloadOf({ tables: { items, edges } }));
 
-  it('says in words what the colours say', () => {
+  it('has texts that match the colors', () => {
     expect(drawn.items.map(levelOf)).toEqual(['bad', 'none', 'bad', 'bad', 'good']);
     expect(drawn.items.map(noteOf)).toEqual([
       '✗ 1 of 8 operations',
@@ -146,7 +146,7 @@ describe('the drawing', () => {
     expect(drawn.edges[1]).toEqual({ from: 1, to: 4, n: 1, isCall: true });
   });
 
-  it('knows what lies in an open scope', () => {
+  it('lists the contents of an open scope', () => {
     expect([0, 1, 2, 3].map((id) => isWithin(drawn.items, id, 0))).toEqual([false, false, true, true]);
     expect([...levelsOf(drawn.items)].sort()).toEqual([
       [0, 2],
@@ -174,7 +174,7 @@ describe('the drawing', () => {
 });
 
 describe('the layout', () => {
-  it('puts what is in an open scope into its frame, and who makes a value above who reads it', async () => {
+  it("puts an open scope's contents into its frame, and producers above consumers", async () => {
     const { layoutOf } = await import('./layout');
     const drawn = drawnOf(
       payloadOf({

@@ -1,5 +1,5 @@
 /**
- * The graph as a tree of scopes: each with a bar of valid (green), incompatible (red) and unchecked (grey)
+ * The graph as a tree of scopes: each with a bar of valid (green), incompatible (red) and unchecked (gray)
  * operations.
  */
 import type { VNode } from 'preact';

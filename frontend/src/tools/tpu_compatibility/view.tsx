@@ -94,7 +94,7 @@ function ByOperation({ table }: { table: PayloadTable }): VNode {
   );
 }
 
-/** Every kind of trouble once, with its remedy in full. */
+/** Every kind of problem once, with its full remedy. */
 function Fixes({ rows }: { rows: RowsOf<typeof TABLES.fixes> }): VNode {
   return (
     <ul class="tc-fixes">
@@ -111,7 +111,7 @@ function Fixes({ rows }: { rows: RowsOf<typeof TABLES.fixes> }): VNode {
   );
 }
 
-/** The graph that the page shows. */
+/** The graph shown on the page. */
 function shownOf(graphs: readonly RowOf<typeof TABLES.graphs>[]): string {
   return graphs.find(({ is_shown }) => is_shown)?.graph ?? '';
 }
@@ -182,7 +182,7 @@ export function TpuCompatibilityView({
       />
       <Section
         title="Scopes"
-        note="choose a scope to see what is in it, here and in the drawing"
+        note="choose a scope to show its contents, here and in the drawing"
         end={
           <Segments
             label="Show"

@@ -1,5 +1,5 @@
 /**
- * Where the timeline looks: moved by hand in steps, by held keys at an even speed; says when it has come to
+ * The visible window: moved by input in steps, by held keys at a constant speed; reports when it has come to
  * rest.
  */
 
@@ -23,14 +23,14 @@ const SETTLE_DELAY_MS = 120;
 const PAN_SPEED = 1.2;
 const ZOOM_SPEED = 2.2;
 
-/** A tap is one step of so many seconds; what is held longer than that moves on. */
+/** A tap is one step of this many seconds; a longer press keeps moving. */
 const TAP_SECONDS = 0.08;
 const HOLD_FROM_MS = 150;
 
 export class Camera {
   readonly settled = signal<Viewport>({ startPs: 0, endPs: 1 });
   widthPx = 1;
-  /** Where the pointer is; null: not over the timeline. */
+  /** The pointer's position; null: not over the timeline. */
   pointerX: number | null = null;
   private current: Viewport = { startPs: 0, endPs: 1 };
   private hasLeapt = false;
@@ -61,7 +61,7 @@ export class Camera {
     this.onMove();
   }
 
-  /** To another place at once, instead of bit by bit: something to come back from. */
+  /** Jumps to another place: Back returns from it. */
   leap(view: Viewport): void {
     this.settle();
     if (!isSameViewport(clampViewport(view, this.durationPs()), this.current)) this.noteLeap();
@@ -72,7 +72,7 @@ export class Camera {
     this.hasLeapt = true;
   }
 
-  /** Whether there was a leap since the last time this was asked. */
+  /** Whether there was a leap since the last call. */
   takeLeap(): boolean {
     const was = this.hasLeapt;
     this.hasLeapt = false;
@@ -118,7 +118,7 @@ export class Camera {
     else this.held.clear();
   }
 
-  /** One frame further, as held keys say. */
+  /** Advances by one frame, for the held keys. */
   advance(now: number, seconds: number): void {
     for (const [key, since] of this.held) if (now - since > HOLD_FROM_MS) this.move(key, seconds);
   }

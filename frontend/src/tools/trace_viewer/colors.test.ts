@@ -33,7 +33,7 @@ const INKS: readonly Rgb[] = [
 describe.each([
   ['light', light],
   ['dark', dark],
-] as const)('colours of boxes, %s', (_, tokens) => {
+] as const)('colors of boxes, %s', (_, tokens) => {
   const color = (token: string): Rgb => rgbOf(tokens.get(token) ?? '');
   const { fills, isLightInk, isLightInkOnMerged } = makePalette(
     FAMILIES.map(({ token }) => color(token)),
@@ -43,7 +43,7 @@ describe.each([
     fills.slice(FAMILIES.findIndex((family) => family.name === name) * SHADES).slice(0, SHADES);
 
   it.each(FAMILIES.map(({ name, token }) => [name, token]))(
-    '%s has a colour, and names on all its shades read well',
+    '%s has a color, and names on all its shades are legible',
     (name, token) => {
       expect(tokens.has(token)).toBe(true);
       const first = FAMILIES.findIndex((family) => family.name === name) * SHADES;
@@ -55,7 +55,7 @@ describe.each([
     },
   );
 
-  it('tells Python calls, tf.data and operations apart, whatever their shades', () => {
+  it('distinguishes Python calls, tf.data and operations, whatever their shades', () => {
     for (const [a, b] of [
       ['python', 'input'],
       ['python', 'op'],
@@ -78,7 +78,7 @@ describe.each([
     fills.forEach((fill, style) => {
       const ink = INKS[isLightInkOnMerged[style] as number] as Rgb;
       expect(contrastOf(hatched(fill, color('--bg')), ink)).toBeGreaterThanOrEqual(4.5);
-      // Letters lie across lines and gaps alike.
+      // Letters cross lines and gaps alike.
       expect(contrastOf(mix(fill, color('--bg'), HATCH_FILL), ink)).toBeGreaterThanOrEqual(3);
     });
   });

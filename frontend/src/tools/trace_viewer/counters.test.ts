@@ -22,7 +22,7 @@ describe('values of counters', () => {
     expect(counterText(55.5, '%')).toBe('55.5\u00a0%');
     expect(counterText(1234, '')).toBe('1,234');
   });
-  it("stand at the chart's top and bottom, zero among them", () => {
+  it("are at the chart's top and bottom, including zero", () => {
     expect(scaleOf(counter(10, 55.5, '%'))).toEqual({ top: '55.5\u00a0%', bottom: '0' });
     expect(scaleOf(counter(-4, -1, 'W'))).toEqual({ top: '0\u00a0W', bottom: '-4.00\u00a0W' });
   });

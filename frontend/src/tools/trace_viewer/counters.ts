@@ -1,9 +1,9 @@
-/** Values of counters as text, in the unit that the counter's name tells. */
+/** Values of counters as text, in the unit from the counter's name. */
 
 import { format, SPACE, threeDigits } from '../../base/units';
 import type { Track } from './model';
 
-/** Units that scale with the value; others are written as they are. */
+/** Units that scale with the value; others are printed unchanged. */
 const SCALED = new Set(['bytes', 'bytes_per_s']);
 
 export function counterText(value: number, unit: string): string {
@@ -11,7 +11,7 @@ export function counterText(value: number, unit: string): string {
   return unit ? threeDigits(value) + SPACE + unit : format(value, 'count');
 }
 
-/** What the top and the bottom of a counter's chart stand for: zero is always in it. */
+/** The values at the top and bottom of a counter's chart: the range always includes zero. */
 export function scaleOf({ minValue, maxValue, unit }: Track): {
   readonly top: string;
   readonly bottom: string;

@@ -1,4 +1,4 @@
-/** The selected event: its times, its arguments, all events of its name, and where to go from it. */
+/** The selected event: its times, its arguments, all events of its name, and links from it. */
 
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -64,7 +64,7 @@ function Facts({
       {track && (
         <Row name="Track">{`${track.host ? `${track.host} · ` : ''}${track.section} · ${track.name}`}</Row>
       )}
-      {details?.arguments.length === 0 && <Row name="Arguments">none were recorded</Row>}
+      {details?.arguments.length === 0 && <Row name="Arguments">none recorded</Row>}
       {details?.about.map(([name, value]) => (
         <Row key={name} name={sentence(name)}>
           {value}
@@ -172,7 +172,7 @@ function FlowLink({
   );
 }
 
-/** From the outermost inward; of two that are equally long the server's first is the inner one. */
+/** From the outermost inward; of two equally long ones the server's first is the inner one. */
 function outermostFirst(ancestors: readonly EventRef[]): EventRef[] {
   return ancestors.toReversed().sort((a, b) => b.durationPs - a.durationPs);
 }
@@ -205,7 +205,7 @@ function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline
       )}
       {details.flows.length > 0 && (
         <>
-          <h3>Caused by and causing</h3>
+          <h3>Causes and effects</h3>
           <ul>
             {details.flows.map((flow) => (
               <FlowLink
@@ -219,7 +219,7 @@ function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline
         </>
       )}
       <h3>Within</h3>
-      {within.length === 0 && <p class="muted">Nothing: it is at the top of its track.</p>}
+      {within.length === 0 && <p class="muted">Nothing: it is at the top level of its track.</p>}
       <ul>
         {within.map((ancestor) => (
           <li key={ancestor.event}>
@@ -258,7 +258,7 @@ function Arguments({ items }: { items: EventDetails['arguments'] }): VNode {
   );
 }
 
-/** What the details know better than the box that was clicked: the event's own times and row. */
+/** The event's own times and row from the details, which are more precise than the clicked box. */
 function placed(picked: Picked, details: EventDetails): Picked | null {
   const { track, depth, startPs, durationPs, name } = details;
   const isSame =
@@ -295,7 +295,7 @@ export function Details({
         <h2 title={name}>{name}</h2>
         {picked.nMerged > 1 && (
           <span class="muted">
-            the longest of {plural(picked.nMerged, 'event')} in one box; zoom in to tell them apart
+            the longest of {plural(picked.nMerged, 'event')} in one box; zoom in to separate them
           </span>
         )}
         <button

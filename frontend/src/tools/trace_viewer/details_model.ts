@@ -1,10 +1,10 @@
-/** The server's answers about one event, a search and a stretch of time, as the page shows them. */
+/** The server's answers about one event, a search and an interval, as the page shows them. */
 
 import { readNumber, readTable } from '../../api/declared';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload, Table } from '../../api/types';
 
-/** An event by its times, wherever it was told of; depth null: not known. */
+/** An event by its times, whatever answer it comes from; depth null: not known. */
 export interface EventRef {
   readonly event: number;
   readonly track: number;
@@ -18,7 +18,7 @@ export interface FlowNeighbour extends EventRef {
   readonly kind: string;
 }
 
-/** All events of the selected one's name. */
+/** All events with the selected one's name. */
 export interface SameName {
   readonly n: number;
   readonly totalPs: number;
@@ -38,7 +38,7 @@ export interface EventDetails extends EventRef {
   readonly depth: number;
   readonly selfTimePs: number | null;
   readonly step: string | null;
-  /** Other words about the event, as the server names them. */
+  /** Other texts about the event, as the server names them. */
   readonly about: readonly (readonly [string, string])[];
   readonly arguments: readonly (readonly [string, string])[];
   /** The innermost first. */
@@ -58,7 +58,7 @@ interface EventRow {
   readonly duration_ps: number | null;
 }
 
-/** `track`: where the table says none. */
+/** `track`: used if the table has none. */
 export function eventOf(row: EventRow, track = -1): EventRef {
   return {
     event: row.event ?? -1,
@@ -145,7 +145,7 @@ export function decodeDetails(payload: Payload): EventDetails {
   };
 }
 
-export interface Found {
+export interface SearchAnswer {
   readonly nMatches: number;
   readonly nNames: number;
   /** In time order; the first of many. */
@@ -153,7 +153,7 @@ export interface Found {
   readonly names: Table;
 }
 
-export function decodeFound(payload: Payload): Found {
+export function decodeSearch(payload: Payload): SearchAnswer {
   const { tables, scalars } = TRACE_VIEWER.search;
   return {
     nMatches: readNumber(payload, scalars.n_matches) ?? 0,
@@ -180,7 +180,7 @@ export function decodeTotals(payload: Payload): Totals {
   };
 }
 
-/** How busy each host and section is over the whole trace, a share for each pixel. */
+/** Utilization of each host and section over the whole trace, a share per pixel. */
 export interface Density {
   readonly nPixels: number;
   readonly parts: readonly { readonly host: string; readonly section: string; readonly busy: Float32Array }[];

@@ -1,6 +1,6 @@
 /**
- * The drawer below the timeline: the selected event, the marked interval, what the search found; one at a
- * time, as tabs.
+ * The drawer below the timeline: the selected event, the marked interval, the search results; one at a time,
+ * as tabs.
  */
 
 import { useSignal, type Signal } from '@preact/signals';
@@ -24,7 +24,7 @@ function rememberedHeight(): number {
   return height >= MIN_PX ? height : 270;
 }
 
-/** Dragged or moved by arrows; never more than two thirds of the page. */
+/** Height: dragged or set with arrow keys; never more than two thirds of the page. */
 function Handle({ height }: { height: Signal<number> }): VNode {
   const change = (px: number): void => {
     height.value = Math.round(Math.max(MIN_PX, Math.min(px, window.innerHeight * 0.66)));
@@ -101,21 +101,21 @@ export function Drawer({
   isListed: Signal<boolean>;
 }): VNode | null {
   const height = useSignal(rememberedHeight());
-  const wanted = useSignal<Tab>('event');
+  const chosenTab = useSignal<Tab>('event');
   const selected = timeline.selected.value;
   const marked = timeline.marked.value;
-  // What came last is what the user looks for; a match gone to from the list leaves the list open.
+  // The newest content comes to the front; going to a match from the list leaves the list open.
   useEffect(() => {
-    if (selected && wanted.value !== 'results') wanted.value = 'event';
+    if (selected && chosenTab.value !== 'results') chosenTab.value = 'event';
   }, [selected?.event]);
   useEffect(() => {
-    if (marked) wanted.value = 'interval';
+    if (marked) chosenTab.value = 'interval';
   }, [marked]);
   useEffect(() => {
-    if (isListed.value) wanted.value = 'results';
+    if (isListed.value) chosenTab.value = 'results';
   }, [isListed.value]);
   const tabs = tabsOf(timeline, isListed);
-  const shown = tabs.find(({ tab }) => tab === wanted.value) ?? tabs[0];
+  const shown = tabs.find(({ tab }) => tab === chosenTab.value) ?? tabs[0];
   if (!shown) return null;
   return (
     <div class="tv-drawer" style={{ height: `${String(height.value)}px` }}>
@@ -128,7 +128,7 @@ export function Drawer({
               role="tab"
               aria-selected={each === shown}
               onClick={() => {
-                wanted.value = each.tab;
+                chosenTab.value = each.tab;
               }}
             >
               {each.title}

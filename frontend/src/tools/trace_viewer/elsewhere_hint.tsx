@@ -1,4 +1,4 @@
-/** Where the tracks in sight show nothing: a word on where events are, which goes there. */
+/** Where the tracks in sight are empty: a hint with a link to the nearest events. */
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
@@ -10,7 +10,7 @@ import { elsewhere, type Elsewhere } from './nothing_here';
 import { pickedEvent } from './picking';
 import type { Timeline } from './timeline';
 
-/** So long after the last frame. */
+/** Delay after the last frame. */
 const REST_MS = 250;
 
 function find(timeline: Timeline): Elsewhere | null {
@@ -19,7 +19,7 @@ function find(timeline: Timeline): Elsewhere | null {
   return elsewhere(window, overview, timeline.layout.value, camera.view, new Set(timeline.tracksInSight()));
 }
 
-/** Brings it into view: a merged box's longest event, which is where the server says it is. */
+/** Brings it into view: for a merged box its longest event, whose position comes from the server. */
 async function goThere(timeline: Timeline, { side, picked }: Elsewhere): Promise<void> {
   const isMerged = picked.nMerged > 1 && (side === 'left' || side === 'right');
   const details = isMerged
@@ -32,15 +32,15 @@ async function goThere(timeline: Timeline, { side, picked }: Elsewhere): Promise
 const WORDS: Readonly<Record<Elsewhere['side'], { arrow: string; where: string }>> = {
   left: { arrow: '←', where: 'earlier' },
   right: { arrow: '→', where: 'later' },
-  up: { arrow: '↑', where: 'in tracks further up' },
-  down: { arrow: '↓', where: 'in tracks further down' },
+  up: { arrow: '↑', where: 'in tracks above' },
+  down: { arrow: '↓', where: 'in tracks below' },
 };
 
 export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | null {
-  const found = useSignal<Elsewhere | null>(null);
+  const nearest = useSignal<Elsewhere | null>(null);
   useEffect(() => {
     const rest = new Rest(REST_MS, () => {
-      found.value = find(timeline);
+      nearest.value = find(timeline);
     });
     rest.note();
     const stop = timeline.onFrame(() => {
@@ -51,19 +51,19 @@ export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | nul
       stop();
     };
   }, [timeline]);
-  if (!found.value) return null;
-  const { side, picked, gapPs } = found.value;
+  if (!nearest.value) return null;
+  const { side, picked, gapPs } = nearest.value;
   const { arrow, where } = WORDS[side];
-  const what = picked.nMerged > 1 ? plural(picked.nMerged, 'event') : picked.name;
+  const label = picked.nMerged > 1 ? plural(picked.nMerged, 'event') : picked.name;
   return (
     <div class={`tv-elsewhere is-${side}`} role="status">
       <button
         type="button"
         class="button"
-        title={what}
+        title={label}
         onClick={() => {
-          const to = found.value;
-          found.value = null;
+          const to = nearest.value;
+          nearest.value = null;
           if (to)
             void goThere(timeline, to).catch((error: unknown) => {
               timeline.loader.refusal.value = error;

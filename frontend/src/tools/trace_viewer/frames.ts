@@ -1,6 +1,6 @@
 /**
- * What the timeline looks at becomes frames: the loop that draws them, the window they are drawn from, marks
- * above the boxes.
+ * Turns the timeline's state into frames: the drawing loop, the window that a frame draws, marks above the
+ * boxes.
  */
 
 import type { Signal } from '@preact/signals';
@@ -16,7 +16,7 @@ import type { Picked } from './picking';
 import { arrowsOf, sceneOf, type Highlight, type Scene } from './scene';
 import { readTheme } from './theme';
 
-/** What is drawn, as it is at the moment of a frame. */
+/** The input of a frame, at its moment. */
 export interface Subject {
   readonly camera: Camera;
   readonly layout: Signal<Layout>;
@@ -26,9 +26,9 @@ export interface Subject {
   readonly hasAllFlows: Signal<boolean>;
   readonly nFlows: Signal<number>;
   readonly search: { readonly highlight: Highlight | null };
-  /** The selected event's own. */
+  /** Arrows of the selected event. */
   readonly flows: readonly FlowNeighbour[];
-  /** The best window there is; null: none yet. */
+  /** The best window available; null: none yet. */
   best(): TraceWindow | null;
 }
 
@@ -44,7 +44,7 @@ export class Frames {
   readonly frame: Frame = { widthPx: 1, heightPx: 1, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 0 };
   window: TraceWindow | null = null;
   scene: Scene = NO_SCENE;
-  /** A drag's own stretch, until it ends. */
+  /** The interval of a drag in progress, until it ends. */
   draft: Stretch | null = null;
   private readonly stage: Stage;
   private arrows: readonly Arrow[] = [];
@@ -78,7 +78,7 @@ export class Frames {
     return Math.round(this.frame.widthPx * this.frame.pixelRatio);
   }
 
-  /** Tracks, search or theme changed: the picture is made anew with the next frame. */
+  /** Tracks, search or theme changed: the picture is rebuilt with the next frame. */
   refresh(): void {
     this.isStale = true;
     this.request();
@@ -109,7 +109,7 @@ export class Frames {
       });
   }
 
-  /** Calls back with each frame that is drawn; returns how to stop. */
+  /** Calls back with each frame that is drawn; returns a function that stops it. */
   onFrame(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => {
@@ -191,7 +191,7 @@ export class Frames {
     };
   }
 
-  /** What is on screen, drawn onto another canvas at (x, y). */
+  /** The current picture, drawn onto another canvas at (x, y). */
   copyTo(context: CanvasRenderingContext2D, x: number, y: number): Frame {
     this.stage.copyTo(context, this.frame, this.marks(), x, y);
     return this.frame;

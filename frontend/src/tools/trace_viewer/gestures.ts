@@ -1,4 +1,7 @@
-/** Hands on the timeline: wheel, drag, pinch and click become its methods, each tool its own kind of drag. */
+/**
+ * Pointer input for the timeline: wheel, drag, pinch and click call its methods; each tool has its own kind
+ * of drag.
+ */
 
 import { RULER_PX } from '../../canvas/overlay';
 import { boxOf, type Marked } from './marked';
@@ -28,7 +31,7 @@ function panning(timeline: Timeline): Drag {
   };
 }
 
-/** A stretch of time that grows with the drag and then is used. */
+/** A time range that grows with the drag and is used at its end. */
 function spanning(
   timeline: Timeline,
   from: Point,
@@ -104,7 +107,7 @@ function dragOf(timeline: Timeline, from: Point, isShifted: boolean): Drag {
   return tool === 'select' ? boxing(timeline, from) : panning(timeline);
 }
 
-/** Two fingers on a touch screen: what is between them stays between them. */
+/** Two fingers on a touch screen: the time and tracks between them stay between them. */
 class Pinch {
   private readonly fingers = new Map<number, Point>();
 
@@ -112,18 +115,18 @@ class Pinch {
     return this.fingers.size > 1;
   }
 
-  down(id: number, at: Point): void {
-    this.fingers.set(id, at);
+  down(id: number, position: Point): void {
+    this.fingers.set(id, position);
   }
 
   up(id: number): void {
     this.fingers.delete(id);
   }
 
-  move(id: number, at: Point, timeline: Timeline): void {
+  move(id: number, position: Point, timeline: Timeline): void {
     if (!this.fingers.has(id)) return;
     const before = this.spread();
-    this.fingers.set(id, at);
+    this.fingers.set(id, position);
     const after = this.spread();
     if (!before || !after || !this.isActive) return;
     timeline.camera.panByPx(before.middle - after.middle);
@@ -138,22 +141,22 @@ class Pinch {
   }
 }
 
-/** Pointer on the stage: hover, drag, pinch, click, double click. Returns what undoes it. */
+/** Pointer on the stage: hover, drag, pinch, click, double click. Returns a function that disconnects it. */
 function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
   let start: Point | null = null;
   let last: Point = { x: 0, y: 0 };
   let drag: Drag | null = null;
   const pinch = new Pinch();
-  const at = (event: MouseEvent): Point => {
+  const positionOf = (event: MouseEvent): Point => {
     const bounds = stage.getBoundingClientRect();
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
   };
   const down = (event: PointerEvent): void => {
-    if (event.pointerType === 'touch') pinch.down(event.pointerId, at(event));
-    if (event.button === 0) start = last = at(event);
+    if (event.pointerType === 'touch') pinch.down(event.pointerId, positionOf(event));
+    if (event.button === 0) start = last = positionOf(event);
   };
   const move = (event: PointerEvent): void => {
-    const to = at(event);
+    const to = positionOf(event);
     if (event.pointerType === 'touch') pinch.move(event.pointerId, to, timeline);
     if (pinch.isActive) return;
     if (!start) {
@@ -186,7 +189,7 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
     timeline.point(null);
   };
   const double = (event: MouseEvent): void => {
-    timeline.zoomToBoxAt(at(event).x, at(event).y);
+    timeline.zoomToBoxAt(positionOf(event).x, positionOf(event).y);
   };
   const handlers = {
     pointerdown: down,
@@ -209,7 +212,7 @@ function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLEleme
   const onWheel = (event: WheelEvent): void => {
     const bounds = stage.getBoundingClientRect();
     const isZoomKey = event.ctrlKey || event.metaKey;
-    // Over the names the wheel scrolls, as it does over any list.
+    // Over the names the wheel scrolls, as over any list.
     if (event.clientX < bounds.left && !isZoomKey) return;
     event.preventDefault();
     const act = wheel.turn(event as Turn, event.timeStamp);
@@ -225,7 +228,7 @@ function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLEleme
   };
 }
 
-/** Connects everything; returns what disconnects it. */
+/** Connects everything; returns a function that disconnects it. */
 export function attachGestures(timeline: Timeline, scroller: HTMLElement, stage: HTMLElement): () => void {
   const scroll = (): void => {
     timeline.requestFrame();

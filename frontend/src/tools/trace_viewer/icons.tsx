@@ -1,4 +1,4 @@
-/** The few signs on small buttons, drawn so that every system shows the same. */
+/** The few icons on small buttons, drawn so that every system shows the same. */
 
 import type { VNode } from 'preact';
 

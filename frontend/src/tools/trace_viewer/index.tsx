@@ -1,4 +1,4 @@
-/** The trace viewer's page: tool bar, minimap, timeline with its names, and below it the drawer. */
+/** The trace viewer's page: toolbar, minimap, timeline with its names, and below it the drawer. */
 
 import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
@@ -27,7 +27,7 @@ import { ToolBar } from './toolbar';
 import { Tooltip } from './tooltip';
 import './style.css';
 
-/** Scroll positions are rounded to this, so that names are laid out anew once a screen, not once a frame. */
+/** Scroll positions are rounded to this, so that names are laid out once per screen, not once per frame. */
 const NAMES_STEP_PX = 256;
 
 interface Source {
@@ -118,7 +118,7 @@ function useTimeline(
   return { timeline, scroller, host };
 }
 
-/** What is in the timeline's place while there is nothing to draw. */
+/** Shown in place of the timeline while there is nothing to draw. */
 function Instead({
   timeline,
   run,
@@ -181,13 +181,13 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
   );
 }
 
-/** Reads the signal itself, so that the pointer's moves render nothing else. */
+/** Reads the signal itself, so that pointer moves render nothing else. */
 function HoverTip({ timeline }: { timeline: Timeline | null }): VNode | null {
   const hover = timeline?.hovered.value;
   return hover ? <Tooltip hover={hover} /> : null;
 }
 
-/** All tracks are hidden or filtered away: the way back. */
+/** All tracks are hidden or filtered out: offers to show them again. */
 function NoTracks({ timeline }: { timeline: Timeline }): VNode | null {
   const view = timeline.trackView.value;
   if (

@@ -1,8 +1,7 @@
 /**
- * Keys become the timeline's methods. They work at once, without a click into the timeline, unless a field
- * has the focus or a
- * dialog is open: those of our own window and of TensorBoard's around it, where the focus is right after the
- * page opens.
+ * Keys call the timeline's methods. They work immediately, without a click into the timeline, unless a field
+ * has the focus or a dialog is open: in our own window and in TensorBoard's around it, which has the focus
+ * right after the page opens.
  */
 
 import { hostWindow } from '../../base/frame';
@@ -18,27 +17,33 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'Two fingers, pinch', does: 'Touchpad: scroll tracks and time; zoom at the pointer' },
   { keys: 'Ctrl, Shift, Alt + wheel', does: 'Zoom, move in time, scroll the tracks, with any device' },
   { keys: '1 2 3 4', does: 'What a drag does: select a box, pan, zoom to a stretch, measure' },
-  { keys: 'Click', does: 'Select an event: what it is, and where it leads' },
+  { keys: 'Click', does: 'Select an event: its details and related events' },
   { keys: 'Shift + drag', does: 'Mark an interval, as a drag on the ruler does; its ends snap to events' },
-  { keys: 'm', does: 'Mark the selected event’s interval, else what is pointed at, else the window' },
+  {
+    keys: 'm',
+    does: 'Mark the selected event’s interval, else that of the box under the pointer, else the window',
+  },
   { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
   { keys: '← →', does: 'Previous, next event of the row' },
-  { keys: '↑ ↓', does: 'The event around, the first within' },
+  { keys: '↑ ↓', does: 'The enclosing event, the first within' },
   { keys: '/', does: 'Search event names; Enter next, Shift + Enter previous' },
   { keys: 'n N', does: 'Next, previous match' },
   { keys: 'Minimap', does: 'Drag the window or its edges, or click elsewhere' },
-  { keys: 'Names', does: 'Click folds, drag or Alt + ↑ ↓ moves; beside them: pin to the top, hide' },
+  {
+    keys: 'Names',
+    does: 'Click folds, drag or Alt + ↑ ↓ moves; buttons next to them pin to the top and hide',
+  },
   { keys: '+ − 0', does: 'Zoom in, zoom out, the whole trace' },
   { keys: 'Esc', does: 'One step back: interval, selection, search, tool' },
   {
     keys: 'Back',
-    does: 'The browser’s: to before the last leap (f, 0, a link, the minimap, a zoom by drag)',
+    does: 'The browser’s: undo the last leap (f, 0, a link, the minimap, a zoom by drag)',
   },
 ];
 
 const TEXT_INPUTS = /^(text|search|number|email|url|tel|password|date|time|datetime-local|month|week)$/;
 
-/** Letters typed here are meant for the element, not for the timeline. */
+/** Letters typed here belong to the element, not to the timeline. */
 export function isTyping(target: EventTarget | null): boolean {
   const element = target as (Partial<HTMLElement> & { type?: string }) | null;
   const tag = element?.tagName?.toLowerCase();
@@ -54,7 +59,7 @@ export const TOOLS: readonly {
   readonly key: string;
   readonly does: string;
 }[] = [
-  { tool: 'select', title: 'Select', key: '1', does: 'Drag a box: totals of what is in it' },
+  { tool: 'select', title: 'Select', key: '1', does: 'Drag a box for totals of its events' },
   { tool: 'pan', title: 'Pan', key: '2', does: 'Drag to move' },
   {
     tool: 'zoom',
@@ -70,7 +75,7 @@ export const TOOLS: readonly {
   },
 ];
 
-/** Does what the key means; false: the key means nothing here. */
+/** Performs the key's action; false: the key has none here. */
 function pressKey(timeline: Timeline, key: string): boolean {
   const { camera, search } = timeline;
   const held = HELD[key.toLowerCase()];
@@ -121,15 +126,15 @@ function pressKey(timeline: Timeline, key: string): boolean {
   }
 }
 
-/** Keys that the page around the tool knows; it listens to its own document only. */
+/** Keys that the page around the tool handles; it listens only to its own document. */
 const PAGE_KEYS = new Set(['?', '/', '[']);
 
-/** Arrows there are the element's own: a table's cells, a menu's items, a handle to drag. */
+/** Arrows there belong to the element: a table's cells, a menu's items, a handle to drag. */
 function ownsArrows(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest('table, [role=menu], [role=separator], .popup') !== null;
 }
 
-/** Returns what stops it. */
+/** Returns a function that stops it. */
 export function followKeys(timeline: Timeline): () => void {
   const down = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target))

@@ -1,5 +1,5 @@
 /**
- * Tracks become places on the page, in CSS pixels of the content. What is pinned lies PIN_PX above everything
+ * Tracks become places on the page, in CSS pixels of the content. Pinned tracks are PIN_PX above everything
  * else.
  *
  *   0    ruler (sticky)
@@ -39,15 +39,15 @@ export interface SectionPlace {
   readonly height: number;
   readonly isFolded: boolean;
   readonly nEvents: number;
-  /** Of counters. */
+  /** For counters. */
   readonly nSamples: number;
-  /** Empty where folded. */
+  /** Empty if folded. */
   readonly tracks: readonly TrackPlace[];
 }
 
 export interface Layout {
   readonly height: number;
-  /** Where the pinned tracks end on the screen; `topPx` where there are none. */
+  /** The bottom of the pinned tracks on the screen; `topPx` if there are none. */
   readonly pinnedBottomPx: number;
   readonly pinned: readonly TrackPlace[];
   readonly sections: readonly SectionPlace[];
@@ -142,7 +142,7 @@ export function rowTop(place: TrackPlace, depth: number): number {
   return place.y + PAD_PX + depth * place.pitch;
 }
 
-/** Where the rows of a window are in this layout; NaN for rows that are not shown. */
+/** The positions of a window's rows in this layout; NaN for rows that are not shown. */
 export function placeRows(window: TraceWindow, layout: Layout): RowPlaces {
   const n = window.rowTrack.length;
   const y = new Float32Array(n).fill(Number.NaN);
@@ -168,7 +168,7 @@ export function tracksWithin(layout: Layout, fromPx: number, toPx: number): numb
   return ids;
 }
 
-/** The height of the content that is at this height of the screen. */
+/** The height of the content at this height of the screen. */
 export function contentY(layout: Layout, screenY: number, scrollPx: number): number {
   return screenY < layout.pinnedBottomPx ? screenY - PIN_PX : screenY + scrollPx;
 }

@@ -1,4 +1,4 @@
-/** What the colours mean: only of the families in the trace's whole picture. */
+/** The meaning of the colors: only of the families that occur in the whole trace. */
 
 import type { VNode } from 'preact';
 import { SHADES } from '../../canvas/palette';
@@ -8,7 +8,7 @@ import type { Timeline } from './timeline';
 
 export function Legend({ timeline }: { timeline: Timeline }): VNode {
   return (
-    <PopupButton label="Colours" title="Colours">
+    <PopupButton label="Colors" title="Colors">
       {() => {
         const present = new Set(
           [...(timeline.overview?.boxes.style ?? []), ...(timeline.window?.boxes.style ?? [])].map((style) =>
@@ -28,13 +28,13 @@ export function Legend({ timeline }: { timeline: Timeline }): VNode {
             )}
             <li>
               <i class="tv-hatched" />
-              Several events too short to draw: it says how many; zoom in and they come apart
+              Several events too short to draw, with their number; zoom in to separate them
             </li>
             <li>
               <i class="tv-step-line" />
-              Beginning of a step
+              Start of a step
             </li>
-            <li class="muted">A name has the same shade of its colour everywhere.</li>
+            <li class="muted">A name has the same shade everywhere.</li>
           </ul>
         );
       }}

@@ -1,4 +1,4 @@
-/** The view as parameters of the URL and back: window, selection, marked stretch, search, tracks. */
+/** The view as parameters of the URL and back: window, selection, marked interval, search, tracks. */
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -23,14 +23,14 @@ export function eventOf(params: Params): number | null {
 }
 
 /**
- * `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or where the choice made here is
- * wrong.
+ * `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or to override the automatic
+ * choice.
  */
 export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefined {
   return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
 }
 
-/** What of the timeline belongs into the URL. */
+/** The timeline's state as URL parameters. */
 function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
   const isWhole = view.startPs <= 0 && view.endPs >= timeline.durationPs;
@@ -67,7 +67,7 @@ function keyOf(params: Readonly<Record<string, string | undefined>>): string {
   return NAMES.map((name) => params[name] ?? '').join('\n');
 }
 
-/** Everything but the window, which start() is given, and the event, which must be asked for. */
+/** Restores everything but the window, which start() takes, and the event, which must be requested. */
 export function applyParams(timeline: Timeline, params: Params): void {
   batch(() => {
     const tracks = parseTrackView(params);
@@ -79,7 +79,7 @@ export function applyParams(timeline: Timeline, params: Params): void {
   });
 }
 
-/** Selects the event of a link; `isAlone`: the link names no window, so go to where the event is. */
+/** Selects the event of a link; `isAlone`: the link names no window, so go to the event. */
 export async function selectEvent(timeline: Timeline, event: number | null, isAlone: boolean): Promise<void> {
   if (event === null) {
     timeline.select(null);
@@ -95,7 +95,7 @@ export async function selectEvent(timeline: Timeline, event: number | null, isAl
   }
 }
 
-/** Writes the view to the URL, and follows the URL where something else changed it. */
+/** Writes the view to the URL, and follows the URL when something else changes it. */
 export function useLink(timeline: Timeline | null, props: ToolProps): void {
   const written = useRef<string | null>(null);
   const onTheWay = useRef<string[]>([]);
@@ -103,26 +103,25 @@ export function useLink(timeline: Timeline | null, props: ToolProps): void {
   const isReady = timeline?.status.value.kind === 'ready';
   const change = timeline && isReady ? paramsOf(timeline) : null;
   const key = change && keyOf(change);
-  const given = keyOf(params);
+  const paramsKey = keyOf(params);
   useEffect(() => {
     if (!change || key === null || key === written.current) return;
-    // Back undoes a leap; where the page opens there is nothing to go back to yet.
+    // Back undoes a leap; when the page opens there is nothing to go back to yet.
     const hasLeapt = (timeline?.camera.takeLeap() ?? false) && written.current !== null;
-    if (written.current !== null && written.current !== given) onTheWay.current.push(written.current);
+    if (written.current !== null && written.current !== paramsKey) onTheWay.current.push(written.current);
     written.current = key;
-    if (key !== given) props.setParams(change, hasLeapt ? 'push' : 'replace');
+    if (key !== paramsKey) props.setParams(change, hasLeapt ? 'push' : 'replace');
   }, [key]);
   useEffect(() => {
     if (!timeline || !isReady || written.current === null) return;
-    // What was written comes back through the URL a moment later, when the view may have moved on: that is
-    // nobody else's change.
-    if (given !== written.current && onTheWay.current.includes(given)) return;
+    // Our own change comes back through the URL a moment later, when the view may have moved on: ignore it.
+    if (paramsKey !== written.current && onTheWay.current.includes(paramsKey)) return;
     onTheWay.current = [];
-    if (given === written.current) return;
-    written.current = given;
+    if (paramsKey === written.current) return;
+    written.current = paramsKey;
     timeline.camera.set(viewOf(params) ?? { startPs: 0, endPs: timeline.durationPs });
     timeline.camera.settle();
     applyParams(timeline, params);
     void selectEvent(timeline, eventOf(params), false);
-  }, [timeline, isReady, given]);
+  }, [timeline, isReady, paramsKey]);
 }

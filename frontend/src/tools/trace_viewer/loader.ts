@@ -1,14 +1,13 @@
 /**
- * Asks for the window that is looked at, gives up what no longer helps, and once all is sharp asks for where
- * the user may go
- * next. What has come stays until better comes: there is always something to draw.
+ * Requests the visible window, cancels requests that no longer help, and once everything is sharp prefetches
+ * likely next views. Each picture stays until a better one arrives: there is always something to draw.
  */
 
 import { signal } from '@preact/signals';
 import { Rest } from '../../base/rest';
 import type { Payload } from '../../api/types';
 import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
-import { isComfortable, neighboursOf, planRequest, willServe, Windows, type Wanted } from './windows';
+import { isComfortable, neighborsOf, planRequest, willServe, Windows, type VisibleWindow } from './windows';
 
 /** Empty: the window itself. */
 export type Question = '' | 'event' | 'neighbour' | 'search' | 'totals' | 'minimap';
@@ -20,7 +19,7 @@ export type Fetch = (
 
 const REQUEST_DELAY_MS = 40;
 
-/** A server slower than this has enough to do without guesses. */
+/** A server slower than this has enough to do without prefetching. */
 const PREFETCH_UP_TO_MS = 600;
 const PREFETCH_DELAY_MS = 150;
 
@@ -31,7 +30,7 @@ interface UnderWay {
 
 export class Loader {
   readonly isBusy = signal(false);
-  /** The last request failed though there is a picture. */
+  /** The last request failed, but there is a picture. */
   readonly refusal = signal<unknown>(null);
   private readonly windows = new Windows();
   private timer = 0;
@@ -45,8 +44,8 @@ export class Loader {
 
   constructor(
     private readonly fetch: Fetch,
-    /** The window on screen, with the tracks in sight; `near`: with some beyond. */
-    private readonly wanted: (near: boolean) => Wanted,
+    /** The window on screen, with the tracks in sight; `withMargin`: with some beyond. */
+    private readonly visibleWindow: (withMargin: boolean) => VisibleWindow,
     private readonly focusPs: () => number,
     private readonly onArrival: () => void,
   ) {}
@@ -55,7 +54,7 @@ export class Loader {
     return this.windows.overview;
   }
 
-  /** The whole trace at the screen's width; kept for good. */
+  /** The whole trace at the screen's width; kept permanently. */
   async loadWhole(widthPx: number): Promise<Payload> {
     const request: WindowRequest = { startPs: null, endPs: null, widthPx, trackIds: null, hasFlows: false };
     const abort = new AbortController();
@@ -66,11 +65,11 @@ export class Loader {
     return payload;
   }
 
-  /** What to draw now; asks for better where there could be. */
+  /** The window to draw now; requests a better one if possible. */
   best(): TraceWindow | null {
-    const wanted = this.wanted(false);
-    const best = this.windows.best(wanted);
-    if (!best || !isComfortable(best, wanted)) this.schedule();
+    const visible = this.visibleWindow(false);
+    const best = this.windows.best(visible);
+    if (!best || !isComfortable(best, visible)) this.schedule();
     else this.scheduleAhead();
     return best;
   }
@@ -90,30 +89,33 @@ export class Loader {
   }
 
   private async load(): Promise<void> {
-    const wanted = this.wanted(false);
-    const best = this.windows.best(wanted);
-    if (this.isDisposed || (best && isComfortable(best, wanted))) return;
-    if (this.inFlight && willServe(this.inFlight.request, wanted)) return;
+    const visible = this.visibleWindow(false);
+    const best = this.windows.best(visible);
+    if (this.isDisposed || (best && isComfortable(best, visible))) return;
+    if (this.inFlight && willServe(this.inFlight.request, visible)) return;
     this.inFlight?.abort.abort();
     this.ahead?.abort.abort();
-    const mine: UnderWay = { abort: new AbortController(), request: planRequest(this.wanted(true)) };
-    this.inFlight = mine;
+    const pending: UnderWay = {
+      abort: new AbortController(),
+      request: planRequest(this.visibleWindow(true)),
+    };
+    this.inFlight = pending;
     this.isBusy.value = true;
     const startedAt = performance.now();
     try {
-      await this.ask(mine);
+      await this.ask(pending);
       this.refusal.value = null;
       this.lastMs = performance.now() - startedAt;
     } catch (error) {
-      if (!mine.abort.signal.aborted) this.refusal.value = error;
+      if (!pending.abort.signal.aborted) this.refusal.value = error;
       return;
     } finally {
-      if (this.inFlight === mine) {
+      if (this.inFlight === pending) {
         this.inFlight = null;
         this.isBusy.value = false;
       }
     }
-    if (!mine.abort.signal.aborted) this.onArrival();
+    if (!pending.abort.signal.aborted) this.onArrival();
   }
 
   private async ask({ request, abort }: UnderWay): Promise<void> {
@@ -123,21 +125,21 @@ export class Loader {
 
   private async loadAhead(): Promise<void> {
     if (this.isDisposed || this.inFlight) return;
-    const next = neighboursOf(this.wanted(true), this.focusPs()).find((wanted) => {
-      const best = this.windows.best(wanted, false);
-      return !best || !isComfortable(best, wanted);
+    const next = neighborsOf(this.visibleWindow(true), this.focusPs()).find((visible) => {
+      const best = this.windows.best(visible, false);
+      return !best || !isComfortable(best, visible);
     });
     if (!next) return;
     this.ahead?.abort.abort();
-    const mine: UnderWay = { abort: new AbortController(), request: planRequest(next) };
-    this.ahead = mine;
+    const pending: UnderWay = { abort: new AbortController(), request: planRequest(next) };
+    this.ahead = pending;
     try {
-      await this.ask(mine);
+      await this.ask(pending);
     } catch {
-      // Nobody asked for it: if it is wanted in earnest, the answer will say what is wrong.
+      // A prefetch failed: if the window is needed, its own request will report the error.
       return;
     }
-    if (!mine.abort.signal.aborted) void this.loadAhead();
+    if (!pending.abort.signal.aborted) void this.loadAhead();
   }
 
   dispose(): void {

@@ -18,7 +18,7 @@ describe('a marked stretch', () => {
     expect(boxOf(layout, 10, 90, 60, 62)).toEqual({ startPs: 10, endPs: 90, trackIds: [5], depths: [0, 0] });
     expect(stretchOf(boxOf(layout, 10, 90, 60, 62), layout).rows).toEqual({ topPx: 54, bottomPx: 73 });
   });
-  it('asks for what is shown', () => {
+  it('requests the visible tracks', () => {
     expect(totalsParams(parseMark('10-90')!, [4, 7]).tracks).toBe('4,7');
     expect(totalsParams(parseMark('10-90@5:0-1')!, [4, 7])).toMatchObject({
       tracks: '5',

@@ -1,6 +1,6 @@
 /**
- * A marked stretch of time, of all tracks or of some: as the stage draws it, as the server is asked about it,
- * as the URL keeps it.
+ * A marked interval, of all tracks or of some: as the stage draws it, as the request for its totals, as URL
+ * text.
  */
 
 import { format } from '../../base/units';
@@ -61,7 +61,7 @@ function depthsWithin(place: TrackPlace, top: number, bottom: number): readonly 
   return rows[0] === 0 && rows[1] === place.nRows - 1 ? null : rows;
 }
 
-/** The question for its totals. `shownIds`: the tracks on the page, null where they are all. */
+/** The request for its totals. `shownIds`: the tracks on the page, null if they are all. */
 export function totalsParams(
   { startPs, endPs, trackIds, depths }: Marked,
   shownIds: readonly number[] | null,

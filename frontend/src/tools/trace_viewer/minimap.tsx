@@ -25,7 +25,7 @@ const MINIMAP_PX = 36;
 
 const COLUMN_PX = 2;
 
-/** From the boxes at hand; the server's own numbers follow. */
+/** From the loaded boxes; the server's own numbers follow. */
 function ownDensity(timeline: Timeline, nColumns: number): Float32Array {
   const { overview } = timeline;
   if (!overview) return new Float32Array(0);
@@ -33,14 +33,14 @@ function ownDensity(timeline: Timeline, nColumns: number): Float32Array {
   return densityOf(overview.boxes, rows, timeline.durationPs, nColumns);
 }
 
-function layers(density: Density | null, own: Float32Array): Layer[] {
-  if (!density || density.parts.length === 0) return [{ isDevice: false, share: own }];
+function layers(density: Density | null, fromBoxes: Float32Array): Layer[] {
+  if (!density || density.parts.length === 0) return [{ isDevice: false, share: fromBoxes }];
   return layersOf(
     density.parts.map(({ section, busy }) => ({ isDevice: !/^Host/i.test(section), share: busy })),
   );
 }
 
-/** Draws whenever the view, the theme or the size changes; the density only with trace and width. */
+/** Draws when the view, the theme or the size changes; the density only when trace or width change. */
 function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | null }, scope: string): void {
   useEffect(() => {
     const element = canvas.current;
@@ -55,13 +55,13 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
         heightPx: MINIMAP_PX,
         pixelRatio: window.devicePixelRatio || 1,
       };
-      const wanted = Math.ceil(size.widthPx / COLUMN_PX);
-      if (wanted !== nColumns && timeline.overview) {
-        nColumns = wanted;
+      const nPixels = Math.ceil(size.widthPx / COLUMN_PX);
+      if (nPixels !== nColumns && timeline.overview) {
+        nColumns = nPixels;
         shown = layers(null, ownDensity(timeline, nColumns));
         timeline.ask('minimap', { width_px: String(nColumns) }, abort.signal).then(
           (payload) => {
-            shown = layers(decodeDensity(payload, wanted), ownDensity(timeline, wanted));
+            shown = layers(decodeDensity(payload, nPixels), ownDensity(timeline, nPixels));
             paint();
           },
           () => undefined, // The boxes' own density stays.
@@ -103,7 +103,7 @@ export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string
   const canvas = useRef<HTMLCanvasElement>(null);
   const grab = useSignal<Grab | null>(null);
   usePainting(timeline, canvas, scope);
-  const at = (event: PointerEvent): { x: number; widthPx: number } => {
+  const positionOf = (event: PointerEvent): { x: number; widthPx: number } => {
     const bounds = (event.currentTarget as Element).getBoundingClientRect();
     return { x: event.clientX - bounds.left, widthPx: Math.max(bounds.width, 1) };
   };
@@ -123,12 +123,12 @@ export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string
         aria-label="The whole trace; drag the window or its edges, or click to go there"
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);
-          const { x, widthPx } = at(event);
+          const { x, widthPx } = positionOf(event);
           grab.value = grabAt(camera.view, durationPs, x, widthPx);
           if (grab.value.part === 'outside') camera.leap(grabbed(grab.value, durationPs, x, widthPx));
         }}
         onPointerMove={(event) => {
-          const { x, widthPx } = at(event);
+          const { x, widthPx } = positionOf(event);
           if (grab.value && event.buttons & 1) camera.set(grabbed(grab.value, durationPs, x, widthPx));
           else event.currentTarget.style.cursor = CURSORS[grabAt(camera.view, durationPs, x, widthPx).part];
         }}

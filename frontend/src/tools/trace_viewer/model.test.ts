@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload, Table } from '../../api/types';
 import { complete } from '../testing';
-import { decodeDensity, decodeDetails, decodeFound, decodeTotals } from './details_model';
+import { decodeDensity, decodeDetails, decodeSearch, decodeTotals } from './details_model';
 import { decodeFacts, decodeWindow, requestParams } from './model';
 import { number, PAYLOAD, scalars, table, text, WHOLE } from './testing';
 
@@ -25,7 +25,7 @@ describe('decoding', () => {
     const renamed = { ...PAYLOAD, tables: { ...PAYLOAD.tables, boxes: { ...(boxes as Table), columns } } };
     expect(() => decodeWindow(renamed, request)).toThrow('has no number column duration_ps in table boxes');
   });
-  it('asks in whole picoseconds, outward', () => {
+  it('requests whole picoseconds, rounded outward', () => {
     expect(
       requestParams({ startPs: 1.5, endPs: 9.2, widthPx: 800.4, trackIds: [5, 2], hasFlows: true }),
     ).toEqual({ start_ps: '1', end_ps: '10', width_px: '800', tracks: '5,2', flows: '1' });
@@ -72,7 +72,7 @@ describe('decoding', () => {
   });
 });
 
-describe('answers beside the window', () => {
+describe('answers to the other questions', () => {
   type Question = Parameters<typeof complete>[0];
   const asked = (
     question: Question,
@@ -135,7 +135,7 @@ describe('answers beside the window', () => {
       1,
     );
     expect(
-      decodeFound(asked(TRACE_VIEWER.search, { matches }, { n_matches: 483, n_names: 6 })),
+      decodeSearch(asked(TRACE_VIEWER.search, { matches }, { n_matches: 483, n_names: 6 })),
     ).toMatchObject({
       nMatches: 483,
       nNames: 6,

@@ -20,14 +20,14 @@ export interface Track {
   readonly nEvents: number;
   readonly nDepths: number;
   readonly isDerived: boolean;
-  /** Of a counter, over the whole trace; 0: not known. */
+  /** For a counter, over the whole trace; 0: not known. */
   readonly minValue: number;
   readonly maxValue: number;
-  /** Of a counter: `bytes`, `bytes_per_s`, or as it is written; empty: none is known. */
+  /** For a counter: `bytes`, `bytes_per_s`, or as written in the trace; empty: not known. */
   readonly unit: string;
 }
 
-/** What is asked for: null bounds mean the whole trace, null tracks mean all. */
+/** The request: null bounds mean the whole trace, null tracks mean all. */
 export interface WindowRequest {
   readonly startPs: number | null;
   readonly endPs: number | null;
@@ -43,7 +43,7 @@ interface StepMark {
   readonly durationPs: number;
 }
 
-/** From where an event ends to where the one that it caused begins. */
+/** From the end of an event to the start of the one that it caused. */
 interface Flow {
   readonly fromEvent: number;
   readonly fromTrack: number;
@@ -64,7 +64,7 @@ export interface TraceWindow {
   readonly rowDepth: Int32Array;
   readonly counters: ReadonlyMap<number, Series>;
   readonly steps: readonly StepMark[];
-  /** null: they were not asked for. */
+  /** null: they were not requested. */
   readonly flows: readonly Flow[] | null;
   readonly nFlows: number;
   readonly nEvents: number;
@@ -76,7 +76,7 @@ export interface TraceFacts {
   readonly durationPs: number;
   readonly nEvents: number;
   readonly tracks: readonly Track[];
-  /** What is added to each host's own times in this view of several. */
+  /** The offset added to each host's own times in this view of several. */
   readonly offsetPs: ReadonlyMap<string, number>;
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -90,10 +90,10 @@ export function requestParams(request: WindowRequest): Record<string, string> {
   return params;
 }
 
-/** All numbers of a column; `unknown` in place of those that are not known. */
+/** All numbers of a column; `unknown` replaces unknown ones. */
 function numbersOf(values: ArrayLike<number | null>, unknown: number): Float64Array {
   if (values instanceof Float64Array) return values;
-  // The browser's own copy: a loop that meets arrays of several kinds takes ten times as long.
+  // The browser's own copy: a loop over arrays of several kinds takes ten times as long.
   if (values instanceof Uint8Array) return new Float64Array(values);
   const numbers = new Float64Array(values.length).fill(unknown);
   for (let i = 0; i < values.length; i++) {
@@ -106,8 +106,8 @@ function numbersOf(values: ArrayLike<number | null>, unknown: number): Float64Ar
 function decodeTracks(payload: Payload): Track[] {
   return readTable(payload, TABLES.tracks)
     .all()
-    .map((row, at) => ({
-      id: row.track ?? at,
+    .map((row, index) => ({
+      id: row.track ?? index,
       host: row.host,
       section: row.section,
       name: row.name,
@@ -255,7 +255,7 @@ function codeOf(code: number | undefined, nNames: number): number {
 }
 
 /**
- * How far times of hosts in both views moved from one to the other: adding a host that began earlier moves
+ * The shift of times of hosts in both views from one to the other: adding a host that began earlier moves
  * all.
  */
 export function movedPs(before: TraceFacts, after: TraceFacts): number {

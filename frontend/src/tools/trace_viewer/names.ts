@@ -1,15 +1,15 @@
 /**
- * A box's colour: the family says what kind of work it is, the shade tells one name from another. The server
- * states both (`family`, `color_key`).
+ * A box's color: the family gives the kind of work, the shade distinguishes names. The server sends both
+ * (`family`, `color_key`).
  */
 
 import { SHADES } from '../../canvas/palette';
 
 export interface Family {
   readonly name: string;
-  /** What the legend says. */
+  /** The text in the legend. */
   readonly title: string;
-  /** The colour, a token of the theme. */
+  /** The color, a token of the theme. */
   readonly token: string;
 }
 

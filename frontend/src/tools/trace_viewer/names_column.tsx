@@ -1,8 +1,7 @@
 /**
- * The left column: sections (they stick while their tracks scroll by) and the names of the tracks in sight. A
- * name folds its
- * track; beside it, on hover or focus, what pins and hides it. A track is dragged to its place, or moved with
- * Alt + ↑ ↓.
+ * The left column: sections (sticky while their tracks scroll by) and the names of the tracks in sight.
+ * Clicking a name folds its track; next to it, on hover or focus, are buttons to pin and hide it. Tracks are
+ * reordered by dragging, or with Alt + ↑ ↓.
  */
 
 import { useSignal, type Signal } from '@preact/signals';
@@ -15,7 +14,7 @@ import { isCounter, type SectionPlace, type TrackPlace } from './layout';
 import type { Timeline } from './timeline';
 import { hide, move, pin, trackKey } from './track_view';
 
-/** While a track is dragged: it, and the track that it would stand before (−1: the end). */
+/** While a track is dragged: the track, and the one it would be placed before (−1: the end). */
 interface Carried {
   readonly id: number;
   readonly before: number;
@@ -23,14 +22,14 @@ interface Carried {
 
 const CARRY_FROM_PX = 5;
 
-/** The track that one dropped at this height stands before: the first whose middle is below; −1: none. */
+/** The track before which one dropped at this height is placed: the first whose middle is below; −1: none. */
 export function targetOf(places: readonly TrackPlace[], y: number): number {
   return places.find((place) => y < place.y + place.height / 2)?.track.id ?? -1;
 }
 
 interface NameProps {
   place: TrackPlace;
-  /** Of the element that holds it, in the content. */
+  /** From the top of the containing element, in the content. */
   top: number;
   siblings: readonly TrackPlace[];
   carried: Signal<Carried | null>;
@@ -60,16 +59,16 @@ function carry({ place, siblings, carried, timeline }: NameProps, event: Pointer
 function shift({ place, siblings, timeline }: NameProps, event: KeyboardEvent): void {
   if (!event.altKey || (event.key !== 'ArrowUp' && event.key !== 'ArrowDown')) return;
   event.preventDefault();
-  const at = siblings.indexOf(place);
-  const before = event.key === 'ArrowUp' ? siblings[at - 1] : siblings[at + 2];
+  const index = siblings.indexOf(place);
+  const before = event.key === 'ArrowUp' ? siblings[index - 1] : siblings[index + 2];
   if (event.key === 'ArrowUp' && !before) return;
   timeline.changeTracks(move(timeline.trackView.value, place.track.id, before?.track.id ?? -1));
 }
 
-/** So many characters at the end are never cut: the numbers there tell one thread from another. */
+/** This many characters at the end are never cut: the numbers there distinguish threads. */
 const TAIL = 5;
 
-/** Cut in its middle where it is too long and ends with a number. */
+/** Truncated in the middle if it is too long and ends with a number. */
 function MiddleCut({ text }: { text: string }): VNode {
   if (!/\d{5}\)?$/.test(text)) return <span>{text}</span>;
   return (
@@ -80,7 +79,7 @@ function MiddleCut({ text }: { text: string }): VNode {
   );
 }
 
-/** What the height of a counter's chart stands for, beside it. */
+/** The range that the height of a counter's chart represents, next to it. */
 function Scale({ track }: { track: TrackPlace['track'] }): VNode {
   const { top, bottom } = scaleOf(track);
   return (
@@ -219,7 +218,7 @@ function Section(props: {
   );
 }
 
-/** The pinned tracks' names; they stand still while the others scroll. */
+/** The names of the pinned tracks; they stay in place while the others scroll. */
 export function PinnedNames({ timeline }: { timeline: Timeline }): VNode | null {
   const carried = useSignal<Carried | null>(null);
   const { pinned } = timeline.layout.value;

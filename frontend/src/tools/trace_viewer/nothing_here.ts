@@ -1,4 +1,4 @@
-/** A window in which the tracks in sight show nothing: where the next events are. */
+/** If the tracks in sight show nothing in the window: where the next events are. */
 
 import { firstAfter } from '../../canvas/boxes';
 import type { Viewport } from '../../canvas/viewport';
@@ -9,7 +9,7 @@ import { pickedAt, type Picked } from './picking';
 export interface Elsewhere {
   readonly side: 'left' | 'right' | 'up' | 'down';
   readonly picked: Picked;
-  /** From the window to it; 0 where it lies within. */
+  /** Distance from the window; 0 if it is within. */
   readonly gapPs: number;
 }
 
@@ -43,7 +43,7 @@ function boxWithin(window: TraceWindow, { first, end }: RowSpan, view: Viewport)
     : -1;
 }
 
-/** Nearest in time, of the whole trace's boxes: before the view and after it. */
+/** The nearest boxes in time, of the whole trace: before the view and after it. */
 function beside(whole: TraceWindow, layout: Layout, view: Viewport): Elsewhere | null {
   let best: { gap: number; row: number; index: number; side: 'left' | 'right' } | null = null;
   for (const { row, first, end } of rowsOf(whole, layout)) {
@@ -63,7 +63,7 @@ function beside(whole: TraceWindow, layout: Layout, view: Viewport): Elsewhere |
   return best && { side: best.side, picked: pickedAt(whole, best.row, best.index), gapPs: best.gap };
 }
 
-/** null: something is in sight, or there is nothing anywhere. `inSight`: ids of tracks. */
+/** null: something is in sight, or there are no events. `inSight`: ids of tracks. */
 export function elsewhere(
   window: TraceWindow,
   whole: TraceWindow,
@@ -72,12 +72,12 @@ export function elsewhere(
   inSight: ReadonlySet<number>,
 ): Elsewhere | null {
   let best: { gap: number; elsewhere: Elsewhere } | null = null;
-  const seen = [...inSight]
+  const placesInSight = [...inSight]
     .flatMap((id) => layout.placeOfTrack.get(id) ?? [])
     .filter(({ isPinned }) => !isPinned);
   const [topPx, bottomPx] = [
-    Math.min(...seen.map(({ y }) => y)),
-    Math.max(...seen.map(({ y, height }) => y + height)),
+    Math.min(...placesInSight.map(({ y }) => y)),
+    Math.max(...placesInSight.map(({ y, height }) => y + height)),
   ];
   for (const span of rowsOf(window, layout)) {
     const index = boxWithin(window, span, view);

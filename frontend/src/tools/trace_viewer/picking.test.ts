@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { placeRows } from './layout';
 import { elsewhere } from './nothing_here';
-import { firstIn, neighbour, pick } from './picking';
+import { firstIn, neighbor, pick } from './picking';
 import { laidOut, WHOLE } from './testing';
 import { hide, PLAIN } from './track_view';
 
 describe('picking', () => {
   const layout = laidOut();
   const a = pick(WHOLE, placeRows(WHOLE, layout), 150, 60, 0);
-  it('finds what is under the pointer', () => {
+  it('finds the box under the pointer', () => {
     expect(a).toMatchObject({ event: 10, name: 'a', track: 5, depth: 0, nMerged: 1 });
     expect(pick(WHOLE, placeRows(WHOLE, layout), 450, 60, 0)).toBeNull();
   });
@@ -25,15 +25,15 @@ describe('picking', () => {
 
   it('walks left, right, in and out', () => {
     if (!a) throw new Error('nothing picked');
-    const b = neighbour(WHOLE, a, 'right');
+    const b = neighbor(WHOLE, a, 'right');
     expect(b?.name).toBe('b');
-    expect(b && neighbour(WHOLE, b, 'left')?.name).toBe('a');
-    expect(neighbour(WHOLE, a, 'left')).toBeNull();
-    const c = neighbour(WHOLE, a, 'down');
+    expect(b && neighbor(WHOLE, b, 'left')?.name).toBe('a');
+    expect(neighbor(WHOLE, a, 'left')).toBeNull();
+    const c = neighbor(WHOLE, a, 'down');
     expect(c?.name).toBe('c');
-    expect(c && neighbour(WHOLE, c, 'right')?.name).toBe('d');
-    expect(c && neighbour(WHOLE, c, 'up')?.name).toBe('a');
-    expect(b && neighbour(WHOLE, b, 'down')).toBeNull();
+    expect(c && neighbor(WHOLE, c, 'right')?.name).toBe('d');
+    expect(c && neighbor(WHOLE, c, 'up')?.name).toBe('a');
+    expect(b && neighbor(WHOLE, b, 'down')).toBeNull();
   });
 });
 

@@ -1,13 +1,13 @@
-/** From a point on the screen, or from a box and a direction, to a box. */
+/** Finds a box from a point on the screen, or from a box and a direction. */
 
 import { boxAt, firstAfter, rowAt, type RowPlaces } from '../../canvas/boxes';
 import type { EventRef } from './details_model';
 import type { TraceWindow } from './model';
 
-/** A box as the page speaks of it: enough to outline, to name and to ask for its details. */
+/** A box as the page refers to it: enough to outline it, to name it and to request its details. */
 export interface Picked extends EventRef {
   readonly nMerged: number;
-  /** The longest of the merged; its own duration where it is one event. */
+  /** The longest of the merged events; otherwise the event's own duration. */
   readonly longestPs: number;
   readonly depth: number;
 }
@@ -76,7 +76,7 @@ export function firstIn(
 /**
  * The previous or next box of the row, the box around it, or the first box within it; null: there is none.
  */
-export function neighbour(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
+export function neighbor(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
   const step = direction === 'up' ? -1 : direction === 'down' ? 1 : 0;
   const row = rowOf(window, from.track, from.depth + step);
   if (row < 0) return null;
@@ -95,7 +95,9 @@ export function neighbour(window: TraceWindow, from: Picked, direction: Directio
   return index < lo || index >= hi ? null : pickedAt(window, row, index);
 }
 
-/** The depth at which a window shows an event that is there at `timePs` or ends then; null: it does not. */
+/**
+ * The depth at which a window shows an event that is running at `timePs` or ends then; null: it is not shown.
+ */
 export function depthOf(window: TraceWindow, event: number, track: number, timePs: number): number | null {
   for (let row = 0; row < window.rowTrack.length; row++) {
     if (window.rowTrack[row] !== track) continue;

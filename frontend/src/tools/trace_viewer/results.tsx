@@ -1,4 +1,4 @@
-/** What the search found: the names with their totals, and the matches in order of time. */
+/** The search results: the names with their totals, and the matches in order of time. */
 
 import type { VNode } from 'preact';
 import { plural } from '../../base/units';
@@ -38,8 +38,8 @@ export function Results({ timeline }: { timeline: Timeline }): VNode {
   if (page.nMatches === 0)
     return (
       <p class="muted tv-drawer-body">
-        No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. Upper
-        and lower case are alike.
+        No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. The
+        search ignores case.
       </p>
     );
   const chosen = search.at.value === null ? undefined : search.at.value - page.first;

@@ -1,6 +1,5 @@
 /**
- * Taking the view elsewhere: a picture, a Chrome trace of the window, the run for Perfetto. Nothing is sent
- * anywhere.
+ * Exports the view: a picture, a Chrome trace of the window, the run for Perfetto. No data is sent anywhere.
  */
 
 import { useSignal } from '@preact/signals';
@@ -60,7 +59,7 @@ function drawNames(
   }
 }
 
-/** The timeline as it is on screen, with its names and a line that says what it is. */
+/** The timeline as on screen, with its names and a caption. */
 async function savePicture(timeline: Timeline, run: string): Promise<void> {
   const canvas = document.createElement('canvas');
   const context = canvas.getContext('2d');
@@ -162,12 +161,10 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
             <li>Save the trace: a file on your disk, in the Chrome trace format that Perfetto reads.</li>
             <li>
               Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop
-              the file on its page.
+              the file onto its page.
             </li>
           </ol>
-          <p class="muted">
-            This page sends nothing anywhere; Perfetto, too, reads the file in your browser.
-          </p>
+          <p class="muted">This page sends nothing anywhere, and Perfetto reads the file in your browser.</p>
           <p class="tv-dialog-acts">
             <button
               type="button"

@@ -3,7 +3,7 @@ import { depthOf } from './picking';
 import { arrowsOf, sceneOf } from './scene';
 import { laidOut, WHOLE } from './testing';
 
-describe('what is drawn besides boxes', () => {
+describe('the scene apart from boxes', () => {
   const layout = laidOut();
   it('dims what a search did not find and marks where it found', () => {
     const scene = sceneOf(WHOLE, layout, {

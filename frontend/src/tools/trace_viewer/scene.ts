@@ -1,6 +1,6 @@
 /**
- * A window, a layout, a search and a selection become what the stage draws: rows' places, dimmed boxes,
- * areas, arrows, hits.
+ * A window, a layout, a search and a selection become the scene that the stage draws: rows' positions, dimmed
+ * boxes, areas, arrows, hits.
  */
 
 import { areaOf, type Area } from '../../canvas/areas';
@@ -11,11 +11,11 @@ import { isCounter, PAD_PX, placeRows, rowTop, type Layout } from './layout';
 import type { TraceWindow } from './model';
 import { depthOf, type Picked } from './picking';
 
-/** What a search found, as far as the drawing needs to know. */
+/** The part of a search that the drawing needs. */
 export interface Highlight {
   /** In lower case. */
   readonly text: string;
-  /** Events found by more than their names. */
+  /** Events that match by more than their names. */
   readonly events: ReadonlySet<number>;
   readonly matches: readonly EventRef[];
 }
@@ -70,7 +70,7 @@ function areasOf(window: TraceWindow, layout: Layout): Area[] {
   });
 }
 
-/** Boundaries of steps, each once: those of several hosts or cores fall together. */
+/** Boundaries of steps, without duplicates: those of several hosts or cores coincide. */
 function stepsOf({ steps }: TraceWindow): Float64Array {
   return Float64Array.from(new Set(steps.map(({ startPs }) => startPs)));
 }
@@ -86,7 +86,7 @@ export function sceneOf(window: TraceWindow, layout: Layout, highlight: Highligh
 }
 
 /**
- * The middle of an event's box; of one that the window does not show, its track's first row; null: its track
+ * The middle of an event's box; if the window does not show the event, its track's first row; null: its track
  * is not shown.
  */
 function middleOf(
@@ -122,7 +122,7 @@ export function arrowsOf(
     add([flow.fromEvent, flow.fromTrack, flow.fromPs], [flow.toEvent, flow.toTrack, flow.toPs], false);
   for (const flow of selected ? flows : []) {
     const me = selected as Picked;
-    // An arrow leaves where the cause ends, unless what it causes has begun by then.
+    // An arrow starts at the end of the cause, unless the effect has begun by then.
     const leave = (cause: EventRef, effect: EventRef): number =>
       Math.min(cause.startPs + cause.durationPs, Math.max(cause.startPs, effect.startPs));
     if (flow.direction === 'in')

@@ -7,7 +7,7 @@ import { Search } from './search';
 import { number, PAYLOAD, scalars, table, text } from './testing';
 
 describe('search', () => {
-  /** 12,500 matches, one each 10 ps, told 5,000 at a time. */
+  /** 12,500 matches, one per 10 ps, sent 5,000 at a time. */
   const answer = (_question: string, params: Record<string, string>): Promise<Payload> => {
     const total = 12_500;
     const after = params.after_event === undefined ? null : Number(params.after_event) + 1;

@@ -1,18 +1,17 @@
 /**
- * Search over all events of the shown hosts: the server counts and lists them, some thousand at a time; next
- * and previous walk
- * the list and beyond it.
+ * Search over all events of the shown hosts: the server counts and lists them, a few thousand at a time; next
+ * and previous walk the list and beyond it.
  */
 
 import { signal } from '@preact/signals';
-import { decodeFound, type EventRef, type Found } from './details_model';
+import { decodeSearch, type EventRef, type SearchAnswer } from './details_model';
 import type { Fetch } from './loader';
 import type { Highlight } from './scene';
 
 const PAGE = 5000;
 /**
- * From the first match back to the last: up to so many, all are listed; of more, the walk back ends at the
- * first.
+ * Stepping back from the first match to the last lists all matches up to this number; with more, it stops at
+ * the first.
  */
 const MAX_LISTED = 100_000;
 const TYPING_MS = 140;
@@ -22,8 +21,8 @@ export interface Query {
   readonly hasArguments: boolean;
 }
 
-/** A page of the matches; `first` is the place of its first among all. */
-export interface Page extends Found {
+/** A page of the matches; `first` is the index of its first match among all. */
+export interface Page extends SearchAnswer {
   readonly query: Query;
   readonly first: number;
 }
@@ -31,7 +30,7 @@ export interface Page extends Found {
 export class Search {
   readonly query = signal<Query>({ text: '', hasArguments: false });
   readonly page = signal<Page | null>(null);
-  /** The place of the current match among all, from 0; null: none was gone to. */
+  /** The index of the current match among all, from 0; null: none was visited. */
   readonly at = signal<number | null>(null);
   readonly isBusy = signal(false);
   readonly error = signal<unknown>(null);
@@ -45,7 +44,7 @@ export class Search {
     private readonly reveal: (match: EventRef) => void,
   ) {}
 
-  /** What to dim and to mark; null: nothing is searched for. */
+  /** The matches to mark; all else is dimmed. null: there is no search. */
   get highlight(): Highlight | null {
     const page = this.page.value;
     if (!page || page.nMatches === 0) return null;
@@ -53,7 +52,7 @@ export class Search {
     return { text: page.query.text.toLowerCase(), events, matches: page.matches };
   }
 
-  /** `isTyping`: more may follow. */
+  /** `isTyping`: more input may follow. */
   set(query: Query, isTyping = false): void {
     const before = this.query.value;
     if (before.text === query.text && before.hasArguments === query.hasArguments) return;
@@ -77,7 +76,7 @@ export class Search {
     );
   }
 
-  private async load(more: Record<string, string>, firstOf: (found: Found) => number): Promise<void> {
+  private async load(more: Record<string, string>, firstOf: (answer: SearchAnswer) => number): Promise<void> {
     const query = this.query.value;
     const abort = new AbortController();
     this.abort = abort;
@@ -89,9 +88,9 @@ export class Search {
         ...(query.hasArguments ? { in_args: '1' } : {}),
         ...more,
       };
-      const found = decodeFound(await this.fetch('search', params, abort.signal));
+      const answer = decodeSearch(await this.fetch('search', params, abort.signal));
       if (abort.signal.aborted) return;
-      this.page.value = { ...found, query, first: firstOf(found) };
+      this.page.value = { ...answer, query, first: firstOf(answer) };
       this.error.value = null;
     } catch (error) {
       if (abort.signal.aborted) return;
@@ -103,12 +102,12 @@ export class Search {
   }
 
   /**
-   * Goes to the next or previous match; at first to the first at or after `fromPs` (the last before it).
-   * Wraps around.
+   * Goes to the next or previous match; the first time to the first match at or after `fromPs` (or the last
+   * before it). Wraps around.
    */
   async go(step: 1 | -1, fromPs: number): Promise<void> {
     if (this.page.value?.query !== this.query.value) {
-      // Enter came before the answer: ask at once, then go.
+      // Enter came before the answer: send the request at once, then go.
       clearTimeout(this.timer);
       if (this.query.value.text.trim() === '') return;
       this.loading = this.load({}, () => 0);
@@ -131,7 +130,7 @@ export class Search {
     this.reveal(match);
   }
 
-  /** Loads the page that holds a place: the next, the previous, the first, or all. */
+  /** Loads the page that contains an index: the next, the previous, the first, or all. */
   private async turnTo(place: number, { first, matches, nMatches }: Page): Promise<void> {
     if (place >= first && place < first + matches.length) return;
     const last = matches.at(-1);
@@ -140,7 +139,7 @@ export class Search {
     else if (place === first + matches.length && last)
       await this.load({ after_event: String(last.event) }, () => first + matches.length);
     else if (head && place === first - 1)
-      await this.load({ before_event: String(head.event) }, (found) => first - found.matches.length);
+      await this.load({ before_event: String(head.event) }, (answer) => first - answer.matches.length);
     else if (nMatches <= MAX_LISTED) await this.load({ limit: String(nMatches) }, () => 0);
   }
 

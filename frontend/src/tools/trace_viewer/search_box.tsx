@@ -1,4 +1,7 @@
-/** The field to search in: counts as one types, next and previous, and whether arguments are searched too. */
+/**
+ * The search field: counts matches while the user types, next and previous, and whether to search arguments
+ * too.
+ */
 
 import type { VNode } from 'preact';
 import { asApiError } from '../../state/payload';
@@ -14,10 +17,10 @@ function statusOf(search: Search): string {
   if (!search.query.value.text.trim()) return '';
   if (!page || page.query !== search.query.value) return '…';
   if (page.nMatches === 0) return 'No match';
-  const at = search.at.value;
-  return at === null
+  const index = search.at.value;
+  return index === null
     ? COUNT.format(page.nMatches)
-    : `${COUNT.format(at + 1)} of ${COUNT.format(page.nMatches)}`;
+    : `${COUNT.format(index + 1)} of ${COUNT.format(page.nMatches)}`;
 }
 
 export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): void }): VNode {
@@ -85,7 +88,7 @@ export function SearchBox({ timeline, onList }: { timeline: Timeline; onList(): 
           >
             <Icon name="down" />
           </button>
-          <label class="tv-check" data-tip="Also search what was recorded with the events: slower">
+          <label class="tv-check" data-tip="Also search the events' recorded arguments (slower)">
             <input
               type="checkbox"
               checked={query.hasArguments}

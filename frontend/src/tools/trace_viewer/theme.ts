@@ -1,4 +1,4 @@
-/** The design tokens as the stage's colours, read anew when the theme changes. */
+/** The design tokens as the stage's colors, read again when the theme changes. */
 
 import { rgbOf, tokenColor } from '../../base/color';
 import type { StageTheme } from '../../canvas/overlay';

@@ -1,7 +1,6 @@
 /**
- * The timeline at work: tracks, selection, marks and frames of the shown hosts' trace. It listens to nobody
- * (gestures.ts and
- * keys.ts turn hands into its methods) and renders no HTML (the views read its signals).
+ * The timeline's state: tracks, selection, marks and frames of the shown hosts' trace. It handles no input
+ * (gestures.ts and keys.ts call its methods) and renders no HTML (the views read its signals).
  */
 
 import { batch, signal } from '@preact/signals';
@@ -21,14 +20,14 @@ import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } f
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
 import { arrange, fold, PLAIN, type TrackView } from './track_view';
-import { ALL_TRACKS_MAX, type Wanted } from './windows';
+import { ALL_TRACKS_MAX, type VisibleWindow } from './windows';
 
 export type Status =
   { readonly kind: 'loading' | 'ready' } | { readonly kind: 'failed'; readonly error: unknown };
 
 export type Tool = 'select' | 'pan' | 'zoom' | 'measure';
 
-/** What is under the pointer, and where that is from the top left of the stage. */
+/** The box under the pointer, and the pointer's position from the top left of the stage. */
 export interface Hover {
   readonly x: number;
   readonly y: number;
@@ -51,7 +50,7 @@ export class Timeline {
   readonly hovered = signal<Hover | null>(null);
   readonly tool = signal<Tool>('pan');
   readonly hasAllFlows = signal(false);
-  /** Of all flows in the window, where they are shown. */
+  /** Arrows of all flows in the window, if they are switched on. */
   readonly nFlows = signal(0);
   readonly camera = new Camera(
     () => this.durationPs,
@@ -62,12 +61,12 @@ export class Timeline {
   readonly search: Search;
   loader: Loader;
 
-  /** Of the selected event. */
+  /** Arrows of the selected event. */
   flows: readonly FlowNeighbour[] = [];
   private readonly frames: Frames;
   private isDisposed = false;
   private pointerAt: { readonly x: number; readonly y: number } | null = null;
-  /** After a zoom or a scroll something else may lie under the pointer that has not moved. */
+  /** After a zoom or a scroll a different box may be under a pointer that has not moved. */
   private readonly atRest = new Rest(POINT_AGAIN_MS, () => {
     if (this.pointerAt) this.point(this.pointerAt);
   });
@@ -98,7 +97,7 @@ export class Timeline {
   private newLoader(fetch: Fetch): Loader {
     return new Loader(
       fetch,
-      (near) => this.wanted(near),
+      (withMargin) => this.visibleWindow(withMargin),
       () => this.camera.focusPs,
       () => {
         this.requestFrame();
@@ -110,7 +109,7 @@ export class Timeline {
     return this.frames.renderer;
   }
 
-  /** For questions beside the window: details, totals, neighbours. */
+  /** Cancels requests other than the window's: details, totals, neighbors. */
   ask(
     question: Question,
     params: Record<string, string>,
@@ -120,7 +119,7 @@ export class Timeline {
   }
 
   /**
-   * Asks for the whole trace, then shows `view` of it (null: all); `then` comes before the page is called
+   * Requests the whole trace, then shows `view` of it (null: all); `then` runs before the page is marked
    * ready.
    */
   async start(view: Viewport | null, then?: () => Promise<void>): Promise<void> {
@@ -144,7 +143,7 @@ export class Timeline {
     }
   }
 
-  /** Other hosts: what is shown stays until theirs has come; window and tracks are kept. */
+  /** Other hosts: the current picture stays until theirs arrives; window and tracks are kept. */
   async reopen(fetch: Fetch): Promise<void> {
     const before = this.loader;
     this.fetch = fetch;
@@ -157,7 +156,7 @@ export class Timeline {
     this.search.set({ text, hasArguments });
   }
 
-  /** Moves what is looked at, selected and marked with the hosts that stay. */
+  /** Shifts window, selection and mark by the offset of the remaining hosts. */
   private shift(byPs: number, isPart: boolean): void {
     if (byPs === 0) return;
     const { startPs, endPs } = this.camera.view;
@@ -167,7 +166,7 @@ export class Timeline {
     if (marked) this.mark({ ...marked, startPs: marked.startPs + byPs, endPs: marked.endPs + byPs });
   }
 
-  // --- what is shown ---
+  // --- the view ---
 
   get durationPs(): number {
     return this.facts.value?.durationPs ?? 1;
@@ -205,7 +204,7 @@ export class Timeline {
     this.frames.refreshArrows();
   }
 
-  /** Tracks, search or theme changed: the picture is made anew with the next frame. */
+  /** Tracks, search or theme changed: the picture is rebuilt with the next frame. */
   refresh(): void {
     this.frames.refresh();
   }
@@ -252,17 +251,22 @@ export class Timeline {
     return place && value !== null ? { track: place.track, value } : null;
   }
 
-  /** The pointer is here, from the top left of the stage; null: gone. */
-  point(at: { readonly x: number; readonly y: number } | null): void {
-    this.pointerAt = at;
-    this.camera.pointerX = at?.x ?? null;
-    const picked = at ? this.find(at.x, at.y) : null;
-    const counter = at && !picked ? this.counterAt(at.x, at.y) : null;
+  /** Sets the pointer's position, from the top left of the stage; null: gone. */
+  point(position: { readonly x: number; readonly y: number } | null): void {
+    this.pointerAt = position;
+    this.camera.pointerX = position?.x ?? null;
+    const picked = position ? this.find(position.x, position.y) : null;
+    const counter = position && !picked ? this.counterAt(position.x, position.y) : null;
     const before = this.hovered.value?.picked;
     const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
-    if (isSame && counter === null && at?.x === this.hovered.value?.x && at?.y === this.hovered.value?.y)
+    if (
+      isSame &&
+      counter === null &&
+      position?.x === this.hovered.value?.x &&
+      position?.y === this.hovered.value?.y
+    )
       return;
-    this.hovered.value = at && (picked ?? counter) ? { ...at, picked, counter } : null;
+    this.hovered.value = position && (picked ?? counter) ? { ...position, picked, counter } : null;
     if (!isSame) this.requestFrame();
   }
 
@@ -281,7 +285,7 @@ export class Timeline {
     this.frames.refreshArrows();
   }
 
-  /** Selects and scrolls and pans as far as it takes to see it. */
+  /** Selects the event, and scrolls and pans as far as needed to show it. */
   reveal(picked: Picked): void {
     this.select(picked);
     this.camera.set(this.viewOn(picked));
@@ -292,13 +296,13 @@ export class Timeline {
     return bringIntoView(this.camera.view, startPs, startPs + durationPs, this.durationPs);
   }
 
-  /** Goes to where it is, selecting nothing. */
+  /** Goes to the event without selecting it. */
   leapTo(picked: Picked): void {
     this.camera.leap(this.viewOn(picked));
     this.scrollTo(picked);
   }
 
-  /** As a link does: Back returns to the event before. */
+  /** Follows a link: Back returns to the previous event. */
   follow(event: EventRef): void {
     this.camera.settle();
     if (event.event !== this.selected.value?.event) this.camera.noteLeap();
@@ -318,9 +322,8 @@ export class Timeline {
   }
 
   /**
-   * An event known by its times only; its track is unfolded if need be, its row found or taken from the
-   * details later.
-   * `isWindowKept`: what is looked at was chosen with it.
+   * Shows an event known only by its times; its track is unfolded if necessary, its row taken from the
+   * picture, or later from the details. `isWindowKept`: the window was chosen with the event.
    */
   revealEvent(event: EventRef, depth?: number, isWindowKept = false): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
@@ -338,7 +341,7 @@ export class Timeline {
     this.scrollTo(picked);
   }
 
-  /** Shows a track that is hidden, filtered away or in a folded section. */
+  /** Shows a track that is hidden, filtered out or in a folded section. */
   private uncover(id: number): void {
     const view = this.trackView.value;
     const hidden = new Set(view.hidden);
@@ -367,7 +370,7 @@ export class Timeline {
     this.requestFrame();
   }
 
-  /** The selected event's extent, else that of what is pointed at, else the window. */
+  /** The selected event's extent, else that of the box under the pointer, else the window. */
   markSelected(): void {
     const picked = this.selected.value ?? this.hovered.value?.picked;
     const { startPs, endPs } = picked
@@ -376,7 +379,7 @@ export class Timeline {
     this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: null, depths: null });
   }
 
-  /** What a drag spans so far; null: none. */
+  /** The extent of the current drag; null: none. */
   sketch(draft: Marked | null): void {
     this.frames.draft = draft && { ...stretchOf(draft, this.layout.value), label: labelOf(draft) };
     this.requestFrame();
@@ -384,16 +387,16 @@ export class Timeline {
 
   /** The edge of a box near the pointer, else the time there. */
   snapped(x: number, y: number, reachPx = 6): number {
-    const at = this.camera.timeAt(x);
+    const pointerPs = this.camera.timeAt(x);
     const picked = this.find(x, y);
-    if (!picked) return Math.round(at);
+    if (!picked) return Math.round(pointerPs);
     const reachPs = (reachPx / this.camera.widthPx) * spanPs(this.camera.view);
     const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({
       edge,
-      gap: Math.abs(edge - at),
+      gap: Math.abs(edge - pointerPs),
     }));
     const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
-    return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(at);
+    return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(pointerPs);
   }
 
   /** One step back: the mark, then the selection, then the search; false: there was nothing to undo. */
@@ -412,7 +415,7 @@ export class Timeline {
     this.frames.request();
   }
 
-  /** Calls back with each frame that is drawn; returns how to stop. */
+  /** Calls back with each frame that is drawn; returns a function that stops it. */
   onFrame(listener: () => void): () => void {
     return this.frames.onFrame(listener);
   }
@@ -431,9 +434,9 @@ export class Timeline {
     );
   }
 
-  private wanted(near: boolean): Wanted {
+  private visibleWindow(withMargin: boolean): VisibleWindow {
     const isMany = (this.facts.value?.tracks.length ?? 0) > ALL_TRACKS_MAX;
-    const trackIds = isMany ? this.tracksInSight(near ? this.scroller.clientHeight / 2 : 0) : null;
+    const trackIds = isMany ? this.tracksInSight(withMargin ? this.scroller.clientHeight / 2 : 0) : null;
     return {
       view: this.camera.view,
       widthPx: this.frames.devicePx,
@@ -447,7 +450,7 @@ export class Timeline {
     return this.frames.frame;
   }
 
-  /** What is on screen, drawn onto another canvas at (x, y). */
+  /** The current picture, drawn onto another canvas at (x, y). */
   copyTo(context: CanvasRenderingContext2D, x: number, y: number): Frame {
     return this.frames.copyTo(context, x, y);
   }

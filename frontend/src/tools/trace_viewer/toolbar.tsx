@@ -1,4 +1,4 @@
-/** The bar above the timeline: what a drag does, search, tracks, colours, saving, zoom. */
+/** The bar above the timeline: drag tools, search, tracks, colors, saving, zoom. */
 
 import type { Signal } from '@preact/signals';
 import type { VNode } from 'preact';
@@ -70,7 +70,7 @@ function ZoomButtons({ timeline }: { timeline: Timeline }): VNode {
   );
 }
 
-/** What the server refused though there is a picture, and that better detail is under way. */
+/** A refused request although there is a picture, and whether better detail is loading. */
 function News({ timeline }: { timeline: Timeline }): VNode | null {
   const error = timeline.loader.refusal.value;
   const refusal = error === null ? null : asApiError(error);
@@ -91,7 +91,7 @@ export interface ToolBarProps {
   timeline: Timeline;
   run: string;
   hosts: readonly string[];
-  /** Hosts of the run that are not shown because they are many. */
+  /** Hosts of the run that are not shown because there are many. */
   note: string;
   isListed: Signal<boolean>;
 }

@@ -1,4 +1,4 @@
-/** What is under the pointer, in two or three lines. */
+/** The box under the pointer, in two or three lines. */
 
 import type { VNode } from 'preact';
 import { format, plural } from '../../base/units';

@@ -1,4 +1,4 @@
-/** The marked stretch: its length, and by name how often and how long each event ran within it. */
+/** The marked interval: its length, and by name how often and how long each event ran within it. */
 
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -25,7 +25,7 @@ export function TotalsPanel({
   scope: string;
 }): VNode {
   const layout = timeline.layout.value;
-  // Derived lines tell the same time again.
+  // Derived lines repeat the same time.
   const shownIds =
     layout.nHidden > 0
       ? [...layout.placeOfTrack.values()].filter(({ track }) => !track.isDerived).map(({ track }) => track.id)

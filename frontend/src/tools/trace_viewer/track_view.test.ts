@@ -60,7 +60,7 @@ describe('tracks as the user wants them', () => {
       pinned: [3],
     });
   });
-  it('puts pinned tracks above everything, and knows what is under the pointer', () => {
+  it('puts pinned tracks above everything, and finds the track under the pointer', () => {
     const layout = laidOut(pin(PLAIN, 2));
     expect(layout.pinnedBottomPx).toBe(RULER_PX + PITCH_PX + 2 * PAD_PX);
     expect(layout.placeOfTrack.get(2)?.y).toBe(RULER_PX - PIN_PX);

@@ -1,8 +1,7 @@
 /**
- * How the user wants the tracks: which are hidden, folded, pinned, moved and how deep they go. Tracks and
- * this become sections in
- * order; this becomes a piece of the URL and back. Tracks are named by their ids, sections by their first
- * track's.
+ * The user's arrangement of tracks: which are hidden, folded, pinned, moved, and their depth. Tracks and this
+ * become sections in order; this becomes a piece of the URL and back. Tracks are identified by their ids,
+ * sections by their first track's.
  */
 
 import { matches, wordsOf } from '../../base/search';
@@ -14,7 +13,8 @@ export interface TrackView {
   /** Keys of folded sections and tracks. */
   readonly folded: ReadonlySet<string>;
   /**
-   * Tracks moved, one after the other: [track, the track it now stands before; −1: the end of its section].
+   * Moved tracks, one after the other: [track, the track it is now placed before; −1: the end of its
+   * section].
    */
   readonly moves: readonly (readonly [number, number])[];
   readonly filter: string;
@@ -86,8 +86,8 @@ export interface Arranged {
 }
 
 /**
- * What is shown, in order. Pinned tracks stand on top instead of in their sections; the filter does not touch
- * them.
+ * The visible tracks, in order. Pinned tracks are on top instead of in their sections; the filter does not
+ * apply to them.
  */
 export function arrange(tracks: readonly Track[], view: TrackView): Arranged {
   const byId = new Map(tracks.map((track) => [track.id, track]));
@@ -139,9 +139,12 @@ export function pin(view: TrackView, id: number): TrackView {
 export function move(view: TrackView, id: number, before: number): TrackView {
   if (id === before) return view;
   if (view.pinned.includes(id)) {
-    const others = view.pinned.filter((other) => other !== id);
-    const at = others.indexOf(before);
-    return { ...view, pinned: at < 0 ? [...others, id] : [...others.slice(0, at), id, ...others.slice(at)] };
+    const otherPins = view.pinned.filter((other) => other !== id);
+    const index = otherPins.indexOf(before);
+    return {
+      ...view,
+      pinned: index < 0 ? [...otherPins, id] : [...otherPins.slice(0, index), id, ...otherPins.slice(index)],
+    };
   }
   return { ...view, moves: [...view.moves.filter(([track]) => track !== id), [id, before]] };
 }
@@ -149,7 +152,7 @@ export function move(view: TrackView, id: number, before: number): TrackView {
 const NAMES = ['pin', 'hide', 'fold', 'move', 'only', 'depths'] as const;
 export type TrackParams = Partial<Record<(typeof NAMES)[number], string>>;
 
-/** As parameters of the URL; undefined: as at first. */
+/** As parameters of the URL; undefined: the default. */
 export function trackParams(view: TrackView): Record<(typeof NAMES)[number], string | undefined> {
   return {
     pin: view.pinned.join(',') || undefined,
@@ -165,7 +168,7 @@ function numbers(text: string | undefined): number[] {
   return (text ?? '').split(',').filter(Boolean).map(Number).filter(Number.isSafeInteger);
 }
 
-/** Whatever cannot be read is left out. */
+/** Invalid parts are left out. */
 export function parseTrackView(params: Readonly<TrackParams>): TrackView {
   const moves = (params.move ?? '').split(',').map((pair) => pair.split(':').map(Number));
   return {

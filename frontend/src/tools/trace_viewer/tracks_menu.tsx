@@ -1,4 +1,4 @@
-/** Which tracks are shown: a filter by name, how deep they go, flows, and a list with a tick for each. */
+/** Which tracks are shown: a filter by name, their depth, flows, and a list with a checkbox for each. */
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
@@ -9,7 +9,7 @@ import type { Timeline } from './timeline';
 import { hide, PLAIN, sectionsOf, trackKey } from './track_view';
 
 const DEPTHS = [0, 1, 2, 3, 5, 8] as const;
-/** Longer lists want the filter. */
+/** Longer lists need the filter. */
 const MAX_LISTED = 400;
 
 function TrackList({ timeline }: { timeline: Timeline }): VNode {
@@ -152,7 +152,7 @@ export function TracksMenu({ timeline }: { timeline: Timeline }): VNode {
               timeline.changeTracks(PLAIN);
             }}
           >
-            As at first
+            Reset
           </button>
         </p>
         <hr />

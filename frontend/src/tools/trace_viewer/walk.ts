@@ -1,30 +1,29 @@
 /**
- * From an event to the next, the previous, the one around it and the first within. What the picture shows
- * exactly is taken from
- * it; where boxes are merged the server is asked, so that the walk misses no event.
+ * From an event to the next, the previous, the enclosing one and the first within. If the picture is exact
+ * there, it supplies the answer; where boxes are merged the server does, so that the walk misses no event.
  */
 
 import { readTable } from '../../api/declared';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import { decodeDetails, eventOf } from './details_model';
 import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
-import { firstIn, neighbour, pickedEvent, rowOf, pickedAt, type Direction, type Picked } from './picking';
+import { firstIn, neighbor, pickedEvent, rowOf, pickedAt, type Direction, type Picked } from './picking';
 import type { Timeline } from './timeline';
 
 /**
- * A merged box comes apart when it fills this many pixels; 4000³ pixels are more than any trace has
+ * A merged box separates when it fills this many pixels; 4000³ pixels are more than any trace has
  * picoseconds.
  */
 const APART_PX = 4000;
 const MAX_ROUNDS = 4;
 
-/** Of a merged box the first event; an exact box is its own. */
+/** The first event of a merged box; an exact box is its own event. */
 async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
-  let found = picked;
-  for (let round = 0; round < MAX_ROUNDS && found.nMerged > 1; round++) {
-    const endPs = Math.ceil(found.startPs + Math.max(found.durationPs, 1));
+  let current = picked;
+  for (let round = 0; round < MAX_ROUNDS && current.nMerged > 1; round++) {
+    const endPs = Math.ceil(current.startPs + Math.max(current.durationPs, 1));
     const request: WindowRequest = {
-      startPs: Math.floor(found.startPs),
+      startPs: Math.floor(current.startPs),
       endPs,
       widthPx: APART_PX,
       trackIds: [picked.track],
@@ -34,18 +33,18 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
     const row = rowOf(window, picked.track, picked.depth);
     if (row < 0) break;
     let index = window.boxes.rowFirst[row] as number;
-    // The first box may be a longer event that began before.
+    // The first box may be a longer event that began earlier.
     while (
       index + 1 < (window.boxes.rowFirst[row + 1] as number) &&
       (window.boxes.startPs[index] as number) < (request.startPs as number)
     )
       index++;
-    found = pickedAt(window, row, index);
+    current = pickedAt(window, row, index);
   }
-  return found;
+  return current;
 }
 
-async function besideOnServer(
+async function adjacentOnServer(
   timeline: Timeline,
   from: Picked,
   direction: Direction,
@@ -54,14 +53,14 @@ async function besideOnServer(
     event: String(from.event),
     direction: direction === 'left' ? 'previous' : 'next',
   });
-  const found = readTable(payload, TRACE_VIEWER.neighbour.tables.neighbour).all()[0];
-  return found ? pickedEvent(eventOf(found, from.track), found.depth ?? from.depth) : null;
+  const row = readTable(payload, TRACE_VIEWER.neighbour.tables.neighbour).all()[0];
+  return row ? pickedEvent(eventOf(row, from.track), row.depth ?? from.depth) : null;
 }
 
-/** Exact in this window: the box itself and the one that was found beside it. */
-function isExactIn(window: TraceWindow, from: Picked, found: Picked | null): boolean {
+/** Exact in this window: both the box itself and its neighbor. */
+function isExactIn(window: TraceWindow, from: Picked, adjacent: Picked | null): boolean {
   const row = rowOf(window, from.track, from.depth);
-  if (row < 0 || !found || found.nMerged > 1 || from.nMerged > 1) return false;
+  if (row < 0 || !adjacent || adjacent.nMerged > 1 || from.nMerged > 1) return false;
   const { rowFirst, eventId, nMerged } = window.boxes;
   for (let i = rowFirst[row] as number; i < (rowFirst[row + 1] as number); i++)
     if (eventId[i] === from.event) return nMerged[i] === 1;
@@ -70,31 +69,31 @@ function isExactIn(window: TraceWindow, from: Picked, found: Picked | null): boo
 
 async function beside(timeline: Timeline, from: Picked, direction: 'left' | 'right'): Promise<void> {
   const { window } = timeline;
-  const near = window && neighbour(window, from, direction);
-  if (window && near && isExactIn(window, from, near)) {
-    timeline.reveal(near);
+  const shown = window && neighbor(window, from, direction);
+  if (window && shown && isExactIn(window, from, shown)) {
+    timeline.reveal(shown);
     return;
   }
   try {
-    const found = await besideOnServer(timeline, from, direction);
-    if (found) timeline.reveal(found);
+    const answer = await adjacentOnServer(timeline, from, direction);
+    if (answer) timeline.reveal(answer);
   } catch (error) {
-    // Better the next box than none.
-    const next = near ?? (timeline.overview && neighbour(timeline.overview, from, direction));
+    // Fall back to the next box.
+    const next = shown ?? (timeline.overview && neighbor(timeline.overview, from, direction));
     if (next) timeline.reveal(next);
     else timeline.loader.refusal.value = error;
   }
 }
 
 async function around(timeline: Timeline, from: Picked): Promise<void> {
-  const near = timeline.window && neighbour(timeline.window, from, 'up');
+  const enclosing = timeline.window && neighbor(timeline.window, from, 'up');
   if (
-    near &&
-    near.nMerged === 1 &&
-    near.startPs <= from.startPs &&
-    near.startPs + near.durationPs >= from.startPs + from.durationPs
+    enclosing &&
+    enclosing.nMerged === 1 &&
+    enclosing.startPs <= from.startPs &&
+    enclosing.startPs + enclosing.durationPs >= from.startPs + from.durationPs
   ) {
-    timeline.reveal(near);
+    timeline.reveal(enclosing);
     return;
   }
   const { ancestors } = decodeDetails(await timeline.ask('event', { event: String(from.event) }));
@@ -103,12 +102,12 @@ async function around(timeline: Timeline, from: Picked): Promise<void> {
 }
 
 async function within(timeline: Timeline, from: Picked): Promise<void> {
-  const near = timeline.window && neighbour(timeline.window, from, 'down');
-  if (near) timeline.reveal(await firstOf(timeline, near));
+  const inner = timeline.window && neighbor(timeline.window, from, 'down');
+  if (inner) timeline.reveal(await firstOf(timeline, inner));
 }
 
 /**
- * Selects the neighbour in that direction, or with nothing selected the first event in view; false: there is
+ * Selects the neighbor in that direction, or with nothing selected the first event in view; false: there is
  * nothing to select.
  */
 export function walk(timeline: Timeline, direction: Direction): boolean {

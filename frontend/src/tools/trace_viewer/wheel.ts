@@ -1,9 +1,8 @@
 /**
- * What a turn of the wheel means. A mouse's wheel comes in notches (multiples of 120) and zooms at the
- * pointer; two fingers on a
- * touchpad come in small uneven steps and move the page: up and down through the tracks, left and right
- * through time. A pinch
- * arrives as a wheel with Ctrl and zooms. A stream of events keeps the meaning of its first.
+ * The meaning of a wheel event. A mouse wheel sends notches (multiples of 120) and zooms at the pointer; two
+ * fingers on a touchpad send small uneven steps and move the page: up and down through the tracks, left and
+ * right through time. A pinch arrives as a wheel event with Ctrl and zooms. A stream of events keeps the
+ * meaning of its first.
  */
 
 export type WheelAct =
@@ -14,7 +13,7 @@ export interface Turn {
   readonly deltaX: number;
   readonly deltaY: number;
   readonly deltaMode: number;
-  /** As the browser counts notches: 120 each; undefined where it does not. */
+  /** As the browser counts notches: 120 each; undefined if it does not. */
   readonly wheelDeltaY?: number | undefined;
   readonly ctrlKey: boolean;
   readonly metaKey: boolean;
@@ -29,7 +28,7 @@ const PINCH_PER_PX = 0.01;
 const MAX_NOTCH_PX = 300;
 const STREAM_MS = 250;
 const NOTCH = 120;
-/** A notch moves a page by some lines in every browser. */
+/** In every browser a notch moves a page by some lines. */
 const LEAST_NOTCH_PX = 50;
 
 function pxOf(delta: number, mode: number): number {
@@ -63,7 +62,7 @@ export class Wheel {
     if (turn.altKey) return { act: 'move', x: 0, y };
     if (this.isMouse && Math.abs(y) >= Math.abs(x))
       return { act: 'zoom', factor: Math.exp(notch * ZOOM_PER_PX) };
-    // Two fingers rarely go quite straight: the lesser part is dropped.
+    // Two fingers rarely move exactly straight: the smaller component is dropped.
     return Math.abs(x) > Math.abs(y) ? { act: 'move', x, y: 0 } : { act: 'move', x: 0, y };
   }
 }

@@ -5,15 +5,15 @@ import {
   isComfortable,
   marginFor,
   MAX_WIDTH_PX,
-  neighboursOf,
+  neighborsOf,
   planRequest,
-  type Wanted,
+  type VisibleWindow,
   willServe,
   Windows,
 } from './windows';
 
 describe('windows', () => {
-  const wanted = (startPs: number, endPs: number, trackIds: number[] | null = null): Wanted => ({
+  const wanted = (startPs: number, endPs: number, trackIds: number[] | null = null): VisibleWindow => ({
     view: { startPs, endPs },
     widthPx: 1000,
     durationPs: 1e6,
@@ -27,7 +27,7 @@ describe('windows', () => {
     more: Partial<TraceWindow> = {},
   ): TraceWindow => ({ ...WHOLE, startPs, endPs, psPerPx, ...more });
 
-  it('asks for a margin on both sides, within the trace and the widest picture', () => {
+  it('requests a margin on both sides, within the trace and the widest picture', () => {
     expect(planRequest(wanted(4e5, 5e5))).toEqual({
       startPs: 3e5,
       endPs: 6e5,
@@ -39,7 +39,7 @@ describe('windows', () => {
     expect(marginFor(100_000)).toBeGreaterThanOrEqual(0.1);
     expect(planRequest({ ...wanted(4e5, 5e5), widthPx: 5120 }).widthPx).toBeLessThanOrEqual(MAX_WIDTH_PX);
   });
-  it.each([300, 1000, 1920, 3840, 7680])('is content with what it asked for (%s px)', (widthPx) => {
+  it.each([300, 1000, 1920, 3840, 7680])('needs no second request (%s px)', (widthPx) => {
     const ask = { ...wanted(4e5, 5e5), widthPx };
     const request = planRequest(ask);
     const answer = at(
@@ -82,16 +82,16 @@ describe('windows', () => {
   });
 });
 
-describe('what is asked for ahead', () => {
-  it('is closer, beside and further, all within the trace', () => {
-    const here: Wanted = {
+describe('prefetched windows', () => {
+  it('are closer, adjacent and wider, all within the trace', () => {
+    const here: VisibleWindow = {
       view: { startPs: 0, endPs: 1e5 },
       widthPx: 1000,
       durationPs: 1e6,
       trackIds: null,
       hasFlows: false,
     };
-    const views = neighboursOf(here, 5e4).map(({ view }) => [view.startPs, view.endPs]);
+    const views = neighborsOf(here, 5e4).map(({ view }) => [view.startPs, view.endPs]);
     expect(views[0]).toEqual([35000, 65000]);
     expect(views.slice(1, 3)).toEqual([
       [1e5, 2e5],

@@ -1,25 +1,25 @@
-/** Which window of the trace to ask for, which of those at hand to draw, and which to forget. */
+/** Which window of the trace to request, which of the loaded ones to draw, and which to drop. */
 
 import { panBy, spanPs, zoomAt, type Viewport } from '../../canvas/viewport';
 import type { TraceWindow, WindowRequest } from './model';
 
-/** The widest picture asked for, in device pixels. */
+/** The widest picture requested, in device pixels. */
 export const MAX_WIDTH_PX = 4000;
 
-/** Wider screens get their picture a little coarser than a pixel rather than none beside the window. */
+/** Wider screens get a picture slightly coarser than a pixel rather than one without margins. */
 const SHARP_WIDTH_PX = 3300;
 
-/** With more tracks than this, only those in sight are asked for. */
+/** With more tracks than this, only those in sight are requested. */
 export const ALL_TRACKS_MAX = 200;
 
-/** A picture is good enough until it is this much coarser than the screen. */
+/** A picture is good enough until it is this many times coarser than the screen. */
 const COARSENESS = 1.3;
 
-/** Windows kept besides the whole trace, and boxes in all of them (about 60 bytes each). */
+/** Windows kept in addition to the whole trace, and boxes in all of them (about 60 bytes each). */
 const MAX_WINDOWS = 24;
 const MAX_BOXES = 1_500_000;
 
-export interface Wanted {
+export interface VisibleWindow {
   readonly view: Viewport;
   /** Device pixels of the canvas. */
   readonly widthPx: number;
@@ -29,12 +29,12 @@ export interface Wanted {
   readonly hasFlows: boolean;
 }
 
-/** What lies beside the window on either side, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
+/** The margin on either side of the window, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
 export function marginFor(widthPx: number): number {
   return Math.min(1, Math.max(0.1, (MAX_WIDTH_PX / Math.min(Math.max(widthPx, 1), SHARP_WIDTH_PX) - 1) / 2));
 }
 
-export function planRequest({ view, widthPx, durationPs, trackIds, hasFlows }: Wanted): WindowRequest {
+export function planRequest({ view, widthPx, durationPs, trackIds, hasFlows }: VisibleWindow): WindowRequest {
   const margin = marginFor(widthPx) * spanPs(view);
   const startPs = Math.max(0, Math.floor(view.startPs - margin));
   const endPs = Math.min(durationPs, Math.ceil(view.endPs + margin));
@@ -54,39 +54,39 @@ function covers(window: TraceWindow, from: number, to: number, trackIds: readonl
   return trackIds !== null && trackIds.every((id) => window.trackIds?.has(id));
 }
 
-function coarsestPsPerPx({ view, widthPx }: Wanted): number {
+function coarsestPsPerPx({ view, widthPx }: VisibleWindow): number {
   return (COARSENESS * spanPs(view)) / Math.min(widthPx, SHARP_WIDTH_PX);
 }
 
-function isSharp(window: TraceWindow, wanted: Wanted): boolean {
-  return window.isExact || window.psPerPx <= coarsestPsPerPx(wanted);
+function isSharp(window: TraceWindow, visible: VisibleWindow): boolean {
+  return window.isExact || window.psPerPx <= coarsestPsPerPx(visible);
 }
 
-/** Sharp, and some way from its edges: nothing needs to be asked for. */
-export function isComfortable(window: TraceWindow, wanted: Wanted): boolean {
-  const room = 0.3 * marginFor(wanted.widthPx) * spanPs(wanted.view);
-  const from = Math.max(0, wanted.view.startPs - room);
-  const to = Math.min(wanted.durationPs, wanted.view.endPs + room);
+/** Sharp, and far enough from its edges: no request is needed. */
+export function isComfortable(window: TraceWindow, visible: VisibleWindow): boolean {
+  const room = 0.3 * marginFor(visible.widthPx) * spanPs(visible.view);
+  const from = Math.max(0, visible.view.startPs - room);
+  const to = Math.min(visible.durationPs, visible.view.endPs + room);
   return (
-    isSharp(window, wanted) &&
-    covers(window, from, to, wanted.trackIds) &&
-    (!wanted.hasFlows || window.flows !== null)
+    isSharp(window, visible) &&
+    covers(window, from, to, visible.trackIds) &&
+    (!visible.hasFlows || window.flows !== null)
   );
 }
 
-/** Whether the answer under way will show this view sharply. */
-export function willServe(request: WindowRequest, wanted: Wanted): boolean {
+/** Whether the pending answer will show this view sharply. */
+export function willServe(request: WindowRequest, visible: VisibleWindow): boolean {
   const { startPs, endPs, trackIds, widthPx } = request;
-  if (startPs === null || endPs === null || startPs > wanted.view.startPs || endPs < wanted.view.endPs)
+  if (startPs === null || endPs === null || startPs > visible.view.startPs || endPs < visible.view.endPs)
     return false;
-  if (wanted.hasFlows && !request.hasFlows) return false;
-  if (trackIds && !wanted.trackIds?.every((id) => trackIds.includes(id))) return false;
-  return (endPs - startPs) / widthPx <= coarsestPsPerPx(wanted);
+  if (visible.hasFlows && !request.hasFlows) return false;
+  if (trackIds && !visible.trackIds?.every((id) => trackIds.includes(id))) return false;
+  return (endPs - startPs) / widthPx <= coarsestPsPerPx(visible);
 }
 
-/** Where the user may go next, likeliest first: closer to what is pointed at, on, back, and out. */
-export function neighboursOf(wanted: Wanted, atPs: number): Wanted[] {
-  const { view, durationPs } = wanted;
+/** Likely next views, likeliest first: closer to the pointer, onward, back, and out. */
+export function neighborsOf(current: VisibleWindow, atPs: number): VisibleWindow[] {
+  const { view, durationPs } = current;
   const span = spanPs(view);
   const views = [
     zoomAt(view, 0.3, atPs, durationPs),
@@ -94,11 +94,11 @@ export function neighboursOf(wanted: Wanted, atPs: number): Wanted[] {
     panBy(view, -span, durationPs),
     zoomAt(view, 3.3, atPs, durationPs),
   ];
-  return views.map((next) => ({ ...wanted, view: next }));
+  return views.map((next) => ({ ...current, view: next }));
 }
 
 export class Windows {
-  /** The whole trace, never forgotten: whatever the view, there is something to draw. */
+  /** The whole trace, never dropped: for every view, there is something to draw. */
   private whole: TraceWindow | null = null;
   private readonly recent: TraceWindow[] = [];
 
@@ -118,26 +118,27 @@ export class Windows {
    * The window to draw: of the sharp ones that cover the view the one with the fewest boxes; else the finest;
    * else any.
    */
-  best(wanted: Wanted, isUse = true): TraceWindow | null {
+  best(visible: VisibleWindow, isUse = true): TraceWindow | null {
     const all = this.whole ? [...this.recent, this.whole] : this.recent;
     const covering = all.filter((window) =>
-      covers(window, wanted.view.startPs, wanted.view.endPs, wanted.trackIds),
+      covers(window, visible.view.startPs, visible.view.endPs, visible.trackIds),
     );
-    const comfortable = covering.filter((window) => isComfortable(window, wanted));
-    const sharp = comfortable.length > 0 ? comfortable : covering.filter((window) => isSharp(window, wanted));
+    const comfortable = covering.filter((window) => isComfortable(window, visible));
+    const sharp =
+      comfortable.length > 0 ? comfortable : covering.filter((window) => isSharp(window, visible));
     const chosen =
       sharp.length > 0
         ? sharp.reduce((a, b) => (b.boxes.n < a.boxes.n ? b : a))
         : covering.reduce<TraceWindow | null>((a, b) => (a && a.psPerPx <= b.psPerPx ? a : b), null);
-    const found = chosen ?? this.whole;
-    if (isUse) this.touch(found);
-    return found;
+    const drawable = chosen ?? this.whole;
+    if (isUse) this.touch(drawable);
+    return drawable;
   }
 
   private touch(window: TraceWindow | null): void {
-    const at = window ? this.recent.indexOf(window) : -1;
-    if (window && at > 0) {
-      this.recent.splice(at, 1);
+    const index = window ? this.recent.indexOf(window) : -1;
+    if (window && index > 0) {
+      this.recent.splice(index, 1);
       this.recent.unshift(window);
     }
   }

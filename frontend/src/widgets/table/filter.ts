@@ -1,5 +1,5 @@
 /**
- * Turns what is typed above a column into a test of its cells.
+ * Turns the text typed above a column into a test of its cells.
  *
  *     text    words that all occur; "=name" exactly that
  *     number  "> 1 ms", "<= 10 %", "1 ms .. 5 ms", "= 3"; a number alone means "at least"
@@ -25,7 +25,7 @@ const UNIT_FACTORS: Record<string, Record<string, number>> = {
   fraction: { '%': 0.01 },
 };
 const PREFIXES: Record<string, number> = { k: 1e3, m: 1e6, g: 1e9, t: 1e12, p: 1e15 };
-/** What a number without a unit means, per unit of the column. */
+/** The meaning of a number without a unit, per unit of the column. */
 const BARE_FACTORS: Record<string, number> = { fraction: 0.01 };
 
 function unitFactor(label: string, unit: string): number | null {
@@ -75,12 +75,12 @@ function textTest(text: string): Test {
   return (cell) => typeof cell === 'string' && matches(cell, words);
 }
 
-/** The test that a filter's text means; null: it cannot be read. An empty text passes all. */
+/** The test that a filter's text means; null: it is invalid. An empty text passes all. */
 export function parseFilter(text: string, kind: 'text' | 'number' | 'bool', unit: string): Test | null {
   const trimmed = text.trim();
   if (!trimmed) return () => true;
   if (kind === 'number') return numberTest(trimmed, unit);
   if (kind === 'text') return textTest(trimmed);
-  const wanted = { yes: true, no: false, true: true, false: false }[trimmed.toLowerCase()];
-  return wanted === undefined ? null : (cell) => cell === wanted;
+  const flag = { yes: true, no: false, true: true, false: false }[trimmed.toLowerCase()];
+  return flag === undefined ? null : (cell) => cell === flag;
 }

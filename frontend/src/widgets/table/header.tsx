@@ -1,4 +1,4 @@
-/** The head of a table: titles that sort, and under them, when wanted, a filter for each column. */
+/** The head of a table: titles that sort, and below them, if switched on, a filter for each column. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { parseFilter } from './filter';
@@ -12,7 +12,7 @@ export interface HeaderProps {
   onView: (view: TableView, how: 'push' | 'replace') => void;
 }
 
-/** A column's next sort: numbers begin with the largest, texts with A; the third click takes it off. */
+/** A column's next sort: numbers start with the largest, texts with A; the third click removes the sort. */
 function nextSort(view: TableView, column: TableColumn): TableView['sort'] {
   const firstDescending = column.kind !== 'text';
   if (view.sort?.column !== column.name) return { column: column.name, descending: firstDescending };

@@ -1,6 +1,6 @@
 /**
- * What a table shows: columns and a view (sort, search, filters, hidden columns) become the rows in order.
- * Pure.
+ * The contents of a table: columns and a view (sort, search, filters, hidden columns) become the rows in
+ * order. Pure.
  */
 import { inNameOrder, nameOrder, wordsOf } from '../../base/search';
 import { exactText, format, UNKNOWN } from '../../base/units';
@@ -14,14 +14,13 @@ export interface TableColumn {
   unit: string;
   kind: 'text' | 'number' | 'bool';
   description?: string;
-  /** Room for what is drawn beside the text. */
+  /** Room for anything drawn next to the text. */
   extraPx?: number;
   cell(row: number): Cell;
-  /** What the pointer is told over a cell; absent: the exact value. */
+  /** The tooltip of a cell; absent: the exact value. */
   tip?(row: number): string;
   /**
-   * Of a column of texts, where they are known so: the different texts, and each row's place among them
-   * (below 0: unknown).
+   * For a column of texts, if known: the distinct texts, and each row's index among them (below 0: unknown).
    */
   words?: { readonly strings: readonly string[]; readonly codes: ArrayLike<number> };
 }
@@ -34,7 +33,7 @@ export interface TableData {
 export interface TableView {
   sort: { column: string; descending: boolean } | null;
   query: string;
-  /** What is typed above each column. */
+  /** The text typed above each column. */
   filters: Readonly<Record<string, string>>;
   hidden: ReadonlySet<string>;
 }
@@ -42,8 +41,7 @@ export interface TableView {
 export const PLAIN_VIEW: TableView = { sort: null, query: '', filters: {}, hidden: new Set() };
 
 /**
- * Reads a view from URL parameters `sort`, `q`, `hide` and `f.<column>`; `initial` fills what they leave
- * open.
+ * Reads a view from URL parameters `sort`, `q`, `hide` and `f.<column>`; `initial` supplies the missing ones.
  */
 export function parseView(
   params: Readonly<Record<string, string>>,
@@ -77,7 +75,7 @@ function hideText(hidden: ReadonlySet<string>): string {
 }
 
 /**
- * The change of the URL parameters that leads from view to view; what is as in `initial` takes no place in
+ * The change of the URL parameters that leads from view to view; values equal to `initial` take no place in
  * the URL.
  */
 export function viewChange(
@@ -108,7 +106,7 @@ function wordKeys({ strings, codes }: NonNullable<TableColumn['words']>, nRows: 
 }
 
 /**
- * Per row a number that sorts as its cell does; NaN: unknown. Texts are ranked once per different text, not
+ * Per row a number that sorts as its cell does; NaN: unknown. Texts are ranked once per distinct text, not
  * compared per row.
  */
 function sortKeys(column: TableColumn, nRows: number): Float64Array {
@@ -143,8 +141,8 @@ function sortRows(rows: Int32Array, keys: Float64Array, descending: boolean): In
 }
 
 /**
- * Of each row all that a search looks at, in lower case. A word has no line break in it, so it lies within
- * one of the texts.
+ * For each row the text that a search examines, in lower case. A word has no line break in it, so it lies
+ * within one of the texts.
  */
 function searchTexts(data: TableData): string[] {
   const texts = data.columns.filter((column) => column.kind === 'text');
@@ -175,7 +173,7 @@ function testsOf(
 
 type RowFinder = (view: TableView) => Int32Array;
 
-/** What sorting and searching ask of the data, made once. */
+/** Data derived once for sorting and searching. */
 interface Prepared {
   keys(column: TableColumn): Float64Array;
   texts(): readonly string[];
@@ -184,11 +182,11 @@ interface Prepared {
 const prepared = new WeakMap<TableData, Prepared>();
 
 function preparedOf(data: TableData): Prepared {
-  const known = prepared.get(data);
-  if (known) return known;
+  const cached = prepared.get(data);
+  if (cached) return cached;
   const keysOf = new Map<string, Float64Array>();
   let texts: string[] | null = null;
-  const made: Prepared = {
+  const fresh: Prepared = {
     keys: (column) => {
       const keys = keysOf.get(column.name) ?? sortKeys(column, data.nRows);
       keysOf.set(column.name, keys);
@@ -196,14 +194,14 @@ function preparedOf(data: TableData): Prepared {
     },
     texts: () => (texts ??= searchTexts(data)),
   };
-  prepared.set(data, made);
-  return made;
+  prepared.set(data, fresh);
+  return fresh;
 }
 
 const MANY_ROWS = 1000;
 
 /**
- * Steps that make ahead what the first search and the first sorts of many rows would wait for; few rows need
+ * Steps that precompute what the first search and the first sorts of many rows would wait for; few rows need
  * none.
  */
 export function preparations(data: TableData): (() => void)[] {
@@ -216,8 +214,7 @@ export function preparations(data: TableData): (() => void)[] {
 }
 
 /**
- * Makes the function that gives the rows of a view in order. What it remembers of the data serves all finders
- * of the same data.
+ * Makes the function that returns the rows of a view in order. Its caches serve all finders of the same data.
  */
 export function rowFinder(data: TableData): RowFinder {
   const all = Int32Array.from({ length: data.nRows }, (_, row) => row);
@@ -236,12 +233,12 @@ export function cellText(column: TableColumn, cell: Cell): string {
   return typeof cell === 'boolean' ? (cell ? 'Yes' : 'No') : cell;
 }
 
-/** All of the cell's value: for the tooltip and the clipboard. */
+/** The cell's complete value: for the tooltip and the clipboard. */
 export function cellExact(column: TableColumn, cell: Cell): string {
   return typeof cell === 'number' ? exactText(cell, column.unit) : cellText(column, cell);
 }
 
-/** Sums over rows; null where nothing is known. */
+/** Sums over rows; null if nothing is known. */
 export function totalOf(column: TableColumn, rows: ArrayLike<number>): number | null {
   let sum = 0;
   let isKnown = false;
@@ -265,15 +262,15 @@ export function largestFractions(data: TableData): Map<string, number> {
   return largest;
 }
 
-/** The few different texts of a column, for a list to choose from; null: too many. */
+/** The distinct texts of a column, if few, for a list to choose from; null: too many. */
 export function choicesOf(column: TableColumn, nRows: number, limit = 12): string[] | null {
-  const seen = new Set<string>();
+  const texts = new Set<string>();
   for (let row = 0; row < nRows; row++) {
     const cell = column.cell(row);
-    if (typeof cell === 'string') seen.add(cell);
-    if (seen.size > limit) return null;
+    if (typeof cell === 'string') texts.add(cell);
+    if (texts.size > limit) return null;
   }
-  return seen.size > 1 ? inNameOrder(seen) : null;
+  return texts.size > 1 ? inNameOrder(texts) : null;
 }
 
 function csvField(cell: Cell): string {
@@ -281,7 +278,7 @@ function csvField(cell: Cell): string {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The rows and columns that are shown, with exact values in the columns' own units. */
+/** The visible rows and columns, with exact values in the columns' own units. */
 export function toCsv(columns: readonly TableColumn[], rows: ArrayLike<number>): string {
   const lines = [columns.map((column) => csvField(column.name)).join(',')];
   for (let i = 0; i < rows.length; i++)

@@ -1,4 +1,4 @@
-/** Which rows of a long table are drawn, and how what was drawn is kept while it scrolls. */
+/** Which rows of a long table are drawn, and how drawn rows are reused while it scrolls. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
 import type { VNode } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -41,26 +41,26 @@ export function useRows(scroll: { current: HTMLDivElement | null }, count: numbe
 }
 
 /**
- * Draws the lines of a range. While `what` stays the same, a line of the same place and name is not drawn
- * again. A line's key should be its
- * place: then sorting and searching change texts in elements that are there, and scrolling moves none.
+ * Draws the lines of a range. While `what` stays the same, a line with the same index and name is not drawn
+ * again. A line's key should be its index: then sorting and searching change texts in existing elements, and
+ * scrolling moves none.
  */
 export function useKeptLines(
   what: readonly unknown[],
 ): (range: RowRange, count: number, nameOf: (at: number) => string, line: (at: number) => VNode) => VNode[] {
-  const kept = useMemo(() => ({ lines: new Map<string, VNode>() }), what);
+  const cache = useMemo(() => ({ lines: new Map<string, VNode>() }), what);
   return ({ first, last }, count, nameOf, line) => {
     const lines = new Map<string, VNode>();
-    for (let at = first; at < Math.min(last, count); at++) {
-      const name = `${at} ${nameOf(at)}`;
-      lines.set(name, kept.lines.get(name) ?? line(at));
+    for (let index = first; index < Math.min(last, count); index++) {
+      const name = `${index} ${nameOf(index)}`;
+      lines.set(name, cache.lines.get(name) ?? line(index));
     }
-    kept.lines = lines;
+    cache.lines = lines;
     return [...lines.values()];
   };
 }
 
-/** Room of the rows that are not drawn. */
+/** Space for the rows that are not drawn. */
 export function Space({ nRows, nColumns }: { nRows: number; nColumns: number }): VNode | null {
   if (nRows <= 0) return null;
   return (

@@ -33,22 +33,22 @@ export interface TableProps {
   data: TableData;
   label: string;
   view?: TableView;
-  /** Absent: the table keeps its view itself, beginning with `view`. */
+  /** Absent: the table keeps its view itself, starting with `view`. */
   onView?: (view: TableView, how: 'push' | 'replace') => void;
-  /** Columns whose sum over the shown rows stands below. */
+  /** Columns whose sum over the visible rows is shown below. */
   totals?: readonly string[];
-  /** Columns of names in the source: set in the fixed-width font. */
+  /** Columns of source names: in the fixed-width font. */
   mono?: readonly string[];
-  /** The colour of the bars of fractions, for the whole table or a row. */
+  /** The color of the bars of fractions, for the whole table or a row. */
   barToken?: string | ((row: number) => string);
-  /** Own content for a cell; undefined: the usual. */
+  /** Custom content for a cell; undefined: the default. */
   render?: (column: TableColumn, row: number, text: string) => ComponentChildren | undefined;
   hasToolbar?: boolean;
   /** A click on a row, or Enter on one of its cells, chooses it. */
   onRow?: (row: number) => void;
   /** The row that is chosen. */
   chosenRow?: number | undefined;
-  /** What the chosen row opens: drawn below it. For tables of few rows. */
+  /** The expanded part of the chosen row, drawn below it. For tables of few rows. */
   detail?: (row: number) => ComponentChildren;
   /** Up to this many rows the page scrolls, not the table; default 40. */
   rowsInFull?: number;
@@ -78,8 +78,8 @@ function cellContent(
   cell: Cell,
 ): ComponentChildren {
   const text = cellText(column, cell);
-  const own = props.render?.(column, row, text);
-  if (own !== undefined) return own;
+  const custom = props.render?.(column, row, text);
+  if (custom !== undefined) return custom;
   if (column.unit !== 'fraction' || typeof cell !== 'number') return text;
   const token =
     typeof props.barToken === 'function' ? props.barToken(row) : (props.barToken ?? '--c-compute');
@@ -103,7 +103,7 @@ interface Active {
 
 interface BodyProps {
   props: TableProps;
-  /** Of each column of fractions. */
+  /** For each column of fractions. */
   largest: ReadonlyMap<string, number>;
   columns: readonly TableColumn[];
   rows: Int32Array;
@@ -132,26 +132,26 @@ function Opened({
 }
 
 function Body({ props, largest, columns, rows, range, active, id, roomPx }: BodyProps): VNode {
-  const activeAt = (at: number): number => (active.row === at ? active.column : -1);
+  const activeAt = (index: number): number => (active.row === index ? active.column : -1);
   const isOpen = (row: number): boolean => Boolean(props.detail) && row === props.chosenRow;
-  const line = (at: number, row: number): VNode => (
+  const line = (index: number, row: number): VNode => (
     <tr
-      key={at}
-      aria-rowindex={at + 2}
+      key={index}
+      aria-rowindex={index + 2}
       aria-selected={props.onRow ? row === props.chosenRow : undefined}
       aria-expanded={props.detail ? isOpen(row) : undefined}
-      data-at={at}
+      data-at={index}
       class={props.onRow ? 'to-choose' : undefined}
       onClick={props.onRow ? () => props.onRow?.(row) : undefined}
     >
-      {columns.map((column, c) => {
+      {columns.map((column, columnIndex) => {
         const cell = column.cell(row);
-        const isActive = activeAt(at) === c;
+        const isActive = activeAt(index) === columnIndex;
         return (
           <td
             key={column.name}
             id={isActive ? `${id}-active` : undefined}
-            data-column={c}
+            data-column={columnIndex}
             data-tip={
               column.tip ? column.tip(row) || undefined : cell === null ? 'Unknown' : cellExact(column, cell)
             }
@@ -163,22 +163,22 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
       })}
     </tr>
   );
-  const rowAt = (at: number): number => rows[at] as number;
-  const withDetail = (at: number): VNode => (
-    <Fragment key={at}>
-      {line(at, rowAt(at))}
-      {isOpen(rowAt(at)) && (
+  const rowAt = (index: number): number => rows[index] as number;
+  const withDetail = (index: number): VNode => (
+    <Fragment key={index}>
+      {line(index, rowAt(index))}
+      {isOpen(rowAt(index)) && (
         <Opened nColumns={columns.length} roomPx={roomPx}>
-          {props.detail?.(rowAt(at))}
+          {props.detail?.(rowAt(index))}
         </Opened>
       )}
     </Fragment>
   );
-  const draw = props.detail ? withDetail : (at: number): VNode => line(at, rowAt(at));
+  const draw = props.detail ? withDetail : (index: number): VNode => line(index, rowAt(index));
   const lines = useKeptLines([props, columns, largest, props.detail && roomPx])(
     range,
     rows.length,
-    (at) => `${rowAt(at)} ${activeAt(at)}`,
+    (index) => `${rowAt(index)} ${activeAt(index)}`,
     draw,
   );
   return (
@@ -202,7 +202,7 @@ function Totals({
   return (
     <tfoot>
       <tr>
-        {columns.map((column, c) => {
+        {columns.map((column, columnIndex) => {
           const total = names.includes(column.name) ? totalOf(column, rows) : null;
           const text = total === null ? '' : cellText(column, total);
           return (
@@ -211,7 +211,7 @@ function Totals({
               class={column.kind === 'number' ? 'n' : ''}
               data-tip={total === null ? undefined : cellExact(column, total)}
             >
-              {c === 0 && !text ? 'Total' : text}
+              {columnIndex === 0 && !text ? 'Total' : text}
             </td>
           );
         })}
@@ -312,7 +312,7 @@ export function Table(props: TableProps): VNode {
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
   const roomPx = useRoom(scroll);
   const widths = fitWidths(columns, natural, roomPx, !hasToolbar);
-  // Scrolling changes neither.
+  // Independent of scrolling.
   const header = useMemo(
     () => <Header {...{ data, columns, view, hasFilters, onView: setView }} />,
     [props, data, columns, view, hasFilters],
@@ -361,7 +361,7 @@ export function Table(props: TableProps): VNode {
       </div>
       {!rows.length && (
         <div class="table-empty">
-          {data.nRows ? 'No row passes the search and the filters.' : 'No rows.'}
+          {data.nRows ? 'No row matches the search and the filters.' : 'No rows.'}
           {data.nRows > 0 && (
             <button
               type="button"

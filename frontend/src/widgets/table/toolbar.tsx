@@ -1,5 +1,6 @@
 /**
- * The line above a table: search, filters on and off, columns to show, how many rows, CSV of what is shown.
+ * The line above a table: search, filters on and off, columns to show, number of rows, CSV of the visible
+ * part.
  */
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
@@ -86,7 +87,7 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
       <button
         type="button"
         class="button small"
-        data-tip="The rows and columns that are shown, with exact values"
+        data-tip="The visible rows and columns, with exact values"
         onClick={save}
       >
         CSV

@@ -1,6 +1,6 @@
 /**
- * How wide each column is: measured from its title and first rows, then fitted to the room there is. Fixed,
- * so that rows scrolling by do not shake.
+ * The width of each column: measured from its title and first rows, then fitted to the available room. Fixed,
+ * so that columns do not shift while rows scroll by.
  */
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { cellText, type TableColumn, type TableData } from './model';
@@ -12,15 +12,15 @@ const MEASURED = 3;
 const MIN_PX = 48;
 const MAX_TEXT_PX = 380;
 const LEGIBLE_TEXT_PX = 220;
-/** Texts as short as this give way last. */
+/** Texts as short as this shrink last. */
 const SHORT_TEXT_PX = 80;
-/** A bar beside a fraction's number. */
+/** A bar next to a fraction's number. */
 const BAR_PX = 84;
 const MIN_BAR_PX = 36;
 const SORT_MARK = ' ▾';
 const CHAR_PX = 8;
 
-/** Measures text in the table's fonts; where there is no canvas, by the number of characters. */
+/** Measures text in the table's fonts; without a canvas, by the number of characters. */
 function measurer(): (text: string, font: string) => number {
   const context = document.createElement('canvas').getContext?.('2d');
   if (!context) return (text) => text.length * CHAR_PX;
@@ -52,7 +52,7 @@ function longestTexts(column: TableColumn, nRows: number): string[] {
   return [...texts].sort((a, b) => b.length - a.length).slice(0, MEASURED);
 }
 
-/** The width at which nothing (of the first rows) is cut, within reason. */
+/** The width at which nothing (of the first rows) is truncated, within reason. */
 export function naturalWidths(
   data: TableData,
   mono: readonly string[] = [],
@@ -75,7 +75,7 @@ export function naturalWidths(
   return new Map(data.columns.map((column) => [column.name, width(column)]));
 }
 
-/** Adds `spare` (or takes, where negative) to the widths, in proportion to what each column is good for. */
+/** Adds `spare` (or removes it, if negative) to the widths, in proportion to each column's capacity. */
 function share(
   columns: readonly TableColumn[],
   widths: readonly number[],
@@ -91,8 +91,8 @@ function share(
 }
 
 /**
- * Takes what is missing from the long texts, as far as they stay legible: a table that scrolls sideways
- * should do so late.
+ * Removes the excess from the long texts, as far as they stay legible: a table should scroll sideways only as
+ * a last resort.
  */
 function shortenTexts(columns: readonly TableColumn[], widths: readonly number[], spare: number): number[] {
   const excess = columns.map((column, i) =>
@@ -104,7 +104,7 @@ function shortenTexts(columns: readonly TableColumn[], widths: readonly number[]
 }
 
 /**
- * Fits the columns into the room: spare room goes to texts; where it is short, long texts give way, and if
+ * Fits the columns into the room: spare room goes to texts; if it is short, long texts shrink, and if
  * `mayShrink` bars first and then all texts.
  */
 export function fitWidths(
@@ -131,7 +131,7 @@ export function fitWidths(
       );
 }
 
-/** The room that an element has, followed as it changes; 0 until it is known. */
+/** The width available to an element, updated as it changes; 0 until it is known. */
 export function useRoom(element: { current: HTMLElement | null }): number {
   const [roomPx, setRoom] = useState(0);
   useLayoutEffect(() => {

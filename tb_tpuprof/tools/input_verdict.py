@@ -16,8 +16,8 @@ _APART = 0.01  # smallest difference between two shares of the step that is repo
 def input_share(limits: JobLimits) -> tuple[Level, str]:
     """How much of each step waits for data, in the words of the finding about input, if any."""
     if limits.top and limits.top.cause == Cause.INPUT:
-        return limits.found.level, limits.found.text
-    on_input = next((finding for finding in limits.found.findings if finding.cause == Cause.INPUT), None)
+        return limits.diagnosis.level, limits.diagnosis.text
+    on_input = next((finding for finding in limits.diagnosis.findings if finding.cause == Cause.INPUT), None)
     if on_input:
         return ("bad" if on_input.share >= THRESHOLDS["input"][1] else "warn"), on_input.sentence
     time = limits.time_ps(Cause.INPUT)

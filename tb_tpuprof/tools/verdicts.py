@@ -76,13 +76,13 @@ _LOCK = Lock()
 class JobLimits:
     """The diagnosis of the hosts that a page shows. `kind`: the hardware that computes (CPU, GPU, TPU)."""
 
-    found: Diagnosis
+    diagnosis: Diagnosis
     kind: str
 
     @property
     def top(self) -> Finding | None:
         """The first finding; None for a healthy job."""
-        return self.found.top
+        return self.diagnosis.top
 
     def is_about(self, tool: str) -> bool:
         """Whether the page is about the first finding."""
@@ -95,15 +95,15 @@ class JobLimits:
 
     def are_elsewhere(self, tool: str) -> bool:
         """Whether the job has a large cost that the page is not about."""
-        return self.top is not None and self.found.level == "bad" and not self.is_about(tool)
+        return self.top is not None and self.diagnosis.level == "bad" and not self.is_about(tool)
 
     def time_ps(self, cause: Cause) -> float:
         """Mean time per step of a cause in ps, as in the overview's table of causes."""
-        return next((one.time_ps for one in self.found.causes if one.cause == cause), 0.0)
+        return next((one.time_ps for one in self.diagnosis.causes if one.cause == cause), 0.0)
 
     def share(self, cause: Cause) -> float:
         """Share of a cause in the mean step."""
-        return next((one.share for one in self.found.causes if one.cause == cause), 0.0)
+        return next((one.share for one in self.diagnosis.causes if one.cause == cause), 0.0)
 
 
 def is_diagnosed(tool: str, session: Session, hosts: Sequence[str]) -> bool:
@@ -206,7 +206,7 @@ def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvide
     return common_steps(steps, starts).is_disjoint
 
 
-def told(
+def with_limits(
     tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named: bool = False
 ) -> Verdict | None:
     """The page's verdict combined with the job's limits (see the module). `is_named`: its text already names
@@ -219,8 +219,8 @@ def told(
     if limits.is_about(tool):
         text = (
             verdict.text
-            if verdict.text.startswith(limits.found.text)
-            else f"{limits.found.text} {verdict.text}"
+            if verdict.text.startswith(limits.diagnosis.text)
+            else f"{limits.diagnosis.text} {verdict.text}"
         )
         color, steps = (
             cause_color(top.cause, limits.kind),
@@ -228,7 +228,7 @@ def told(
         )
         details = (*reasons(top, tool not in _OWN_REASON), *verdict.details)
         return replace(
-            verdict, level=limits.found.level, text=text, category=color, details=details, next=steps
+            verdict, level=limits.diagnosis.level, text=text, category=color, details=details, next=steps
         )
     if not limits.are_elsewhere(tool):
         return verdict

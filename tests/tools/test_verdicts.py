@@ -15,7 +15,14 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool, verdicts
 from tb_tpuprof.tools.input_verdict import by_causes, input_share
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.verdicts import SUBJECTS, JobLimits, is_diagnosed, limit_sentence, limits_of, told
+from tb_tpuprof.tools.verdicts import (
+    SUBJECTS,
+    JobLimits,
+    is_diagnosed,
+    limit_sentence,
+    limits_of,
+    with_limits,
+)
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import NOBODY, function, trace_of
 from tests.golden_files import demo_runs
@@ -213,7 +220,7 @@ def test_nobody_waits_for_a_host_that_is_not_there() -> None:
     ],
 )
 def test_what_a_page_is_about(tool: str, top: Finding, kind: str, is_about: bool) -> None:
-    verdict = told(tool, OWN, limits(top, kind=kind))
+    verdict = with_limits(tool, OWN, limits(top, kind=kind))
     assert verdict is not None
     if is_about:
         assert (verdict.level, verdict.text) == ("bad", f"The verdict: {top.sentence} {OWN.text}")
@@ -230,10 +237,10 @@ def test_what_a_page_is_about(tool: str, top: Finding, kind: str, is_about: bool
 
 
 def test_a_small_cost_elsewhere_is_no_limit() -> None:
-    assert told("hlo_stats", OWN, limits(finding(Cause.COMPILATION, 0.19))) == OWN
-    assert told("hlo_stats", OWN, limits()) == OWN
-    assert told("hlo_stats", OWN, None) == OWN
-    assert told("hlo_stats", None, limits(finding(Cause.COMPUTE, 0.5))) is None
+    assert with_limits("hlo_stats", OWN, limits(finding(Cause.COMPILATION, 0.19))) == OWN
+    assert with_limits("hlo_stats", OWN, limits()) == OWN
+    assert with_limits("hlo_stats", OWN, None) == OWN
+    assert with_limits("hlo_stats", None, limits(finding(Cause.COMPUTE, 0.5))) is None
 
 
 @pytest.mark.parametrize(

@@ -61,4 +61,4 @@ def test_pages_use_what_the_overview_read(run: Path) -> None:
     get_tool("overview_page").run(session, None, {})
     limits = limits_of(session, session.hosts)
     assert limits is not None
-    assert limits.found.text == diagnosis(session).text
+    assert limits.diagnosis.text == diagnosis(session).text

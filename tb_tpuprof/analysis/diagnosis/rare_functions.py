@@ -61,4 +61,5 @@ def _users_frames(trace: Trace) -> npt.NDArray[np.int64]:
     rows: npt.NDArray[np.int64] = rows_of(metadata, is_maybe.view(np.uint8))
     above = parents(trace)[rows]
     is_called_by_user = (above >= 0) & (origin[metadata[above]] == Origin.USER)
-    return rows[(origin[metadata[rows]] == Origin.USER) | is_called_by_user]
+    rows = rows[(origin[metadata[rows]] == Origin.USER) | is_called_by_user]
+    return rows

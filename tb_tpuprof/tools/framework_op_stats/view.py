@@ -37,7 +37,7 @@ from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subj
 from tb_tpuprof.tools.shares import N_SLICES
 from tb_tpuprof.tools.spec import Filled, Number, TableSpec, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction, format_time
 
 _STANDS_OUT = 0.1
@@ -89,7 +89,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "host_by_op": _shares(HOST_BY_OP, host, host.name),
         },
         _scalars(ops, _summed(session, hosts)),
-        told(TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)),
+        with_limits(
+            TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)
+        ),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices)
         + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )

@@ -20,7 +20,7 @@ from tb_tpuprof.tools.shares import known_texts, shares_table
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.sums import busy_note, time_of_ops
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction
 
 N_ROWS = 10_000
@@ -59,7 +59,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         if mask.any():
             words = Words(mask.astype(np.int64), ("No", SHARES[name].title))
             tables[name] = shares_table(SHARES[name], words, on_tensor_cores.self_ps)
-    verdict = told(TOOL.name, _verdict(compiled, speed, shown), limits_of(session, hosts))
+    verdict = with_limits(TOOL.name, _verdict(compiled, speed, shown), limits_of(session, hosts))
     return Payload(
         TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, compiled)
     )

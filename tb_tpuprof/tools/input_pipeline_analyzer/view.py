@@ -39,7 +39,7 @@ from tb_tpuprof.tools.input_verdict import by_causes
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
+from tb_tpuprof.tools.verdicts import JobLimits, limits_of, with_limits
 from tb_tpuprof.units import format_fraction, format_time
 
 _FAR_APART = 0.05  # smallest difference between two shares of waiting that is reported
@@ -169,7 +169,7 @@ def _verdict(
         next_steps.append(NextStep("See how the steps spend their time", "overview_page"))
     color = {"other": "idle", "host_wait": "wait"}.get(judged.category, judged.category)
     verdict = Verdict(judged.level, judged.text, color, tuple(details), tuple(next_steps))
-    return told("input_pipeline_analyzer", verdict, limits, is_named=judged.category != "input")
+    return with_limits("input_pipeline_analyzer", verdict, limits, is_named=judged.category != "input")
 
 
 def _worst_host(pipeline: InputPipeline, judges: bool) -> list[str]:

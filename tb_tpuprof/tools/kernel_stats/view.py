@@ -32,7 +32,7 @@ from tb_tpuprof.tools.kernel_stats.tables import (
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.spec import Filled, Number, TableSpec, Texts, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
 N_ROWS = 10_000
@@ -65,7 +65,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     }
     tables["top_kernels"] = pie(TOP_KERNELS, tables["by_kernel"])
     tables["top_libraries"] = pie(TOP_LIBRARIES, tables["by_library"])
-    verdict = told(TOOL.name, _verdict(merged), limits_of(session, hosts))
+    verdict = with_limits(TOOL.name, _verdict(merged), limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(merged), verdict, tuple(diagnostics))
 
 

@@ -28,7 +28,7 @@ from tb_tpuprof.tools.memory_profile.tables import (
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
 
 _NOT_REPORTED = "not in the trace"
@@ -74,7 +74,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             *diagnostics,
             Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."),
         )
-    verdict = told(TOOL.name, _verdict(chosen, memories), limits_of(session, hosts))
+    verdict = with_limits(TOOL.name, _verdict(chosen, memories), limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 

@@ -20,7 +20,7 @@ from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.spec import Filled, Number, fill_scalars
 from tb_tpuprof.tools.sums import busy_note
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction
 
 _IDLES = 0.2
@@ -34,7 +34,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     compiled = find_ops(session, hosts, TOOL.name)
     tree = op_tree(compiled.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
     tables = {"nodes": nodes_table(tree, compiled)}
-    verdict = told(TOOL.name, _verdict(tree, compiled), limits_of(session, hosts))
+    verdict = with_limits(TOOL.name, _verdict(tree, compiled), limits_of(session, hosts))
     return Payload(
         TOOL.name,
         session.run,

@@ -176,7 +176,7 @@ def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
     if limits and pod.kind == "CPU" and pod.step_names != (WHOLE,):
         if limits.are_elsewhere("pod_viewer"):
             return None
-        cause = limits.found.causes[0]
+        cause = limits.diagnosis.causes[0]
         return _Largest(
             format_fraction(cause.share), in_sentence(cause.cause), cause_color(cause.cause, pod.kind)
         )

@@ -37,7 +37,7 @@ from tb_tpuprof.tools.pod_viewer.tables import (
 )
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 
 Numbers = dict[str, Number | float | None]
 _HOSTS_TO_CHECK = 4
@@ -66,7 +66,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     ]  # hosts that are left out are reported below, with the reason
     diagnostics = (*apart, *_diagnostics(session, hosts, pod))
     limits = None if pod.apart else limits_of(session, hosts)
-    answer = told(TOOL.name, verdict(pod, slow_ones, limits), limits)
+    answer = with_limits(TOOL.name, verdict(pod, slow_ones, limits), limits)
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), answer, diagnostics)
 
 

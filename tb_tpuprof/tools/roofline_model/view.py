@@ -40,7 +40,7 @@ from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, 
 from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOFS, SCALARS, TABLES
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import limits_of, told
+from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
@@ -81,7 +81,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     }
     scalars = _scalars(whole, compiled)
     diagnostics = (*clocks.diagnostics, *diagnostics_of(session, compiled))
-    verdict = told(TOOL.name, _verdict(ops, whole, compiled), limits_of(session, hosts))
+    verdict = with_limits(TOOL.name, _verdict(ops, whole, compiled), limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 

@@ -34,7 +34,7 @@ from tb_tpuprof.tools.tf_data_bottleneck_analysis.tables import (
     WHAT_IF,
 )
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
+from tb_tpuprof.tools.verdicts import JobLimits, limits_of, with_limits
 from tb_tpuprof.trace.trace import Trace
 
 _MOST_EXECUTIONS = 1000
@@ -275,7 +275,7 @@ def _in_light_of(verdict: Verdict, limits: JobLimits | None) -> Verdict | None:
         verdict = replace(
             verdict, level=level if verdict.level != "unknown" else "unknown", text=f"{text} {verdict.text}"
         )
-    return told(TOOL.name, verdict, limits)
+    return with_limits(TOOL.name, verdict, limits)
 
 
 def _verdict(chosen: Chosen, is_judged: bool) -> Verdict:

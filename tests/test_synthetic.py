@@ -36,7 +36,6 @@ from tests.synthetic_unlike import (
 
 MS = 1e9
 KIB = 1024
-Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError, TraceFormatError
+from tb_tpuprof.errors import RunNotFound, StorageError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
 from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.cache_folder import trim
 from tb_tpuprof.ingest.storage.files import file_state, read_file
-from tb_tpuprof.ingest.storage.runs import find_run, find_runs, has_runs, host_file, open_run
+from tb_tpuprof.ingest.storage.runs import find_run, find_runs, has_runs, open_run
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.parallel.policy import POLICY
 from tests.ingest.xspaces import content, small_xspace
@@ -75,13 +75,6 @@ def test_a_logdir_that_is_not_there_has_no_runs(tmp_path: Path) -> None:
     assert not has_runs(str(tmp_path / "none"))
     with pytest.raises(StorageError):
         open_run(str(tmp_path / "none"))
-
-
-def test_an_unknown_host_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    run = open_run(str(make_run(tmp_path, "r", "h.xplane.pb")))
-    with pytest.raises(HostNotFound) as caught:
-        host_file(run, "other")
-    assert "h" in caught.value.remedy
 
 
 def test_a_thousand_runs_are_listed_quickly(tmp_path: Path) -> None:

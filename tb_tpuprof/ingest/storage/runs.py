@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from tb_tpuprof.errors import HostNotFound, LogDirectory, NotATrace, RunNotFound, StorageError
+from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
 from tb_tpuprof.ingest.storage.files import filesystem, is_url, storage_errors
 from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
@@ -161,14 +161,6 @@ def _open_one(run_dir: str) -> RunInfo:
             "Give a trace file, or the folder that holds the *.xplane.pb files.",
         )
     return _run(os.path.dirname(os.path.abspath(run_dir)), os.path.abspath(run_dir))
-
-
-def host_file(run: RunInfo, host: str) -> HostFile:
-    """The file of one of the run's hosts. Raises HostNotFound."""
-    for file in run.files:
-        if file.host == host:
-            return file
-    raise HostNotFound(host, [file.host for file in run.files])
 
 
 def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:

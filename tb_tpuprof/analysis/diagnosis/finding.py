@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -72,11 +73,15 @@ class Finding:
 
     @property
     def rank(self) -> float:
-        """The amount to rank findings by, in ps per step: the middle of the gain, or the time without a gain.
+        """The amount to rank findings by, in ps per step: the likely gain, or the time if no model gives one.
 
-        It is at most the time, so that a less certain gain does not rank higher.
+        The bounds of a gain are factors of the time, so the likely gain is their geometric mean. The measured
+        gains of `make exam` have their medians there.
         """
-        return min(sum(self.gain_ps) / 2, self.time_ps) if self.gain_ps else self.time_ps
+        if self.gain_ps is None:
+            return self.time_ps
+        least, most = self.gain_ps
+        return math.sqrt(least * most) if least > 0 else most / 2
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_a_finding_opens_by_keyboard_and_leads_to_its_evidence(page: Page, serve
     finding.press("Enter")
     expect_state(page, finding="1")
     opened = section.get_by_role("group", name="Input: why and what to do")
-    expect(opened).to_contain_text("Make batches ahead")
+    expect(opened).to_contain_text("Prepare batches ahead")
     opened.get_by_role("button", name="Copy: Example for input").click()
     expect(opened.get_by_role("status")).to_have_text("Code copied")
     section.get_by_role("grid", name="Findings").press("Enter")

@@ -30,7 +30,7 @@ const PAYLOAD = answerOf(OVERVIEW_PAGE.page, {
     share: [0.37, 0.4],
     gain_low_ps: [2.4e9, null],
     gain_high_ps: [3e9, null],
-    fix: ['Make batches ahead.', 'Capture with `python_tracer_level=1`.'],
+    fix: ['Prepare batches ahead.', 'Capture with `python_tracer_level=1`.'],
     snippet: ['batch = ready.get()', ''],
     confidence: ['high', 'low'],
     capture_option: ['with_stack=True', 'python_tracer_level=1'],

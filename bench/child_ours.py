@@ -25,7 +25,9 @@ class OwnSide:
         self.session: Session | None = None
 
     def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
-        """The answer's body: binary columns for the timeline, JSON for the rest."""
+        """The body of the page's first answer: binary columns for the timeline, JSON for the rest. The page then
+        requests the diagnosis, if that takes longer.
+        """
         request = self.request
         if self.session is None:
             self.session = Session(request.run_dir, cache=request.use_cache, executor="auto")
@@ -34,14 +36,14 @@ class OwnSide:
         tool = get_tool(request.tool)
         if request.tool != TRACE_VIEWER:
             op_params = {"op": request.op, "times": request.with_times} if request.op else {}
-            return Answer(encode_json(tool.run(self.session, None, op_params)))
+            return Answer(encode_json(tool.run(self.session, None, op_params, waits=False)))
         params: dict[str, object] = {"width_px": request.width_px}
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
         if search:
             matches = tool.run(self.session, [request.host], {"text": search}, "search")
             return Answer(encode_columns(matches))
-        payload = tool.run(self.session, [request.host], params)
+        payload = tool.run(self.session, [request.host], params, waits=False)
         return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
 
 

@@ -65,6 +65,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         ahead = evidence.ahead if evidence.ahead and evidence.ahead.culprit == culprit else None
         fix = _CHEAPER if ahead else fix_for(FIXES, evidence)
         option = python_option(evidence)
+        # Python takes processors from computing on the host, not from an accelerator.
+        most = 1.55 if evidence.kind == "CPU" and not waits else 1.15
         yield Finding(
             Cause.PYTHON,
             text,
@@ -72,7 +74,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             _reason(ahead),
             culprit,
-            gain_ps=gain(evidence, time, 0.9 if waits else 0.75, 1.15 if waits else 1.55),
+            gain_ps=gain(evidence, time, 0.9 if waits else 0.75, most),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=shown(evidence, parts, "Its longest stretch"),

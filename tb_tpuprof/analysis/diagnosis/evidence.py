@@ -58,7 +58,9 @@ _LEAST = 0.02  # of the steps: shorter waits name no stage
 @once
 def host_evidence(trace: Trace) -> HostEvidence:
     """All evidence of one host that the rules need."""
-    compute_ahead(trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, other_threads)
+    compute_ahead(
+        trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, other_threads, rare_functions
+    )
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, unrecorded_gaps = synchronizing(trace), gaps(trace)

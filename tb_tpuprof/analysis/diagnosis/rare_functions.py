@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,7 @@ from tb_tpuprof.native import rows_of
 from tb_tpuprof.trace.trace import Trace
 
 _MOST_FUNCTIONS = 100
+_MOST_CELLS = 1 << 22  # functions times steps
 
 
 @once
@@ -31,26 +34,28 @@ def rare_functions(trace: Trace) -> tuple[StepFunction, ...]:
     n = len(steps)
     rows = _users_frames(trace)
     rows = rows[np.isin(trace.event_line[rows], own_lines(trace, pieces))]
+    metadata, duration_ps = trace.events["metadata"][rows], trace.events["duration_ps"][rows]
     step = step_at(windows_of(steps.start_ps, steps.duration_ps), trace.events["start_ps"][rows])
-    rows, step = rows[step >= 0], step[step >= 0]
-    # One code per function and step, so that functions times steps never exist as a matrix.
-    code, index = np.unique(trace.events["metadata"][rows].astype(np.int64) * n + step, return_inverse=True)
-    time_ps = np.bincount(index, trace.events["duration_ps"][rows], len(code)).astype(np.int64)
-    function, first, n_steps = np.unique(code // n, return_index=True, return_counts=True)
+    functions = _longest(np.bincount(metadata, duration_ps, len(trace.metadata)), _MOST_CELLS // n)
+    index = np.full(len(trace.metadata), -1, np.int64)
+    index[functions] = np.arange(len(functions))
+    cell = index[metadata] * n + step
+    is_counted = (index[metadata] >= 0) & (step >= 0)
+    cells = np.bincount(cell[is_counted], duration_ps[is_counted], len(functions) * n)
+    time_ps = np.minimum(cells.reshape(-1, n).astype(np.int64), steps.duration_ps)
+    n_steps = (time_ps > 0).sum(axis=1)
     is_rare = (n_steps > 1) & (n_steps * 2 <= n)
-    found = []
-    for metadata, begin, count in zip(
-        function[is_rare].tolist(), first[is_rare].tolist(), n_steps[is_rare].tolist(), strict=True
-    ):
-        frame = frame_of(trace.strings.get(int(trace.metadata["name"][metadata])))
-        if frame:
-            per_step = np.zeros(n, np.int64)
-            per_step[code[begin : begin + count] % n] = time_ps[begin : begin + count]
-            culprit = Culprit("function", frame.function, frame.file, frame.line)
-            found.append(StepFunction(culprit, np.minimum(per_step, steps.duration_ps)))
-            if len(found) == _MOST_FUNCTIONS:
-                break
-    return tuple(sorted(found, key=lambda one: -int(one.time_ps.sum())))
+    return tuple(
+        StepFunction(Culprit("function", frame.function, frame.file, frame.line), per_step)
+        for function, per_step in zip(functions[is_rare].tolist(), time_ps[is_rare], strict=True)
+        if (frame := frame_of(trace.strings.get(int(trace.metadata["name"][function]))))
+    )[:_MOST_FUNCTIONS]
+
+
+def _longest(total: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]:
+    """Metadata rows with time, by time; at most so many."""
+    order = np.argsort(-total, kind="stable")[:most]
+    return order[total[order] > 0]
 
 
 def _users_frames(trace: Trace) -> npt.NDArray[np.int64]:

@@ -13,6 +13,8 @@ from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part
 from tb_tpuprof.analysis.events.frameworks import PYTORCH, SERVING, TENSORFLOW
 from tb_tpuprof.units import format_fraction, format_time
 
+_OF_THE_REST = 0.8  # of a step that a gain can take beside the cause's own time
+
 
 @dataclass(frozen=True)
 class Fix:
@@ -29,14 +31,15 @@ def fix_for(fixes: Mapping[str, Fix], evidence: HostEvidence) -> Fix:
 
 
 def gain(evidence: HostEvidence, time_ps: float, least: float, most: float) -> tuple[float, float]:
-    """Bounds in ps of the time that a step saves without a cause: factors of the cause's time, at most the
-    step.
+    """Bounds in ps of the time that a step saves without a cause: factors of the cause's time, at most that
+    time and most of the rest of the step.
 
     The gain can exceed the time itself: side effects of a cause (cold caches, a sleeping processor, its
     setup) have other names in the trace. The factors were measured on jobs with and without their cause
     (`make exam`).
     """
-    return min(least * time_ps, evidence.step_ps), min(most * time_ps, evidence.step_ps)
+    limit_ps = time_ps + _OF_THE_REST * (evidence.step_ps - time_ps)
+    return min(least * time_ps, limit_ps), min(most * time_ps, limit_ps)
 
 
 def time_and_share(evidence: HostEvidence, time_ps: float) -> str:

@@ -23,6 +23,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.diagnosis.records import Part
+from tb_tpuprof.analysis.events.distinct_rows import distinct_rows
 from tb_tpuprof.analysis.events.handed_over import handed_over
 from tb_tpuprof.analysis.events.line_contexts import (
     LineContexts,
@@ -128,7 +129,7 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
             attribution.call,
         )
     )
-    unique, part_number = _distinct(keys)
+    unique, part_number = distinct_rows(keys)
     spans = steps.start_ps, steps.start_ps + steps.duration_ps
     if len(unique) > _MOST:
         unique, part_number = _fewer(unique, part_number, pieces, spans)
@@ -232,24 +233,6 @@ def own_lines(trace: Trace, pieces: Pieces) -> Int64s:
     outline = pieces.outline()
     lines: Int64s = np.unique(trace.event_line[outline.event[outline.named >= 0]]).astype(np.int64)
     return lines
-
-
-def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
-    """Unique rows and the inverse, like np.unique but many times faster: packs each row into one 63-bit
-    number if it fits.
-    """
-    low = keys.min(axis=0) if len(keys) else np.zeros(keys.shape[1], np.int64)
-    sizes = (keys.max(axis=0) - low + 1).tolist() if len(keys) else [1] * keys.shape[1]
-    code: Int64s = np.zeros(len(keys), np.int64)
-    room = 1
-    for column, least, size in zip(keys.T, low.tolist(), sizes, strict=True):
-        if room * size >= 2**62:
-            values, code = np.unique(code, return_inverse=True)
-            code, room = code.reshape(-1), len(values)
-        code = code * size + (column - least)
-        room *= size
-    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    return keys[first], inverse.reshape(-1)
 
 
 def _fewer(

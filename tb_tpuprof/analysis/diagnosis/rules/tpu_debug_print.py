@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.device_wording import most
-from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.device_wording import group_finding
+from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import time_and_share
 
 _LEAST = 0.05  # of the step (XProf, smart suggestion)
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all such operations."""
-    debug = evidence.device.debug if evidence.device else None
-    if debug is None or debug.time_ps < _LEAST * evidence.step_ps:
-        return
-    yield Finding(
-        Cause.COMPUTE,
-        f"Each step spends {time_and_share(evidence, debug.time_ps)} on debug output{most(debug)}.",
-        debug.time_ps,
-        evidence.share(debug.time_ps),
+    return group_finding(
+        evidence,
+        evidence.device.debug if evidence.device else None,
+        _LEAST,
+        "Each step spends {} on debug output",
         "The device sends values to the host and waits until they arrive.",
-        Culprit("operation", debug.top) if debug.top else Culprit(),
-        gain_ps=(0.0, debug.time_ps),
-        fix="Remove `jax.debug.print` and `jax.debug.callback` from the compiled step, or call them every "
+        "Remove `jax.debug.print` and `jax.debug.callback` from the compiled step, or call them every "
         "n-th step.",
-        confidence="medium",
     )
 
 

@@ -23,19 +23,6 @@ GOLDEN = ROOT / "tests" / "golden"
 FORMAT_DOCUMENT = ROOT / "docs" / "trace_format.md"
 TABLES_MARK = "<!-- tables -->\n"
 
-TABLES = {
-    "planes": schema.PLANES,
-    "lines": schema.LINES,
-    "events": schema.EVENTS,
-    "metadata": schema.METADATA,
-    "aggregates": schema.AGGREGATES,
-    "stat_names": schema.STAT_NAMES,
-    "event_stats, metadata_stats, plane_stats": schema.STATS,
-    "line_kinds": schema.LINE_KINDS,
-    "counters": schema.COUNTERS,
-    "samples": schema.SAMPLES,
-    "flows": schema.FLOWS,
-}
 # Goldens stay small enough to read: of longer tables only the first rows are kept, and how many there are.
 ROWS_KEPT = 60
 DIGITS = 9
@@ -116,9 +103,18 @@ def golden_text(log: str, tool: str) -> str:
 
 def format_tables() -> str:
     """The tables of the trace as Markdown, from the schema."""
+    names: dict[tuple[schema.ColumnSpec, ...], list[str]] = {}
+    for name, columns in schema.TABLES.items():
+        names.setdefault(columns, []).append(name)
     lines = []
-    for name, columns in TABLES.items():
-        lines += ["", f"### {name}", "", "| column | dtype | unit | meaning |", "|---|---|---|---|"]
+    for columns, alike in names.items():
+        lines += [
+            "",
+            f"### {', '.join(alike)}",
+            "",
+            "| column | dtype | unit | meaning |",
+            "|---|---|---|---|",
+        ]
         lines += [
             f"| `{column.name}` | {column.dtype} | {column.unit} | {column.meaning} |" for column in columns
         ]

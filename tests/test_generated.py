@@ -13,7 +13,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace import schema
-from tests.golden_files import FORMAT_DOCUMENT, TABLES, TABLES_MARK, demo_runs, format_tables
+from tests.golden_files import FORMAT_DOCUMENT, TABLES_MARK, demo_runs, format_tables
 from tests.published_files import API_DOCUMENT, TYPESCRIPT, document, typescript
 
 
@@ -29,7 +29,7 @@ def test_trace_format_has_every_table_of_the_schema() -> None:
         for name, value in vars(schema).items()
         if name.isupper() and isinstance(value, tuple) and isinstance(value[0], schema.ColumnSpec)
     ]
-    assert all(spec in TABLES.values() for spec in specs)
+    assert all(spec in schema.TABLES.values() for spec in specs)
 
 
 def test_typescript_reads_what_tools_declare() -> None:

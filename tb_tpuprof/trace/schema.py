@@ -100,6 +100,22 @@ FLOWS = (
     ColumnSpec("name", "int32", "string", "the arrow's name"),
     ColumnSpec("kind", "int32", "string", "its category, -1 if none"),
 )
+# The trace's tables, in the order of docs/trace_format.md.
+TABLES = {
+    "planes": PLANES,
+    "lines": LINES,
+    "events": EVENTS,
+    "metadata": METADATA,
+    "aggregates": AGGREGATES,
+    "stat_names": STAT_NAMES,
+    "event_stats": STATS,
+    "metadata_stats": STATS,
+    "plane_stats": STATS,
+    "line_kinds": LINE_KINDS,
+    "counters": COUNTERS,
+    "samples": SAMPLES,
+    "flows": FLOWS,
+}
 
 MAX_PLANES = 10_000  # of an XSpace: devices and hosts; even an empty one takes time to open
 DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6

@@ -446,7 +446,7 @@ def test_the_column_cache_keeps_everything(tmp_path: Path, monkeypatch: pytest.M
     again = column_cache.load(file_state(str(path)))
     assert again is not None
     assert rows(again) == rows(trace)
-    for name, spec in column_cache._TABLES.items():
+    for name, spec in schema.TABLES.items():
         fresh, kept = (
             part.table if hasattr(part := getattr(one, name), "table") else part for one in (trace, again)
         )

@@ -45,21 +45,6 @@ _MAGIC = b"TPUCOLS" + bytes([VERSION])
 _ALIGN = 64
 MIN_TRACE_BYTES = 4 * 2**20
 DEFAULT_LIMIT_BYTES = 8 * 2**30
-_TABLES = {
-    "planes": schema.PLANES,
-    "lines": schema.LINES,
-    "events": schema.EVENTS,
-    "metadata": schema.METADATA,
-    "aggregates": schema.AGGREGATES,
-    "stat_names": schema.STAT_NAMES,
-    "event_stats": schema.STATS,
-    "metadata_stats": schema.STATS,
-    "plane_stats": schema.STATS,
-    "line_kinds": schema.LINE_KINDS,
-    "counters": schema.COUNTERS,
-    "samples": schema.SAMPLES,
-    "flows": schema.FLOWS,
-}
 _SOURCES = {
     source.__name__: source
     for source in (
@@ -174,7 +159,7 @@ def _arrays(trace: Trace) -> dict[str, npt.NDArray[Any]]:
         "strings.blob": trace.strings.blob,
         "strings.offsets": trace.strings.offsets,
     }
-    for name in _TABLES:
+    for name in schema.TABLES:
         part = getattr(trace, name)
         table = part.table if isinstance(part, StatTable) else part
         arrays.update({f"{name}.{column}": values for column, values in table.columns.items()})
@@ -184,7 +169,7 @@ def _arrays(trace: Trace) -> dict[str, npt.NDArray[Any]]:
 def _trace(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], source: FileSource) -> Trace:
     strings = Strings(arrays["strings.blob"], arrays["strings.offsets"])
     parts: dict[str, Any] = {}
-    for name, spec in _TABLES.items():
+    for name, spec in schema.TABLES.items():
         table = Table(spec, {column.name: arrays[f"{name}.{column.name}"] for column in spec})
         parts[name] = StatTable(table, strings) if name in _STAT_TABLES else table
     facts: dict[str, Any] = {

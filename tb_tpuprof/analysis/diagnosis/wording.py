@@ -31,15 +31,22 @@ def fix_for(fixes: Mapping[str, Fix], evidence: HostEvidence) -> Fix:
 
 
 def gain(evidence: HostEvidence, time_ps: float, least: float, most: float) -> tuple[float, float]:
-    """Bounds in ps of the time that a step saves without a cause: factors of the cause's time, at most that
-    time and most of the rest of the step.
+    """Bounds in ps of the time that a step saves without a cause: factors of the cause's time, at most
+    `most_gain`.
 
     The gain can exceed the time itself: side effects of a cause (cold caches, a sleeping processor, its
     setup) have other names in the trace. The factors were measured on jobs with and without their cause
     (`make exam`).
     """
-    limit_ps = time_ps + _OF_THE_REST * (evidence.step_ps - time_ps)
+    limit_ps = most_gain(evidence, time_ps)
     return min(least * time_ps, limit_ps), min(most * time_ps, limit_ps)
+
+
+def most_gain(evidence: HostEvidence, time_ps: float) -> float:
+    """The most that a step can save without a cause: the cause's time and most of the rest, since some of the
+    step always remains.
+    """
+    return time_ps + _OF_THE_REST * (evidence.step_ps - time_ps)
 
 
 def time_and_share(evidence: HostEvidence, time_ps: float) -> str:

@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.diagnosis.wording import (
     by_culprit,
     fix_for,
     gain,
+    most_gain,
     python_option,
     shown,
     time_and_share,
@@ -104,10 +105,12 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
 
 
 def _gain(evidence: HostEvidence, time: float) -> tuple[float, float]:
-    """Python stages that run ahead may use processors too: the computation would be faster without them."""
-    least, most = gain(evidence, time, 0.85, 1.5)
+    """Waits for data slow computing on the host as well, not on an accelerator. Python stages that run ahead
+    may use processors too: the computation would be faster without them.
+    """
+    least, most = gain(evidence, time, 0.85, 1.5 if evidence.kind == "CPU" else 1.25)
     slowed = evidence.pools.lost(evidence.stages) * evidence.time_ps(Cause.COMPUTE)
-    return least, min(most + slowed, evidence.step_ps)
+    return least, min(most + slowed, most_gain(evidence, time))
 
 
 def _producers(evidence: HostEvidence) -> tuple[Evidence, ...]:

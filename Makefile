@@ -22,7 +22,8 @@ BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage 
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
-.PHONY: help demo test slow lint check tools bench conformance truth mutate exam golden build clean chromium others
+.PHONY: help demo build test slow lint check tools bench conformance truth mutate exam golden clean
+.PHONY: chromium others
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +39,7 @@ test: tools ## Before a commit: the frontend's and Python's tests but the slow o
 	$(NPM) test
 	$(PYTEST) -m "not slow" $(ARGS)
 
-slow: tools others ## The other tests: hostile sizes, wheels, real jobs, the corpus, the peer, all walks in the browser
+slow: tools others ## The other tests: hostile sizes, wheels, real jobs, corpus, peer, all browser walks
 	$(PYTEST) -m slow $(ARGS)
 
 lint: tools ## Linters, formats, types, dead code, size of the bundle
@@ -72,7 +73,7 @@ exam: $(VENV)/.dev $(VENV)/.built others ## Run jobs with planted causes and sco
 	$(PY) -m tests.exam run --removed --seed $(or $(SEED),1) --out $(or $(OUT),build/exam) $(ARGS)
 	$(PY) -m tests.exam score $(or $(OUT),build/exam)
 
-golden: $(VENV)/.dev $(VENV)/.built ## Write tests/golden/ anew from demo_logs/; review it as a diff
+golden: $(VENV)/.dev $(VENV)/.built ## Regenerate tests/golden/ and all generated files; review them as a diff
 	$(PY) -m tests.golden_files
 	$(PY) -m tests.published_files
 

@@ -25,8 +25,8 @@ class OwnSide:
         self.session: Session | None = None
 
     def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
-        """The body of the page's first answer: binary columns for the timeline, JSON for the rest. The page then
-        requests the diagnosis, if that takes longer.
+        """The body of the page's first answer: binary columns for the timeline, JSON for the rest. The page
+        then requests the diagnosis, if that takes longer.
         """
         request = self.request
         if self.session is None:

@@ -23,8 +23,8 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def heard_interrupts() -> None:
-    """A shell without job control starts what it runs in the background with SIGINT ignored, and every process
-    that a test starts would inherit that: its own Ctrl-C would be lost.
+    """A shell without job control starts what it runs in the background with SIGINT ignored, and every
+    process that a test starts would inherit that: its own Ctrl-C would be lost.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,5 +1,5 @@
-"""One host of a session: a file that changes drops all that is known of it at once; which cache a result comes
-from.
+"""One host of a session: a file that changes drops all that is known of it at once; which cache a result
+comes from.
 """
 
 from __future__ import annotations

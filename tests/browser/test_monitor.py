@@ -1,5 +1,5 @@
-"""Monitoring a running job in TensorBoard: numbers of its Monitor call, of short profiles, and a job that does
-not answer.
+"""Monitoring a running job in TensorBoard: numbers of its Monitor call, of short profiles, and a job that
+does not answer.
 """
 
 from __future__ import annotations

@@ -220,7 +220,9 @@ def is_hidden(job: Job, part: Part) -> bool:
 
 
 def is_direct(job: Job, place: int) -> bool:
-    """Whether the seconds that a part spent are its cost: the loop waits for each step, and nothing overlaps."""
+    """Whether the seconds that a part spent are its cost: the loop waits for each step, and nothing
+    overlaps.
+    """
     part = job.parts[place]
     return part.is_direct and (part.is_async or job.end != "none")
 

@@ -139,7 +139,8 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
     assert payload.verdict.level == "warn"
     said = payload.verdict.details[0]
     assert said.startswith(
-        "Possible leak: the memory that stays in use rises by 64.0 KiB per step over the last 14 steps; at this rate the "
+        "Possible leak: the memory that stays in use rises by 64.0 KiB per step over the last 14 steps; "
+        "at this rate the "
         "memory is full after"
     )
     assert "`cache/Append`: 896 KiB in 14 allocations" in said
@@ -176,7 +177,8 @@ def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     peak, capacity = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
     assert (
         sentence
-        == f"Memory is not short: at least {format_bytes(capacity - peak)} were free at all times since the process started."
+        == f"Memory is not short: at least {format_bytes(capacity - peak)} were free at all times since the "
+        "process started."
     )
     assert table(payload, "memories")["floor_rise_bytes"] == [0]
 

@@ -96,7 +96,8 @@ def limits(*findings: Finding, kind: str = "CPU", input_ps: float = 0.0) -> JobL
 def test_pages_of_a_job_that_compiles_name_that_and_lead_to_the_overview(tool: str) -> None:
     session = session_of(compiling())
     assert said("overview_page", session).text.startswith(
-        "Highly compilation-bound: compiling `grow` takes 13.0 µs (54.2 %) of each step; it compiles in 2 of 2"
+        "Highly compilation-bound: compiling `grow` takes 13.0 µs (54.2 %) of each step; it compiles in 2 "
+        "of 2"
     )
     verdict = said(tool, session)
     assert verdict.text.endswith(

@@ -37,7 +37,8 @@ export function scalar(name: string, isOptional: boolean): ScalarSpec {
 class ContractError extends Error {
   constructor(payload: Payload, what: string) {
     super(
-      `The answer of ${payload.tool} has no ${what}. The page and the server have different versions: reload the page.`,
+      `The answer of ${payload.tool} has no ${what}. ` +
+        'The page and the server have different versions: reload the page.',
     );
     this.name = 'ContractError';
   }

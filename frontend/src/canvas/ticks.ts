@@ -1,8 +1,8 @@
 /**
  * A window of time becomes the ticks of its ruler: round steps (1, 2, 5 × 10^k), at least `minGapPx` apart.
  *
- * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler states
- * the base once and labels the ticks relative to it ("+450 ps").
+ * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler
+ * states the base once and labels the ticks relative to it ("+450 ps").
  */
 
 import { pxPerPs, spanPs, type Viewport } from './viewport';

@@ -59,8 +59,8 @@ export async function loadCaptureInfo(): Promise<CaptureInfo | null> {
 }
 
 /**
- * Runs `request` with the token; if it is refused, TensorBoard may have been restarted: retries once with a new
- * token.
+ * Runs `request` with the token; if it is refused, TensorBoard may have been restarted: retries once with a
+ * new token.
  */
 export async function withToken<T>(request: (token: string) => Promise<T>): Promise<T> {
   const info = captureInfo.value ?? (await loadCaptureInfo());

@@ -26,8 +26,8 @@ export interface StepPart {
 }
 
 /**
- * The parts as layers of the chart, stacked in their order from below; those that are zero everywhere are left
- * out.
+ * The parts as layers of the chart, stacked in their order from below; those that are zero everywhere are
+ * left out.
  */
 export function seriesOf(rows: PartedRows, parts: readonly StepPart[]): StepSeries[] {
   return parts.flatMap(({ column, category, color }) => {

@@ -6,8 +6,9 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.rare_functions import rare_functions
 from tests.analysis.diagnosis.drawn import trace_of, us
 
-# Six steps of 9 µs, of which the middle four are shown: `update` (u) in all, `report` (v) in the second and fifth, in which `pack` (w, of a file that
-# libraries have, too) runs inside, `once` (o) in the third. Another thread runs `other` (x).
+# Six steps of 9 µs, of which the middle four are shown: `update` (u) in all, `report` (v) in the second and
+# fifth, in which `pack` (w, of a file that libraries have, too) runs, `once` (o) in the third. Another thread
+# runs `other` (x).
 STEPS = """
 main   [train  ][train  ][train  ][train  ][train  ][train  ]
 main   [u     ] [u     ] [u     ] [u     ] [u     ] [u     ]

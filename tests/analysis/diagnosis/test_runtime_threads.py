@@ -45,7 +45,9 @@ def test_without_steps_or_copies_nothing_is_concurrent() -> None:
 def test_processors_are_short_only_where_the_host_itself_computes(
     has_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU's speed does not depend on the host's threads: processors missing in the host's pool are no gain."""
+    """A GPU's speed does not depend on the host's threads: processors missing in the host's pool are no
+    gain.
+    """
     short = Pools(2, 2.0)
     monkeypatch.setattr("tb_tpuprof.analysis.diagnosis.evidence.pools", lambda _trace: short)
     gpu = (

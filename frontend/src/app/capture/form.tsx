@@ -149,7 +149,10 @@ function More({
           value={form.workers_list}
           onValue={(text) => onChange({ workers_list: text })}
           placeholder="empty: each target separately"
-          help="For old Cloud TPU pods: the first target profiles these workers, and they write the files themselves, so the log directory must be reachable from them (`gs://`)."
+          help={
+            'For old Cloud TPU pods: the first target profiles these workers, and they write the files ' +
+            'themselves, so the log directory must be reachable from them (`gs://`).'
+          }
           error={errors[WORKERS]}
         />
       </div>

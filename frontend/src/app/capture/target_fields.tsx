@@ -52,7 +52,10 @@ function Addresses({ form, errors, allowed, recent, several, onChange }: TargetF
       value={form.targets}
       onValue={(targets) => onChange({ targets })}
       placeholder="localhost:9012, worker-1:9012"
-      help={`Address of the job's profiler server, \`host:port\`; separate several with commas${several}.${limit}`}
+      help={
+        "Address of the job's profiler server, `host:port`; " +
+        `separate several with commas${several}.${limit}`
+      }
       error={errors['targets']}
       isFirst
     >
@@ -70,7 +73,10 @@ function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
         value={form.tpu}
         onValue={(tpu) => onChange({ tpu })}
         placeholder="my-tpu"
-        help="All workers of the TPU are profiled together. This server queries the Cloud TPU API with its own Google credentials."
+        help={
+          'All workers of the TPU are profiled together. This server queries the Cloud TPU API with its ' +
+          'own Google credentials.'
+        }
         error={errors['tpu']}
         isFirst
       />

@@ -202,10 +202,9 @@ export function verdictOf(
       details: answer?.state === 'running' ? ['Retrying at each interval.'] : [],
     };
   }
+  const why = failed.every(({ is_busy }) => is_busy) ? 'had no data just now' : 'could not be reached';
   if (failed.length)
-    details.unshift(
-      `${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had no data just now' : 'could not be reached'}. ${failedText(failed)}`,
-    );
+    details.unshift(`${plural(failed.length, 'target')} of ${newest.length} ${why}. ${failedText(failed)}`);
   const slowest = worstOf(newest, TILES[0] as Tile);
   if (!slowest) return { level: 'unknown', text: idleText(newest), details };
   const waits = worstOf(newest, TILES[1] as Tile);
@@ -234,7 +233,8 @@ function idleText(newest: readonly MonitorSample[]): string {
 function sourceText(source: MonitorAnswer['source']): string {
   return source === 'monitor_rpc'
     ? 'The job reports these numbers itself: its server answers the Monitor request.'
-    : "The numbers come from short profiles, analyzed here, because the job's server does not answer the Monitor request. Each costs the job as much as a capture of that length.";
+    : "The numbers come from short profiles, analyzed here, because the job's server does not answer the " +
+        'Monitor request. Each costs the job as much as a capture of that length.';
 }
 
 function pointsOf(

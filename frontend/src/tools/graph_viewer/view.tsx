@@ -255,7 +255,10 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         <div class={node ? 'gv-body has-drawer' : 'gv-body'}>
           <Section
             title={`Around ${chosen.op}`}
-            note={`${plural(graph.nodes.length, 'instruction')}; values flow downward; click for details, double-click to walk`}
+            note={
+              `${plural(graph.nodes.length, 'instruction')}; values flow downward; ` +
+              'click for details, double-click to walk'
+            }
           >
             <Drawing
               key={`${chosen.program}|${chosen.op}|${params['radius'] ?? ''}|${params['fusions'] ?? ''}|${params['open'] ?? ''}`}

@@ -48,7 +48,12 @@ function KernelTable({
     if (column.name === 'kernel') return <>{shortKernel(text)}</>;
     if (column.name === 'occupancy_fraction' && isComputed(kernels, row))
       return (
-        <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability; not in the trace">
+        <span
+          data-tip={
+            "Computed from registers, shared memory, block and the GPU's compute capability; " +
+            'not in the trace'
+          }
+        >
           ≈ {text}
         </span>
       );

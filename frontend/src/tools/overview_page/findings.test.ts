@@ -103,7 +103,8 @@ describe('findings', () => {
       'No cause other than computing takes 3 % or more of the step.',
     );
     expect(plain(calmText(causes(0.05)))).toBe(
-      'No function, operation or stage stands out. Apart from computing, most time goes into dispatch: 5.00 % of the step.',
+      'No function, operation or stage stands out. Apart from computing, most time goes into dispatch: ' +
+        '5.00 % of the step.',
     );
     expect(calmText([])).toContain('No cause other than computing');
   });

@@ -160,7 +160,10 @@ export function calmText(causes: readonly CauseShare[]): string {
   const least = format(LEAST_SHARE, 'fraction').replace('.00', '');
   if (!most || most.fraction < LEAST_SHARE)
     return `No cause other than computing takes ${least} or more of the step.`;
-  return `No function, operation or stage stands out. Apart from computing, most time goes into ${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`;
+  return (
+    'No function, operation or stage stands out. Apart from computing, most time goes into ' +
+    `${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`
+  );
 }
 
 /** The row that the link says is open; the first is 1. -1: none. */

@@ -411,7 +411,10 @@ function Rest({
           <div class="pod-rest">
             <Plain
               table={channels.table}
-              empty="No link between two of these cores: links come from sends, receives and permutations whose HLO is in the trace."
+              empty={
+                'No link between two of these cores: links come from sends, receives and permutations ' +
+                'whose HLO is in the trace.'
+              }
             />
           </div>
           <div class="pod-rest">

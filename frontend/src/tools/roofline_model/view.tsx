@@ -224,7 +224,8 @@ function Roofline({
         <p class="muted prose">
           {points === matching
             ? 'Every operation is drawn. '
-            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table has all of them. `}
+            : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ` +
+              `${nFound.toLocaleString('en-US')} operations; the table has all of them. `}
           <button
             type="button"
             class="text-link"

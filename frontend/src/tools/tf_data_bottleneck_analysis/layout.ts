@@ -32,8 +32,8 @@ function priorities({ stages, links }: Graph): Map<number, number> {
 
 /**
  * The stages in the order of a walk from the roots, by priority; null if some stage has two
- * consumers or there is a cycle. In this order the links of a tree do not cross, and dagre, instructed to keep
- * it, draws the critical path as a straight line:
+ * consumers or there is a cycle. In this order the links of a tree do not cross, and dagre, instructed to
+ * keep it, draws the critical path as a straight line:
  *
  *     root ┐               its own search for an order turns the tree round
  *     map  ┤ file          at each try, and the path wanders from side to side

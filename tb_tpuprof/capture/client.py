@@ -28,8 +28,6 @@ from tb_tpuprof.capture.reply import Malformed, Reply, read_reply
 from tb_tpuprof.capture.targets import Target
 
 CONNECT_SECONDS = 10.0
-# The server knows the deadline too, and may end the call a little before we do.
-_CLOCK_SECONDS = 0.1
 _MAX_EVENTS = 1_000_000
 _PROBE_METHOD = "/tb_tpuprof.ConnectionProbe/Probe"
 _MONITOR_BYTES = 16 * 2**20
@@ -93,7 +91,11 @@ def profile_once(
         return bytes(profile_request(options, begin() if begin else 0, repository).SerializeToString())
 
     settings = CallSettings(
-        options.attempt_deadline_s, options.max_reply_bytes, cancel or Cancellation(), stage or _ignore_stage
+        options.attempt_deadline_s,
+        options.max_reply_bytes,
+        cancel or Cancellation(),
+        stage or _ignore_stage,
+        options.timeout_s,
     )
     _connect(target, settings)
     content = request()
@@ -201,12 +203,15 @@ def _parsed(target: Target, name: str, data: bytes) -> Any:
 
 @dataclass(frozen=True)
 class CallSettings:
-    """Limits of one call, its cancellation token and its stage callback."""
+    """Limits of one call, its cancellation token and its stage callback. `deadline_s`: until the reply
+    begins; `silence_s`: how long it may pause then.
+    """
 
     deadline_s: float
     limit_bytes: int
     cancel: Cancellation
     stage: Stage
+    silence_s: float = 60.0
 
 
 def _call(target: Target, method: str, request: bytes, settings: CallSettings) -> bytes:
@@ -254,26 +259,26 @@ def _probe_connection(channel: grpc.Channel, target: Target, settings: CallSetti
 
 def _download(target: Target, method: str, request: bytes, settings: CallSettings) -> memoryview:
     ends_at = time.monotonic() + settings.deadline_s
+    download = None
     try:
         with socket.create_connection(
-            (target.host, target.port), min(CONNECT_SECONDS, settings.deadline_s)
+            (target.address or target.host, target.port), min(CONNECT_SECONDS, settings.deadline_s)
         ) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             download = Download(
                 connection,
                 settings.limit_bytes,
                 ends_at,
+                settings.silence_s,
                 lambda n_received, size: settings.stage("receiving", n_received, size),
             )
             with settings.cancel.calling(partial(_close, connection)):
                 return download.fetch(str(target), method, request)
     except CallFailed as error:
         _check_cancelled(target, settings)
-        # The server knows the deadline too, and may end the call a little before we do.
-        if (
-            error.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
-            or time.monotonic() >= ends_at - _CLOCK_SECONDS
-        ):
+        if error.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0]:
+            if download and download.has_begun:
+                raise failure(target, "stalled", seconds=settings.silence_s) from None
             raise failure(target, "deadline", seconds=settings.deadline_s) from None
         if error.is_garbage:
             raise failure(target, "garbage", what=error.text) from None

@@ -9,6 +9,7 @@ status in the trailers. There is no TLS, no proxy and no authentication.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import socket
 import struct
@@ -30,6 +31,8 @@ _MAX_BLOCK = 2**16
 _MAX_REQUEST = _FIRST_WINDOW - 5
 _MAX_FRAMES_WITHOUT_DATA = 10_000
 _HUGE_PAGE = 2 * 2**20
+_SENDING_S = 24 * 3600.0
+_SLOWEST_BYTES_PER_S = 64 * 1024
 # Code of RST_STREAM or GOAWAY → code of gRPC.
 _RESETS = {0: 13, 7: 14, 8: 1, 11: 8, 12: 7}
 OK, CANCELLED, UNKNOWN, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 0, 1, 2, 4, 8, 12, 13, 14
@@ -55,7 +58,8 @@ class Download:
 
     connection: socket.socket
     limit_bytes: int
-    ends_at: float  # on the monotonic clock
+    ends_at: float  # on the monotonic clock; later if the reply is arriving by then
+    silence_s: float  # how long the reply may pause
     on_bytes: Callable[[int, int], object]
     _decoder: Decoder = field(default_factory=Decoder)
     _prefix: bytearray = field(default_factory=bytearray)
@@ -67,6 +71,14 @@ class Download:
     _block_ends_stream: bool = False
     _status: tuple[int, str] | None = None
     _is_over: bool = False
+    _began_at: float = 0.0
+    _has_headers: bool = False
+    _is_block_open: bool = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of the reply has arrived."""
+        return self._n_received > 0
 
     def fetch(self, authority: str, path: str, request: bytes) -> memoryview:
         """The reply's message. Raises CallFailed."""
@@ -90,7 +102,8 @@ class Download:
         return self._result()
 
     def _send(self, authority: str, path: str, request: bytes) -> None:
-        timeout_ms = max(1, round((self.ends_at - time.monotonic()) * 1000))
+        # The server stops sending when its deadline passes, so it gets the time to send a large reply too.
+        timeout_ms = max(1, round((self.ends_at - time.monotonic() + _SENDING_S) * 1000))
         block = encoded(
             (
                 (":method", "POST"),
@@ -124,7 +137,11 @@ class Download:
         stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
         if size > _OUR_FRAME or (head[:4] == b"HTTP" and not self._n_received):
             raise CallFailed(INTERNAL, "it does not speak HTTP/2", is_garbage=True)
+        if self._is_block_open and (kind != _CONTINUATION or stream != _STREAM):
+            raise CallFailed(INTERNAL, "a header block is interrupted", is_garbage=True)
         if kind == _DATA and stream == _STREAM:
+            if not self._has_headers:
+                raise CallFailed(INTERNAL, "data before the headers", is_garbage=True)
             self._data(size, flags)
         elif kind in (_HEADERS, _CONTINUATION) and stream == _STREAM:
             self._headers(kind, flags, self._exactly(_bounded(size, _MAX_BLOCK)))
@@ -133,6 +150,12 @@ class Download:
 
     def _control(self, kind: int, flags: int, payload: bytes, stream: int) -> None:
         """Handle frames about the connection or about the end of the call."""
+        if kind == _SETTINGS and (stream or len(payload) % 6 or (flags & _ACK and payload)):
+            raise CallFailed(INTERNAL, "malformed settings", is_garbage=True)
+        if (kind == _PING and (stream or len(payload) != 8)) or (
+            kind == _WINDOW and not _is_increment(payload)
+        ):
+            raise CallFailed(INTERNAL, f"a malformed frame of kind {kind}", is_garbage=True)
         if kind == _SETTINGS and not flags & _ACK:
             self.connection.sendall(_frame(_SETTINGS, _ACK, b"", 0))
         elif kind == _PING and not flags & _ACK:
@@ -146,16 +169,24 @@ class Download:
             raise CallFailed(INTERNAL, f"an unexpected frame of kind {kind}", is_garbage=True)
 
     def _headers(self, kind: int, flags: int, payload: bytes) -> None:
+        if self._is_block_open != (kind == _CONTINUATION):
+            raise CallFailed(INTERNAL, "a header block out of order", is_garbage=True)
         if kind == _HEADERS:
             start = (1 if flags & _PADDED else 0) + (5 if flags & _PRIORITY else 0)
             stop = len(payload) - (payload[0] if flags & _PADDED and payload else 0)
             payload = payload[start:stop]
             self._block, self._block_ends_stream = bytearray(), bool(flags & _END_STREAM)
+        self._is_block_open = not flags & _END_HEADERS
         self._block += payload
         _bounded(len(self._block), _MAX_BLOCK)
         if not flags & _END_HEADERS:
             return
         headers = dict(self._decoder.decode(bytes(self._block)))
+        if headers.get(b":status", b"").startswith(b"1") and not self._has_headers:
+            if self._block_ends_stream:
+                raise CallFailed(INTERNAL, "an interim status ends the call", is_garbage=True)
+            return  # informational: the final headers follow
+        self._has_headers = True
         if headers.get(b":status", b"200") != b"200":
             code = headers[b":status"].decode("latin-1")
             raise CallFailed(UNIMPLEMENTED if code == "404" else UNAVAILABLE, f"HTTP status {code}")
@@ -210,7 +241,15 @@ class Download:
             if not n:
                 raise CallFailed(UNAVAILABLE, "socket closed in the middle of the reply")
             self._n_received += n
+            self._extend()
             self.on_bytes(self._n_received, self._size)
+
+    def _extend(self) -> None:
+        """Postpone the end while bytes arrive, unless they arrive slower than any network."""
+        now = time.monotonic()
+        self._began_at = self._began_at or now
+        latest = self._began_at + self.silence_s + self._n_received / _SLOWEST_BYTES_PER_S
+        self.ends_at = max(self.ends_at, min(now + self.silence_s, latest))
 
     def _refill(self, n_bytes: int) -> None:
         """Enlarge the windows again after a large part, long before they are used up."""
@@ -249,6 +288,11 @@ def _frame(kind: int, flags: int, payload: bytes, stream: int = _STREAM) -> byte
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
+def _is_increment(payload: bytes) -> bool:
+    """Whether a frame enlarges a window, by at least one byte."""
+    return len(payload) == 4 and int.from_bytes(payload, "big") & 0x7FFFFFFF > 0
+
+
 def _bounded(size: int, limit: int) -> int:
     if size > limit:
         raise CallFailed(INTERNAL, f"an overlong frame of {size} bytes", is_garbage=True)
@@ -263,5 +307,6 @@ def _memory(size: int) -> memoryview:
         return memoryview(bytearray(size))
     area = mmap.mmap(-1, size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        area.madvise(mmap.MADV_HUGEPAGE)
+        with contextlib.suppress(OSError):  # kernels without huge pages refuse
+            area.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(area)

@@ -74,10 +74,14 @@ _WORDS = {
         "{target} disconnected in the middle of the reply{server_text}.",
         "Did the job end or crash while it was being profiled? Check its log, then try again.",
     ),
+    "stalled": (
+        "{target} stopped sending its profile: nothing arrived for {seconds:.0f} s.",
+        "Check the network and whether the process still runs. A longer timeout waits longer.",
+    ),
     "deadline": (
         "{target} did not answer within {seconds:.0f} s.",
-        "The process may hang, or collecting the profile takes too long: profile for a shorter time. With a "
-        "delay, check that both clocks agree.",
+        "The process may hang, or collecting the profile takes long: set a longer timeout, or profile for a "
+        "shorter time. With a delay, check that both clocks agree.",
     ),
     "unimplemented": (
         "{target} answers, but has no profiler service.",

@@ -11,6 +11,7 @@ from functools import cache
 
 MAX_TABLE_BYTES = 4096
 MAX_HEADERS = 256
+_MAX_RESIZES = 2  # of the table per block, before its first header (RFC 7541, 4.2)
 _ENTRY_BYTES = 32
 _NAMES = (
     ":authority :method :method :path :path :scheme :scheme :status :status :status :status :status :status "
@@ -86,9 +87,13 @@ class Decoder:
         """The block's headers. Raises BadHeaders."""
         headers: list[Header] = []
         position = 0
+        n_resizes = 0
         while position < len(block):
             first = block[position]
             if first & 0xE0 == 0x20:
+                n_resizes += 1
+                if headers or n_resizes > _MAX_RESIZES:
+                    raise BadHeaders("an unexpected change of the table's size")
                 limit, position = _integer(block, position, 5)
                 self._resize(limit)
                 continue

@@ -23,7 +23,7 @@ from tb_tpuprof.capture.client import Repository, new_session, profile_once
 from tb_tpuprof.capture.failures import PASSING, failure
 from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
 from tb_tpuprof.capture.reply import Reply
-from tb_tpuprof.capture.targets import Target, file_stems
+from tb_tpuprof.capture.targets import Target, file_stem, file_stems
 from tb_tpuprof.errors import CaptureFailed, ProfilerError
 from tb_tpuprof.ingest.storage.writing import RunFolder
 
@@ -234,8 +234,17 @@ class _TargetCapture:
             raise failure(self.target, "empty")
         if not reply.pieces:
             return self._save_on_servers(self._repository())
-        size = self.job.folder.save(self.progress.host, reply.pieces)
-        self._set("saved", received_bytes=size, size_bytes=size)
+        stem = file_stem(reply.host or self.target.host, self.target.port)
+        saved = self.job.folder.save(stem, reply.pieces)
+        self.progress = replace(self.progress, host=saved.host)
+        self._set(
+            "saved",
+            received_bytes=saved.size_bytes,
+            size_bytes=saved.size_bytes,
+            message=f"The run had a file {stem} already, so this one is {saved.host}."
+            if saved.host != stem
+            else "",
+        )
 
     def _profile(self, repository: Repository | None) -> Reply:
         return profile_once(

@@ -22,8 +22,8 @@ class CaptureOptions:
     python_tracer_level: int = 0
     include_dataset_ops: bool = True
     num_tracing_attempts: int = 3
+    timeout_s: int = 120  # of silence: collecting the profile takes longer than profiling
     retry_wait_s: float = 1.0  # before the second attempt; the wait doubles each time
-    min_deadline_s: float = 60.0  # per attempt: collecting and sending takes longer than the profiling itself
     max_reply_bytes: int = 2 * GIB  # a larger profile is rejected before it is received
 
     def __post_init__(self) -> None:
@@ -34,12 +34,12 @@ class CaptureOptions:
 
     @property
     def attempt_deadline_s(self) -> float:
-        """Deadline of one attempt."""
-        return max(self.min_deadline_s, 2 * self.duration_ms / 1000) + self.delay_ms / 1000
+        """How long one attempt waits for the reply to begin. Once it has begun, only silence ends it."""
+        return self.timeout_s + (self.duration_ms + self.delay_ms) / 1000
 
     @property
     def total_deadline_s(self) -> float:
-        """Deadline of all attempts together."""
+        """How long attempts may begin."""
         further = self.num_tracing_attempts - 1
         return self.attempt_deadline_s + further * (
             (self.duration_ms + self.delay_ms) / 1000 + 10 + MAX_WAIT_S
@@ -142,6 +142,15 @@ OPTIONS = (
         20,
         "How often to try if a target does not answer, is busy with another profile or had nothing to "
         "record. Waits between attempts increase.",
+    ),
+    Option(
+        "timeout_s",
+        "Timeout",
+        1,
+        3600,
+        "How long a target may stay silent while it collects or sends the profile. Large profiles take "
+        "minutes.",
+        "s",
     ),
 )
 

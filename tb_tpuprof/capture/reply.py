@@ -15,6 +15,7 @@ MAX_FIELDS = 10_000
 MAX_TOOLS = 256
 _XPLANE_NAMES = ("xplane.pb", "xplane")
 _SIZES = {1: 8, 5: 4}
+_HOSTNAMES, _MAX_HOST_BYTES = 4, 255  # XSpace: the hosts of its planes
 
 
 class Malformed(ValueError):
@@ -34,6 +35,15 @@ class Reply:
     def size_bytes(self) -> int:
         """Size of the profile."""
         return sum(len(piece) for piece in self.pieces)
+
+    @property
+    def host(self) -> str:
+        """The host that the profile names first; empty if it names none. Raises Malformed."""
+        for piece in self.pieces:
+            for number, kind, start, stop in fields(piece, 0, len(piece)):
+                if number == _HOSTNAMES and kind == 2 and start < stop <= start + _MAX_HOST_BYTES:
+                    return bytes(piece[start:stop]).decode("utf-8", "replace")
+        return ""
 
 
 def read_reply(data: bytes | memoryview) -> Reply:

@@ -54,8 +54,7 @@ class CaptureRequest:
         if not self.tpu:
             return self.targets
         targets = parse_targets(",".join(str(target) for target in resolve_tpus(self.tpu, self.place)))
-        check_allowed(targets, self.rules.allowed_targets)
-        return targets
+        return check_allowed(targets, self.rules.allowed_targets)
 
 
 def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdirs) -> CaptureRequest:
@@ -73,9 +72,8 @@ def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdi
     check_run_name(run_name)
     if texts["tpu"] and texts["targets"]:
         raise BadParameter("tpu", texts["tpu"], "names of TPUs or targets, not both")
-    targets = () if texts["tpu"] else parse_targets(texts["targets"])
+    targets = check_allowed(() if texts["tpu"] else parse_targets(texts["targets"]), rules.allowed_targets)
     workers = tuple(part.strip() for part in texts["workers_list"].split(",") if part.strip())
-    check_allowed(targets, rules.allowed_targets)
     check_allowed(
         parse_targets(texts["workers_list"]) if workers and rules.allowed_targets else (),
         rules.allowed_targets,

@@ -5,6 +5,7 @@ checked by the guard.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from werkzeug.wrappers import Request
@@ -16,6 +17,7 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.serve.capture_request import capture_request
 from tb_tpuprof.serve.captures import Captures
 from tb_tpuprof.serve.guard import Guard
+from tb_tpuprof.serve.hosts import HostRules
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.monitors import Monitors
 from tb_tpuprof.serve.respond import Body, wsgi
@@ -49,22 +51,23 @@ _MAX_DIGITS = 15
 class CaptureRoutes:
     """Routes over the logdirs' folders, within the owner's rules."""
 
-    def __init__(self, logdirs: Logdirs, rules: CaptureRules) -> None:
+    def __init__(self, logdirs: Logdirs, rules: CaptureRules, hosts: HostRules) -> None:
         self.logdirs = logdirs
         self.rules = rules
-        self.guard = Guard()
+        self.guard = Guard(hosts)
         self.captures = Captures()
         self.monitors = Monitors()
 
     def apps(self) -> dict[str, Callable[..., object]]:
         """WSGI applications by route."""
+        checked = partial(wsgi, check=self.guard.hosts.check)
         return {
-            "/capture": wsgi(self.describe, self.start),
-            "/capture/status": wsgi(self.status),
-            "/capture/cancel": wsgi(None, self.cancel),
-            "/monitor": wsgi(self.samples, self.watch),
-            "/monitor/stop": wsgi(None, self.stop),
-            "/monitor/leave": wsgi(None, self.leave),
+            "/capture": checked(self.describe, self.start),
+            "/capture/status": checked(self.status),
+            "/capture/cancel": checked(None, self.cancel),
+            "/monitor": checked(self.samples, self.watch),
+            "/monitor/stop": checked(None, self.stop),
+            "/monitor/leave": checked(None, self.leave),
         }
 
     def describe(self, _request: Request) -> Body:

@@ -63,7 +63,9 @@ def fetched(
     for thread in threads:
         thread.start()
     try:
-        download = Download(ours, limit, time.monotonic() + seconds, lambda n, size: told.append((n, size)))
+        download = Download(
+            ours, limit, time.monotonic() + seconds, seconds, lambda n, size: told.append((n, size))
+        )
         found = bytes(download.fetch("host:1", "/Service/Method", b"request"))
     finally:
         ours.close()
@@ -183,7 +185,7 @@ def test_a_peer_that_trickles_ends_at_the_deadline() -> None:
     begun = time.monotonic()
     with ours, theirs:
         with pytest.raises(CallFailed) as caught:
-            Download(ours, 100, begun + 0.4, lambda n, size: None).fetch("h:1", "/x", b"")
+            Download(ours, 100, begun + 0.4, 0.4, lambda n, size: None).fetch("h:1", "/x", b"")
         assert time.monotonic() - begun < 1
         stop.set()
         thread.join(5)
@@ -204,3 +206,100 @@ def test_a_promise_of_gigabytes_takes_no_memory() -> None:
 def test_any_bytes_end_the_call(answer: bytes, is_late: bool) -> None:
     with pytest.raises(CallFailed):
         fetched((BEGIN if is_late else b"") + answer, seconds=1)
+
+
+PART, BEGUN = 100_000, BEGIN + frame(DATA, 0, struct.pack(">BI", 0, 400_000))
+
+
+def slow_reply(pauses_s: list[float], part: int = PART) -> tuple[memoryview | CallFailed, float]:
+    """The reply to a call with a deadline of 0.3 s that may pause for 0.3 s; it arrives in parts."""
+    ours, theirs = socket.socketpair()
+
+    def send() -> None:
+        with suppress(OSError):
+            theirs.sendall(BEGUN)
+            for pause_s in pauses_s:
+                time.sleep(pause_s)
+                theirs.sendall(frame(DATA, 0, b"x" * part))
+            theirs.sendall(STATUS_OK)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    begun = time.monotonic()
+    with ours, theirs:
+        try:
+            result: memoryview | CallFailed = Download(
+                ours, 2**20, begun + 0.3, 0.3, lambda n, size: None
+            ).fetch("h:1", "/x", b"")
+        except CallFailed as error:
+            result = error
+    took_s = time.monotonic() - begun
+    thread.join(5)
+    return result, took_s
+
+
+def test_a_reply_that_still_arrives_at_the_deadline_is_kept() -> None:
+    result, took_s = slow_reply([0.2] * 4)
+    assert isinstance(result, memoryview)
+    assert len(result) == 400_000
+    assert took_s > 0.6
+
+
+def test_silence_in_the_middle_of_a_reply_ends_it() -> None:
+    result, took_s = slow_reply([0.1, 0.1, 2.0, 0.0])
+    assert isinstance(result, CallFailed)
+    assert result.code == 4
+    assert 0.4 < took_s < 1.5
+
+
+def test_bytes_that_arrive_slower_than_any_network_do_not_postpone_the_end() -> None:
+    """10 bytes every 20 ms are 500 bytes per second."""
+    result, took_s = slow_reply([0.02] * 500, part=10)
+    assert isinstance(result, CallFailed)
+    assert took_s < 1.5
+
+
+def test_memory_without_huge_pages_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a kernel that refuses them: the advice fails, the memory is as good."""
+    import mmap
+
+    class Refusing(mmap.mmap):
+        def madvise(self, *_: int) -> None:
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr("tb_tpuprof.capture.download.mmap.mmap", Refusing)
+    content = b"x" * (3 * 2**20)
+    frames = b"".join(
+        frame(DATA, 0, message(content)[start : start + 2**20]) for start in range(0, len(content) + 5, 2**20)
+    )
+    assert fetched(BEGIN + frames + STATUS_OK, limit=2**23)[0] == content
+
+
+HEADER_BLOCK = encoded([(":status", "200")])
+FORBIDDEN = {
+    "data before the headers": frame(DATA, 0, message(b"hello")) + BEGIN,
+    "a continuation of nothing": frame(CONTINUATION, END_HEADERS, HEADER_BLOCK),
+    "data within a header block": frame(HEADERS, 0, HEADER_BLOCK) + frame(DATA, 0, message(b"x")),
+    "settings of five bytes": frame(SETTINGS, 0, b"12345", 0),
+    "settings on a stream": frame(SETTINGS, 0, b"", 1),
+    "an acknowledgment with content": frame(SETTINGS, ACK, b"123456", 0),
+    "a window of no bytes": frame(8, 0, b"\0\0\0\0", 0),
+    "a window of three bytes": frame(8, 0, b"\0\0\1", 0),
+    "a ping of four bytes": frame(PING, 0, b"1234", 0),
+    "three table sizes": frame(HEADERS, END_HEADERS, b"\x20\x20\x20" + HEADER_BLOCK),
+    "a table size after a header": frame(HEADERS, END_HEADERS, HEADER_BLOCK + b"\x20"),
+    "an interim status as the end": frame(HEADERS, END_HEADERS | END_STREAM, encoded([(":status", "100")])),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_the_specification_forbids_is_refused(name: str) -> None:
+    with pytest.raises(CallFailed) as caught:
+        fetched(FORBIDDEN[name])
+    assert caught.value.is_garbage
+
+
+def test_an_interim_status_is_followed_by_the_final_one() -> None:
+    interim = frame(HEADERS, END_HEADERS, encoded([(":status", "103")]))
+    answer = interim + BEGIN + frame(DATA, 0, message(b"hello")) + STATUS_OK
+    assert fetched(answer)[0] == b"hello"

@@ -96,3 +96,51 @@ def test_allowed_targets() -> None:
     for patterns in (("*.internal:8466",), ("w?.internal:1", "localhost:6009"), ("localhost",)):
         with pytest.raises(Forbidden, match="does not allow"):
             check_allowed(targets, patterns)
+
+
+@pytest.mark.parametrize(
+    ("target", "pattern", "is_allowed"),
+    [
+        ("10.0.0.7:8466", "10.0.0.*:8466", True),
+        ("10.0.1.7:8466", "10.0.0.*:8466", False),
+        ("10.0.0.7:9012", "10.0.0.*:8466", False),
+        ("10.0.0.evil.invalid:8466", "10.0.0.*:8466", False),
+        ("10.0.0.1.evil.invalid:8466", "10.0.0.*:8466", False),
+        ("[::1]:9012", "[::1]:9012", True),
+        ("[::1]:9012", "[::2]:9012", False),
+        ("[fd00::5]:9012", "[fd00::*]:*", True),
+        ("[fe80::5]:9012", "[fd00::*]:*", False),
+        ("1.invalid:9012", "[::1]:9012", False),
+        ("a.b:1", "*", True),
+        ("a.b:1", "a?b:1", True),
+        ("axb:1", "a.b:1", False),
+        ("a[1]b:1", "a[1]b:1", None),
+    ],
+)
+def test_patterns_of_addresses_match_addresses_only(
+    target: str, pattern: str, is_allowed: bool | None
+) -> None:
+    if is_allowed is None:  # such a name is no target at all
+        with pytest.raises(BadParameter):
+            parse_targets(target)
+    elif is_allowed:
+        assert check_allowed(parse_targets(target), [pattern])
+    else:
+        with pytest.raises(Forbidden):
+            check_allowed(parse_targets(target), [pattern])
+
+
+def test_the_address_that_was_checked_is_the_address_that_is_connected_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second lookup of the name gives another address, which must not be used."""
+    answers = iter(["10.0.0.5", "169.254.169.254"])
+
+    def lookup(*_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(2, 1, 6, "", (next(answers), 8466))]
+
+    monkeypatch.setattr("tb_tpuprof.capture.targets.socket.getaddrinfo", lookup)
+    (target,) = check_allowed(parse_targets("worker-1:8466"), ["10.0.0.*:8466"])
+    assert (str(target), target.uri) == ("worker-1:8466", "dns:///10.0.0.5:8466")
+    with pytest.raises(Forbidden):
+        check_allowed(parse_targets("worker-1:8466"), ["10.0.0.*:8466"])

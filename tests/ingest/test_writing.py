@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
+import fsspec.implementations.memory
 import pytest
 
 from tb_tpuprof.errors import BadParameter, StorageError
@@ -46,7 +49,7 @@ def test_a_run_appears_with_its_first_whole_file(logdir: str) -> None:
         seen.append([find_runs(logdir), folder.file_sizes()])
         yield memoryview(content)[10:]
 
-    assert folder.save("a", pieces()) == len(content)
+    assert folder.save("a", pieces()).size_bytes == len(content)
     assert seen == [[[], {}]]
     folder.save("b", [content, b""])
     (run,) = find_runs(logdir)
@@ -72,7 +75,7 @@ def test_large_pieces_are_written_in_chunks(logdir: str, monkeypatch: pytest.Mon
     monkeypatch.setattr("tb_tpuprof.ingest.storage.writing._CHUNK_BYTES", 7)
     content = bytes(range(256)) * 3
     folder = new_run(logdir)
-    assert folder.save("a", [memoryview(content)]) == len(content)
+    assert folder.save("a", [memoryview(content)]).size_bytes == len(content)
     (path,) = everything(logdir)
     if "://" not in logdir:
         assert Path(path).read_bytes() == content
@@ -117,3 +120,76 @@ def test_a_relative_logdir_is_told_in_full(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     assert new_run("logs").repository == str(tmp_path / "logs" / "plugins" / "profile")
     assert RunFolder("gs://b/logs/", "r").path == "gs://b/logs/plugins/profile/r"
+
+
+def files_of(logdir: str, run: str) -> dict[str, bytes]:
+    """The files of a run, and what is left next to the runs."""
+    fs, inner = fsspec.core.url_to_fs(logdir)
+    return {
+        path.rpartition("/")[2]: fs.cat_file(path)
+        for path in fs.find(f"{inner}/plugins/profile")
+        if run in path
+    }
+
+
+@pytest.mark.parametrize("error", [TypeError("mode"), ValueError("bad parameter"), OSError(22, "EINVAL")])
+def test_stores_without_conditional_writes_get_names_that_nobody_else_has(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Both see no file of that name, as processes do that save at the same moment."""
+    logdir = f"memory://{secrets.token_hex(4)}/logs"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    folder = new_run(logdir, "r")
+    monkeypatch.setattr(fsspec.implementations.memory.MemoryFileSystem, "pipe_file", refuse)
+    saved = [folder.save("h", [content]) for content in (b"first", b"second")]
+    assert all(re.fullmatch("h_[0-9a-f]{8}", one.host) for one in saved)
+    assert sorted(files_of(logdir, "r").values()) == [b"first", b"second"]
+
+
+def test_a_name_that_is_taken_at_the_last_moment_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores report a failed condition as any kind of error."""
+    logdir = f"memory://{secrets.token_hex(4)}/logs"
+    folder = new_run(logdir, "r")
+    store = fsspec.implementations.memory.MemoryFileSystem
+    real = store.pipe_file
+
+    def pipe_file(self: store, path: str, value: bytes, mode: str = "overwrite") -> None:  # type: ignore[valid-type]
+        if mode == "create" and path.endswith("/h.xplane.pb"):
+            real(self, path, b"theirs")
+            raise OSError(errno.EINVAL, "PreconditionFailed")
+        real(self, path, value, mode)
+
+    monkeypatch.setattr(store, "pipe_file", pipe_file)
+    assert folder.save("h", [b"ours"]).host == "h_2"
+    assert files_of(logdir, "r") == {"h.xplane.pb": b"theirs", "h_2.xplane.pb": b"ours"}
+
+
+def test_a_move_that_fails_leaves_no_reserved_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    logdir = f"memory://{secrets.token_hex(4)}/logs"
+    folder = new_run(logdir, "r")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fsspec.implementations.memory.MemoryFileSystem, "mv", fail)
+    with pytest.raises(StorageError, match="cannot be written"):
+        folder.save("h", [b"x"])
+    assert files_of(logdir, "r") == {}
+
+
+def test_a_rename_that_fails_leaves_no_reserved_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system without hard links."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    folder = new_run(str(tmp_path), "r")
+    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(StorageError, match="cannot be written"):
+        folder.save("h", [b"x"])
+    assert find_runs(str(tmp_path))[0].state == "empty"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -100,6 +100,7 @@ def test_what_the_dialog_is_told(page: Page, tmp_path: Path) -> None:
         "python_tracer_level",
         "delay_ms",
         "num_tracing_attempts",
+        "timeout_s",
         "run_name",
     ]
     assert [choice["value"] for choice in options["host_tracer_level"]["choices"]] == [0, 1, 2, 3]
@@ -214,10 +215,6 @@ def test_a_proxy_may_rename_the_host(page: Page) -> None:
         "/capture", {"targets": "x"}, Origin="https://colab.example", Sec_Fetch_Site="same-origin"
     )
     assert kind_of(renamed) == "bad_parameter"
-    forwarded = page.post(
-        "/capture", {"targets": "x"}, Origin="https://my.example", X_Forwarded_Host="my.example"
-    )
-    assert kind_of(forwarded) == "bad_parameter"
 
 
 @pytest.mark.parametrize("path", ["/capture/cancel", "/monitor/stop", "/monitor/leave"])
@@ -245,9 +242,9 @@ def test_the_owner_may_allow_some_targets_only(tmp_path: Path) -> None:
         )
         page = Page(Logdirs.of(str(tmp_path), ""), rules)
         for path in ("/capture", "/monitor"):
-            refused = page.post(path, {"targets": f"{target}, localhost:{target.port}"})
+            refused = page.post(path, {"targets": f"{target}, 127.0.0.evil.invalid:{target.port}"})
             assert (refused.status_code, kind_of(refused)) == (403, "forbidden")
-            assert "localhost" in json.loads(refused.data)["error"]["message"]
+            assert "127.0.0.evil.invalid" in json.loads(refused.data)["error"]["message"]
         workers = page.capture(target, workers_list=f"other:{target.port}")
         assert kind_of(workers) == "forbidden"
         assert not double.requests

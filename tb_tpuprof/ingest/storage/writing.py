@@ -2,7 +2,9 @@
 
 <logdir>/plugins/profile/.<run>.<host>.<random>.part     while it is being written: next to the runs; no
                                                          search lists it
-<logdir>/plugins/profile/<run>/<host>.xplane.pb          moved here when complete, which creates the folder
+<logdir>/plugins/profile/<run>/<host>.xplane.pb          its name when complete; the folder is made then
+
+No existing file is ever replaced: several processes may save into one run at the same time.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import errno
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +26,18 @@ from tb_tpuprof.ingest.storage.files import filesystem, is_url
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@-]{0,119}")
 _SUFFIX = ".xplane.pb"
 _CHUNK_BYTES = 8 * 2**20
+_UNFINISHED = ".part"
+_ABANDONED_AFTER_S = 24 * 3600.0
+_MOST_FILES_OF_A_HOST = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """A file of a run: its name without the suffix, and its size."""
+
+    host: str
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -43,13 +57,16 @@ class RunFolder:
         """The run's folder, which may not exist yet."""
         return f"{self.repository}/{self.run}"
 
-    def save(self, host: str, pieces: Iterable[memoryview | bytes]) -> int:
-        """Writes one host's file atomically; returns its size. Raises StorageError."""
+    def save(self, host: str, pieces: Iterable[memoryview | bytes]) -> SavedFile:
+        """Write one host's file atomically. If the run has a file of that host, the new one is called
+        `<host>_2`, `<host>_3` … Raises StorageError.
+        """
         part = f"{self.repository}/.{self.run}.{host}.{secrets.token_hex(4)}.part"
-        final = f"{self.path}/{host}{_SUFFIX}"
-        with writing_errors(final):
-            write = _write_url if is_url(self.logdir) else _write_local
-            return write(part, self.path, final, pieces)
+        with writing_errors(f"{self.path}/{host}{_SUFFIX}"):
+            if is_url(self.logdir):
+                return _write_url(part, self.path, host, pieces)
+            _remove_abandoned(self.repository)
+            return _write_local(part, self.path, host, pieces)
 
     def file_sizes(self) -> dict[str, int]:
         """Size in bytes of each host's file that exists."""
@@ -120,38 +137,106 @@ def _check_writable(folder: RunFolder) -> None:
 def _exists(path: str) -> bool:
     if not is_url(path):
         return os.path.lexists(path)
-    fs, inner = filesystem(path)
-    fs.invalidate_cache()
-    return bool(fs.exists(inner))
+    return _exists_now(*filesystem(path))
 
 
-def _write_local(part: str, folder: str, final: str, pieces: Iterable[memoryview | bytes]) -> int:
+def _write_local(part: str, folder: str, host: str, pieces: Iterable[memoryview | bytes]) -> SavedFile:
     try:
         with open(part, "xb", buffering=0) as file:
             size = sum(_write_all(file, piece) for piece in pieces)
         os.makedirs(folder, exist_ok=True)
-        os.replace(part, final)
+        for name in _names(host):
+            if _takes_name(part, f"{folder}/{name}{_SUFFIX}"):
+                return SavedFile(name, size)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{folder}/{host}{_SUFFIX}")
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-    return size
 
 
-def _write_url(part: str, folder: str, final: str, pieces: Iterable[memoryview | bytes]) -> int:
+def _takes_name(part: str, final: str) -> bool:
+    """Give a complete file its final name; False if another file has it."""
+    try:
+        os.link(part, final)  # unlike a rename, it fails if the name is taken
+    except FileExistsError:
+        return False
+    except OSError:  # file systems without hard links, such as mounted buckets
+        try:
+            with open(final, "xb"):
+                pass
+        except FileExistsError:
+            return False
+        try:
+            os.replace(part, final)
+        except BaseException:
+            os.unlink(final)  # it is only reserved
+            raise
+        return True
+    os.unlink(part)
+    return True
+
+
+def _names(host: str) -> Iterator[str]:
+    yield host
+    for n in range(2, _MOST_FILES_OF_A_HOST):
+        yield f"{host}_{n}"
+
+
+def _remove_abandoned(repository: str) -> None:
+    """Remove unfinished files of captures that were killed. Those of running captures are younger."""
+    before = time.time() - _ABANDONED_AFTER_S
+    with contextlib.suppress(OSError), os.scandir(repository) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(_UNFINISHED):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < before:
+                        os.unlink(entry.path)
+
+
+def _write_url(part: str, folder: str, host: str, pieces: Iterable[memoryview | bytes]) -> SavedFile:
     fs, inner = filesystem(part)
-    target = filesystem(final)[1]
+    target_folder = filesystem(folder)[1]
+    target = ""
     try:
         with fs.open(inner, "wb") as file:
             size = sum(_write_all(file, piece) for piece in pieces)
-        fs.makedirs(os.path.dirname(target), exist_ok=True)
+        fs.makedirs(target_folder, exist_ok=True)
+        name = _free_name(fs, target_folder, host)
+        target = f"{target_folder}/{name}{_SUFFIX}"
         fs.mv(inner, target)
     except BaseException:
         with contextlib.suppress(Exception):
             fs.rm_file(inner)
+        with contextlib.suppress(Exception):
+            if target and not fs.size(target):  # only reserved: nothing was moved there
+                fs.rm_file(target)
         raise
     fs.invalidate_cache()
-    return size
+    return SavedFile(name, size)
+
+
+def _free_name(fs: Any, folder: str, host: str) -> str:
+    """A name for a host's file that no other process gets. An empty object reserves it; if the store cannot
+    create one on condition that there is none, the name ends in random digits.
+    """
+    for name in _names(host):
+        path = f"{folder}/{name}{_SUFFIX}"
+        if _exists_now(fs, path):
+            continue
+        try:
+            fs.pipe_file(path, b"", mode="create")
+        except Exception:  # drivers report a taken name, and a missing feature, in many ways
+            if _exists_now(fs, path):
+                continue
+            return f"{host}_{secrets.token_hex(4)}"
+        return name
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{folder}/{host}{_SUFFIX}")
+
+
+def _exists_now(fs: Any, path: str) -> bool:
+    fs.invalidate_cache()
+    return bool(fs.exists(path))
 
 
 def _write_all(file: Any, piece: memoryview | bytes) -> int:

@@ -70,7 +70,8 @@ const GENERIC: ToolView = {
 };
 
 export function viewOf(tool: string): ToolView {
-  return TOOL_VIEWS[tool] ?? GENERIC;
+  // A link can name members of every object, such as `constructor`.
+  return (Object.hasOwn(TOOL_VIEWS, tool) ? TOOL_VIEWS[tool] : undefined) ?? GENERIC;
 }
 
 const SIDE_KEY = 'tpuprof.side';

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.errors import NotATrace, TraceFormatError
+from tb_tpuprof.errors import NotATrace
 from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
 from tb_tpuprof.ingest.storage.runs import host_of, is_program
@@ -22,6 +22,7 @@ from tb_tpuprof.ingest.storage.source import (
     TraceEventSource,
 )
 from tb_tpuprof.ingest.xspace import structure
+from tb_tpuprof.ingest.xspace.cut_off import intact_part
 from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.native import IS_COMPILED, fields
 from tb_tpuprof.trace.trace import Trace, TraceSource
@@ -47,10 +48,10 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
     if IS_COMPILED and reads_in_part(state):
         part = PartialFile(path, is_outline)
         kind = _other_kind(part.data, path)
-        if kind is None:
+        if kind is None and _is_whole(part.data):
             return _decoded(part, path, host_of(path), FileSource(state), is_outline)
         part.release()
-        if kind is not kinds.OLD_TRACE:
+        if kind not in (None, kinds.OLD_TRACE):
             raise NotATrace(path, kind.what, kind.remedy)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
@@ -61,9 +62,16 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
     if kind is not None:
         raise NotATrace(path, kind.what, kind.remedy)
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
+    intact = intact_part(data)
+    if intact is not None:
+        data = intact.data
     file = FileBytes(data)
     del data
-    return _decoded(file, path, host_of(path), source, is_outline)
+    return _decoded(file, path, host_of(path), source, is_outline, intact.damage if intact else "")
+
+
+def _is_whole(data: npt.NDArray[np.uint8]) -> bool:
+    return bool(fields(data, 0, len(data))[1] < 0)
 
 
 def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
@@ -73,15 +81,13 @@ def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
 
 
 def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None:
-    """The kind of a file that is not an XSpace; None for an XSpace. Raises TraceFormatError for an XSpace
-    that is cut off within its first plane.
-    """
+    """The kind of a file that is not an XSpace; None for an XSpace, whole or cut off."""
     top, bad = fields(data, 0, len(data))
     if not len(data) or structure.is_xspace(data, top):
         return None  # the decoder reports empty files
     by_bytes = kinds.kind_of_bytes(data[:4096].tobytes(), data[-8:].tobytes())
     if by_bytes is None and not len(top) and structure.begins_as_xspace(data):
-        raise TraceFormatError(path, -1, "is cut off: its first plane is longer than the file")
+        return None
     if structure.is_trace_events(data, top):
         return kinds.OLD_TRACE
     return (
@@ -111,12 +117,15 @@ def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: boo
     )
 
 
-def _decoded(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
+def _decoded(
+    file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False, damage: str = ""
+) -> Trace:
+    """The trace of an XSpace. `damage`: what its file lacks."""
     if not IS_COMPILED:
         from tb_tpuprof.ingest.xspace.protobuf import decode_protobuf
 
-        return decode_protobuf(file.data, path, host)
+        return decode_protobuf(file.data, path, host, damage)
     try:
-        return decode(file, path, host, source, is_outline)
+        return decode(file, path, host, source, is_outline, damage)
     finally:
         file.release()

@@ -268,9 +268,8 @@ def test_any_xspace_counts_as_one(tmp_path: Path, data: bytes) -> None:
 def test_a_file_that_ends_within_its_first_plane_is_said_to_be_cut_off(tmp_path: Path) -> None:
     whole = small_xspace()
     for size in (40, len(whole) // 2, len(whole) - 1):
-        with pytest.raises(TraceFormatError, match="cut off") as caught:
-            open_trace(placed(tmp_path, "h.xplane.pb", whole[:size]))
-        assert not isinstance(caught.value, NotATrace)
+        trace = open_trace(placed(tmp_path, "h.xplane.pb", whole[:size]))
+        assert "the file is cut off" in trace.info.damage
 
 
 def test_runs_without_a_trace_say_what_they_hold(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ const STATE_WORDS = {
   legacy: 'old format',
   unsupported: 'not supported',
   empty: 'empty',
+  unreadable: 'unreadable',
 } as const;
 
 export function runNote(info: RunInfo): string {

@@ -144,7 +144,7 @@ def _pairs(attributes: Attributes) -> Int64s:
     numbers = [
         int(word)
         for word in text.replace("{", " ").replace("}", " ").replace(",", " ").split()
-        if word.isdigit() and len(word) < 9
+        if word.isdecimal() and len(word) < 9
     ]
     return np.array(numbers[: len(numbers) // 2 * 2], np.int64).reshape(-1, 2)
 

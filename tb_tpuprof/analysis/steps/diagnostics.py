@@ -53,11 +53,8 @@ def trace_notices(trace: Trace) -> tuple[Notice, ...]:
         for text in dict.fromkeys(info.warnings)
     ]
     if info.n_damaged:
-        count = "1 damaged part was" if info.n_damaged == 1 else f"{info.n_damaged:,} damaged parts were"
-        why = f" (first: {info.damage})" if info.damage else ""
-        notices.append(
-            Notice("warning", f"{info.host}: {count} skipped{why}. Numbers may be too low.", _RECAPTURE)
-        )
+        what = _damage(info.n_damaged, info.damage)
+        notices.append(Notice("warning", f"{info.host}: {what}. Numbers may be too low.", _RECAPTURE))
     if not trace.n_events and not info.is_outline:
         notices.append(
             Notice(
@@ -79,6 +76,13 @@ def trace_notices(trace: Trace) -> tuple[Notice, ...]:
             )
         )
     return tuple(notices)
+
+
+def _damage(n_parts: int, description: str) -> str:
+    """What is damaged, in words. `description` may be empty."""
+    if n_parts == 1:
+        return description or "1 damaged part was skipped"
+    return f"{n_parts:,} damaged parts were skipped{f' (first: {description})' if description else ''}"
 
 
 def annotate_remedy(framework: str = "") -> str:

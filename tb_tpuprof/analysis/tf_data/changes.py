@@ -54,7 +54,7 @@ class Evidence:
     def number(self, name: str, otherwise: int = 0) -> int:
         """A parameter as a number, `otherwise` if it is absent."""
         text = self.options.get(name, self.root.get(name, ""))
-        return int(text) if text.isdigit() else otherwise
+        return int(text) if text.isdecimal() else otherwise
 
     @property
     def typical_ps(self) -> float:

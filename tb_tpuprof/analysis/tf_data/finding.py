@@ -160,7 +160,7 @@ def _work_text(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:
 
 
 def _is_number(parameters: dict[str, dict[str, str]], stage: Stage) -> bool:
-    return parameters.get(stage.long_name, {}).get("parallelism", "").isdigit()
+    return parameters.get(stage.long_name, {}).get("parallelism", "").isdecimal()
 
 
 def _with_consumers(pipeline: Pipeline, stage: Stage) -> Sequence[Stage]:

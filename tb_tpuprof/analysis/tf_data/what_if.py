@@ -463,7 +463,7 @@ def _error(values: Floats) -> float:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.lstrip("-").isdigit() and int(text) > 0 else 0
+    return int(text) if text.isdecimal() and int(text) > 0 else 0
 
 
 @once

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.native import scan
+from tb_tpuprof.native.machine_memory import max_events
 from tb_tpuprof.trace import schema
 
 Ints = npt.NDArray[Any]
@@ -138,11 +139,12 @@ def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
             raise TraceFormatError(path, bad, "is cut off, damaged or not JSON")
         if scanned["n_others"] or (scanned["members"] and b"traceEvents" not in names):
             raise TraceFormatError(path, -1, "is JSON without the traceEvents of a Chrome trace", _NO_EVENTS)
-    if len(columns["position"]) > MAX_EVENTS:
+    n_events = len(columns["position"])
+    if n_events > min(MAX_EVENTS, max_events()):
         raise TraceFormatError(
             path,
             -1,
-            f"contains {len(columns['position'])} events, more than can be opened at once",
+            f"contains {n_events:,} events, more than fit into this machine's memory",
             "Profile for a shorter time.",
         )
     texts, columns, values = _unescaped(scanned["blob"], scanned["offsets"], columns, scanned["values"])

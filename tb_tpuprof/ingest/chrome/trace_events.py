@@ -23,6 +23,7 @@ from tb_tpuprof.ingest.chrome.decoder import EventFile, trace_of
 from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, Texts, times_of
 from tb_tpuprof.ingest.storage.source import event_arguments
 from tb_tpuprof.native import fields, intern, parts, spans
+from tb_tpuprof.native.machine_memory import max_events
 from tb_tpuprof.native.plain.json_events import COLUMNS, HAS_ARGS, HAS_DURATION, HAS_TIME, VALUE_COLUMNS
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace, TraceSource
@@ -43,11 +44,12 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
     many.
     """
     _, starts, sizes = parts(data, _one(0), _one(len(data)), _EVENTS)
-    if len(starts) > MAX_EVENTS:
+    n_events = len(starts)
+    if n_events > min(MAX_EVENTS, max_events()):
         raise TraceFormatError(
             path,
             -1,
-            f"contains {len(starts)} events, more than can be opened at once",
+            f"contains {n_events:,} events, more than fit into this machine's memory",
             "Profile for a shorter time.",
         )
     raw = _Reader(data, starts, sizes).raw()

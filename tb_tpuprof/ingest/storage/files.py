@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError, TraceFormatError
+from tb_tpuprof.native.machine_memory import machine_memory
 from tb_tpuprof.native.memory import HUGE_PAGE, new_array
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.parallel.threads import call_in_parallel, n_threads
@@ -28,7 +30,8 @@ from tb_tpuprof.parallel.threads import call_in_parallel, n_threads
 MAX_UNPACKED_BYTES = 32 * 2**30
 MAX_UNPACKED_JSON_BYTES = 8 * 2**30
 MAX_RATIO = 250
-_RATIO_COUNTS_FROM = 64 * 2**20
+_RATIO_COUNTS_FROM = 4 * 2**20
+_SHARE_FOR_UNPACKED = 4  # of the memory: the columns need some, too
 _CHUNK = 16 * 2**20
 _JSON_SPACE = b" \t\r\n"
 
@@ -114,7 +117,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 
 
 def file_state(path: str) -> FileState:
-    """Size and time of a file. Raises StorageError if there is none."""
+    """Size and time of a file. Raises StorageError if there is none, or if it is a pipe or a device."""
     with storage_errors(path):
         if is_url(path):
             fs, inner = filesystem(path)
@@ -128,7 +131,9 @@ def file_state(path: str) -> FileState:
             )
             return FileState(path, int(facts["size"] or 0), zlib.crc32(stamp.encode()))
         facts = os.stat(path)
-        return FileState(path, facts.st_size, facts.st_mtime_ns)
+    if not stat.S_ISREG(facts.st_mode):  # opening a pipe would wait for a writer
+        raise StorageError(f"{path} is not a file.", "Remove it from the run's folder.")
+    return FileState(path, facts.st_size, facts.st_mtime_ns)
 
 
 def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
@@ -224,6 +229,11 @@ def storage_errors(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
+        if os.path.islink(path):
+            target = os.readlink(path)
+            raise StorageError(
+                f"{path} is a link to {target}, which does not exist.", "Correct or remove the link."
+            ) from None
         raise StorageError(f"{path} does not exist (anymore).", "Reload the list of runs.") from None
     except PermissionError:
         raise StorageError(f"{path}: permission denied.", "Check the file's permissions.") from None
@@ -241,16 +251,37 @@ def _unpack(path: str, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
                 unpacked += part
                 _check_size(path, unpacked, len(data))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise TraceFormatError(path, -1, f"is not whole gzip data ({error})") from None
+        if isinstance(error, EOFError):
+            unpacked = _unpacked_part(path, data)
+        if not isinstance(error, EOFError) or not unpacked:
+            raise TraceFormatError(path, -1, f"is not whole gzip data ({error})") from None
     return np.frombuffer(unpacked, np.uint8)
+
+
+def _unpacked_part(path: str, data: npt.NDArray[np.uint8]) -> bytearray:
+    """What a gzip file contains up to where it is cut off, or damaged as well."""
+    unpacked = bytearray()
+    packed: bytes = data.tobytes()
+    with contextlib.suppress(zlib.error):
+        while packed:
+            member = zlib.decompressobj(wbits=31)
+            while packed and not member.eof:
+                unpacked += member.decompress(packed, _CHUNK)
+                packed = member.unconsumed_tail
+                _check_size(path, unpacked, len(data))
+            packed = member.unused_data
+            if not member.eof:
+                break
+    return unpacked
 
 
 def _check_size(path: str, unpacked: bytearray, packed_bytes: int) -> None:
     """Raises TraceFormatError for a file that was packed to fill the memory."""
     limit = MAX_UNPACKED_JSON_BYTES if bytes(unpacked[:1]) in (b"{", b"[") else MAX_UNPACKED_BYTES
+    limit = min(limit, machine_memory() // _SHARE_FOR_UNPACKED)
     remedy = "If it is a trace nevertheless, unpack it (gunzip) and open the plain file."
     if len(unpacked) > limit:
-        raise TraceFormatError(path, -1, f"unpacks to more than {limit / 2**30:.0f} GiB", remedy)
+        raise TraceFormatError(path, -1, f"unpacks to more than {limit / 2**30:.1f} GiB", remedy)
     if len(unpacked) > max(_RATIO_COUNTS_FROM, MAX_RATIO * packed_bytes):
         raise TraceFormatError(
             path, -1, f"unpacks to more than {MAX_RATIO} times its size, which no trace does", remedy

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -30,15 +31,15 @@ _NAMED_BY_TIME = re.compile(r"\d{4}[_-]\d\d[_-]\d\d[_-]\d\d[_-]\d\d[_-]\d\d")
 
 
 def parts_of(name: str) -> list[str]:
-    """Names (or paths) of the runs that a joined run's name combines; empty for any other name."""
+    """Names (or paths) of the runs that a joined run's name combines, all different; empty for any other
+    name.
+    """
     above, slash, last = name.rpartition("/")
     first, *further = last.split(MARK)
     if not first or not further or not all(further) or len(further) >= _MOST_FOLDERS:
         return []
-    return [
-        f"{above}{slash}{part}"
-        for part in (first, *(first[: max(0, len(first) - len(part))] + part for part in further))
-    ]
+    names = (first, *(first[: max(0, len(first) - len(part))] + part for part in further))
+    return [f"{above}{slash}{part}" for part in names] if len(set(names)) == len(names) else []
 
 
 def joined(name: str, path: str, parts: Sequence[RunInfo]) -> RunInfo:
@@ -69,32 +70,48 @@ def offers(runs: Iterable[RunInfo]) -> list[RunInfo]:
             by_folder.setdefault((os.path.dirname(run.path), run.name.rpartition("/")[0]), []).append(run)
     joined_runs = []
     for (folder, _), siblings in by_folder.items():
-        groups: list[list[RunInfo]] = []
-        for run in sorted(siblings, key=lambda run: run.name):
-            if groups and not _objection([*groups[-1], run]):
-                groups[-1].append(run)
-            else:
-                groups.append([run])
-        for group in groups:
+        for group in _groups(sorted(siblings, key=lambda run: (_time_of(run) or datetime.min, run.name))):
             if len(group) > 1:
                 name = _joined_name([run.name for run in group])
                 joined_runs.append(joined(name, f"{folder}/{name.rpartition('/')[2]}", group))
     return joined_runs
 
 
+def _groups(runs: Sequence[RunInfo]) -> list[list[RunInfo]]:
+    """Longest sequences of siblings, given in order of time, that form one run. Looks at each host once."""
+    groups: list[list[RunInfo]] = []
+    hosts: set[str] = set()
+    for run in runs:
+        names = [file.host for file in run.files]
+        group = groups[-1] if groups else []
+        is_near = 0 < len(group) < _MOST_FOLDERS and not _objection_to_times([group[0], run])
+        if is_near and len(set(names)) == len(names) and hosts.isdisjoint(names):
+            group.append(run)
+        else:
+            groups.append([run])
+            hosts = set()
+        hosts.update(names)
+    return groups
+
+
 def _objection(parts: Sequence[RunInfo]) -> str:
     """Why runs are not parts of one run; empty if they are."""
     if len({os.path.dirname(part.path) for part in parts}) > 1:
         return "its parts are not in the same folder"
-    times = [_time_of(part) for part in parts]
-    known_times = [time for time in times if time]
-    if len(known_times) < len(parts) or (max(known_times) - min(known_times)).total_seconds() > NEAR_SECONDS:
+    return _objection_to_times(parts) or _repeated_host(parts)
+
+
+def _objection_to_times(parts: Sequence[RunInfo]) -> str:
+    times = [time for part in parts if (time := _time_of(part))]
+    if len(times) < len(parts) or (max(times) - min(times)).total_seconds() > NEAR_SECONDS:
         return f"the names of its parts are not times within {NEAR_SECONDS} s"
-    hosts = [file.host for part in parts for file in part.files]
-    repeated_hosts = (
-        sorted({host for host in hosts if hosts.count(host) > 1}) if len(set(hosts)) < len(hosts) else []
-    )
-    return f"{repeated_hosts[0]} is in more than one of its parts" if repeated_hosts else ""
+    return ""
+
+
+def _repeated_host(parts: Sequence[RunInfo]) -> str:
+    counts = Counter(file.host for part in parts for file in part.files)
+    repeated_host = min((host for host, count in counts.items() if count > 1), default=None)
+    return "" if repeated_host is None else f"{repeated_host} is in more than one of its parts"
 
 
 def _time_of(run: RunInfo) -> datetime | None:

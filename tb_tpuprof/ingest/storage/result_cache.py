@@ -1,14 +1,16 @@
-"""Results of analyses of one host kept in the user's cache folder, so that 256 hosts need not be read again
-to look at them again.
+"""Results of analyses of one host in the user's cache folder, so that 256 hosts need not be read again.
 
-    <cache folder>/results/<key>.tpr      7 bytes "TPURSLT" and a version byte, then for each analysis of the
-    file
-                                          4 bytes length of the packed result, 0 for none, and that
+    <cache folder>/results/<key>.tpr
+        8 bytes   "TPURSLT" and a version byte
+        4 bytes   CRC-32 of the rest
+        then for each analysis of the file
+        4 bytes   length of the packed result, 0 for none
+        …         the packed result
 
 The key is a hash of path, size and time of the trace file, the analyses' names, the code of this package and
-the user's settings. A packed result is a pickle that only names frozen dataclasses of `analysis/` and
-`trace/` and NumPy arrays: reading one that somebody else has written runs no code of his. What is too large,
-or is not made of these alone, is computed again.
+the user's settings. A packed result is a pickle that names only frozen dataclasses of `analysis/` and
+`trace/` and NumPy arrays, so that reading a forged one runs no code. Results that are larger, made of other
+classes, damaged, or not of the analysis's type are computed again.
 """
 
 from __future__ import annotations
@@ -21,15 +23,18 @@ import importlib
 import io
 import itertools
 import json
+import logging
 import os
 import pickle
 import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from tb_tpuprof.ingest.storage.cache_folder import cache_folder, trim, write_whole
+from tb_tpuprof.ingest.storage.cache_folder import cache_folder, is_private, trim, write_whole
 from tb_tpuprof.ingest.storage.files import FileState, is_url
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.settings import peaks_file
@@ -38,7 +43,7 @@ from tb_tpuprof.trace.trace import Trace
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-VERSION = 2
+VERSION = 3
 _MAGIC = b"TPURSLT" + bytes([VERSION])
 _SIZE = struct.Struct("<I")
 MAX_RESULT_BYTES = 4 * 2**20
@@ -49,6 +54,7 @@ _ANALYSES = "tb_tpuprof.analysis."
 _BUILTINS = ("frozenset", "set", "slice", "complex", "bytearray", "range")
 _NUMPY = ("_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer")
 _saves = itertools.count(1)
+_log = logging.getLogger(__name__)
 Function = Callable[[Trace], Any]
 
 
@@ -59,8 +65,8 @@ def travels(function: Callable[..., Any]) -> bool:
 
 
 def pack(result: object) -> bytes | None:
-    """A result as bytes; None where it is too large or is not made of dataclasses, arrays and plain values
-    alone.
+    """A result as bytes; None if it is too large or contains anything but dataclasses, arrays and plain
+    values.
     """
     out = _Bounded()
     try:
@@ -76,33 +82,67 @@ def unpack(data: bytes) -> Any:
 
 
 def load(state: FileState, functions: Sequence[Function]) -> dict[Function, Any]:
-    """The results of analyses of a file in that state that were saved together; empty where there are none
-    that can be used.
+    """The results of analyses of a file in that state that were saved together. Empty without usable ones;
+    a damaged file is removed.
     """
     path = _path(state, functions)
     try:
         with open(path, "rb") as file:
+            if not is_private(os.fstat(file.fileno())):
+                return {}
             data = file.read()
-        if data[: len(_MAGIC)] != _MAGIC:
-            return {}
-        found, at = {}, len(_MAGIC)
-        for function in functions:
-            (size,) = _SIZE.unpack_from(data, at)
-            at += _SIZE.size + size
-            if size:
-                found[function] = unpack(data[at - size : at])
-        os.utime(path)
-    except Exception:  # a damaged pickle raises whatever it likes; then the result is computed
+    except OSError:
         return {}
-    return found
+    try:
+        results = _unpacked(data, functions)
+    except Exception as error:  # damaged pickles raise anything
+        _log.warning("The cached results %s are damaged (%s) and are computed again.", path, error)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return {}
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return results
+
+
+def _unpacked(data: bytes, functions: Sequence[Function]) -> dict[Function, Any]:
+    """The results in a file's bytes. Raises ValueError, struct.error, or whatever a damaged pickle raises."""
+    position = len(_MAGIC) + _SIZE.size
+    if data[: len(_MAGIC)] != _MAGIC or _SIZE.unpack_from(data, len(_MAGIC))[0] != zlib.crc32(
+        data[position:]
+    ):
+        raise ValueError("wrong checksum")
+    results: dict[Function, Any] = {}
+    for function in functions:
+        (size,) = _SIZE.unpack_from(data, position)
+        position += _SIZE.size + size
+        if size:
+            result = unpack(data[position - size : position])
+            if not is_result_of(function, result):
+                raise ValueError(f"{type(result).__name__} is not what {function.__name__} returns")
+            results[function] = result
+    return results
+
+
+def is_result_of(function: Function, result: object) -> bool:
+    """Whether a result has the type that the analysis declares. Types of elements are not checked."""
+    return isinstance(result, _declared_types(function))
+
+
+@cache
+def _declared_types(function: Function) -> tuple[type, ...]:
+    hint = get_type_hints(function)["return"]
+    alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(get_origin(one) or one for one in alternatives)
 
 
 def save(state: FileState, packed: Mapping[Function, bytes | None]) -> None:
-    """Keep packed results of analyses together. A folder that cannot be written is no error."""
+    """Save packed results of analyses together. Does nothing if the folder cannot be written or is full."""
     path = _path(state, tuple(packed))
-    sized = [_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values()]
+    body = b"".join(_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values())
+    content = _MAGIC + _SIZE.pack(zlib.crc32(body)) + body
     with contextlib.suppress(OSError):
-        write_whole(path, [_MAGIC + b"".join(sized)])
+        write_whole(path, [content], len(content))
         if next(_saves) % _SAVES_PER_TRIM == 0:
             trim(path.parent, LIMIT_BYTES)
 
@@ -128,7 +168,7 @@ def _path(state: FileState, functions: Sequence[Function]) -> Path:
 
 @cache
 def code_fingerprint() -> str:
-    """A hash of the code that results are made by: another version's are computed anew."""
+    """A hash of the code that computes results: those of another version are computed again."""
     package = str(Path(__file__).resolve().parents[2])
     found = hashlib.sha256(b"compiled" if IS_COMPILED else b"plain")
     paths = [os.path.join(package, name) for name in ("settings.py", "units.py")]
@@ -146,7 +186,7 @@ def code_fingerprint() -> str:
 
 
 class _Bounded(io.BytesIO):
-    """Refuses what is too large before all of it is there."""
+    """Refuses large results before they are complete."""
 
     def write(self, data: Buffer, /) -> int:
         """Called for parts of some 64 kB, and for large arrays. Raises PicklingError."""
@@ -156,10 +196,10 @@ class _Bounded(io.BytesIO):
 
 
 class _Packer(pickle.Pickler):
-    """Refuses what must not travel: a trace, and whatever the unpacker would not take."""
+    """Refuses traces, and all classes that the unpacker refuses."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Called for all that is no plain value."""
+        """Called for everything but plain values."""
         if isinstance(obj, Trace):
             raise pickle.PicklingError("a trace does not travel")
         if isinstance(obj, type) and not is_allowed(obj.__module__, obj.__qualname__):
@@ -168,16 +208,16 @@ class _Packer(pickle.Pickler):
 
 
 class _Unpacker(pickle.Unpickler):
-    """Takes dataclasses of ours and NumPy's arrays."""
+    """Accepts only this package's dataclasses and NumPy's arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class or function that a pickle names. Raises UnpicklingError where it may not name it."""
+        """The class or function that a pickle names. Raises UnpicklingError for others than `is_allowed`."""
         return _found(module, name)
 
 
 @cache
 def _found(module: str, name: str) -> Any:
-    """What may be named by that name. Raises UnpicklingError, which is not kept."""
+    """The class or function of that name, if it is allowed. Raises UnpicklingError."""
     if not is_allowed(module, name):
         raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a result")
     return getattr(importlib.import_module(module), name)

@@ -21,7 +21,8 @@ class RunInfo:
 
     `state` is ok, hlo (programs without a trace; its only file, of host `NO_HOST`, is the largest one, with
     the size of all), legacy (only pages that older profilers wrote), unsupported (other files, which cannot
-    be opened) or empty; `message` says what the files are and what to do.
+    be opened), unreadable (the folder, or each of its traces) or empty; `message` says what the files are and
+    what to do.
     """
 
     name: str

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import NamedTuple
 
 from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
-from tb_tpuprof.ingest.storage.files import filesystem, is_url, storage_errors
+from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, storage_errors
 from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 
@@ -28,6 +30,7 @@ PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
 SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)
 _PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
+UNREADABLE = "unreadable"
 NO_NAME = "(no name)"
 HLO_SUFFIX = ".hlo_proto.pb"
 NO_MODULE = "NO_MODULE"  # another viewer's marker file: there is no HLO
@@ -73,8 +76,11 @@ def is_program(path: str) -> bool:
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
-    """All runs below a logdir, newest first. A logdir that does not exist has none."""
-    runs = _url_runs(logdir) if is_url(logdir) else [_run(logdir, path) for path in _session_folders(logdir)]
+    """All runs below a logdir, newest first. A logdir that does not exist has none.
+
+    A folder that cannot be listed is an unreadable run; one that is deleted meanwhile is none.
+    """
+    runs = _url_runs(logdir) if is_url(logdir) else list(_local_runs(logdir))
     return sorted([*runs, *joining.offers(runs)], key=lambda run: (run.captured_at, run.name), reverse=True)
 
 
@@ -87,29 +93,28 @@ def has_runs(logdir: str) -> bool:
 
 def find_run(logdir: str, name: str) -> RunInfo:
     """The run of that name. Raises RunNotFound; no name leads out of the logdir."""
-    parts = name.split("/")
     if (
         not name
         or "\0" in name
-        or "\\" in name
         or os.path.isabs(name)
-        or any(part in ("", ".", "..") for part in parts)
+        or any(part in ("", ".", "..") for part in name.split("/"))
     ):
         raise RunNotFound(name, "this is not a run's name")
     try:
-        return _find_one(logdir, name, parts)
+        return _find_one(logdir, name)
     except RunNotFound:
-        if not joining.parts_of(name):
+        if "\\" in name or not joining.parts_of(name):
             raise
-    return joining.lookup(name, lambda part: _find_one(logdir, part, part.split("/")))
+    return joining.lookup(name, partial(_find_one, logdir))
 
 
-def _find_one(logdir: str, name: str, parts: list[str]) -> RunInfo:
-    if is_url(logdir):
-        for run in _url_runs(logdir):
-            if run.name == name:
-                return run
-        raise RunNotFound(name)
+def _find_one(logdir: str, name: str) -> RunInfo:
+    if is_url(logdir) or "\\" in name:  # a path of the operating system, or bytes that are not UTF-8
+        run = next((run for run in find_runs(logdir) if run.name == name), None)
+        if run is None:
+            raise RunNotFound(name)
+        return run
+    parts = name.split("/")
     path = os.path.join(logdir, *parts[:-1], "plugins", "profile", parts[-1])
     if os.path.isdir(path):
         return _run(logdir, path)
@@ -194,7 +199,7 @@ def _session_folders(logdir: str) -> Iterator[str]:
             seen.add((facts.st_dev, facts.st_ino))
             with os.scandir(folder) as entries:
                 children = list(entries)
-            folders = [entry.path for entry in children if entry.is_dir()]
+            folders = [entry.path for entry in children if _is_folder(entry)]
         except OSError:
             continue
         if folder.replace(os.sep, "/").endswith("/plugins/profile"):
@@ -205,10 +210,30 @@ def _session_folders(logdir: str) -> Iterator[str]:
         stack += folders
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder, or a link to one; a link that leads nowhere is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _local_runs(logdir: str) -> Iterator[RunInfo]:
+    for path in _session_folders(logdir):
+        try:
+            yield _run(logdir, path)
+        except StorageError as error:
+            if os.path.isdir(path):  # else it was deleted after it was listed
+                name = _run_name(logdir, path)
+                yield RunInfo(
+                    name, path, (), _captured_at(name, 0), UNREADABLE, f"{error.message} {error.remedy}"
+                )
+
+
 def _run(logdir: str, path: str) -> RunInfo:
     with storage_errors(path), os.scandir(path) as entries:
         listed = [
-            _Entry(entry.name, entry.path, *_size_and_time(entry))
+            _Entry(_printable(entry.name), entry.path, *_size_and_time(entry))
             for entry in entries
             if _matters(entry.name)
         ]
@@ -216,8 +241,17 @@ def _run(logdir: str, path: str) -> RunInfo:
 
 
 def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
-    facts = entry.stat()
-    return facts.st_size, facts.st_mtime_ns
+    """(bytes, time in ns) of a file; (0, 0) for a link that leads nowhere, and for what is not a file."""
+    try:
+        facts = entry.stat()
+    except OSError:
+        return 0, 0
+    return (facts.st_size, facts.st_mtime_ns) if stat.S_ISREG(facts.st_mode) else (0, 0)
+
+
+def _printable(name: str) -> str:
+    r"""A name of the file system as text: bytes that are not UTF-8 become `\xff`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _matters(name: str) -> bool:
@@ -245,7 +279,7 @@ def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callab
 def _run_name(logdir: str, path: str) -> str:
     if not os.path.dirname(path).replace(os.sep, "/").endswith("plugins/profile"):
         relative = os.path.relpath(path, logdir).replace(os.sep, "/")
-        return (
+        return _printable(
             os.path.basename(os.path.abspath(path))
             if relative == "." or relative.startswith("..")
             else relative
@@ -253,7 +287,7 @@ def _run_name(logdir: str, path: str) -> str:
     above = os.path.dirname(os.path.dirname(os.path.dirname(path)))
     relative = os.path.relpath(above, logdir).replace(os.sep, "/")
     session = os.path.basename(path)
-    return session if relative == "." or relative.startswith("..") else f"{relative}/{session}"
+    return _printable(session if relative == "." or relative.startswith("..") else f"{relative}/{session}")
 
 
 def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: list[str]) -> RunInfo:
@@ -263,7 +297,22 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: li
         state, message = "hlo", PROGRAMS_ONLY
     elif not files:
         state, message = without_trace(names)
+    elif not any(file.size_bytes for file in files):
+        state, message = UNREADABLE, _why_empty(files)
     return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
+
+
+def _why_empty(files: list[HostFile]) -> str:
+    """Why a run without any bytes of a trace cannot be opened."""
+    for file in files:
+        try:
+            file_state(file.path)
+        except StorageError as error:
+            return f"{error.message} {error.remedy}"
+    return (
+        f"{os.path.basename(files[0].path)} is empty (0 bytes). The capture may have failed or is still "
+        "being written."
+    )
 
 
 def _of_programs(programs: list[HostFile]) -> list[HostFile]:
@@ -319,19 +368,22 @@ def _stamped(path: str) -> str:
 def _natural(text: str) -> list[tuple[int, int, str]]:
     """Sort key that puts worker-10 after worker-9."""
     return [
-        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part
+        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", text) if part
     ]
 
 
 def _captured_at(name: str, newest_ns: int) -> str:
-    """When a run was captured: the time in its name, else that of its newest file."""
+    """When a run was captured: the time in its name, else that of its newest file; empty after 9999."""
     match = _SESSION_TIME.match(name.rsplit("/", 1)[-1])
     if match:
         try:
             return datetime(*(int(part) for part in match.groups())).isoformat()  # type: ignore[arg-type]
         except ValueError:
             pass
-    return datetime.fromtimestamp(newest_ns / 1e9, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    try:
+        return datetime.fromtimestamp(newest_ns / 1e9, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    except (ValueError, OverflowError, OSError):  # a time after the year 9999
+        return ""
 
 
 def _url_runs(logdir: str) -> list[RunInfo]:

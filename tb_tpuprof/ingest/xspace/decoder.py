@@ -26,6 +26,7 @@ from tb_tpuprof.native.compiled.events import Decoder
 from tb_tpuprof.native.compiled.gathering import IdMap
 from tb_tpuprof.native.compiled.interning import intern, joined
 from tb_tpuprof.native.compiled.wire import fields, spans
+from tb_tpuprof.native.machine_memory import max_events
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings, find_bytes
@@ -106,9 +107,16 @@ _NONE: Ints = np.empty(0, np.int64)
 _NO_IDS: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
 
-def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
+def decode(
+    file: FileBytes,
+    path: str,
+    host: str,
+    source: TraceSource,
+    is_outline: bool = False,
+    damage: str = "",
+) -> Trace:
     """Decode a whole XSpace. Releases the file's bytes as soon as possible. Raises TraceFormatError if they
-    are not an XSpace.
+    are not an XSpace. `damage`: what the file lacks, if it is only the intact part of one.
 
     An outline has the planes with their stats, and the metadata of planes with programs; no lines and no
     events.
@@ -121,14 +129,14 @@ def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outlin
     planes = [_plane(file, start, size, strings, is_outline) for start, size in plane_spans]
     lines = find_lines(file, planes, strings.add)
     n_events = int(lines.n_events.sum())
-    if n_events > MAX_EVENTS:
+    if n_events > min(MAX_EVENTS, max_events()):
         raise TraceFormatError(
             path,
             -1,
-            f"contains {n_events} events, more than can be opened at once",
+            f"contains {n_events:,} events, more than fit into this machine's memory",
             "Profile for a shorter time.",
         )
-    info = replace(_info(file.data, top, path, host), is_outline=is_outline)
+    info = replace(_info(file.data, top, path, host), is_outline=is_outline, damage=damage)
     return _Assembly(file, planes, lines, strings).trace(file, info, source)
 
 
@@ -290,7 +298,11 @@ class _Assembly:
         events, event_stats = self.lines.compact(lines, stats["event"])
         columns = ordering.ordered(events, lines, event_stats, in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
-        info_fields = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
+        info_fields = {
+            **info.__dict__,
+            "start_ns": start_ns + shift_ns,
+            "n_damaged": int(n_damaged) + bool(info.damage),
+        }
         trace = Trace(
             TraceInfo(**info_fields),
             strings,

@@ -100,8 +100,10 @@ class MessageSource:
         return [(name, value.decode("utf-8", "replace") if isinstance(value, bytes) else value)]
 
 
-def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str) -> Trace:
-    """Decode a whole XSpace. Raises TraceFormatError if the bytes are not one."""
+def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str, damage: str = "") -> Trace:
+    """Decode a whole XSpace. Raises TraceFormatError if the bytes are not one. `damage`: what the file lacks,
+    if it is only the intact part of one.
+    """
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
     space = xspace_class()()
@@ -117,7 +119,12 @@ def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str) -> Trace:
     starts = [line.timestamp_ns for plane in space.planes for line in plane.lines if line.events]
     start_ns = min(starts, default=0)
     names = [_plane(rows, number, plane, start_ns) for number, plane in enumerate(space.planes)]
-    return _trace(rows, space, names, TraceInfo(host, path, len(data), start_ns))
+    return _trace(
+        rows,
+        space,
+        names,
+        TraceInfo(host, path, len(data), start_ns, damage=damage, n_damaged=int(bool(damage))),
+    )
 
 
 def _plane(rows: _Rows, number: int, plane: Any, start_ns: int) -> dict[int, bytes]:

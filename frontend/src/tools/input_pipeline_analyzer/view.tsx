@@ -45,8 +45,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
 const PYTHON_WAITS =
-  'No stage of an input pipeline was traced on the host. The steps wait in Python; the verdict above and the ' +
-  'advice below name the place.';
+  'No stage of an input pipeline was traced on the host. The steps wait in Python; the verdict above and ' +
+  'the advice below name the place.';
 /** Totals of nested operations overlap, so their share is less meaningful than that of the self time. */
 const OPS_VIEW = { ...PLAIN_VIEW, hidden: new Set(['total_fraction']) };
 const DOT_PX = 18;

@@ -19,6 +19,8 @@ from queue import SimpleQueue
 from threading import Event, Lock
 from typing import Any, TypeVar
 
+from tb_tpuprof.errors import ExecutorFailed
+
 T = TypeVar("T")
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.parallel.process_pool import work; work()"
 
@@ -40,7 +42,9 @@ class ProcessPool(Executor):
         self._threads = ThreadPoolExecutor(len(slots))
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
-        """As for every executor; the future raises BrokenExecutor if the process that runs the call dies."""
+        """As for every executor. A call whose process dies runs again in a process of its own; the future
+        raises ExecutorFailed if that dies, too.
+        """
         return self._threads.submit(self._call, function, arguments, named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
@@ -52,39 +56,74 @@ class ProcessPool(Executor):
     def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
         slot = self._free.get()
         try:
-            return slot.call(function, arguments, named) if slot else function(*arguments, **named)
+            if slot is None:
+                return function(*arguments, **named)
+            try:
+                return slot.call(function, arguments, named)
+            except BrokenExecutor:  # by this call, or by the one before it in the same process
+                slot.revive()
+            return _call_alone(function, arguments, named)
         finally:
             self._free.put(slot)
+
+
+def _call_alone(function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
+    """Run a call in a new process that runs nothing else."""
+    worker = _Worker()
+    try:
+        return worker.call(function, arguments, named)
+    except BrokenExecutor as error:
+        remedy = "Memory may be short: close other programs, or open fewer hosts at once."
+        raise ExecutorFailed(f"Two processes that analyzed it ended: {error}.", remedy) from error
+    finally:
+        worker.end()
 
 
 class _Worker:
     """Another process. It ends with this one, or sooner."""
 
     def __init__(self) -> None:
+        self._sending = Lock()
+        self._start()
+
+    def _start(self) -> None:
         arguments = [sys.executable, "-c", _CODE, *sys.path]
         self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._calls: Any = self._process.stdin
         self._answers: Any = self._process.stdout
-        self._sending = Lock()
         self._previous = Event()
         self._previous.set()
+
+    def revive(self) -> None:
+        """Start the process again, unless another call has already done so."""
+        with self._sending:
+            if self._process.poll() is not None:
+                self._process.communicate()
+                self._start()
 
     def call(self, function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
         """Return or raise what the function does in the other process. Raises BrokenExecutor if that
         process dies.
         """
         answered = Event()
+        process = self._process
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
             with self._sending:  # answers arrive in the order of the calls
+                process, answers = self._process, self._answers
                 previous, self._previous = self._previous, answered
                 self._calls.write(call)
                 self._calls.flush()
             previous.wait()
-            result, error, where = pickle.load(self._answers)
-        except (OSError, EOFError, pickle.UnpicklingError) as broken:  # the last: it died while answering
-            self._process.kill()
-            raise BrokenExecutor(f"a process has ended with the exit code {self._process.wait()}") from broken
+            result, error, where = pickle.load(answers)
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            pickle.UnpicklingError,
+        ) as broken:  # the last: it died while answering
+            process.kill()
+            raise BrokenExecutor(f"a process has ended with the exit code {process.wait()}") from broken
         finally:
             answered.set()
         if error:

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TypeVar
 
@@ -56,7 +56,10 @@ def run_in_parallel(function: Callable[[T], R], items: Iterable[T], is_worthwhil
             results[position] = function(item)
 
     n_more = min(n_threads(), len(waiting)) - 1 if is_worthwhile else 0
-    helpers = [_pool().submit(work) for _ in range(n_more)]
+    helpers = []
+    with suppress(RuntimeError):  # the interpreter is exiting: this thread does all the work
+        for _ in range(n_more):
+            helpers.append(_pool().submit(work))
     try:
         work()
     finally:

@@ -67,6 +67,12 @@ class Contents:
     outline: Trace | None = None
     failure: ProfilerError | None = None
     results: dict[Function, Any] = field(default_factory=dict)
+    result_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the outline and, about, of the results."""
+        return self.result_bytes + (self.outline.size_bytes if self.outline else 0)
 
 
 class HostStore:
@@ -130,7 +136,13 @@ class HostStore:
             for function, data in packed.items():
                 if data is not None:
                     contents.results[function] = result_cache.unpack(data)
+                    contents.result_bytes += len(data)
             self._save(contents.state, packed)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of everything but the trace."""
+        return self._contents.size_bytes
 
     def known_failure(self) -> ProfilerError | None:
         """Why the host cannot be read, as far as that is known without reading it: an earlier attempt failed,
@@ -186,6 +198,7 @@ class HostStore:
                 for each in saved
                 if result_cache.travels(each)
             }
+            contents.result_bytes += sum(len(data) for each, data in packed.items() if data and each in new)
             self._save(contents.state, packed)
 
     def _save(self, state: FileState, packed: Mapping[Function, bytes | None]) -> None:

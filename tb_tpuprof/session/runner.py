@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
+from functools import partial
 from typing import Any
 
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError
@@ -15,6 +17,7 @@ from tb_tpuprof.parallel.progress import ProgressTracker
 from tb_tpuprof.parallel.threads import single_threaded
 from tb_tpuprof.session.host_store import Function, HostStore
 
+_log = logging.getLogger("tb_tpuprof")
 Outcomes = Iterator[tuple[str, ProfilerError | None]]
 
 
@@ -81,7 +84,12 @@ class Runner:
         name = self.executor if all(map(result_cache.travels, functions)) else executors.THREADS
         with executors.host_executor(name, len(stores)) as executor:
             if executor.is_remote:
-                yield from self._compute_remotely(executor.calls, functions, stores, is_single_threaded)
+                lost: list[HostStore] = []
+                yield from self._compute_remotely(
+                    executor.calls, functions, stores, is_single_threaded, lost.append
+                )
+                for store in lost:
+                    yield store.host, _failure_of(partial(compute, store))
                 return
             submitted = {executor.calls.submit(compute, store): store for store in stores}
             for done in as_completed(submitted):
@@ -93,15 +101,23 @@ class Runner:
         functions: tuple[Function, ...],
         stores: Sequence[HostStore],
         is_single_threaded: bool,
+        lose: Callable[[HostStore], object],
     ) -> Outcomes:
-        """In other processes. A result that cannot be sent (it may be too large) is computed here later."""
+        """In other processes. A result that cannot be sent (it may be too large) is computed here later;
+        calls `lose` for hosts whose calls a cluster has lost.
+        """
         needed = tuple(dict.fromkeys((*functions, *self._common)))
         submitted: dict[Future[list[bytes | None]], HostStore] = {
             calls.submit(evaluate, store.file.path, needed, is_single_threaded): store for store in stores
         }
         for done in as_completed(submitted):
             store = submitted[done]
-            failure = _failure_of(done.result)
+            try:
+                failure = _failure_of(done.result)
+            except (CancelledError, BrokenExecutor, OSError) as error:
+                _log.warning("The analysis of %s was lost (%s) and runs here.", store.host, error)
+                lose(store)
+                continue
             if failure:
                 failure.host = store.host
             else:

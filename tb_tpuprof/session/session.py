@@ -9,6 +9,7 @@ import tb_tpuprof.session.preloaded  # noqa: F401
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.errors import HostNotFound, ProfilerError
 from tb_tpuprof.ingest.storage.run_info import HostFile
+from tb_tpuprof.native.machine_memory import memory_budget
 from tb_tpuprof.parallel.progress import ReadingProgress
 from tb_tpuprof.session.host_store import Function, HostStore
 from tb_tpuprof.session.opened_run import OpenedRun, opened_run
@@ -17,15 +18,15 @@ from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
-DEFAULT_MEMORY_BYTES = 2 * 2**30
 
 
 class Session:
     """A run and the results computed from it. Thread-safe; a file that changes is read again.
 
     `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept
-    in the user's cache folder. Traces beyond `memory_bytes` are dropped, least recently used first; results
-    of analyses stay. `executor` names where analyses of several hosts run (`parallel/executors.py`).
+    in the user's cache folder. Traces beyond `memory_bytes` (0: `memory_budget`) are dropped, least recently
+    used first; results of analyses stay. `executor` names where analyses of several hosts run
+    (`parallel/executors.py`).
     """
 
     def __init__(
@@ -33,10 +34,10 @@ class Session:
         run_dir: str,
         cache: bool = True,
         name: str = "",
-        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        memory_bytes: int = 0,
         executor: str = "",
     ) -> None:
-        self._use(opened_run(run_dir, cache, name, memory_bytes, executor))
+        self._use(opened_run(run_dir, cache, name, memory_bytes or memory_budget(), executor))
 
     def _use(self, run: OpenedRun) -> None:
         self._run = run
@@ -122,8 +123,13 @@ class Session:
 
     @property
     def size_bytes(self) -> int:
-        """Memory used by the decoded traces."""
+        """Memory of the decoded traces."""
         return self._run.traces.size_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of the decoded traces, of outlines and, about, of results."""
+        return self.size_bytes + sum(store.size_bytes for store in self._run.stores.values())
 
     def fingerprint(self) -> str:
         """Identifies the state of all the run's files."""

@@ -6,17 +6,18 @@ from collections import OrderedDict
 from threading import Lock
 
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
+from tb_tpuprof.native.machine_memory import memory_budget
 from tb_tpuprof.parallel.progress import ReadingProgress
-from tb_tpuprof.session.session import DEFAULT_MEMORY_BYTES, Session
+from tb_tpuprof.session.session import Session
 
 
 class SessionStore:
     """Sessions of the runs in use; at most `limit`, the least recently used is dropped first."""
 
-    def __init__(self, limit: int = 8, memory_bytes: int = DEFAULT_MEMORY_BYTES, executor: str = "") -> None:
+    def __init__(self, limit: int = 8, memory_bytes: int = 0, executor: str = "") -> None:
         self.limit = limit
         self.executor = executor
-        self.memory_bytes = memory_bytes
+        self.memory_bytes = memory_bytes or memory_budget()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._files: dict[str, tuple[HostFile, ...]] = {}
         self._lock = Lock()
@@ -43,8 +44,8 @@ class SessionStore:
         return next((progress for session in sessions if (progress := session.progress())), None)
 
     def _drop_old(self) -> None:
-        total = sum(session.size_bytes for session in self._sessions.values())
+        total = sum(session.kept_bytes for session in self._sessions.values())
         for path in list(self._sessions)[:-1]:
             if len(self._sessions) <= self.limit and total <= self.memory_bytes:
                 break
-            total -= self._sessions.pop(path).size_bytes
+            total -= self._sessions.pop(path).kept_bytes

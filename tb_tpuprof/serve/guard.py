@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request
 
 from tb_tpuprof.errors import BadParameter, Forbidden
+from tb_tpuprof.serve.hosts import HostRules
 
 TOKEN_HEADER = "X-Tpuprof-Token"
 MAX_BODY_BYTES = 64 * 1024
@@ -22,33 +24,30 @@ MAX_BODY_BYTES = 64 * 1024
 class Guard:
     """Holds the token of this server process."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: HostRules) -> None:
+        self.hosts = hosts
         self.token = secrets.token_urlsafe(24)
 
     def body(self, request: Request) -> dict[str, Any]:
         """The request's JSON object. Raises Forbidden for a request from elsewhere and BadParameter for a bad
         body.
         """
-        check_same_origin(request)
+        check_same_origin(request, self.hosts.names(request))
         if not secrets.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
             raise Forbidden("The request has no valid token.", "Reload the page: the server was restarted.")
         return json_object(request)
 
 
-def check_same_origin(request: Request) -> None:
-    """Raise Forbidden where the browser reports that another site's page sent the request.
+def check_same_origin(request: Request, own_hosts: Collection[str]) -> None:
+    """Raise Forbidden if the browser reports that another site's page sent the request. `own_hosts`: names of
+    this server, with the port.
 
-    `Sec-Fetch-Site` counts where it is sent: a proxy may rename the host, and then Origin and Host differ on
-    a page of ours.
+    `Sec-Fetch-Site: same-origin` counts more than Origin, because a proxy may rename the host.
     """
     site = request.headers.get("Sec-Fetch-Site", "")
     origin = request.headers.get("Origin", "")
-    hosts = {request.headers.get("Host", "").lower(), request.headers.get("X-Forwarded-Host", "").lower()} - {
-        ""
-    }
-    is_own = (
-        site in ("same-origin", "none") if site else not origin or urlsplit(origin).netloc.lower() in hosts
-    )
+    is_own_origin = not origin or urlsplit(origin).netloc.lower() in own_hosts
+    is_own = site == "same-origin" or (site in ("", "none") and is_own_origin)
     if not is_own:
         raise Forbidden(
             "Only the plugin's own page may send this request.", "Open the page at the server's own address."

@@ -29,6 +29,13 @@ _FLAGS = (
         "localhost:*,*.internal:8466 (default: TPUPROF_CAPTURE_TARGETS, else all).",
     ),
     (
+        "tpuprof_allowed_hosts",
+        "NAMES",
+        "Names, separated by commas, under which browsers reach this server, such as that of a proxy "
+        "(default: TPUPROF_ALLOWED_HOSTS). A server bound to localhost otherwise answers only to localhost "
+        "and IP addresses, which keeps other sites' pages out (DNS rebinding).",
+    ),
+    (
         "tpuprof_executor",
         "threads|processes|auto|dask://HOST:PORT",
         "Where runs of many hosts are analyzed (default: TPUPROF_EXECUTOR, else auto: processes for more "

@@ -10,6 +10,7 @@ from typing import Any
 from tensorboard.plugins import base_plugin
 
 from tb_tpuprof.ingest.storage.runs import has_runs
+from tb_tpuprof.serve.hosts import HostRules
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.serve.rules import CaptureRules
@@ -30,6 +31,7 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
         flags = getattr(context, "flags", None)
         self.logdirs = Logdirs.of(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._rules = CaptureRules.of(flags)
+        self._hosts = HostRules.of(flags)
         self._executor = str(
             getattr(flags, "tpuprof_executor", "") or ""
         )  # empty: as the environment says, else auto
@@ -37,7 +39,7 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
         """WSGI applications by route."""
-        return Routes(self.logdirs, self.plugin_name, self._rules, self._executor).apps()
+        return Routes(self.logdirs, self.plugin_name, self._rules, self._executor, self._hosts).apps()
 
     def is_active(self) -> bool:
         """Whether there is something to do: a profile can be captured, or the logdir has runs, as far as is

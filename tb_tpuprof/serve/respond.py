@@ -44,6 +44,7 @@ class Body:
 
 
 Handler = Callable[[Request], Body]
+Check = Callable[[Request], object]
 
 
 class _Answer(Response):
@@ -58,19 +59,23 @@ class _Answer(Response):
         return headers
 
 
-def wsgi(get: Handler | None, post: Handler | None = None) -> Callable[..., object]:
+def wsgi(
+    get: Handler | None, post: Handler | None = None, check: Check | None = None
+) -> Callable[..., object]:
     """A WSGI application from functions of the request, by its method; every failure becomes an
-    error object.
+    error object. `check` raises ProfilerError for requests that get no answer.
     """
 
     def app(environ: dict[str, object], start_response: Callable[..., object]) -> object:
         request = Request(environ)
-        return respond(request, get, post)(environ, start_response)  # type: ignore[arg-type]
+        return respond(request, get, post, check)(environ, start_response)  # type: ignore[arg-type]
 
     return app
 
 
-def respond(request: Request, get: Handler | None, post: Handler | None = None) -> Response:
+def respond(
+    request: Request, get: Handler | None, post: Handler | None = None, check: Check | None = None
+) -> Response:
     """The response to one request."""
     handler = post if request.method == "POST" else get if request.method in ("GET", "HEAD") else None
     if handler is None:
@@ -82,6 +87,8 @@ def respond(request: Request, get: Handler | None, post: Handler | None = None) 
         )
         return _secured(Response(text, 405, {"Allow": ", ".join(allowed)}, "application/json"))
     try:
+        if check:
+            check(request)
         return _success(request, handler(request))
     except ProfilerError as error:
         text = _error(error.kind, error.message, error.remedy, error.parameter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter, ProfilerError, StorageError
 from tb_tpuprof.ingest.storage.run_info import RunInfo
 from tb_tpuprof.serve.capture_routes import CaptureRoutes
+from tb_tpuprof.serve.hosts import HostRules
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.respond import Body, fingerprint, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
@@ -37,21 +38,32 @@ class Routes:
     """Routes over the runs of some logdirs."""
 
     def __init__(
-        self, logdirs: Logdirs, plugin_name: str, rules: CaptureRules | None = None, executor: str = ""
+        self,
+        logdirs: Logdirs,
+        plugin_name: str,
+        rules: CaptureRules | None = None,
+        executor: str = "",
+        hosts: HostRules | None = None,
     ) -> None:
         self.logdirs = logdirs
-        self.capture = CaptureRoutes(logdirs, rules or CaptureRules())
+        self.hosts = hosts or HostRules()
+        self.capture = CaptureRoutes(logdirs, rules or CaptureRules(), self.hosts)
         self.plugin_name = plugin_name
         self.sessions = SessionStore(executor=executor)
 
     def apps(self) -> dict[str, Callable[..., object]]:
-        """WSGI applications by route."""
-        apps = {"/runs": wsgi(self.runs), "/tools": wsgi(self.tools), "/progress": wsgi(self.progress)}
+        """WSGI applications by route. All but the page's own files check the server's name."""
+        checked = partial(wsgi, check=self.hosts.check)
+        apps = {
+            "/runs": checked(self.runs),
+            "/tools": checked(self.tools),
+            "/progress": checked(self.progress),
+        }
         for tool in TOOLS:
             for question in ("", *(named.name for named in tool.questions)):
                 route = f"/data/{tool.name}/{question}".rstrip("/")
-                apps[route] = wsgi(partial(self.data, tool, question))
-        apps["/data/*"] = wsgi(self.unknown_tool)
+                apps[route] = checked(partial(self.data, tool, question))
+        apps["/data/*"] = checked(self.unknown_tool)
         apps |= {f"/{name}": wsgi(static(name)) for name in ("index.js", "index.html", "style.css")}
         return apps | {"/assets/*": wsgi(asset)} | self.capture.apps()
 
@@ -87,7 +99,7 @@ class Routes:
         """A tool's answer in the requested format; nothing is computed for a client that has it already."""
         session = self._session(request)
         form = request.args.get("format", "json")
-        hosts = [host for host in request.args.get("hosts", "").split(",") if host]
+        hosts = split_hosts(request.args.get("hosts", ""), session.hosts)
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
         waits = _waits(request)
         tag = self._tag(tool, question, session, hosts, request)
@@ -118,6 +130,22 @@ class Routes:
         if not name:
             raise BadParameter("run", name, "the name of a run, as /runs lists them")
         return self.sessions.open(self.logdirs.run(name))
+
+
+def split_hosts(text: str, known_hosts: Sequence[str]) -> list[str]:
+    """The hosts of a list separated by commas, which may also occur in a host's name: the longest name that
+    the run has wins.
+    """
+    pieces = [piece for piece in text.split(",") if piece]
+    with_comma = {host for host in known_hosts if "," in host}
+    most = max((host.count(",") + 1 for host in with_comma), default=1)
+    hosts = []
+    while pieces:
+        lengths = range(min(most, len(pieces)), 1, -1)
+        n = next((n for n in lengths if ",".join(pieces[:n]) in with_comma), 1)
+        hosts.append(",".join(pieces[:n]))
+        pieces = pieces[n:]
+    return hosts
 
 
 def _waits(request: Request) -> bool:

@@ -48,7 +48,7 @@ def logdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / f"{host}.xplane.pb").write_bytes(small_xspace())
     broken = tmp_path / "logs" / "train" / "plugins" / "profile" / "broken"
     broken.mkdir()
-    (broken / "h.xplane.pb").write_bytes(small_xspace()[:-5])
+    (broken / "h.xplane.pb").write_bytes(small_xspace() + b"\0" * 5)
     return tmp_path / "logs"
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from tb_tpuprof.encode.text import printable
 from tb_tpuprof.errors import ProfilerError
 
-INTERRUPTED = 130
+INTERRUPTED, OUTPUT_FAILED, INTERNAL = 130, 4, 1
+DEBUG_VARIABLE = "TPUPROF_DEBUG"
 
 
 def exit_code_of(name: str, command: Callable[[], int]) -> int:
-    """The command's own exit code, or that of the error it failed with. Errors in a file, a reply or an
-    argument never show a traceback.
+    """The command's own exit code, or that of the error it failed with. No error shows a traceback; the
+    variable TPUPROF_DEBUG raises errors of this package itself.
     """
     try:
         code = command()
@@ -28,8 +29,25 @@ def exit_code_of(name: str, command: Callable[[], int]) -> int:
         sys.stderr.write(f"{name}: out of memory.\n")
         return 3
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        _discard_output()
+        sys.stderr.write(printable(f"{name}: cannot write the output: {error.strerror or error}.\n"))
+        return OUTPUT_FAILED
     except KeyboardInterrupt:
         sys.stderr.write(f"\n{name}: cancelled.\n")
         return INTERRUPTED
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        text = f"{name}: internal error: {type(error).__name__}: {error}\n"
+        sys.stderr.write(
+            printable(f"{text}  Please report it with the output of {DEBUG_VARIABLE}=1 {name} …\n")
+        )
+        return INTERNAL
+
+
+def _discard_output() -> None:
+    """Send what is left of the output nowhere: writing it again at exit would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -120,7 +120,7 @@ def test_a_run_is_no_log_directory(run_dir: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_damaged_trace_is_exit_code_3(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (run_dir / "h.xplane.pb").write_bytes(small_xspace()[:-9])
+    (run_dir / "h.xplane.pb").write_bytes(small_xspace() + b"\x00" * 9)
     assert main(["show", "overview_page", str(run_dir)]) == 3
     assert "h.xplane.pb" in capsys.readouterr().err
 

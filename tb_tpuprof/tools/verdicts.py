@@ -13,25 +13,18 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.overview.summary import summary
-from tb_tpuprof.analysis.steps.classes import N_CLASSES
-from tb_tpuprof.analysis.steps.clocks import clock_marks
-from tb_tpuprof.analysis.steps.combine import common_steps
-from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.why import chosen_hosts
+from tb_tpuprof.tools.why import chosen_hosts, common_evidence
 from tb_tpuprof.units import format_fraction, format_time
 
 # Reading the evidence takes as long as a page of operations. A page waits for it if that takes milliseconds.
@@ -156,8 +149,9 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
 
 
 def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobLimits | None:
-    diagnosed = diagnose(parts)
-    if not diagnosed.is_detailed or _are_apart(session, hosts, parts):
+    common = common_evidence(session, hosts, parts)
+    diagnosed = diagnose(parts, common.rows)
+    if not diagnosed.is_detailed or common.is_disjoint:
         return None
     return JobLimits(diagnosed, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))
 
@@ -181,29 +175,6 @@ def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
         sum(file.size_bytes * (_COMPRESSED if file.path.endswith(".gz") else 1) for file in files)
         <= QUICK_BYTES
     )
-
-
-def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> bool:
-    """Whether the hosts have no steps at the same time, so that each is judged by itself."""
-    if len(hosts) < 2:
-        return False
-    corrections = clocks_of(session, hosts).correction_ns
-    starts = [
-        marks.start_ns + correction_ns
-        for marks, correction_ns in zip(session.map(clock_marks, hosts), corrections, strict=True)
-    ]
-    steps = [
-        Steps(
-            np.arange(part.n_steps),
-            part.names,
-            part.start_ps,
-            part.duration_ps,
-            np.zeros((part.n_steps, N_CLASSES), np.int64),
-            part.source,
-        )
-        for part in parts
-    ]
-    return common_steps(steps, starts).is_disjoint
 
 
 def with_limits(

@@ -16,11 +16,14 @@ from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.overview.summary import Summary, summary
-from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.steps.clocks import clock_marks
+from tb_tpuprof.analysis.steps.combine import CommonSteps, common_steps
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.units import format_fraction, format_time
 
 ALIKE = 0.05  # of the median: a step that differs by less is as long as the others
@@ -37,7 +40,9 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
     all_hosts = list(hosts or session.hosts)
     read_hosts = explained_hosts(session, all_hosts)
     parts = session.map(host_evidence, read_hosts)
-    result = _of_step(parts, step) if step else diagnose(parts)
+    result = (
+        _of_step(parts, step) if step else diagnose(parts, common_evidence(session, read_hosts, parts).rows)
+    )
     if len(read_hosts) == len(all_hosts):
         return result
     text = (
@@ -68,6 +73,27 @@ def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
     slowest = sorted(range(len(hosts)), key=lambda place: (-_own_ps(parts[place].steps), place))[:_SLOWEST]
     chosen = {*_spread(hosts), *(hosts[place] for place in slowest)}
     return [host for host in hosts if host in chosen]
+
+
+def common_evidence(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> CommonSteps:
+    """The steps that all hosts ran at the same time. `parts`: the hosts' evidence. Raises HostsUnreadable."""
+    steps = [
+        Steps(
+            np.arange(part.n_steps),
+            part.names,
+            part.start_ps,
+            part.duration_ps,
+            np.zeros((part.n_steps, N_CLASSES), np.int64),
+            part.source,
+        )
+        for part in parts
+    ]
+    corrections = clocks_of(session, hosts).correction_ns
+    starts = [
+        marks.start_ns + correction_ns
+        for marks, correction_ns in zip(session.map(clock_marks, hosts), corrections, strict=True)
+    ]
+    return common_steps(steps, starts)
 
 
 def _spread(hosts: Sequence[str]) -> list[str]:

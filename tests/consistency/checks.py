@@ -37,6 +37,8 @@ _NOT_STEP_PARTS = ("step_time_ps", "start_ps", "total_ps", "own_ps")
 _NAMED = re.compile(r"`([^`]+)`")
 _SAVES = re.compile(r"sav(?:e|es|ing)\b[^.;]*?([\d.,]+) ?%")
 _SAVES_OF = re.compile(r"save[s]? ([\d.,]+\s\S+) of ([\d.,]+\s[^\s,.]+)")
+_SLOW_HOST = re.compile(r"`([^`]+)` .*?: its own work takes ([\d.,]+ \S+) ")
+_SLOW_HOST_APART = 0.05
 _UNITS = {"ps": 1, "ns": 1e3, "µs": 1e6, "ms": 1e9, "s": 1e12, "min": 6e13, "h": 3.6e15}
 # (page, scalar) that has the name of a fact and is none: why.
 NOT_FACTS = {
@@ -570,6 +572,25 @@ def limits_agree(pages: Pages) -> Iterator[Violation]:
         yield Violation("limits agree", page, text)
 
 
+def slow_hosts_agree(pages: Pages) -> Iterator[Violation]:
+    """The overview and the pod viewer name the same excess of a slow host."""
+    overview, pod = pages.get("overview_page"), pages.get("pod_viewer")
+    if overview is None or pod is None or not {"findings"} <= set(overview.tables):
+        return
+    stragglers = pod.tables.get("stragglers")
+    if stragglers is None:
+        return
+    excess_by_name = dict(
+        zip(_texts(_column(stragglers, "straggler")), _numbers(_column(stragglers, "excess_ps")), strict=True)
+    )
+    for sentence in _texts(_column(overview.tables["findings"], "finding")):
+        named = _SLOW_HOST.match(sentence)
+        excess = excess_by_name.get(named[1]) if named else None
+        if named and excess and abs((_time(named[2]) or 0.0) / excess - 1) > _SLOW_HOST_APART:
+            text = f"`{named[1]}` takes {named[2]} longer, and {format_time(excess)} longer"
+            yield Violation("slow hosts agree", "overview_page, pod_viewer", text)
+
+
 RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     facts_agree,
     labels_tell_apart,
@@ -584,4 +605,5 @@ RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     marks_agree,
     idle_times_agree,
     limits_agree,
+    slow_hosts_agree,
 )

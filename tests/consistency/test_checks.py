@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.tools.payload import Column, Diagnostic, Payload, Scalar, Subject, Table, Verdict
-from tests.consistency.checks import Pages, violations, with_scalar
+from tests.consistency.checks import Pages, slow_hosts_agree, violations, with_scalar
 from tests.consistency.words import foreign_words
 from tests.payload_columns import text_column
 
@@ -122,8 +122,17 @@ def _advice(text: str) -> Table:
     return Table("What to do", (text_column("text", "What to do", (text,)),))
 
 
+def _stragglers(excess_ps: float, gain_ps: float = 9.0) -> Table:
+    columns = (
+        text_column("straggler", "Straggler", ("b",)),
+        Column("excess_ps", "Excess", np.array([excess_ps]), "ps"),
+        Column("gain_ps", "Gain", np.array([gain_ps]), "ps"),
+    )
+    return Table("Stragglers", columns)
+
+
 def _gain(gain_ps: float) -> Table:
-    return Table("Stragglers", (Column("gain_ps", "Gain", np.array([gain_ps]), "ps"),))
+    return _stragglers(20.0, gain_ps)
 
 
 def said(text: str) -> Change:
@@ -349,6 +358,17 @@ def test_names_from_the_trace_may_name_any_framework() -> None:
 )
 def test_words_of_frameworks(text: str, framework: str, words: list[str]) -> None:
     assert foreign_words(text, framework) == words
+
+
+@pytest.mark.parametrize(("excess_ps", "n_violations"), [(20.0, 0), (20.9, 0), (22.0, 1), (15.0, 1)])
+def test_a_slow_host_with_another_excess_on_the_pod_viewer_is_found(
+    excess_ps: float, n_violations: int
+) -> None:
+    sentence = "`b` is slower than the other hosts: its own work takes 20.0 ps (9.0 %) longer per step."
+    said_by_overview = table("findings", _findings("Input", sentence, 0.4))(pages()["overview_page"])
+    shown_by_pod = table("stragglers", _stragglers(excess_ps))(pages()["pod_viewer"])
+    both = {"overview_page": said_by_overview, "pod_viewer": shown_by_pod}
+    assert len(list(slow_hosts_agree(both))) == n_violations
 
 
 def test_a_gpu_that_idles_for_unlike_times_on_two_pages_is_found() -> None:

@@ -34,9 +34,12 @@ claim_of("")
 library_files()
 
 
-def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
+def diagnose(hosts: Sequence[HostEvidence], common_rows: Sequence[slice] = ()) -> Diagnosis:
     """The diagnosis of a run. Causes are means over the hosts with steps; a finding that only some hosts have
     names the worst of them.
+
+    `common_rows`: which of each host's steps all hosts ran at the same time, as in `CommonSteps.rows`. Hosts
+    are compared over these steps only; without them, they are not compared.
     """
     hosts_with_steps = without_waits_for_others([host for host in hosts if host.n_steps])
     if not hosts_with_steps:
@@ -45,7 +48,11 @@ def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
     findings_by_host = [findings(host) for host in hosts_with_steps]
     all_findings = [
         *_merged(list(zip(hosts_with_steps, findings_by_host, strict=True))),
-        *slow_hosts(hosts_with_steps, findings_by_host),
+        *slow_hosts(
+            hosts_with_steps,
+            findings_by_host,
+            [rows for host, rows in zip(hosts, common_rows, strict=False) if host.n_steps],
+        ),
     ]
     ranked = tuple(
         sorted(

@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.diagnosis.moved_parts import (
     lost_to_copies,
     lost_to_own_python,
     lost_to_producers,
+    lost_to_stages,
     lost_to_threads,
     of_tiny_calls,
 )
@@ -65,7 +66,8 @@ def host_evidence(trace: Trace) -> HostEvidence:
     calls = step_calls(trace)
     syncs, unrecorded_gaps = synchronizing(trace), gaps(trace)
     threads = other_threads(trace)
-    attributed = from_producers(parts(trace), threads)
+    stages = concurrent_python_stages(trace)
+    attributed = lost_to_stages(from_producers(parts(trace), threads), stages)
     parts_of_steps, periods = without_periodic(attributed, calls, steps.duration_ps, rare_functions(trace))
     turns = device_turns(trace)
     parts_of_steps = in_turns(parts_of_steps, turns, syncs)
@@ -109,7 +111,7 @@ def host_evidence(trace: Trace) -> HostEvidence:
         stage=_stage(trace, parts_of_steps),
         copies=copies,
         ahead=ahead,
-        stages=concurrent_python_stages(trace),
+        stages=stages,
         tiny_ps=tiny_ps,
     )
 

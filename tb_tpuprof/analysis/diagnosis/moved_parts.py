@@ -21,6 +21,9 @@ Int64s = npt.NDArray[np.int64]
 _PER_STEP, _SEVERAL = 0.8, 1.5
 _TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait")
 _LEAST = 0.03  # of the step
+_BUSY_STAGES = 0.5
+_LONG_CALL_PS = 10**9
+_WAITING = 0.2  # of the steps, in long calls
 
 
 def after_waits(
@@ -73,6 +76,32 @@ def from_producers(parts: Sequence[Part], threads: Sequence[ThreadActivity]) -> 
         else part
         for part in parts
     )
+
+
+def lost_to_stages(parts: Sequence[Part], stages: float) -> tuple[Part, ...]:
+    """Charges waits for Python's interpreter lock to input, if Python functions of tf.data hold it. `stages`:
+    how many of them run at once.
+
+    A trace shows such a wait as a long call on the steps' own thread: a function that computes in Python
+    passes the lock on only every 5 ms, whereas a call that dispatches work takes a fraction of a millisecond.
+    """
+    if stages < _BUSY_STAGES or not any(part.cause == Cause.INPUT for part in parts):
+        return tuple(parts)
+    waits = [part for part in parts if part.cause == Cause.DISPATCH and _each_ps(part) >= _LONG_CALL_PS]
+    if sum(int(part.time_ps.sum()) for part in waits) < _WAITING * sum(int(p.time_ps.sum()) for p in parts):
+        return tuple(parts)
+    longest = max((part for part in parts if part.cause == Cause.INPUT), key=lambda part: part.mean_ps)
+    return tuple(
+        replace(part, cause=Cause.INPUT, culprit=longest.culprit, caller=part.culprit, call=longest.call)
+        if any(part is wait for wait in waits) or part.cause == Cause.UNRECORDED
+        else part
+        for part in parts
+    )
+
+
+def _each_ps(part: Part) -> float:
+    """Mean length of a part's stretches of time."""
+    return float(part.time_ps.sum()) / part.n if part.n else 0.0
 
 
 def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> tuple[Part, ...]:

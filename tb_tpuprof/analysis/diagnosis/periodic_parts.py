@@ -5,6 +5,11 @@ time of a part   ▁ ▁ ▁ █ ▁ ▁ ▁ █ ▁ ▁ ▁ █        every 4t
 
 Work that runs while the device computes has no part of its own, but it slows the computation down: if compute
 takes longer in exactly the steps that call a function of the user, the excess belongs to that function.
+The same holds for steps that stand out clearly by another part.
+
+A program that every n-th step calls can run beyond the end of that step:
+
+calls of it      · · 8 3 · · 6 5 · · 9 2        every 4th step, although two successive steps each time
 """
 
 from __future__ import annotations
@@ -32,15 +37,28 @@ _LEAST_SLOWED = 0.05  # of the median step: how much longer steps that call a fu
 _MOST = 0.8  # of these steps take longer than
 _UPPER = 75  # this percentile of the others
 _EXPLAINED = 0.5  # of the excess: the least that the function itself has to last
+_APART = 3.0  # times the largest of all others: high parts that are no noise, even if short; and alike
+_LEAST_APART = 0.05  # of the median step
+_RARE = 3  # at most every third step: two kinds of steps in turn are no periodic work
+_MOST_STEPS = 2  # successive steps that one run of a program's calls can span
+_UNEVEN = 0.5  # steps: deviation of the distance between two runs of calls
 
 
 @dataclass(frozen=True)
 class Spikes:
-    """Steps that take longer, and their distance. `function`: what only these steps call, if it is known."""
+    """Steps that take longer, and their distance. `function`: what only these steps call, if it is known;
+    `are_apart`: at least three steps, each far above all others.
+    """
 
     steps: npt.NDArray[np.intp]
     every: int
     function: StepFunction | None = None
+    are_apart: bool = False
+
+    @property
+    def n_times(self) -> int:
+        """How often the work occurs: once in successive steps."""
+        return 1 + int((np.diff(self.steps) > 1).sum())
 
 
 def without_periodic(
@@ -75,8 +93,8 @@ def without_periodic(
                 longest.call,
                 key[0],
                 spikes.every,
-                len(spikes.steps),
-                float(excess[spikes.steps].mean()),
+                spikes.n_times,
+                float(excess.sum()) / spikes.n_times,
                 float(excess.mean()),
                 longest.first_ps,
                 longest.last_ps,
@@ -123,6 +141,12 @@ def _found(
     for key, total in totals.items():
         if key[1] in slowing and total[slowing[key[1]].steps].any():
             high[key] = slowing[key[1]]
+    apart = [spikes for spikes in high.values() if spikes.are_apart]
+    for key, total in totals.items():
+        if key[0] == Cause.COMPUTE and key not in high:
+            slowed = next((one for one in apart if _is_longer(total, one.steps, usual_ps)), None)
+            if slowed:
+                high[key] = slowed
     return groups, totals, high
 
 
@@ -134,12 +158,12 @@ def _of_part(
     """
     spikes = _spikes(time, usual_ps)
     if cause != Cause.COMPUTE:
-        return spikes
+        return _far_above(time, usual_ps) or spikes
     if spikes and (len(spikes.steps) > _FEW_SPIKES or _programs(calls, spikes.steps, len(time))):
         return _with_function(spikes, time, functions)
     for call in calls.of(PROGRAM):
         steps = np.flatnonzero(call.per_step)
-        every = _distance(steps, len(time))
+        every = _distance(steps, len(time)) or _distance_of_runs(call.per_step)
         if (
             every
             and float(np.median(time[steps])) > float(np.median(np.delete(time, steps))) + _NONE * usual_ps
@@ -165,10 +189,14 @@ def _slowed_by(function: StepFunction, time: Int64s, usual_ps: float) -> Spikes 
     every = _distance(steps, len(time))
     if not every or len(steps) <= _FEW_SPIKES:
         return None
-    excess = _median_excess(time, steps)
-    is_clear = float((time[steps] > np.percentile(np.delete(time, steps), _UPPER)).mean()) >= _MOST
-    is_reason = excess > _LEAST_SLOWED * usual_ps and is_clear and _explains(function, excess)
+    is_reason = _is_longer(time, steps, usual_ps) and _explains(function, _median_excess(time, steps))
     return Spikes(steps, every, function) if is_reason else None
+
+
+def _is_longer(time: Int64s, steps: npt.NDArray[np.intp], usual_ps: float) -> bool:
+    """Whether a part clearly takes longer in these steps than in the others."""
+    is_clear = float((time[steps] > np.percentile(np.delete(time, steps), _UPPER)).mean()) >= _MOST
+    return is_clear and _median_excess(time, steps) > _LEAST_SLOWED * usual_ps
 
 
 def _median_excess(time: Int64s, steps: npt.NDArray[np.intp]) -> float:
@@ -188,6 +216,29 @@ def _distance(steps: npt.NDArray[np.intp], n: int) -> int:
     if distances.min() < 2 or distances.max() != distances.min() or distances[0] * 2 > n:
         return 0
     return int(distances[0]) if max(int(steps[0]), n - 1 - int(steps[-1])) < distances[0] else 0
+
+
+def _distance_of_runs(per_step: Int64s) -> int:
+    """The distance in steps of runs of calls at regular intervals, each within two successive steps; 0 for
+    any other calls.
+    """
+    n = len(per_step)
+    steps = np.flatnonzero(per_step)
+    if not len(steps):
+        return 0
+    runs = np.split(steps, np.flatnonzero(np.diff(steps) > 1) + 1)
+    if len(runs) <= _FEW_SPIKES or max(len(run) for run in runs) > _MOST_STEPS:
+        return 0
+    # The first and the last run can be cut off by the shown steps.
+    whole = [run for run in runs if run[0] > 0 and run[-1] < n - 1]
+    middles = np.array([np.average(run, weights=per_step[run]) for run in whole])
+    if len(middles) <= _FEW_SPIKES:
+        return 0
+    distances = np.diff(middles)
+    every = int(distances.mean().round())
+    is_regular = every > _MOST_STEPS and float(np.abs(distances - every).max()) <= _UNEVEN
+    reaches_ends = middles[0] < every + _UNEVEN and n - 1 - middles[-1] < every + _UNEVEN
+    return every if is_regular and reaches_ends else 0
 
 
 def _are_phases(every: int, spikes: Sequence[Spikes]) -> bool:
@@ -219,6 +270,21 @@ def _spikes(time: Int64s, usual_ps: float) -> Spikes | None:
     if above.max() < _LEAST_STEP * usual_ps or (not is_rare and above.min() * 2 < above.max()):
         return None
     return Spikes(high, every)
+
+
+def _far_above(time: Int64s, usual_ps: float) -> Spikes | None:
+    """At least three steps at regular intervals in which a part is far longer than in any other step."""
+    above = time - np.percentile(time, 50, method="lower")
+    order = np.argsort(-above, kind="stable")
+    for n_high in range(_FEW_SPIKES + 1, len(time) // _RARE + 1):
+        least, most_of_others = float(above[order[n_high - 1]]), float(above[order[n_high]])
+        if least < _LEAST_APART * usual_ps:
+            break
+        is_apart = least >= _APART * most_of_others and least * _APART >= above[order[0]]
+        high = np.sort(order[:n_high])
+        if is_apart and (every := _distance(high, len(time))):
+            return Spikes(high, every, are_apart=True)
+    return None
 
 
 def _programs(calls: Calls, steps: npt.NDArray[np.intp], n: int) -> tuple[str, ...]:

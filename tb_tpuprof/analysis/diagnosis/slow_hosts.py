@@ -37,37 +37,40 @@ _LONGER = {
 }
 
 
-def slow_hosts(hosts: Sequence[HostEvidence], findings_by_host: Sequence[Sequence[Finding]]) -> list[Finding]:
-    """A finding per host that is slower than the others. `findings_by_host`: those of each host's rules."""
-    shared_names = set(hosts[0].names).intersection(*(host.names for host in hosts))
-    common = [name for name in hosts[0].names if name in shared_names] if len(hosts) > 1 else []
-    if not common:
+def slow_hosts(
+    hosts: Sequence[HostEvidence],
+    findings_by_host: Sequence[Sequence[Finding]],
+    common_rows: Sequence[slice],
+) -> list[Finding]:
+    """A finding per host that is slower than the others. `findings_by_host`: those of each host's rules;
+    `common_rows`: which of each host's steps all hosts ran, as in `CommonSteps.rows`.
+    """
+    compared = [i for i, rows in enumerate(common_rows) if rows.stop > rows.start]
+    if len(compared) < 2:
         return []
-    own_ps = np.array([_own(host, common) for host in hosts])
+    hosts = [hosts[i] for i in compared]
+    findings_by_host = [findings_by_host[i] for i in compared]
+    own_ps = np.array([_own_ps(host)[common_rows[i]] for host, i in zip(hosts, compared, strict=True)])
+    n_common = own_ps.shape[1]
     excess_by_unit = {
         slow.unit: (slow.excess_ps, own_ps[slow.unit, slow.since :].mean()) for slow in slow_units(own_ps)
     }
-    if len(common) < MIN_STEPS:
+    if n_common < MIN_STEPS:
         excess_by_unit = _outliers(own_ps.mean(axis=1))
     slow = [
-        _finding(hosts, findings_by_host, unit, excess, common)
+        _finding(hosts, findings_by_host, unit, excess, own_ps)
         for unit, (excess, _) in excess_by_unit.items()
     ]
     return [one for one in slow if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
 
 
-def _own(host: HostEvidence, names: Sequence[str]) -> Floats:
-    """Time in ps of each named step without collectives, in which hosts wait for one another."""
+def _own_ps(host: HostEvidence) -> Floats:
+    """Time in ps of each step without collectives, in which hosts wait for one another."""
     exchanged: Floats = np.zeros(host.n_steps)
     for part in host.parts:
         if part.cause == Cause.COMMUNICATION:
             exchanged = exchanged + part.time_ps
-    rows = {
-        name: row for row, name in reversed(list(enumerate(host.names)))
-    }  # of several steps with one name, the first
-    common_rows = [rows[name] for name in names]
-    result: Floats = (host.duration_ps - exchanged)[common_rows]
-    return result
+    return host.duration_ps - exchanged
 
 
 def _outliers(own_ps: Floats) -> dict[int, tuple[float, float]]:
@@ -89,7 +92,7 @@ def _finding(
     findings_by_host: Sequence[Sequence[Finding]],
     unit: int,
     excess: float,
-    common: Sequence[str],
+    own_ps: Floats,
 ) -> Finding:
     host, others = hosts[unit], [one for i, one in enumerate(hosts) if i != unit]
     excess_by_cause = {
@@ -101,8 +104,8 @@ def _finding(
     own_finding = next(
         (one for one in sorted(findings_by_host[unit], key=lambda one: -one.rank) if one.cause == cause), None
     )
-    slowest_other = max(float(_own(one, common).mean()) for one in others)
-    saved = min(max(float(_own(host, common).mean()) - slowest_other, 0.0), excess)
+    mean_ps = own_ps.mean(axis=1)
+    saved = min(max(float(mean_ps[unit] - np.delete(mean_ps, unit).max()), 0.0), excess)
     mostly = (
         f", most of it in {_LONGER.get(cause, cause.label.lower())}"
         if excess_by_cause[cause] * 2 > excess
@@ -129,7 +132,7 @@ def _finding(
         snippet=own_finding.snippet if own_finding else "",
         evidence=(
             Evidence(
-                f"Compared over {len(common):,} steps common to all hosts, excluding time in collectives.",
+                f"Compared over {own_ps.shape[1]:,} steps common to all hosts, without time in collectives.",
                 host.host,
             ),
         ),

@@ -29,7 +29,7 @@ def finding(time_ps: float, gain_ps: tuple[float, float] | None) -> Finding:
 
 
 def test_findings_rank_by_the_likely_gain() -> None:
-    """The geometric mean of the range; the middle where nothing may be gained; the time where no model says."""
+    """The geometric mean of the range; its middle if nothing may be gained; the time if no model says."""
     assert finding(100, (80, 125)).rank == pytest.approx(100)
     assert finding(100, (90, 160)).rank == pytest.approx(120)
     assert finding(100, (0, 60)).rank == 30

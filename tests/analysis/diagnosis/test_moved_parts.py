@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.moved_parts import after_waits, between_calls
+from tb_tpuprof.analysis.diagnosis.moved_parts import after_waits, between_calls, lost_to_stages
 from tb_tpuprof.analysis.diagnosis.records import Calls, Gap, Part, Sync
 from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM
 from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows
@@ -167,3 +167,43 @@ def test_causes_still_add_up(
         [one.time_ps for one in moved if one.cause == Cause.SYNCHRONIZATION] or [columns(0, 0, 0)], axis=0
     )
     assert (taken <= np.minimum(columns(*after), columns(*computed))).all()
+
+
+GENERATOR, EXECUTE, DELETE = (Culprit("call", name) for name in ("GetNext", "Execute", "Delete"))
+
+
+def held_up(execute_ms: float, stretches: int) -> tuple[Part, ...]:
+    """Three steps that wait 2, 3 and 4 ms for data, are in long calls, in short ones and in none."""
+    return (
+        part(Cause.COMPUTE, 5000, 6000, 7000),
+        replace(part(Cause.DISPATCH, *[execute_ms * 1000] * 3, culprit=EXECUTE), n=stretches),
+        replace(part(Cause.DISPATCH, 200, 300, 400, culprit=DELETE), n=30),
+        part(Cause.UNRECORDED, 1000, 0, 2000),
+        part(Cause.INPUT, 2000, 3000, 4000, culprit=GENERATOR, call="GetNext"),
+    )
+
+
+def test_long_calls_while_a_python_stage_runs_wait_for_the_interpreter_lock() -> None:
+    """Two calls of 5 ms per step; the short calls stay dispatch."""
+    times = rows(lost_to_stages(held_up(10, 6), 0.9))
+    assert times == {
+        (Cause.COMPUTE, "", "", ""): [5000, 6000, 7000],
+        (Cause.INPUT, "GetNext", "Execute", "GetNext"): [10_000] * 3,
+        (Cause.DISPATCH, "Delete", "", ""): [200, 300, 400],
+        (Cause.INPUT, "GetNext", "", "GetNext"): [3000, 3000, 6000],
+    }
+
+
+@pytest.mark.parametrize(
+    ("parts", "stages", "why"),
+    [
+        (held_up(10, 6), 0.4, "no Python stage runs most of the time"),
+        (held_up(10, 60), 0.9, "each call lasts half a millisecond"),
+        (held_up(2, 3), 0.9, "the calls are a small part of the steps"),
+        (held_up(10, 6)[:-1], 0.9, "no step waits for data"),
+    ],
+)
+def test_calls_that_are_no_waits_for_the_interpreter_lock(
+    parts: tuple[Part, ...], stages: float, why: str
+) -> None:
+    assert rows(lost_to_stages(parts, stages)) == rows(parts), why

@@ -49,7 +49,10 @@ def test_the_excess_of_every_fourth_step_is_periodic_and_the_rest_is_not() -> No
         ([2, 2, 2, 42, 2, 2, 2], "fewer than eight steps"),
         ([2, 2, 2, 42, 2, 2, 2, 2, 2, 2, 2, 2], "once is no period"),
         ([2, 2, 42, 2, 2, 2, 2, 42, 2, 42, 2, 2], "unequal distances"),
-        ([2, 2, 2, 16, 2, 2, 2, 16, 2, 2, 2, 16], "14 % of the step is noise"),
+        ([2, 2, 7, 16, 2, 2, 2, 16, 2, 2, 2, 16], "14 % of the step is noise next to 5 %"),
+        ([2, 2, 2, 16, 2, 2, 2, 2, 2, 2, 2, 2], "once is no period, however clear"),
+        ([2, 2, 2, 6, 2, 2, 2, 6, 2, 2, 2, 6], "4 % of the step is little"),
+        ([2, 12] * 6, "two kinds of steps in turn"),
         ([2, 42, 42, 2, 2, 42, 42, 2, 2, 42, 42, 2], "two in a row"),
         ([5, 5, 5, 85, 5, 5, 5, 25, 5, 5, 5, 85], "one a quarter of the others"),
         ([2, 2, 2, 2, 2, 2, 2, 42, 2, 42, 2, 42], "none in the first seven steps"),
@@ -211,3 +214,64 @@ def test_the_time_of_a_slowing_function_outside_of_computing_belongs_to_the_same
         (Cause.COMPUTE, "", "", ""): [50] * 12,
         (Cause.PERIODIC, "save", "", ""): [0, 0, 0, 23, 0, 0, 0, 20, 0, 0, 0, 32],
     }
+
+
+def test_short_work_far_above_every_other_step_is_periodic_and_so_is_what_it_slows() -> None:
+    """Dispatch takes 1 or 2 µs, but 10, 8 and 7 in steps 3, 7 and 11 of 100 µs; these also compute longest:
+    66, 62 and 58 instead of 50.
+    """
+    parts = [
+        part(Cause.DISPATCH, 1, 2, 1, 10, 1, 1, 2, 8, 1, 1, 1, 7),
+        part(Cause.COMPUTE, 50, 55, 49, 66, 50, 47, 50, 62, 44, 50, 51, 58),
+    ]
+    kept, periods = without_periodic(parts, Calls(), columns(*[100] * 12))
+    assert [(period.was, period.every, period.n) for period in periods] == [
+        (Cause.COMPUTE, 4, 3),
+        (Cause.DISPATCH, 4, 3),
+    ]
+    assert us([period.excess_ps for period in periods]) == [12, pytest.approx(22 / 3)]
+    assert rows(kept)[Cause.COMPUTE, "", "", ""] == [50, 55, 49, 50, 50, 47, 50, 50, 44, 50, 51, 50]
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "compute", "why"),
+    [
+        ([1, 2, 1, 10] * 3, [50, 70, 70, 60] * 3, "other steps compute longer"),
+        ([1, 2, 1, 10] * 3, [50, 50, 50, 54] * 3, "4 % of the step is noise"),
+        ([1, 2, 5, 10] * 3, [50, 50, 50, 60] * 3, "10 is not far above 5, so 60 can be anything"),
+    ],
+)
+def test_what_computes_longer_for_another_reason(
+    dispatch: list[float], compute: list[float], why: str
+) -> None:
+    parts = [part(Cause.DISPATCH, *dispatch), part(Cause.COMPUTE, *compute)]
+    _kept, periods = without_periodic(parts, Calls(), columns(*[100] * 12))
+    assert [period for period in periods if period.was == Cause.COMPUTE and not period.programs] == [], why
+
+
+def test_calls_that_run_into_the_next_step_occur_once_per_period() -> None:
+    """`evaluate` is called 9 times about every fourth step: 7 and 2, 9, 8 and 1, 5 and 4 times. Its steps
+    compute 20 µs longer than the other's 50, or 14 and 6.
+    """
+    computed = part(Cause.COMPUTE, 50, 64, 56, 50, 50, 70, 50, 50, 50, 68, 52, 50, 50, 61, 59, 50)
+    called = calls(PROGRAM, evaluate=[0, 7, 2, 0, 0, 9, 0, 0, 0, 8, 1, 0, 0, 5, 4, 0])
+    _kept, (period,) = without_periodic([computed], called, columns(*[100] * 16))
+    assert (period.every, period.n, period.programs) == (4, 4, ("evaluate",))
+    assert us([period.excess_ps, period.mean_ps]) == [20, 5]
+
+
+@pytest.mark.parametrize(
+    ("per_step", "why"),
+    [
+        ([0, 7, 2, 0, 0, 9, 0, 0, 8, 1, 0, 0, 0, 0, 5, 4], "at distances of 4, 3 and 6"),
+        ([0, 7, 2, 1, 0, 9, 1, 1, 0, 8, 1, 1, 0, 9, 1, 0], "in three of four steps"),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 9, 0, 0, 5], "none in the first eight steps"),
+        ([0, 7, 2, 0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 0], "twice"),
+        ([1] * 16, "in every step"),
+        ([0] * 16, "never"),
+    ],
+)
+def test_calls_that_are_not_periodic(per_step: list[int], why: str) -> None:
+    computed = part(Cause.COMPUTE, *[50 + n for n in per_step])
+    called = calls(PROGRAM, evaluate=per_step)
+    assert without_periodic([computed], called, columns(*[100] * 16))[1] == (), why

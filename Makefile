@@ -22,7 +22,7 @@ BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage 
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
-.PHONY: help demo build test slow lint check tools bench conformance truth mutate exam golden clean
+.PHONY: help demo build test slow lint check tools bench conformance truth mutate fuzz exam golden clean
 .PHONY: chromium others
 
 help: ## Show this list
@@ -68,6 +68,9 @@ truth: $(VENV)/.dev $(VENV)/.built others ## Plant slow stages in random tf.data
 
 mutate: $(VENV)/.dev $(VENV)/.built ## Mutate random places in analysis, tools and serve; report what no test detects (ARGS="--modules analysis/pod --count 60")
 	$(PY) -m tests.mutate $(ARGS)
+
+fuzz: $(VENV)/.dev $(VENV)/.built ## Damage files, replies and requests at random (TIME=600 seconds)
+	$(PY) -m tests.fuzz --time $(or $(TIME),600) $(ARGS)
 
 exam: $(VENV)/.dev $(VENV)/.built others ## Run jobs with planted causes and score what we say of them; about 40 minutes on a quiet machine (SEED=…, OUT=…)
 	$(PY) -m tests.exam run --removed --seed $(or $(SEED),1) --out $(or $(OUT),build/exam) $(ARGS)

@@ -129,7 +129,7 @@ def test_a_healthy_jax_loop_is_compute_bound_however_it_is_traced(tracer: int) -
     # down.
     calm = ("Compute-bound: ", "Moderately transfer-bound: ")
     assert overview.verdict.text.startswith(calm) or shares["other_fraction"] >= 0.03
-    assert found.verdict.text.startswith("Not input-bound") == (shares["other_fraction"] < 0.03)
+    assert found.verdict.text.startswith("Not input-bound") or shares["other_fraction"] >= 0.03
 
 
 @pytest.mark.parametrize("tracer", [0, 1])

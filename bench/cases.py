@@ -79,7 +79,7 @@ PROGRAM_GRAPH_AGAIN = Measure(
 PROGRAM_READING = Measure("reading the file: programs and one module, nothing else", READING, peer="")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
-VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
+VIEW_ZOOM = Measure("trace view, 1% window", "trace_viewer", mode="zoom")
 VIEW_AGAIN = Measure("trace view, warm (asked again)", "trace_viewer", mode="again")
 VIEW_WINDOWS = Measure(
     "trace view, 200 random windows, 95th percentile", "trace_viewer", mode="windows", peer=""

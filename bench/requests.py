@@ -26,7 +26,7 @@ SEARCH_TEXT = "block_"
 @dataclass(frozen=True)
 class Request:
     """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", and after a
-    first view "zoom" (windows of 1 %), "windows" (200 random ones, the 95th percentile) or "search" (for
+    first view "zoom" (windows of 1%), "windows" (200 random ones, the 95th percentile) or "search" (for
     SEARCH_TEXT).
 
     `op`: the instruction in the middle of the graph, empty for what the side chooses; `with_times`: its times
@@ -66,7 +66,7 @@ class Answer:
 
 
 def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
-    """Adjacent windows of 1 % each, from a quarter of the trace on; no two are equal, so none is answered
+    """Adjacent windows of 1% each, from a quarter of the trace on; no two are equal, so none is answered
     from memory.
 
     Not from the middle: with the Python tracer on, JAX's own `stop_trace` can be the second half of a trace.
@@ -77,7 +77,7 @@ def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
 
 
 def random_windows(trace_length: float) -> list[tuple[float, float]]:
-    """200 windows of 0.01 % to 10 % of the trace, equally many in each decade, anywhere; the same on each
+    """200 windows of 0.01% to 10% of the trace, equally many in each decade, anywhere; the same on each
     call.
     """
     chance = random.Random(7)

@@ -46,8 +46,8 @@ def format_bytes(value: float) -> str:
 
 
 def format_fraction(value: float) -> str:
-    """A fraction 0–1 as percent: 0.62 → 62 %; tiny ones as < 0.01 %."""
-    return "< 0.01 %" if 0 < value < 1e-4 else f"{three_digits(value * 100)} %"
+    """A fraction 0–1 as percent: 0.62 → 62%; tiny ones as < 0.01%."""
+    return "< 0.01%" if 0 < value < 1e-4 else f"{three_digits(value * 100)}%"
 
 
 def format_value(value: float | int | bool | None, unit: str) -> str:

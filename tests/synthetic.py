@@ -271,7 +271,7 @@ def _tensor_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
 
 
 def _sparse_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
-    """A SparseCore that works while its TensorCore idles: from 80 % to 90 % of each step."""
+    """A SparseCore that works while its TensorCore idles: from 80% to 90% of each step."""
     plane.stats(
         plane.plane,
         {

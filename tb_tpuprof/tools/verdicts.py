@@ -228,7 +228,7 @@ def gain_text(finding: Finding) -> str:
 
 
 def limit_sentence(top: Finding) -> str:
-    """The cause with its culprit and share: `This job is limited by compilation of …, 63.4 % of the mean
+    """The cause with its culprit and share: `This job is limited by compilation of …, 63.4% of the mean
     step: see the overview.`
     """
     return f"This job is limited by {_named(top)}, {format_fraction(top.share)} {top.base}: see the overview."

@@ -149,7 +149,7 @@ def title_of(name: str) -> str:
 
 
 def against_median(time_ps: float, median_ps: float) -> str:
-    """`3.1 times the median of 19.4 ms`, `24.0 % longer than …`."""
+    """`3.1 times the median of 19.4 ms`, `24.0% longer than …`."""
     ratio = time_ps / median_ps if median_ps else 1.0
     if abs(ratio - 1) < ALIKE:
         return f"about as long as the median of {format_time(median_ps)}"

@@ -158,9 +158,9 @@ def test_a_done_s_own_time_gives_no_rate_among_framework_operations(trace: Trace
 def test_waiting_for_the_host_s_memory_is_told_apart(trace: Trace) -> None:
     assert offload_wait_ps(trace) == 2 * 3 * NS
     sentence = without_steps_sentence(host_categories(trace))
-    assert "50.0 % " not in sentence  # 10 of 18 ms
+    assert "50.0% " not in sentence  # 10 of 18 ms
     assert (
-        "55.6 % of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 10.0 ms "
+        "55.6% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 10.0 ms "
         "summed over 2 cores" in sentence
     )
 
@@ -173,7 +173,7 @@ def test_a_host_offload_is_called_so() -> None:
     ]
     trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, PEAKS, METADATA)])
     assert without_steps_sentence(host_categories(trace)) == (
-        "No steps were found, so there is no step time. 88.9 % of the operations' time on the TPU is "
+        "No steps were found, so there is no step time. 88.9% of the operations' time on the TPU is "
         "waiting for host-offload copies (`async-done`): 8.00 µs."
     )
 

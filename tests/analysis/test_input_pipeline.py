@@ -73,12 +73,12 @@ def test_planted_waiting_on_a_cpu_comes_back() -> None:
         (
             "  [IteratorGetNext     ][MatMul:MatMul               ]",
             "bad",
-            "Highly input-bound: each step waits 22.0 µs (40.0 %) for data.",
+            "Highly input-bound: each step waits 22.0 µs (40.0%) for data.",
         ),
         (
             "  <g>[MatMul:MatMul                                  ]",
             "warn",
-            "Moderately input-bound: each step waits 3.00 µs (5.45 %) for data.",
+            "Moderately input-bound: each step waits 3.00 µs (5.45%) for data.",
         ),
         (
             "  [MatMul:MatMul                     ]",
@@ -134,7 +134,7 @@ def test_copies_to_a_gpu_count_as_input() -> None:
 
 
 def test_a_fifth_of_infeed_in_a_tpu_step_comes_back() -> None:
-    """Infeed 0.2 ms of 0.9 ms: 22.2 %."""
+    """Infeed 0.2 ms of 0.9 ms: 22.2%."""
     found = analysed(build([core(0, [("infeed.1", 0, 20), ("fusion.1", 20, 60)])]))
     assert found.steps.fraction("input") == pytest.approx(0.2222, abs=1e-4)
     assert found.cores is not None

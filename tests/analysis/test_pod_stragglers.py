@@ -46,7 +46,7 @@ def test_the_median_of_the_others_is_what_it_says() -> None:
 
 
 def test_planted_slowness_is_found_with_its_step_and_cost() -> None:
-    """Precision and recall ≥ 0.95 and costs within 10 % over 200 trials with 10 % to 50 % on one
+    """Precision and recall ≥ 0.95 and costs within 10% over 200 trials with 10% to 50% on one
     of 16 hosts.
     """
     n_found = n_accused = 0
@@ -164,7 +164,7 @@ def cost_us(pod: Pod, since: int) -> float:
 def test_a_host_slow_by_a_tenth_is_found_with_its_cost_with_and_without_replica_groups(
     with_hlo: bool, n_groups: int
 ) -> None:
-    """Precision and recall ≥ 0.95 and costs within 10 % over 200 trials; without HLO groups are told by who
+    """Precision and recall ≥ 0.95 and costs within 10% over 200 trials; without HLO groups are told by who
     leaves together.
     """
     n_found = n_accused = 0

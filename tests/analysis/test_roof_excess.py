@@ -62,7 +62,7 @@ def test_every_page_reports_it(tool: Tool) -> None:
         if "a peak of the device" in one.message
     ]
     assert [one.severity for one in told] == ["warning"]
-    assert "`fusion.1` at 150 % of peak HBM bandwidth (1.00 GB/s)" in told[0].message
+    assert "`fusion.1` at 150% of peak HBM bandwidth (1.00 GB/s)" in told[0].message
     assert "a cache served part of the bytes, or the peak is too low (source: the trace)" in told[0].message
     assert "TPUPROF_PEAKS" in told[0].remedy
     assert not any(

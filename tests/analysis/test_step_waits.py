@@ -87,7 +87,7 @@ def test_a_generator_that_sleeps_is_waiting_for_data_and_is_named() -> None:
         "`plain` (gen.py:15)",
         [60, 60, 60],
     )
-    text = "Highly input-bound: each step waits 61.0 µs (61.0 %) for data in `plain` (gen.py:15)."
+    text = "Highly input-bound: each step waits 61.0 µs (61.0%) for data in `plain` (gen.py:15)."
     assert said(trace) == (text, text)
 
 
@@ -104,10 +104,10 @@ def test_a_sleep_that_nothing_says_is_for_data_is_waiting() -> None:
     assert parts(found)["host_wait"] == [47, 47, 47]
     overview, of_input = said(trace)
     assert overview.startswith(
-        "Waiting: each step waits 47.0 µs (47.0 %) in `settle` (train.py:70). The trace does not show what for"
+        "Waiting: each step waits 47.0 µs (47.0%) in `settle` (train.py:70). The trace does not show what for"
     )
     assert of_input.startswith(
-        "Possibly input-bound: no waiting for data was traced, but each step waits 47.0 µs (47.0 %) in "
+        "Possibly input-bound: no waiting for data was traced, but each step waits 47.0 µs (47.0%) in "
         "`settle`"
     )
 
@@ -124,7 +124,7 @@ def test_python_s_own_work_is_told_by_its_function() -> None:
     assert parts(steps(trace))["host_python"] == [60, 60, 60]
     overview, of_input = said(trace)
     assert overview.startswith(
-        "Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python, most of it in `hashed`"
+        "Highly Python-bound: each step spends 60.0 µs (60.0%) in Python, most of it in `hashed`"
     )
     assert of_input == "Not input-bound: no step waits for data."
 
@@ -134,7 +134,7 @@ def test_a_step_that_computes_is_compute_bound_however_it_is_traced(tracer: bool
     frames = [("$train.py:40 step", 0, 100), ("$api.py:3 call", 1, 99)] if tracer else []
     trace = loop([*frames, ("PjitFunction(update)", 2, 98), *([("$pxla.py:9 run", 5, 80)] if tracer else [])])
     overview, of_input = said(trace)
-    assert overview.startswith("Compute-bound: 98.0 %")
+    assert overview.startswith("Compute-bound: 98.0%")
     assert of_input.startswith("Not input-bound")
 
 
@@ -158,15 +158,15 @@ def test_waiting_while_other_threads_compute_for_the_steps_is_computing() -> Non
 
 
 def test_time_in_an_annotation_is_reported_under_its_name() -> None:
-    """4 parts of sleep in `load`, 3 of operations: 57 % input."""
+    """4 parts of sleep in `load`, 3 of operations: 57% input."""
     trace = loop([("load", 0, 57), ("dot:Dot", 57, 43)])
     assert parts(steps(trace)) == {"input": [57, 57, 57], "host_compute": [43, 43, 43]}
-    assert said(trace)[0] == "Highly input-bound: each step waits 57.0 µs (57.0 %) for data in `load`."
+    assert said(trace)[0] == "Highly input-bound: each step waits 57.0 µs (57.0%) for data in `load`."
     other = loop([("anneal", 0, 57), ("dot:Dot", 57, 43)])
     assert parts(steps(other)) == {"host_python": [57, 57, 57], "host_compute": [43, 43, 43]}
     assert (
         said(other)[0]
-        == "57.0 µs (57.0 %) of each step is in `anneal`, where no operation was traced: Python or other "
+        == "57.0 µs (57.0%) of each step is in `anneal`, where no operation was traced: Python or other "
         "host work, or waiting."
     )
 
@@ -302,10 +302,10 @@ def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -
     found = input_finding(steps(bare), op_stats(bare), "CPU")
     assert (found.level, found.text) == (
         "good",
-        "Not input-bound: each step waits 1.00 µs (1.00 %) for data.",
+        "Not input-bound: each step waits 1.00 µs (1.00%) for data.",
     )
     assert found.costs[0].startswith(
-        "39.0 µs (39.0 %) of each step is Python or other work between operations"
+        "39.0 µs (39.0%) of each step is Python or other work between operations"
     )
 
 
@@ -322,7 +322,7 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
     assert (wait.title, (wait.time_ps / PS).tolist()) == ("`plain` (gen.py:15)", [45, 45, 45])
     told = on_worst_host(Finding("good", "input", "fine"), "worker-1", mine)
     assert told.text.startswith(
-        "Highly input-bound on worker-1: each of its steps waits 61.0 µs (61.0 %) for data in `plain` "
+        "Highly input-bound on worker-1: each of its steps waits 61.0 µs (61.0%) for data in `plain` "
         "(gen.py:15)"
     )
 
@@ -338,8 +338,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
 @pytest.mark.parametrize(
     ("explained", "text"),
     [
-        (0, "GPU idle: the GPU had no work for 60.0 µs (60.0 %) of each step."),
-        (20, "GPU idle: the GPU had no work for 40.0 µs (40.0 %) of each step, besides waits for data."),
+        (0, "GPU idle: the GPU had no work for 60.0 µs (60.0%) of each step."),
+        (20, "GPU idle: the GPU had no work for 40.0 µs (40.0%) of each step, besides waits for data."),
     ],
 )
 def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: int, text: str) -> None:

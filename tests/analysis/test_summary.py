@@ -174,8 +174,8 @@ def test_hosts_without_steps_are_told_of() -> None:
             "kernel_launch",
             "Highly launch-bound",
         ),
-        ({"DEVICE_COMPUTE_16": 0.99}, "GPU", "good", "device_compute", "Compute-bound: 99.0 %"),
-        ({"HOST_COMPUTE": 0.98}, "CPU", "good", "host_compute", "Compute-bound: 98.0 %"),
+        ({"DEVICE_COMPUTE_16": 0.99}, "GPU", "good", "device_compute", "Compute-bound: 99.0%"),
+        ({"HOST_COMPUTE": 0.98}, "CPU", "good", "host_compute", "Compute-bound: 98.0%"),
     ],
 )
 def test_the_verdict_names_what_costs_most(

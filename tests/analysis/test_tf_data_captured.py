@@ -69,8 +69,8 @@ def estimated(name: str, change: str) -> Estimate | None:
 
 
 def test_changes_that_were_made_gain_what_was_estimated() -> None:
-    """Against the step measured after the change was really made, without the profiler: median error ≤ 10 %,
-    ≥ 90 % in the interval.
+    """Against the step measured after the change was really made, without the profiler: median error ≤ 10%,
+    ≥ 90% in the interval.
     """
     errors, inside = [], []
     for case in INDEX["what_if"]:

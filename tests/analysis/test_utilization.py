@@ -289,7 +289,7 @@ def test_the_slowest_host_is_named_with_its_own_times() -> None:
         for host in found
     )
     assert slowest_host(found).startswith(
-        "`worker-1` is the slowest of 3 hosts: its steps take 1.50 ms on average, 50.0 % longer"
+        "`worker-1` is the slowest of 3 hosts: its steps take 1.50 ms on average, 50.0% longer"
     )
     assert slowest_host(found[:1]) == ""
 

@@ -27,7 +27,7 @@ def test_what_the_allocator_holds_is_drawn(page: Page, server: Server) -> None:
     open_page(page, server, "memory_profile", run="pytorch/gpu")
     frame = frame_of(page)
     expect(frame.get_by_label("Verdict")).to_contain_text(
-        "cuda:0 holds 2.00 MiB at its peak, 25.0 % of the 8.00 MiB of chip memory"
+        "cuda:0 holds 2.00 MiB at its peak, 25.0% of the 8.00 MiB of chip memory"
     )
     history = frame.get_by_role("region", name="Memory in use")
     for name in ("Heap", "Free", "Reserved by the allocator", "Fragmentation"):

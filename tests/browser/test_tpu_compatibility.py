@@ -65,7 +65,7 @@ def test_boxes_open_and_close_in_the_link(page: Page, server: Server) -> None:
     expect_tool(page, TOOL.title)
     region = frame_of(page).get_by_role("region", name="Graph", exact=True)
     panel = region.get_by_role("complementary", name="Summary")
-    expect(panel).to_contain_text("84.0 %")
+    expect(panel).to_contain_text("84.0%")
     call = region.get_by_role("button", name="__inference___call___190, ✗ 2 of 10 operations")
     was_open = call.get_attribute("aria-expanded") == "true"
     box = region.get_by_role("button", name="lookup, ✗ 2 of 2 operations")

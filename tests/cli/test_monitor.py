@@ -44,8 +44,8 @@ def test_lines_for_people(server: Profiler, capsys: pytest.CaptureFixture[str]) 
     assert monitor(server) == 0
     first, second = capsys.readouterr().out.splitlines()
     words = (
-        "TPU v3 ×8  matrix units 10.7 %  idle 36.9 %  step 90.8 ms (89.8 ms – 92.2 ms)  input 1.50 % (0 "
-        "% – 3.00 %)"
+        "TPU v3 ×8  matrix units 10.7%  idle 36.9%  step 90.8 ms (89.8 ms – 92.2 ms)  input 1.50% (0% "
+        "– 3.00%)"
     )
     assert first.partition(server.address)[2] == second.partition(server.address)[2] == f"  {words}"
 
@@ -63,7 +63,7 @@ def test_lines_for_programs(server: Profiler, capsys: pytest.CaptureFixture[str]
 def test_level_1(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
     server.monitor = lambda request: monitor_reply(LEVEL_1)
     assert monitor(server, "--monitoring_level", "1") == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith("  TPU v2  matrix units 10.7 %")
+    assert capsys.readouterr().out.splitlines()[0].endswith("  TPU v2  matrix units 10.7%")
 
 
 def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:

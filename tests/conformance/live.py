@@ -76,7 +76,7 @@ RUNS: dict[str, dict[str, bytes]] = {
     "memory_tpu": {"synthetic-memory": memory_xspace(MemoryJob(stack_bytes=8 * 2**20, is_tpu=True))},
 }
 
-_PEAKS = "the peer prints 0.0 % whatever the trace says: its converter is not given the peaks"
+_PEAKS = "the peer prints 0.0% whatever the trace says: its converter is not given the peaks"
 _UNKNOWN = "there are no steps: what is not known is empty here, the peer prints 0"
 _NO_DETAILS = (
     "a kernel whose launch the trace does not describe, as those of graphs, is a kernel all the "
@@ -104,8 +104,8 @@ _COPIES = (
 _GPUS = "each GPU is a core; the peer has one per host"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
-    ("tpu_sparse", "op_profile", "*: HBM"): "122 % of the peak is shown, with a diagnostic; the peer caps it "
-    "at 100 %",
+    ("tpu_sparse", "op_profile", "*: HBM"): "122% of the peak is shown, with a diagnostic; the peer caps it "
+    "at 100%",
     ("tpu*", "overview_page", "flop_rate_utilization_*"): _PEAKS,
     ("tpu*", "overview_page", "memory_bw_utilization_*"): _PEAKS,
     ("tpu*", "overview_page", "verdict on the input"): "the peer's overview has no verdict on TPUs; ours is "
@@ -226,7 +226,7 @@ def step_times(tool: str, payload: Payload, properties: Row) -> list[Compared]:
 
 _NOT_SHOWN_WHERE_NONE = (
     "device_eager_fraction",
-)  # the overview leaves such a share out where it is 0; the peer prints 0.0 %
+)  # the overview leaves such a share out where it is 0; the peer prints 0.0%
 _GPU_COLUMNS = {
     "device_compute": "deviceComputeTimeMs",
     "device_to_device": "deviceToDeviceTimeMs",

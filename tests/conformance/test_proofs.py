@@ -58,7 +58,7 @@ def test_an_operation_that_begins_with_its_step_is_its_own(tmp_path: Path) -> No
 
 
 def test_copies_to_a_gpu_are_transfers_and_no_waiting_for_data(tmp_path: Path) -> None:
-    """10 % and 2 % of each step are planted as copies to and from the device; nothing loads data."""
+    """10% and 2% of each step are planted as copies to and from the device; nothing loads data."""
     job = GpuJob(parts=Parts(compute=0.5, infeed=0.1, outfeed=0.02, collective=0.2))
     session = run_of(tmp_path, synthetic=gpu_xspace(job))
     shares = {one.cause: one.share for one in diagnosis(session).causes}

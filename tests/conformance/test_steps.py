@@ -146,7 +146,7 @@ def test_work_of_thread_pools_turns_other_time_into_host_compute(name: str) -> N
     The peer makes regions of a thread pool's start and stop marks and then does not tie them to who scheduled
     them.
 
-    XLA on the CPU runs the whole computation there: the peer calls 78 % of a JAX step "All others" and
+    XLA on the CPU runs the whole computation there: the peer calls 78% of a JAX step "All others" and
     suspects the input.
     """
     with_regions, without = found_steps(name, as_peer_groups=False), found_steps(name, as_peer_groups=True)
@@ -204,13 +204,13 @@ def test_the_input_bound_run_is_called_so_by_both() -> None:
     assert verdict is not None
     assert (
         verdict.text
-        == "Highly input-bound: each step waits 19.7 ms (83.6 %) for data, most of it for the tf.data stage "
+        == "Highly input-bound: each step waits 19.7 ms (83.6%) for data, most of it for the tf.data stage "
         "`Map`."
     )
 
 
 def test_how_well_a_tpu_is_used_is_the_peers() -> None:
-    """What the peer can tell of it: it prints 0.0 % as FLOPS and memory bandwidth utilisation, which are
+    """What the peer can tell of it: it prints 0.0% as FLOPS and memory bandwidth utilisation, which are
     computed here.
     """
     name = "xprof_tpu_inference_2_old__run"

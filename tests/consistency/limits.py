@@ -22,9 +22,9 @@ _BOUND = {
     "transfer": "Transfers",
     "communication": "Communication",
 }
-_LIMIT = re.compile(r"This job is limited by (.*), (\S+(?: [\d.]+)? %) of [^,]*: see the overview\.")
+_LIMIT = re.compile(r"This job is limited by (.*), (\S+(?: [\d.]+)?%) of [^,]*: see the overview\.")
 _INPUT = re.compile(
-    r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+ %)\) (?:of each step|for data)"
+    r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+%)\) (?:of each step|for data)"
 )
 # Which pages are about which causes, as docs/causes/README.md lists them.
 ABOUT = {

@@ -17,8 +17,8 @@ from tests.consistency.words import foreign_words
 from tests.payload_columns import text_column
 
 Change = Callable[[Payload], Payload]
-INPUT_BOUND = "Highly input-bound: each step waits 12.0 ps (40.0 %) for data."
-LIMIT = "This job is limited by waiting for data, {:.1f} % of the mean step: see the overview."
+INPUT_BOUND = "Highly input-bound: each step waits 12.0 ps (40.0%) for data."
+LIMIT = "This job is limited by waiting for data, {:.1f}% of the mean step: see the overview."
 
 
 @cache
@@ -77,7 +77,7 @@ def pages() -> Pages:
         "unknown",
         "`mm` takes the most time: 150 ps.",
         "compute",
-        ("It would save 20 % of the time.",),
+        ("It would save 20% of the time.",),
         (),
         (named,),
     )
@@ -211,7 +211,7 @@ BROKEN: list[tuple[str, str, Change, str]] = [
         "the verdict names `add`",
     ),
     ("headlines are first", "hlo_stats", said("`mm` takes the most time: 140 ps."), "has 150 ps in ops"),
-    ("headlines are first", "hlo_stats", said("`mm` takes the most time: 150 ps, 12.5 %."), "has the shares"),
+    ("headlines are first", "hlo_stats", said("`mm` takes the most time: 150 ps, 12.5%."), "has the shares"),
     ("headlines are first", "hlo_stats", said("`conv` takes the most time."), "no row of ops is called by"),
     ("parts sum up", "hlo_stats", table("by_op", _shares(0.5, 0.3)), "sum up to 0.8000"),
     (
@@ -225,7 +225,7 @@ BROKEN: list[tuple[str, str, Change, str]] = [
     ("rates respect peaks", "hlo_stats", cell("ops", "hbm_bytes_per_s", 2, 1.06e12), "its peak is 1e+12"),
     ("busy and idle are all", "overview_page", scalar("device_busy_ps", 301), "busy for 301 ps of 300 ps"),
     ("busy and idle are all", "overview_page", scalar("device_idle_fraction", 0.3), "busy leaves 0.20000"),
-    ("savings are smaller", "hlo_stats", detail("The job would save 110 % of each step."), "110 %"),
+    ("savings are smaller", "hlo_stats", detail("The job would save 110% of each step."), "110%"),
     (
         "savings are smaller",
         "hlo_stats",
@@ -271,12 +271,12 @@ BROKEN: list[tuple[str, str, Change, str]] = [
         lambda one: replace(one, verdict=Verdict("warn", "Possibly input-bound: …")),
         "`Possibly input-bound`",
     ),
-    ("limits agree", "hlo_stats", detail(LIMIT.format(41)), "says 41.0 % of what takes 40.0 %"),
+    ("limits agree", "hlo_stats", detail(LIMIT.format(41)), "says 41.0% of what takes 40.0%"),
     (
         "limits agree",
         "hlo_stats",
-        detail("Input takes 5.00 ps (12.0 %) of each step."),
-        "says that input takes 12.0 %",
+        detail("Input takes 5.00 ps (12.0%) of each step."),
+        "says that input takes 12.0%",
     ),
     (
         "limits agree",
@@ -328,7 +328,7 @@ def test_a_rate_above_its_peak_may_be_told() -> None:
     above = cell("ops", "flops_fraction", 2, 1.3)(pages()["hlo_stats"])
     told = replace(
         above,
-        diagnostics=(Diagnostic("warning", "`add` reaches 130 % of its peak: the stated peak is too low."),),
+        diagnostics=(Diagnostic("warning", "`add` reaches 130% of its peak: the stated peak is too low."),),
     )
     assert violations({**pages(), "hlo_stats": told}) == []
 
@@ -364,7 +364,7 @@ def test_words_of_frameworks(text: str, framework: str, words: list[str]) -> Non
 def test_a_slow_host_with_another_excess_on_the_pod_viewer_is_found(
     excess_ps: float, n_violations: int
 ) -> None:
-    sentence = "`b` is slower than the other hosts: its own work takes 20.0 ps (9.0 %) longer per step."
+    sentence = "`b` is slower than the other hosts: its own work takes 20.0 ps (9.0%) longer per step."
     said_by_overview = table("findings", _findings("Input", sentence, 0.4))(pages()["overview_page"])
     shown_by_pod = table("stragglers", _stragglers(excess_ps))(pages()["pod_viewer"])
     both = {"overview_page": said_by_overview, "pod_viewer": shown_by_pod}

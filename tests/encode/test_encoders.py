@@ -110,7 +110,7 @@ def test_csv_has_exact_values_and_no_formulas() -> None:
 def test_text_is_scaled_and_harmless_to_a_terminal() -> None:
     text = encode_text(payload())
     assert "1.50 ms" in text
-    assert "50.0 %" in text
+    assert "50.0%" in text
     assert "Slow." in text
     assert "\x1b" not in text
     assert "nan" not in text.lower().replace("name", "")

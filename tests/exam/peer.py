@@ -8,7 +8,7 @@ The marking is generous:
 read as (SENTENCES); an ambiguous sentence may be right in several ways (`also`). Tips that every run gets
 name nothing. - The largest part of the peer's step time also counts if it has a cause's name (PARTS), and so
 does the operation that takes most time (OPERATIONS), although a reader finds it two pages further on. -
-Findings are sorted by share; below 5 % they are no alarm. "NOT input-bound" is a calm verdict, "No step time
+Findings are sorted by share; below 5% they are no alarm. "NOT input-bound" is a calm verdict, "No step time
 measured" is none.
 """
 

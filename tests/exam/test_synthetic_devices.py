@@ -203,7 +203,7 @@ def test_alike_hosts_are_not_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_tpu_whose_bytes_fill_its_bandwidth_is_memory_bound(tmp_path: Path) -> None:
-    """90 % of 819 GB/s for the 950 µs that each step of 1 ms computes, at a tenth of the peak compute."""
+    """90% of 819 GB/s for the 950 µs that each step of 1 ms computes, at a tenth of the peak compute."""
     job = TpuJob(
         parts=Parts(compute=0.95), n_bytes=round(0.9 * 819e9 * 950e-6), flops=round(0.1 * 197e12 * 950e-6)
     )

@@ -133,6 +133,6 @@ def test_headline_donut_and_table_have_one_base(session: Session) -> None:
     assert payload.verdict.text.startswith(
         f"`{ops['op'][0]}` ({ops['category'][0]}) takes the most time: 24.0 µs (summed over 3 GPUs"
     )
-    assert "48.0 % of the operations' time" in payload.verdict.text
+    assert "48.0% of the operations' time" in payload.verdict.text
     assert ops["self_fraction"] == donut["fraction"] == pytest.approx([0.48, 0.4, 0.12])
     assert sum(cells(payload, "by_bound")["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def test_the_headline_is_the_table_s_first_row_with_its_number(session: Session)
     assert donut["fraction"] == ops["self_fraction"]  # each slice a row
     assert payload.verdict
     assert (
-        "60.0 µs (summed over 3 cores: 20.0 µs per core), 57.1 % of the operations' time"
+        "60.0 µs (summed over 3 cores: 20.0 µs per core), 57.1% of the operations' time"
         in payload.verdict.text
     )
     assert {"fusion.1 of 0", "fusion.1 of 1"} <= set(donut["name"])  # two programs', as two rows
@@ -69,7 +69,7 @@ def test_the_headline_is_the_table_s_first_row_with_its_number(session: Session)
 
 
 def test_the_same_share_of_waiting_on_four_pages(session: Session) -> None:
-    sentence = "57.1 % of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): "
+    sentence = "57.1% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): "
     sentence += "60.0 µs summed over 3 cores, 20.0 µs per core."
     for tool in (op_profile, roofline_model, overview_page):
         verdict = tool.TOOL.run(session, None, {}).verdict

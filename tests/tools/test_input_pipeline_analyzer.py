@@ -61,8 +61,8 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
     assert payload.verdict.details[1].startswith("Expected gain: ")
     assert (
         payload.verdict.details[2]
-        == "On the host 100 % of the time for input is demanded reads; `…::Map::TFRecord` is the largest "
-        "part of that, 100 %."
+        == "On the host 100% of the time for input is demanded reads; `…::Map::TFRecord` is the largest "
+        "part of that, 100%."
     )
     assert [step.tool for step in payload.verdict.next] == [
         "trace_viewer",
@@ -119,11 +119,11 @@ def test_the_worst_host_is_named() -> None:
     assert hosts["input_fraction"] == sorted(hosts["input_fraction"], reverse=True)
     assert payload.verdict is not None
     assert payload.verdict.details[2].startswith("host waits most: ")
-    assert "host waits least, 0 ps (0 %)" in payload.verdict.details[2]
+    assert "host waits least, 0 ps (0%)" in payload.verdict.details[2]
 
 
 def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
-    """One host of eight waits 30 % of its steps: 3.75 % in the mean."""
+    """One host of eight waits 30% of its steps: 3.75% in the mean."""
     hosts = {
         f"synthetic-tpu-{i}": tpu_xspace(
             TpuJob(Parts(compute=0.69, infeed=0.3 if i == 5 else 0), n_cores=1, lead_ps=0),
@@ -141,7 +141,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
     assert payload.verdict.text.startswith(
-        "Highly input-bound on synthetic-tpu-5: each of its steps waits 300 µs (30.0 %) for data"
+        "Highly input-bound on synthetic-tpu-5: each of its steps waits 300 µs (30.0%) for data"
     )
     assert table(payload, "advice")["tool"] != ["overview_page"]
 
@@ -192,8 +192,8 @@ def test_an_empty_trace_has_an_answer() -> None:
 
 
 def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
-    """Values as XProf 2.24.2 gives them for the same file: infeed 25 % (20 to 25 % over cores), outfeed 5 %,
-    idle 5 %.
+    """Values as XProf 2.24.2 gives them for the same file: infeed 25% (20 to 25% over cores), outfeed 5%,
+    idle 5%.
     """
     tpu_job = TpuJob(
         Parts(compute=0.6, infeed=0.2, outfeed=0.05, collective=0.05), n_cores=2, core_delay=0.05
@@ -210,7 +210,7 @@ def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
         {"tc_compute_ps": 0.6, "tc_infeed_ps": 0.25, "tc_outfeed_ps": 0.05, "tc_idle_ps": 0.05}
     )
     assert payload.verdict is not None
-    assert payload.verdict.text == "Highly input-bound: each step waits 250 µs (25.0 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 250 µs (25.0%) for data."
     assert "core synthetic-tpu:1 waits longest in 6 of 6 steps" in payload.verdict.details[0]
     host = table(payload, "host_categories")
     assert [time / PS_PER_MS for time in host["time_ps"]] == pytest.approx([1.5, 0, 0, 0, 4.5])
@@ -252,5 +252,5 @@ def test_hosts_of_a_tpu_job_are_aligned_and_the_worst_named(tmp_path: Path) -> N
     )
     assert payload.verdict is not None
     assert payload.verdict.details[0].startswith(
-        "synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30.0 %)"
+        "synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30.0%)"
     )

@@ -110,7 +110,7 @@ def test_pies_have_ten_slices_and_the_rest() -> None:
 def test_verdict_names_the_first_kernel_and_leads_to_its_longest_launch(two_hosts: Session) -> None:
     verdict = TOOL.run(two_hosts, ["host-0"], {}).verdict
     assert verdict
-    assert verdict.text.startswith("`triton_poi_fused_add_0` takes the most time: 420 µs, 41.9 %")
+    assert verdict.text.startswith("`triton_poi_fused_add_0` takes the most time: 420 µs, 41.9%")
     # Its twentieth launch lasts 40 µs; before it 15 launches of other kernels (582 µs) and 19 of its own (380
     # µs), with pauses of 1 µs.
     start = 582 + 15 + 380 + 19
@@ -134,7 +134,7 @@ def test_idle_tensor_cores_are_named(tmp_path: Path) -> None:
         tmp_path, Kernel("volta_sgemm_128x64_tn", "dense/MatMul:MatMul"), Kernel("add", "x/Add:AddV2")
     )
     assert len(idle) == 1
-    assert "50.0 % of the time" in idle[0]
+    assert "50.0% of the time" in idle[0]
     assert "`dense/MatMul`" in idle[0]
     # A transposition before a product that does use them is no product without them.
     assert (
@@ -158,12 +158,12 @@ def test_a_kernel_that_uses_tensor_cores_could_whatever_its_operation(tmp_path: 
         "volta_h884gemm": True,
         "add": False,
     }
-    assert payload.scalars["tensor_core_fraction"].note == "operations that could use them take 50.0 %"
+    assert payload.scalars["tensor_core_fraction"].note == "operations that could use them take 50.0%"
 
 
 def test_many_short_kernels_are_named(tmp_path: Path) -> None:
     many = [Kernel(f"k{i}", "x/Add:AddV2", duration_us=1, n=1) for i in range(120)]
-    assert "100 % of 120 launches last less than 5 µs" in warnings_of(tmp_path, *many)[0]
+    assert "100% of 120 launches last less than 5 µs" in warnings_of(tmp_path, *many)[0]
     assert warnings_of(tmp_path, *many[:50]) == ()
 
 

@@ -69,7 +69,7 @@ def test_limit_and_groups(tpu: Session) -> None:
 def test_verdict_and_peaks(tpu: Session, cpu: Session) -> None:
     verdict = TOOL.run(tpu, None, {}).verdict
     assert verdict
-    assert verdict.text.startswith("`convolution fusion` takes 55.6 %")
+    assert verdict.text.startswith("`convolution fusion` takes 55.6%")
     assert "of peak HBM" in verdict.details[0]
     payload = TOOL.run(cpu, None, {})
     assert payload.scalars["flops_fraction"].value is None

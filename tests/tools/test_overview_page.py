@@ -37,7 +37,7 @@ def table(payload: Payload, name: str) -> dict[str, list[object]]:
 def test_an_input_bound_job_is_told_so() -> None:
     payload = TOOL.run(session_of(input_bound()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.text == "Highly input-bound: each step waits 17.0 µs (43.6 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 17.0 µs (43.6%) for data."
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert [step.tool for step in payload.verdict.next] == [
         "input_pipeline_analyzer",
@@ -169,7 +169,7 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
         {"Compute": 0.6, "Infeed": 0.2, "Outfeed": 0.03, "Collectives": 0.05, "Idle": 0.12}
     )
     assert payload.verdict is not None
-    assert payload.verdict.text == "Highly input-bound: each step waits 200 µs (20.0 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 200 µs (20.0%) for data."
     assert payload.verdict.next[0].tool == "input_pipeline_analyzer"
     environment = table(payload, "environment")
     facts = dict(zip(environment["name"], environment["value"], strict=True))
@@ -191,7 +191,7 @@ def test_the_slowest_host_is_named() -> None:
     assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
     assert payload.verdict is not None
     assert (
-        "is the slowest of 2 hosts: its steps take 1.20 ms on average, 20.0 % longer"
+        "is the slowest of 2 hosts: its steps take 1.20 ms on average, 20.0% longer"
         in payload.verdict.details[-1]
     )
     assert [step.tool for step in payload.verdict.next].count("pod_viewer") == 1

@@ -66,7 +66,7 @@ def test_equal_cores_are_answered_in_one_sentence_without_an_excuse(tmp_path: Pa
     # copies are awaited.
     assert (
         payload.verdict.text
-        == "All 4 cores do the same work: of 5.90 ms captured on each, 71.2 % is waiting for copies."
+        == "All 4 cores do the same work: of 5.90 ms captured on each, 71.2% is waiting for copies."
     )
     assert payload.verdict.level == "warn"
     assert "straggler" not in payload.verdict.text
@@ -96,7 +96,7 @@ def test_a_single_core_is_said_to_be_one(tmp_path: Path) -> None:
     assert payload.verdict
     assert (
         payload.verdict.text
-        == "Only one core was profiled: 80.0 % of its 1.00 ms per step is high-FLOPS compute."
+        == "Only one core was profiled: 80.0% of its 1.00 ms per step is high-FLOPS compute."
     )
     assert "step_ps" not in payload.scalars
 
@@ -134,7 +134,7 @@ def test_the_job_s_step_is_its_slowest_host_s_and_a_saving_is_told_with_it(tmp_p
         "takes 275 µs longer per step than the others (1.20 ms; their median is 925 µs)"
         in payload.verdict.text
     )
-    assert payload.verdict.text.endswith("the job would save 250 µs of 1.20 ms per step (20.8 %).")
+    assert payload.verdict.text.endswith("the job would save 250 µs of 1.20 ms per step (20.8%).")
     assert "independent" in " ".join(payload.verdict.details)
     assert "max_own_ps" not in payload.scalars
 

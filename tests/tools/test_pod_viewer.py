@@ -125,7 +125,7 @@ def test_equal_hosts_are_not_accused(tmp_path: Path) -> None:
     assert payload.verdict
     assert payload.verdict.text.startswith("Moderately communication-bound: ")
     assert payload.verdict.text.endswith(
-        "No straggler: none of 4 hosts is consistently slower than the others by 5 % or more."
+        "No straggler: none of 4 hosts is consistently slower than the others by 5% or more."
     )
 
 

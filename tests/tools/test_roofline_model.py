@@ -63,8 +63,8 @@ def test_roofs_and_ridge(tpu: Session) -> None:
     assert cells(payload, "roofs")["ridge_flops_per_byte"][0] == pytest.approx(197e12 / 819e9)
     verdict = payload.verdict
     assert verdict
-    assert verdict.text == "55.6 % of the operations' time is limited by HBM."
-    assert "48.8 % of its roofline" in verdict.details[0]
+    assert verdict.text == "55.6% of the operations' time is limited by HBM."
+    assert "48.8% of its roofline" in verdict.details[0]
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:

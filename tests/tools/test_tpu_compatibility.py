@@ -97,7 +97,7 @@ def test_verdict_names_what_and_how(several: Session) -> None:
     assert verdict
     assert (verdict.level, verdict.text) == (
         "bad",
-        "4 operations of 25 in `words` cannot run on a TPU: 84.0 % are compatible.",
+        "4 operations of 25 in `words` cannot run on a TPU: 84.0% are compatible.",
     )
     assert any("StringLookup" in detail for detail in verdict.details)
     assert any("TPUs do not support strings" in detail for detail in verdict.details)

@@ -95,7 +95,7 @@ def test_custom_calls_without_counts_are_named_with_what_helps() -> None:
         if "no FLOP or byte counts in trace or HLO" in one.message
     ]
     assert len(notices) == 1
-    assert "1 operation (20.0 % of the operations' time) has" in notices[0].message
+    assert "1 operation (20.0% of the operations' time) has" in notices[0].message
     assert "cost_estimate" in notices[0].remedy
 
 

@@ -96,12 +96,11 @@ def limits(*findings: Finding, kind: str = "CPU", input_ps: float = 0.0) -> JobL
 def test_pages_of_a_job_that_compiles_name_that_and_lead_to_the_overview(tool: str) -> None:
     session = session_of(compiling())
     assert said("overview_page", session).text.startswith(
-        "Highly compilation-bound: compiling `grow` takes 13.0 µs (54.2 %) of each step; it compiles in 2 "
-        "of 2"
+        "Highly compilation-bound: compiling `grow` takes 13.0 µs (54.2%) of each step; it compiles in 2 of 2"
     )
     verdict = said(tool, session)
     assert verdict.text.endswith(
-        ". This job is limited by compilation of `grow`, 54.2 % of the mean step: see the overview."
+        ". This job is limited by compilation of `grow`, 54.2% of the mean step: see the overview."
     )
     assert verdict.next[0] == NextStep("See what limits this job", "overview_page")
 
@@ -249,25 +248,25 @@ def test_a_small_cost_elsewhere_is_no_limit() -> None:
     [
         (
             finding(Cause.COMPILATION, 0.634, Culprit("program", "step")),
-            "compilation of `step`, 63.4 % of the mean step",
+            "compilation of `step`, 63.4% of the mean step",
         ),
         (
             finding(Cause.PYTHON, 0.3, function("update")),
-            "Python in `update` (mine.py:40), 30.0 % of the mean step",
+            "Python in `update` (mine.py:40), 30.0% of the mean step",
         ),
         (
             finding(Cause.PYTHON, 0.3, Culprit("annotation", "prepare")),
-            "time in `prepare`, 30.0 % of the mean step",
+            "time in `prepare`, 30.0% of the mean step",
         ),
         (
             finding(Cause.INPUT, 0.3, Culprit("stage", "Map"), "of w1's mean step"),
-            "waiting for data, 30.0 % of w1's mean step",
+            "waiting for data, 30.0% of w1's mean step",
         ),
         (
             finding(Cause.INPUT, 0.3, Culprit("host", "w1"), "of w1's mean step"),
-            "the slow host `w1`, 30.0 % of w1's mean step",
+            "the slow host `w1`, 30.0% of w1's mean step",
         ),
-        (finding(Cause.UNRECORDED, 0.3), "unrecorded time, 30.0 % of the mean step"),
+        (finding(Cause.UNRECORDED, 0.3), "unrecorded time, 30.0% of the mean step"),
     ],
 )
 def test_the_limit_in_words(top: Finding, words: str) -> None:
@@ -286,7 +285,7 @@ def test_the_share_of_the_input_is_the_diagnosis_s() -> None:
     assert input_share(limits(compiles, replace(waits, share=0.1))) == ("warn", "Input costs 25%.")
     assert input_share(limits(compiles, input_ps=0.012 * MS)) == (
         "good",
-        "Input takes 12.0 µs (1.20 %) of each step.",
+        "Input takes 12.0 µs (1.20%) of each step.",
     )
     assert input_share(limits(compiles)) == ("good", "No waiting for data was traced.")
 
@@ -296,13 +295,13 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
     possibly = by_causes(Judged("warn", "other", ""), no_steps(), unseen)
     assert (possibly.level, possibly.category) == ("warn", "other")
     assert possibly.text == (
-        "Possibly input-bound: input takes 10.0 µs (1.00 %) of each step, but 400 µs (40.0 %) of the mean "
+        "Possibly input-bound: input takes 10.0 µs (1.00%) of each step, but 400 µs (40.0%) of the mean "
         "step was not recorded, which may also be time spent waiting for data."
     )
     # Each step's fetch was traced: what was not recorded is none.
     assert (
         by_causes(Judged("good", "input", ""), no_steps(), unseen).text
-        == "Input takes 10.0 µs (1.00 %) of each step."
+        == "Input takes 10.0 µs (1.00%) of each step."
     )
     assert (
         by_causes(Judged("warn", "other", ""), no_steps(), limits(finding(Cause.PERIODIC, 0.4))).level
@@ -312,6 +311,6 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
 
 def test_numbers_by_kind_of_time_are_told_apart() -> None:
     differing = by_causes(Judged("good", "input", ""), no_steps(), limits(input_ps=0.02 * MS))
-    assert differing.details == ("The numbers below group time by kind: there, 0 % of the steps is input.",)
-    assert differing.text == "Not input-bound: input takes 20.0 µs (2.00 %) of each step."
+    assert differing.details == ("The numbers below group time by kind: there, 0% of the steps is input.",)
+    assert differing.text == "Not input-bound: input takes 20.0 µs (2.00%) of each step."
     assert by_causes(Judged("good", "input", "", ("First.",)), no_steps(), limits()).details == ("First.",)

@@ -36,10 +36,10 @@ def jax_train() -> Session:
     [
         (60.2, "3.1 times the median of 19.4 ms"),
         (388, "20 times the median of 19.4 ms"),
-        (24, "23.7 % longer than the median of 19.4 ms"),
+        (24, "23.7% longer than the median of 19.4 ms"),
         (19.9, "about as long as the median of 19.4 ms"),
         (18.5, "about as long as the median of 19.4 ms"),
-        (9.7, "50.0 % shorter than the median of 19.4 ms"),
+        (9.7, "50.0% shorter than the median of 19.4 ms"),
     ],
 )
 def test_a_step_compared_with_the_median(time_ms: float, text: str) -> None:
@@ -56,9 +56,9 @@ def test_the_difference_is_named_where_it_is_another_than_the_finding() -> None:
     result = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="41")
     assert result.text == (
         "Step train 41 took 59.0 µs, 2.1 times the median of 28.0 µs; 31.0 µs of the difference is compute. "
-        "Highly input-bound: the step waits 17.0 µs (28.8 %) for data."
+        "Highly input-bound: the step waits 17.0 µs (28.8%) for data."
     )
-    assert result.findings[0].sentence == "The step waits 17.0 µs (28.8 %) for data."
+    assert result.findings[0].sentence == "The step waits 17.0 µs (28.8%) for data."
     assert result.n_steps == 1
 
 
@@ -99,11 +99,10 @@ def test_the_overview_of_one_step(jax_train: Session) -> None:
     assert all_steps.verdict.next[1].tool == "overview_page"
     assert all_steps.verdict.next[1].params == {"step": "train 13"}
     assert (
-        all_steps.verdict.next[1].text
-        == "See why step train 13 took 71.1 % longer than the median of 7.20 ms"
+        all_steps.verdict.next[1].text == "See why step train 13 took 71.1% longer than the median of 7.20 ms"
     )
     assert one_step.verdict.text.startswith(
-        "Step train 13 took 12.3 ms, 71.1 % longer than the median of 7.20 ms; "
+        "Step train 13 took 12.3 ms, 71.1% longer than the median of 7.20 ms; "
     )
     assert one_step.verdict.next[1].text == "Look at step train 13 in the trace viewer"
     assert one_step.verdict.next[1].params == all_steps.verdict.next[2].params

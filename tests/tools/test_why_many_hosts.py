@@ -21,7 +21,7 @@ N, SLOW = 40, 23
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """40 hosts in lockstep: host 23 computes through each step, the others wait for it in a collective for
-    30, 31 or 32 % of it.
+    30, 31 or 32% of it.
     """
     jobs = {
         f"h{i:02d}": GpuJob(Parts(0.68 - 0.01 * (i % 3), collective=0.3 + 0.01 * (i % 3))) for i in range(N)

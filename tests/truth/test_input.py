@@ -2,7 +2,7 @@
 programs measured.
 
 Both sides are of one run, so a busy machine moves them together. Steps: all but the first and the last, as
-the pages show them. Tolerances: step time 5 % and 0.2 ms (the program's clock is read outside the steps);
+the pages show them. Tolerances: step time 5% and 0.2 ms (the program's clock is read outside the steps);
 shares 5 points, and where a trace shows waiting only in part, as said.
 """
 
@@ -125,7 +125,7 @@ def test_a_healthy_jax_loop_is_compute_bound_however_it_is_traced(tracer: int) -
     }
     assert shares["host_compute_fraction"] + shares["other_fraction"] > 0.98
     assert shares["host_compute_fraction"] > 0.75
-    # Handing over a batch of NumPy is a cost of its own, of some 5 % here, when the Python tracer slows it
+    # Handing over a batch of NumPy is a cost of its own, of some 5% here, when the Python tracer slows it
     # down.
     calm = ("Compute-bound: ", "Moderately transfer-bound: ")
     assert overview.verdict.text.startswith(calm) or shares["other_fraction"] >= 0.03

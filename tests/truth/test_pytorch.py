@@ -208,11 +208,11 @@ def test_a_step_that_waits_for_its_loader_names_it_and_what_costs_more(tmp_path:
     loader = "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`"
     assert slow.verdict.level == "warn"
     assert slow.verdict.text == (
-        f"Each step waits 187 µs (17.0 %) for data in {loader}. This job is limited by unrecorded time, "
-        "40.8 % of the mean step: see the overview."
+        f"Each step waits 187 µs (17.0%) for data in {loader}. This job is limited by unrecorded time, "
+        "40.8% of the mean step: see the overview."
     )
     assert (
-        "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` takes 220 µs (20.0 %) of each of the "
+        "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` takes 220 µs (20.0%) of each of the "
         "3 marked steps" in slow.verdict.details[0]
     )
     assert "num_workers=0" in slow.verdict.details[0]
@@ -255,7 +255,7 @@ def test_a_step_lasts_as_long_as_its_marker_though_its_kernels_take_less_than_a_
     assert value(overview, "device_compute_fraction") == pytest.approx(0.3069, abs=1e-4)
     assert value(overview, "device_idle_fraction") == pytest.approx(1 - 0.3069, abs=1e-4)
     assert overview.verdict
-    assert overview.verdict.text.startswith("The GPU is idle for 271 ms (69.3 %) of each step")
+    assert overview.verdict.text.startswith("The GPU is idle for 271 ms (69.3%) of each step")
 
 
 def test_work_that_runs_after_the_last_step_is_said(tmp_path: Path) -> None:

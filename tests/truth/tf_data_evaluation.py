@@ -4,7 +4,7 @@ verdict, the estimated gain.
     python -m tests.truth.tf_data_evaluation [--seed N] [--cases N] [--keep FOLDER]
 
 Runs two sets: the one that the model's margin was set on (its seed is fixed), and one of a fresh seed, which
-the model has never seen. Prints both tables. A run whose unprofiled repeats differ by more than 10 % was not
+the model has never seen. Prints both tables. A run whose unprofiled repeats differ by more than 10% was not
 quiet: it is counted, and left out.
 """
 

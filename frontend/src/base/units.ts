@@ -110,7 +110,12 @@ export function quantity(value: number | null | undefined, unit: string): Quanti
 /** The value as text: "12.4 ms", with a space that does not break. */
 export function format(value: number | null | undefined, unit: string): string {
   const { number, unit: label } = quantity(value, unit);
-  return label ? number + SPACE + label : number;
+  return number + spaced(label);
+}
+
+/** A unit as it follows a number: after a space, except for "%". */
+export function spaced(label: string): string {
+  return label && label !== '%' ? SPACE + label : label;
 }
 
 /** An interval in one scale: "5.10–5.40 ms"; ends that format alike are one number. */
@@ -129,7 +134,7 @@ export function formatRange(
     return UNKNOWN;
   const scale = scaleFor(high, unit);
   const ends = [low, high].map((end) => threeDigits(end / scale.factor));
-  return ends[0] === ends[1] ? format(high, unit) : `${ends.join('–')}${SPACE}${scale.label}`;
+  return ends[0] === ends[1] ? format(high, unit) : ends.join('–') + spaced(scale.label);
 }
 
 const EXACT = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 17 });
@@ -145,13 +150,13 @@ const EXACT_LABELS: Record<string, string> = {
 export function exactText(value: number | null | undefined, unit: string): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return 'unknown';
   if (unit === 'id') return String(value);
-  if (unit === 'fraction') return `${EXACT.format(Number((value * 100).toPrecision(12)))} %`;
+  if (unit === 'fraction') return `${EXACT.format(Number((value * 100).toPrecision(12)))}%`;
   const label = EXACT_LABELS[unit];
   return EXACT.format(value) + (label ? ` ${label}` : '');
 }
 
 const BEFORE_UNIT =
-  /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/-]))|(?<=[<>±]) (?=[−\d])/g;
+  /(?<=\d) (?=(?:[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/-]))|(?<=[<>±]) (?=[−\d])/g;
 
 /** A text from the server, with non-breaking spaces between its numbers and units. */
 export function unbroken(text: string): string {

@@ -96,7 +96,7 @@ export function stepTitle(name: string): string {
   return /^step/i.test(name) ? name : `Step ${name}`;
 }
 
-/** "± 3 % · 38 % to 51 %": how far steps are from the average; empty where they are all alike. */
+/** "± 3% · 38% to 51%": how far steps are from the average; empty where they are all alike. */
 export function spreadText(sd: number | null, min: number | null, max: number | null, unit: string): string {
   if (min !== null && min === max) return '';
   const range = min === null || max === null ? '' : `${format(min, unit)} to ${format(max, unit)}`;

@@ -50,7 +50,7 @@ def most_gain(evidence: HostEvidence, time_ps: float) -> float:
 
 
 def time_and_share(evidence: HostEvidence, time_ps: float) -> str:
-    """`12.0 ms (40.0 %)`."""
+    """`12.0 ms (40.0%)`."""
     return f"{format_time(time_ps)} ({format_fraction(evidence.share(time_ps))})"
 
 

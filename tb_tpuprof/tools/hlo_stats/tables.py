@@ -77,7 +77,7 @@ OPS = TableSpec(
             "flops_per_byte",
             "FLOPs per byte of all memories",
         ),
-        text("bound_by", "Limited by", "The resource used closest to its peak, if at 30 % or more"),
+        text("bound_by", "Limited by", "The resource used closest to its peak, if at 30% or more"),
         text("nearest_limit", "Nearest limit", "However far from its peak"),
         flag("is_rematerialized", "Rematerialized", "Computed again to save memory"),
         flag("is_outside_compiled", "Outside compilation", "Runs on the host, called from the device"),

@@ -78,7 +78,7 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
     unit = "host" if len(pod.hosts) > 1 else _unit(pod)
     text = (
         f"No straggler: none of {count(n_units, unit)} is consistently slower than the others by "
-        f"{LEAST_EXCESS * 100:g} % or more."
+        f"{LEAST_EXCESS * 100:g}% or more."
     )
     return Verdict("good", text, "", details)
 
@@ -215,4 +215,4 @@ def _spread_text(pod: Pod) -> str:
             f"{format_time(float(busy[most]))}, `{core_name(pod, least)}` "
             f"{f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
         )
-    return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g} % {period}."
+    return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g}% {period}."

@@ -43,7 +43,7 @@ _MEASURES = (
         "flops_per_byte",
         "HBM's if compute is nearest",
     ),
-    text("bound_by", "Limited by", "The resource used closest to its peak, if at 30 % or more"),
+    text("bound_by", "Limited by", "The resource used closest to its peak, if at 30% or more"),
     text("nearest_limit", "Nearest limit", "However far from its peak"),
     number(
         "optimal_flops_per_s", "Attainable FLOP rate", "flops_per_s", "With the nearest limit at its peak"

@@ -133,7 +133,7 @@ def test_a_healthy_run_computes() -> None:
         None,
         "host_compute",
     )
-    assert "100 %" in diagnosis.text
+    assert "100%" in diagnosis.text
     assert "200 µs" in diagnosis.text
 
 
@@ -142,7 +142,7 @@ def test_many_small_causes_are_no_compute_bound_run() -> None:
     diagnosis = diagnose([host("w", *small)])
     assert (diagnosis.level, diagnosis.findings) == ("good", ())
     assert "Compute-bound" not in diagnosis.text
-    assert "50.0 %" in diagnosis.text
+    assert "50.0%" in diagnosis.text
 
 
 def test_a_first_step_is_never_the_verdict() -> None:
@@ -234,7 +234,7 @@ def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
 
 
 def test_no_finding_of_all_hosts_gains_more_than_its_step() -> None:
-    """Both lose 90 % of their steps, of 300 and of 20 µs: a gain of 270 is impossible in the mean step of 160
+    """Both lose 90% of their steps, of 300 and of 20 µs: a gain of 270 is impossible in the mean step of 160
     µs, but not in that of `a`.
     """
     diagnosis = diagnose(

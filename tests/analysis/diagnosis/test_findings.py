@@ -1,5 +1,5 @@
 """The findings of each rule: cause, culprit, share, gain and fix. Steps of 100, 200 and 300 µs, so
-that 20 µs are 10 %.
+that 20 µs are 10%.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def check(one: Finding, culprit: Culprit, time_us: float, gain_us: tuple[float, 
     assert one.culprit == culprit
     assert (one.time_ps, one.share) == (pytest.approx(time_us * PS), pytest.approx(time_us / 200))
     assert one.gain_ps == (None if gain_us is None else pytest.approx(tuple(gain * PS for gain in gain_us)))
-    assert f"({time_us / 2:.3g}" in one.sentence.replace(".0 %", " %").replace(".00 %", " %")
+    assert f"({time_us / 2:.3g}" in one.sentence.replace(".0%", " %").replace(".00%", " %")
     assert not culprit.name or culprit.name in one.sentence
     assert one.sentence.endswith(".")
     assert one.sentence[0] in "`0123456789" or one.sentence[0].isupper()
@@ -166,7 +166,7 @@ def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
     )
     (one,) = found(Cause.INPUT, evidence(waited, other_threads=(other, idle, producer)))
     check(one, fill, 40, (34, 60))
-    assert "60.0 %" in one.evidence[-1].text
+    assert "60.0%" in one.evidence[-1].text
     (named,) = found(Cause.INPUT, evidence(replace(waited, culprit=BATCHES), other_threads=(producer,)))
     check(named, BATCHES, 40, (34, 60))
 
@@ -327,7 +327,7 @@ def test_transfers_are_of_each_function() -> None:
 def test_copies_slow_compute_down_where_all_processors_are_busy() -> None:
     copied = part(Cause.TRANSFERS, 10, 20, 60, culprit=Culprit("call", "DevicePut"), caller=UPDATE)
     (one,) = found(Cause.TRANSFERS, evidence(copied, copies=0.8, pools=Pools(2, 2.0)))
-    assert "80.0 % of the compute time" in one.reason
+    assert "80.0% of the compute time" in one.reason
     (free,) = found(Cause.TRANSFERS, evidence(copied, copies=0.8, pools=Pools(4, 2.0)))
     assert free.reason == first_reason(Cause.TRANSFERS, evidence(copied))
 
@@ -337,7 +337,7 @@ def test_python_ahead_of_the_device_takes_a_processor_from_it() -> None:
         part(Cause.PYTHON, 30, 50, 70, culprit=UPDATE), ahead=ThreadActivity("main", UPDATE, 0.55, 0, False)
     )
     (one,) = found(Cause.PYTHON, given)
-    assert "55.0 % of the compute time" in one.reason
+    assert "55.0% of the compute time" in one.reason
     assert "thread" not in one.fix
     assert "dispatched only after" in first_reason(
         Cause.PYTHON, replace(given, ahead=ThreadActivity("main", REPORT, 0.55, 0, False))
@@ -370,7 +370,7 @@ def test_what_tiny_programs_compute_is_said_where_it_counts_as_dispatch() -> Non
     given = evidence(part_of, calls=calls(PROGRAM, grow=[500, 500, 500]))
     assert "on top of the operation" in first_reason(Cause.DISPATCH, given)
     (one,) = found(Cause.DISPATCH, replace(given, tiny_ps=20 * PS))
-    assert "the 20.0 µs (10.0 %) that their programs compute" in one.reason
+    assert "the 20.0 µs (10.0%) that their programs compute" in one.reason
 
 
 def first_reason(cause: Cause, given: HostEvidence) -> str:
@@ -409,7 +409,7 @@ def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_nee
     ]
     (one,) = found(Cause.CONTENTION, evidence(*parts, other_threads=(feeder, busy)))
     check(one, spin, 32, (0, 32))
-    assert "45.0 %" in one.sentence
+    assert "45.0%" in one.sentence
     assert (
         found(Cause.CONTENTION, evidence(*parts, other_threads=(feeder, replace(busy, running=0.29)))) == []
     )

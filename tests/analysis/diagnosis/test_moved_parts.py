@@ -73,7 +73,7 @@ def test_no_more_is_lost_than_there_is_computing_to_hide_it_behind() -> None:
     [
         ([], "no wait"),
         ([sync((20, 40, 30), (60, 130, 250), (1, 0, 1))], "fewer than 0.8 waits per step"),
-        ([sync((5, 5, 7), (60, 130, 250))], "17 of 600 µs are less than 3 %"),
+        ([sync((5, 5, 7), (60, 130, 250))], "17 of 600 µs are less than 3%"),
         ([sync((20, 40, 30), (5, 5, 5))], "15 of 600 µs could be hidden"),
     ],
 )

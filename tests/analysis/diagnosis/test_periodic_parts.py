@@ -49,9 +49,9 @@ def test_the_excess_of_every_fourth_step_is_periodic_and_the_rest_is_not() -> No
         ([2, 2, 2, 42, 2, 2, 2], "fewer than eight steps"),
         ([2, 2, 2, 42, 2, 2, 2, 2, 2, 2, 2, 2], "once is no period"),
         ([2, 2, 42, 2, 2, 2, 2, 42, 2, 42, 2, 2], "unequal distances"),
-        ([2, 2, 7, 16, 2, 2, 2, 16, 2, 2, 2, 16], "14 % of the step is noise next to 5 %"),
+        ([2, 2, 7, 16, 2, 2, 2, 16, 2, 2, 2, 16], "14% of the step is noise next to 5%"),
         ([2, 2, 2, 16, 2, 2, 2, 2, 2, 2, 2, 2], "once is no period, however clear"),
-        ([2, 2, 2, 6, 2, 2, 2, 6, 2, 2, 2, 6], "4 % of the step is little"),
+        ([2, 2, 2, 6, 2, 2, 2, 6, 2, 2, 2, 6], "4% of the step is little"),
         ([2, 12] * 6, "two kinds of steps in turn"),
         ([2, 42, 42, 2, 2, 42, 42, 2, 2, 42, 42, 2], "two in a row"),
         ([5, 5, 5, 85, 5, 5, 5, 25, 5, 5, 5, 85], "one a quarter of the others"),
@@ -189,7 +189,7 @@ def test_a_function_that_slows_computing_in_every_fourth_step_is_periodic_work()
 @pytest.mark.parametrize(
     ("compute", "saving", "why"),
     [
-        ([50, 50, 50, 54] * 3, [0, 0, 0, 30] * 3, "4 % of the step is noise"),
+        ([50, 50, 50, 54] * 3, [0, 0, 0, 30] * 3, "4% of the step is noise"),
         ([50, 50, 50, 70] * 3, [0, 0, 0, 9] * 3, "it lasts less than half of the excess"),
         ([50, 50, 50, 70] * 3, [0, 0, 0, 30, 0, 0, 30, 0, 0, 0, 0, 30], "at irregular intervals"),
         ([50, 70, 75, 70, 50, 70, 75, 55, 50, 70, 50, 70], [0, 0, 0, 30] * 3, "other steps compute as long"),
@@ -237,7 +237,7 @@ def test_short_work_far_above_every_other_step_is_periodic_and_so_is_what_it_slo
     ("dispatch", "compute", "why"),
     [
         ([1, 2, 1, 10] * 3, [50, 70, 70, 60] * 3, "other steps compute longer"),
-        ([1, 2, 1, 10] * 3, [50, 50, 50, 54] * 3, "4 % of the step is noise"),
+        ([1, 2, 1, 10] * 3, [50, 50, 50, 54] * 3, "4% of the step is noise"),
         ([1, 2, 5, 10] * 3, [50, 50, 50, 60] * 3, "10 is not far above 5, so 60 can be anything"),
     ],
 )

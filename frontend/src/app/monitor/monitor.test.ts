@@ -144,9 +144,9 @@ describe('samples', () => {
 describe('the sentence', () => {
   it('states step time and input share, and the source of the numbers', () => {
     const { text, details } = verdictOf(running, [sample(0)]);
-    expect(plain(text)).toBe('Current step time: 10.0 ms; 40.0 % of it waits for input.');
+    expect(plain(text)).toBe('Current step time: 10.0 ms; 40.0% of it waits for input.');
     expect(plain(verdictOf({ ...running, state: 'stopped' }, [sample(0)]).text)).toBe(
-      'Last step time: 10.0 ms; 40.0 % of it waited for input.',
+      'Last step time: 10.0 ms; 40.0% of it waited for input.',
     );
     expect(details.join()).toContain('short profiles');
     expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain(

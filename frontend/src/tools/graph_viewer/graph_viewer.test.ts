@@ -135,7 +135,7 @@ describe('words of a node', () => {
   it('are its shape without layout and its time with its share', () => {
     const dot = opened.nodes[4]!;
     expect(shapeOf(dot)).toBe('bf16[8,128]');
-    expect(timeOf(dot)).toBe('2.00\u00a0µs · 25.0\u00a0%');
+    expect(timeOf(dot)).toBe('2.00\u00a0µs · 25.0%');
     expect(timeOf(opened.nodes[0]!)).toBe('');
   });
 

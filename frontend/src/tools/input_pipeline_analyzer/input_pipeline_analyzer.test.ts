@@ -37,7 +37,7 @@ describe('tiles', () => {
       'Average step time',
       'Steps',
     ]);
-    expect(plain(tiles[0]?.note)).toBe('± 3.00 % · 38.0 % to 51.0 %');
+    expect(plain(tiles[0]?.note)).toBe('± 3.00% · 38.0% to 51.0%');
     expect(plain(tiles.find(({ title }) => title === 'Average step time')?.note)).toBe('± 1.00 ms');
   });
   it('keep unknown values, with their reason', () => {

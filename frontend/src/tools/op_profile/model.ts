@@ -446,9 +446,9 @@ export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number,
 }
 
 const BANDS = [
-  { name: 'low', title: 'below 25 %', token: '--bad', from: 0 },
-  { name: 'middle', title: '25–60 %', token: '--warn', from: 0.25 },
-  { name: 'high', title: 'above 60 %', token: '--good', from: 0.6 },
+  { name: 'low', title: 'below 25%', token: '--bad', from: 0 },
+  { name: 'middle', title: '25–60%', token: '--warn', from: 0.25 },
+  { name: 'high', title: 'above 60%', token: '--good', from: 0.6 },
 ] as const;
 
 /** The color of a utilization. */

@@ -100,11 +100,11 @@ describe('findings', () => {
         }),
       );
     expect(plain(calmText(causes(0.029)))).toBe(
-      'No cause other than computing takes 3 % or more of the step.',
+      'No cause other than computing takes 3% or more of the step.',
     );
     expect(plain(calmText(causes(0.05)))).toBe(
       'No function, operation or stage stands out. Apart from computing, most time goes into dispatch: ' +
-        '5.00 % of the step.',
+        '5.00% of the step.',
     );
     expect(calmText([])).toContain('No cause other than computing');
   });
@@ -132,8 +132,8 @@ describe('findings', () => {
       ['Callbacks', '--q-6', 0.1],
     ]);
     expect(causes.map(({ tip }) => plain(tip))).toEqual([
-      'Compute: 4.86 ms per step, 60.0 %',
-      'Callbacks: 1.00 ms per step, 10.0 %\nCalls back.',
+      'Compute: 4.86 ms per step, 60.0%',
+      'Callbacks: 1.00 ms per step, 10.0%\nCalls back.',
     ]);
     expect(causesOf(payloadOf())).toEqual([]);
   });

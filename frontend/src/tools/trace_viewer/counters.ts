@@ -1,6 +1,6 @@
 /** Values of counters as text, in the unit from the counter's name. */
 
-import { format, SPACE, threeDigits } from '../../base/units';
+import { format, spaced, threeDigits } from '../../base/units';
 import type { Track } from './model';
 
 /** Units that scale with the value; others are printed unchanged. */
@@ -8,7 +8,7 @@ const SCALED = new Set(['bytes', 'bytes_per_s']);
 
 export function counterText(value: number, unit: string): string {
   if (SCALED.has(unit)) return format(value, unit);
-  return unit ? threeDigits(value) + SPACE + unit : format(value, 'count');
+  return unit ? threeDigits(value) + spaced(unit) : format(value, 'count');
 }
 
 /** The values at the top and bottom of a counter's chart: the range always includes zero. */

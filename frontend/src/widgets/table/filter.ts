@@ -2,7 +2,7 @@
  * Turns the text typed above a column into a test of its cells.
  *
  *     text    words that all occur; "=name" exactly that
- *     number  "> 1 ms", "<= 10 %", "1 ms .. 5 ms", "= 3"; a number alone means "at least"
+ *     number  "> 1 ms", "<= 10%", "1 ms .. 5 ms", "= 3"; a number alone means "at least"
  */
 import { matches, wordsOf } from '../../base/search';
 

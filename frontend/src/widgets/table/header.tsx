@@ -54,7 +54,7 @@ function FilterField({
       </select>
     );
   }
-  const example = { ps: '> 1 ms', fraction: '> 1 %', bytes: '> 1 MiB' }[column.unit] ?? '> 10';
+  const example = { ps: '> 1 ms', fraction: '> 1%', bytes: '> 1 MiB' }[column.unit] ?? '> 10';
   return (
     <input
       class="field"

@@ -97,7 +97,7 @@ describe('filters', () => {
   it.each([
     ['1 ms', 'ps', 1e9],
     ['1.5us', 'ps', 1.5e6],
-    ['10 %', 'fraction', 0.1],
+    ['10%', 'fraction', 0.1],
     ['10', 'fraction', 0.1],
     ['2 MiB', 'bytes', 2 * 1024 ** 2],
     ['3 GFLOP/s', 'flops_per_s', 3e9],

@@ -21,7 +21,15 @@ from tb_tpuprof.trace.table import Table, table_from_rows
 
 _WATCHER = "(watcher)"
 _TEXTS = ("all", "_ids", "_index", "sizes")
-_DERIVED = ("event_line", "line_offsets", "kind_of_line", "plane_names", "line_names", "event_names")
+_DERIVED = (
+    "event_line",
+    "line_offsets",
+    "kind_of_line",
+    "plane_names",
+    "line_names",
+    "event_names",
+    "_lines_by_plane",
+)
 
 
 class TraceSource(Protocol):
@@ -190,6 +198,13 @@ class Trace:
         return [self.strings.get(i) for i in self.lines["name"].tolist()]
 
     @cached_property
+    def _lines_by_plane(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """(lines in the order of their planes, the first one of each plane): pages ask plane by plane."""
+        plane = self.lines["plane"]
+        order = np.argsort(plane, kind="stable")
+        return order, np.searchsorted(plane[order], np.arange(len(self.planes) + 1))
+
+    @cached_property
     def event_names(self) -> npt.NDArray[np.int32]:
         """For each row of `metadata`, the string that names its events: the display name, else the name."""
         display = self.metadata["display_name"]
@@ -197,6 +212,9 @@ class Trace:
 
     def lines_of(self, planes: list[int]) -> npt.NDArray[np.intp]:
         """Rows of `lines` that belong to the given planes."""
+        if len(planes) == 1:
+            order, first = self._lines_by_plane
+            return order[first[planes[0]] : first[planes[0] + 1]]
         # np.isin takes ten times as long for a handful of lines.
         is_wanted = np.zeros(len(self.planes) + 1, np.bool_)
         is_wanted[planes] = True

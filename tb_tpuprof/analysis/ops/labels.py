@@ -166,12 +166,14 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
 def of_metadata(trace: Trace, rows: Rows) -> Labels:
     """Labels of a TPU's operations, from the stats of their metadata."""
     n = len(trace.metadata)
+    # Only those of these rows: all of them for each of thousands of planes would take minutes.
+    used, label_of_event = number(trace.events["metadata"][rows].astype(np.int64))
     framework_op, source = (
-        trace.metadata_stats.dense_texts(key, n).astype(np.int64) for key in ("tf_op", "source")
+        trace.metadata_stats.dense_texts(key, n)[used].astype(np.int64) for key in ("tf_op", "source")
     )
-    none = np.full(n, -1, np.int64)
+    none = np.full(len(used), -1, np.int64)
     return Labels(
-        trace.events["metadata"][rows].astype(np.int32),
+        label_of_event.astype(np.int32),
         none,
         none,
         framework_op,

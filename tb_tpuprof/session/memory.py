@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Hashable
 from threading import Lock
@@ -9,6 +10,8 @@ from typing import Protocol
 from weakref import ref
 
 from tb_tpuprof.native.machine_memory import memory_budget
+
+_PAUSE_S = 0.1
 
 
 class Keeper(Protocol):
@@ -37,12 +40,16 @@ class Memory:
         self._used: set[_Key] = set()
         self._lasting: set[_Key] = set()
         self._lock = Lock()
+        self._is_new = True
+        self._total, self._measured_at = 0, 0.0
 
     def use(self, keeper: Keeper, part: Hashable, is_lasting: bool = False) -> None:
         """A part is kept and was used. `is_lasting`: it is dropped only between requests."""
         key = (ref(keeper), part)
         with self._lock:
-            self._sizes.setdefault(key, 0)
+            if key not in self._sizes:
+                self._is_new = True
+                self._sizes[key] = 0
             self._sizes.move_to_end(key)
             self._used.add(key)
             if is_lasting:
@@ -50,8 +57,10 @@ class Memory:
 
     def trim(self, is_between_requests: bool = False) -> None:
         """Drop parts until the rest is within the limit. Only parts that were used since the last request
-        are measured again.
+        are measured again; of quick requests that keep nothing new, not every one measures.
         """
+        if is_between_requests and self._is_surely_within():
+            return
         total = self.size_bytes
         with self._lock:
             if is_between_requests:
@@ -69,7 +78,7 @@ class Memory:
     def size_bytes(self) -> int:
         """Memory of all parts."""
         with self._lock:
-            used = list(self._used)
+            used, self._is_new = list(self._used), False
         sizes = {key: keeper.bytes_of(key[1]) for key in used if (keeper := key[0]())}
         for key in used:
             if not sizes.get(key):
@@ -79,7 +88,12 @@ class Memory:
             gone = [key for key in self._sizes if key[0]() is None]
             for key in gone:
                 del self._sizes[key]
-            return sum(self._sizes.values())
+            self._total, self._measured_at = sum(self._sizes.values()), time.monotonic()
+            return self._total
+
+    def _is_surely_within(self) -> bool:
+        is_recent = time.monotonic() - self._measured_at < _PAUSE_S
+        return is_recent and not self._is_new and self._total <= self.limit_bytes // 2
 
     def _forget(self, key: _Key) -> int:
         with self._lock:

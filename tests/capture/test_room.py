@@ -129,3 +129,13 @@ def test_a_full_disk_ends_a_capture_before_the_profile_is_received(
     assert "no space for a profile" in ended.message
     assert ended.received_bytes == 0
     assert not list(Path(folder.repository).iterdir())
+
+
+def test_a_reply_of_more_than_half_of_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(small_xspace())
+    monkeypatch.setattr("tb_tpuprof.capture.client.machine_memory", lambda: size)
+    with serving(good(0.0)) as (target, _):
+        (ended,) = capture((target,), QUICK, new_run(str(tmp_path)))
+    assert (ended.state, ended.reason) == ("failed", "too_large")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.events.text_cache import text_cache
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import ascends, number, split
 from tb_tpuprof.trace.hlo import HloModule
@@ -226,7 +226,7 @@ def scope_parts(name: str) -> tuple[str, ...]:
     return _scopes(name.partition(":")[0].rpartition("/")[0])
 
 
-@lru_cache(1 << 16)
+@text_cache
 def _scopes(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part)
 

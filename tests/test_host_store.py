@@ -26,6 +26,7 @@ from tb_tpuprof.ingest.storage.run_info import HostFile
 from tb_tpuprof.parallel.progress import ProgressTracker
 from tb_tpuprof.session import host_store
 from tb_tpuprof.session.host_store import HostStore, RunContext
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.session.trace_memory import TraceMemory
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import drawing
@@ -49,7 +50,9 @@ def rewrite(path: Path, data: bytes) -> Path:
 def store_of(path: Path, uses_cache: bool = False, traces: TraceMemory | None = None) -> HostStore:
     """A host's store, of a run whose pages use `hardware` and `planes` in common."""
     size = path.stat().st_size
-    context = RunContext(uses_cache, (hardware, planes), traces or TraceMemory(2**30), ProgressTracker())
+    context = RunContext(
+        uses_cache, (hardware, planes), traces or TraceMemory(Memory(2**30)), ProgressTracker()
+    )
     return HostStore(HostFile("h", str(path), size, 0), context)
 
 
@@ -70,7 +73,7 @@ def fill(store: HostStore, function: Callable[[Trace], int]) -> tuple[Trace, Tra
 
 
 def test_a_changed_file_drops_trace_outline_and_results_together(path: Path) -> None:
-    traces, count = TraceMemory(2**30), Counter()
+    traces, count = TraceMemory(Memory(2**30)), Counter()
     store = store_of(path, traces=traces)
     outline, trace, n_events = fill(store, count)
     assert fill(store, count) == (outline, trace, n_events)
@@ -241,7 +244,7 @@ def state(name: str) -> FileState:
 
 def test_the_longest_unused_traces_are_dropped_first() -> None:
     trace = drawing("main  [a ][b ]")
-    memory = TraceMemory(int(trace.size_bytes * 3.5))
+    memory = TraceMemory(Memory(int(trace.size_bytes * 3.5)))
     for name in "abc":
         memory.keep(state(name), trace)
     assert memory.get(state("a")) is trace
@@ -255,7 +258,7 @@ def test_the_longest_unused_traces_are_dropped_first() -> None:
 
 def test_a_trace_that_fills_the_memory_alone_stays() -> None:
     trace, other = drawing("main  [a ]"), drawing("main  [b ]")
-    memory = TraceMemory(0)
+    memory = TraceMemory(Memory(0))
     memory.keep(state("a"), trace)
     memory.keep(state("b"), other)
     assert memory.get(state("a")) is None

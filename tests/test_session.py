@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tb_tpuprof.ingest.storage.runs import find_run
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.parallel.threads import n_threads
 from tb_tpuprof.session import Session, SessionStore
-from tb_tpuprof.session.run_files import KEPT_GRAPHS
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.graph import Graph
 from tb_tpuprof.trace.trace import Trace
@@ -131,7 +132,7 @@ def test_what_a_subset_computes_the_whole_session_knows_until_the_file_changes(t
 def test_traces_beyond_the_memory_are_dropped(tmp_path: Path) -> None:
     session = Session(make_run(tmp_path / "r", 4), cache=False)
     limit = int(session.trace("h0").size_bytes * 2.5)
-    session = Session(session.info.path, cache=False, memory_bytes=limit)
+    session = Session(session.info.path, cache=False, memory=Memory(limit))
     for host in session.hosts:
         session.trace(host)
     assert 0 < session.size_bytes <= limit
@@ -184,26 +185,35 @@ def test_an_outline_has_programs_and_hardware_without_events(tmp_path: Path) -> 
 
 
 def test_results_of_graphs_are_kept_until_the_file_changes_or_others_take_their_place(tmp_path: Path) -> None:
-    session = Session(make_run(tmp_path / "plugins" / "profile" / "r", 1), cache=False)
+    folder = make_run(tmp_path / "plugins" / "profile" / "r", 1)
+    session = Session(folder, cache=False, memory=Memory(4 * 2**20))
     assert not session.graphs.search().places
     events = tmp_path / "events.out.tfevents.1.h"
-    events.write_bytes(event_file(*[graph(f"n{i}") for i in range(KEPT_GRAPHS + 1)]))
+    events.write_bytes(event_file(*[graph(f"n{i}") for i in range(5)]))
     places = session.graphs.search().places
     calls: list[str] = []
 
-    def first_name(found: Graph) -> str:
+    def first_name(found: Graph) -> FirstName:
         calls.append(found.name(0))
-        return found.name(0)
+        return FirstName(found.name(0), b"-" * 2**20)
 
     for place in (*places[:2], *places[:2]):
         session.graphs.get(first_name, place)
     assert calls == ["n0", "n1"]
     for place in (*places, places[0]):
         session.graphs.get(first_name, place)
-    assert calls == [*(f"n{i}" for i in range(KEPT_GRAPHS + 1)), "n0"]
+    assert calls == [*(f"n{i}" for i in range(5)), "n0"]
     os.utime(events, ns=(5, 5))
-    assert session.subset([]).graphs.get(first_name, places[0]) == "n0"
-    assert len(calls) == KEPT_GRAPHS + 3
+    assert session.subset([]).graphs.get(first_name, places[0]).text == "n0"
+    assert len(calls) == 7
+
+
+@dataclass
+class FirstName:
+    """A result of more than a quarter of the memory."""
+
+    text: str
+    ballast: bytes
 
 
 def graph(name: str) -> bytes:

@@ -26,10 +26,12 @@ from tb_tpuprof.capture.messages import MONITOR, NEW_SESSION, PROFILE, message_c
 from tb_tpuprof.capture.options import CaptureOptions
 from tb_tpuprof.capture.reply import Malformed, Reply, read_reply
 from tb_tpuprof.capture.targets import Target
+from tb_tpuprof.native.machine_memory import machine_memory
 
 CONNECT_SECONDS = 10.0
 _MAX_EVENTS = 1_000_000
 _PROBE_METHOD = "/tb_tpuprof.ConnectionProbe/Probe"
+_SHARE_OF_REPLY = 2  # of the memory: a reply is received as a whole
 _MONITOR_BYTES = 16 * 2**20
 # Larger frames, read chunks and windows were measured with replies of 50 MB: no gain, since copying within
 # gRPC takes most of the time.
@@ -79,9 +81,11 @@ def profile_once(
     begin: Callable[[], int] | None = None,
     stage: Stage | None = None,
     repository: Repository | None = None,
+    take: Callable[[int], object] = int,
 ) -> Reply:
     """One attempt at a profile. `begin` is called once connected, may wait, and returns when to start (Unix
-    ns; 0: at once).
+    ns; 0: at once). `take` is called with the reply's size before it is received, may wait, and refuses it
+    by raising.
 
     `stage` is called with profiling, then repeatedly with receiving as bytes arrive. With a repository, the
     server writes the file itself, and the reply contains no profile. Raises CaptureFailed.
@@ -92,10 +96,11 @@ def profile_once(
 
     settings = CallSettings(
         options.attempt_deadline_s,
-        options.max_reply_bytes,
+        min(options.max_reply_bytes, machine_memory() // _SHARE_OF_REPLY),
         cancel or Cancellation(),
         stage or _ignore_stage,
         options.timeout_s,
+        take,
     )
     _connect(target, settings)
     content = request()
@@ -212,6 +217,7 @@ class CallSettings:
     cancel: Cancellation
     stage: Stage
     silence_s: float = 60.0
+    take: Callable[[int], object] = int
 
 
 def _call(target: Target, method: str, request: bytes, settings: CallSettings) -> bytes:
@@ -271,6 +277,7 @@ def _download(target: Target, method: str, request: bytes, settings: CallSetting
                 ends_at,
                 settings.silence_s,
                 lambda n_received, size: settings.stage("receiving", n_received, size),
+                settings.take,
             )
             with settings.cancel.calling(partial(_close, connection)):
                 return download.fetch(str(target), method, request)

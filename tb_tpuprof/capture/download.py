@@ -61,6 +61,7 @@ class Download:
     ends_at: float  # on the monotonic clock; later if the reply is arriving by then
     silence_s: float  # how long the reply may pause
     on_bytes: Callable[[int, int], object]
+    take: Callable[[int], object] = int  # called with the reply's size; may wait, or raise to refuse it
     _decoder: Decoder = field(default_factory=Decoder)
     _prefix: bytearray = field(default_factory=bytearray)
     _message: memoryview | None = None
@@ -228,6 +229,9 @@ class Download:
             raise CallFailed(
                 EXHAUSTED, f"received message larger than max ({self._size} vs. {self.limit_bytes})"
             )
+        began_at = time.monotonic()
+        self.take(self._size)
+        self.ends_at += time.monotonic() - began_at
         self._message = _memory(self._size)
 
     def _fill(self, n_bytes: int) -> None:

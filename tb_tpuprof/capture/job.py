@@ -23,6 +23,7 @@ from tb_tpuprof.capture.client import Repository, new_session, profile_once
 from tb_tpuprof.capture.failures import PASSING, failure
 from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
 from tb_tpuprof.capture.reply import Reply
+from tb_tpuprof.capture.room import Room
 from tb_tpuprof.capture.targets import Target, file_stem, file_stems
 from tb_tpuprof.errors import CaptureFailed, ProfilerError
 from tb_tpuprof.ingest.storage.writing import RunFolder
@@ -79,9 +80,8 @@ def capture(
     """
     cancel = cancel or Cancellation()
     called_targets = targets[:1] if workers else targets
-    job = _Job(
-        options, folder, observer, cancel, tuple(workers), _Gate(len(called_targets), options.delay_ms)
-    )
+    gate, room = _Gate(len(called_targets), options.delay_ms), Room(folder.free_bytes, cancel)
+    job = _Job(options, folder, observer, cancel, tuple(workers), gate, room)
     captures = [
         _TargetCapture(job, i, target, stem)
         for i, (target, stem) in enumerate(zip(called_targets, file_stems(called_targets), strict=True))
@@ -158,6 +158,7 @@ class _Job:
     cancel: Cancellation
     workers: tuple[str, ...]
     gate: _Gate
+    room: Room
 
 
 class _TargetCapture:
@@ -229,11 +230,18 @@ class _TargetCapture:
         self._set("connecting", attempt=attempt, received_bytes=0, size_bytes=None)
         if self.job.workers:
             return self._save_on_servers(self._repository())
-        reply = self._profile(None)
+        with self.job.room.place() as take:
+            is_saved = self._save_reply(take)
+        if not is_saved:
+            self._save_on_servers(self._repository())
+
+    def _save_reply(self, take: Callable[[int], object]) -> bool:
+        """Write the profile that the target returns; False if it returns none."""
+        reply = self._profile(None, take)
         if reply.is_empty:
             raise failure(self.target, "empty")
         if not reply.pieces:
-            return self._save_on_servers(self._repository())
+            return False
         stem = file_stem(reply.host or self.target.host, self.target.port)
         saved = self.job.folder.save(stem, reply.pieces)
         self.progress = replace(self.progress, host=saved.host)
@@ -245,10 +253,11 @@ class _TargetCapture:
             if saved.host != stem
             else "",
         )
+        return True
 
-    def _profile(self, repository: Repository | None) -> Reply:
+    def _profile(self, repository: Repository | None, take: Callable[[int], object] = int) -> Reply:
         return profile_once(
-            self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository
+            self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository, take
         )
 
     def _save_on_servers(self, repository: Repository) -> None:

@@ -24,8 +24,8 @@ def machine_memory() -> int:
 
 
 def memory_budget() -> int:
-    """Bytes that a server keeps of traces, outlines and results: TPUPROF_MEMORY_MB, else a quarter of the
-    memory, but at least 256 MiB and at most 16 GiB.
+    """Bytes that a server keeps of traces, programs, results and graphs, and that a capture's replies take
+    at once: TPUPROF_MEMORY_MB, else a quarter of the memory, but at least 256 MiB and at most 16 GiB.
     """
     text = os.environ.get(MEMORY_VARIABLE, "")
     if text.isdecimal():

@@ -11,7 +11,8 @@ A result is taken from the first of these that has it:
 What makes each of them invalid:
 
     memory         a change of the file's size or time: then trace, outline, results and failure are all
-                   dropped together (`HostStore._current`). When memory runs short, only traces are dropped
+                   dropped together (`HostStore._current`). When memory runs short (`memory.py`), the part
+                   that was not used for the longest time is dropped: a trace, an outline or the results
     result cache   its key: the file's path, size and time, the analyses' names, the package's code and the
                    user's settings. At most 512 MiB
     column cache   its key: the file's path, size and time, the format's version and which stats become
@@ -21,7 +22,7 @@ What makes each of them invalid:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
@@ -34,12 +35,15 @@ from tb_tpuprof.ingest.storage import column_cache, result_cache
 from tb_tpuprof.ingest.storage.files import FileState, file_state
 from tb_tpuprof.ingest.storage.run_info import HostFile
 from tb_tpuprof.parallel.progress import ProgressTracker
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.session.trace_memory import TraceMemory
+from tb_tpuprof.trace.held import Sizes
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
 Function = Callable[[Trace], Any]
+_OUTLINE, _RESULTS = "outline", "results"
 _NO_FILE = FileState("", -1, -1)
 
 
@@ -67,12 +71,7 @@ class Contents:
     outline: Trace | None = None
     failure: ProfilerError | None = None
     results: dict[Function, Any] = field(default_factory=dict)
-    result_bytes: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the outline and, about, of the results."""
-        return self.result_bytes + (self.outline.size_bytes if self.outline else 0)
+    sizes: Sizes = field(default_factory=Sizes)
 
 
 class HostStore:
@@ -88,6 +87,7 @@ class HostStore:
         self.host = file.host
         self._run = run
         self._lock = RLock()
+        self._n_uses = 0
         self._contents = Contents(_NO_FILE)
 
     def trace(self) -> Trace:
@@ -101,6 +101,8 @@ class HostStore:
             outline = contents.outline or self._run.traces.get(contents.state)
             if outline is None:
                 outline = contents.outline = self._read(contents, is_outline=True)
+            if outline is contents.outline:
+                self._memory.use(self, _OUTLINE)
             return outline
 
     def notices(self) -> tuple[Notice, ...]:
@@ -136,13 +138,33 @@ class HostStore:
             for function, data in packed.items():
                 if data is not None:
                     contents.results[function] = result_cache.unpack(data)
-                    contents.result_bytes += len(data)
             self._save(contents.state, packed)
 
     @property
-    def size_bytes(self) -> int:
-        """Memory of everything but the trace."""
-        return self._contents.size_bytes
+    def _memory(self) -> Memory:
+        return self._run.traces.memory
+
+    def bytes_of(self, part: Hashable) -> int:
+        """About the memory of the outline or of the results."""
+        contents = self._contents
+        if part == _OUTLINE:
+            return contents.outline.kept_bytes if contents.outline else 0
+        return contents.sizes.total(contents.results.copy(), again=False)  # type: ignore[arg-type]
+
+    def drop(self, part: Hashable) -> bool:
+        """Forget the outline or the results; False while this host is read or computed."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._n_uses:
+                return False
+            if part == _OUTLINE:
+                self._contents.outline = None
+            else:
+                self._contents.results = {}
+            return True
+        finally:
+            self._lock.release()
 
     def known_failure(self) -> ProfilerError | None:
         """Why the host cannot be read, as far as that is known without reading it: an earlier attempt failed,
@@ -170,7 +192,13 @@ class HostStore:
             if state != self._contents.state:
                 self._run.traces.drop(self._contents.state)
                 self._contents = Contents(state)
-            yield self._contents
+            self._n_uses += 1
+            try:
+                yield self._contents
+            finally:
+                self._n_uses -= 1
+                if self._contents.results:
+                    self._memory.use(self, _RESULTS, is_lasting=True)
 
     def _recall(self, contents: Contents, function: Callable[[Trace], T]) -> tuple[T, ...]:
         results = contents.results
@@ -198,7 +226,6 @@ class HostStore:
                 for each in saved
                 if result_cache.travels(each)
             }
-            contents.result_bytes += sum(len(data) for each, data in packed.items() if data and each in new)
             self._save(contents.state, packed)
 
     def _save(self, state: FileState, packed: Mapping[Function, bytes | None]) -> None:
@@ -221,6 +248,8 @@ class HostStore:
         if contents.failure:
             raise contents.failure
         trace = column_cache.load(contents.state) if self._run.uses_cache else None
+        if trace is not None:
+            trace.watch_programs(self._memory.use)
         if trace is None:
             trace = self._read(contents)
             if self._run.uses_cache and keeps_trace:
@@ -245,4 +274,5 @@ class HostStore:
             raise
         if self._run.programs:
             trace.take_programs(self._run.programs())
+        trace.watch_programs(self._memory.use)
         return trace

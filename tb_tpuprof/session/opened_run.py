@@ -16,7 +16,9 @@ from tb_tpuprof.ingest.storage.runs import is_program, open_run
 from tb_tpuprof.parallel.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.parallel.progress import ProgressTracker
 from tb_tpuprof.session.host_store import Function, HostStore, RunContext
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.session.run_files import RunGraphs, run_programs
+from tb_tpuprof.session.run_results import RunResults
 from tb_tpuprof.session.runner import Runner
 from tb_tpuprof.session.trace_memory import TraceMemory
 
@@ -35,6 +37,7 @@ class OpenedRun:
     runner: Runner
     graphs: RunGraphs
     traces: TraceMemory
+    joined: RunResults
     progress: ProgressTracker
 
     def subset(self, hosts: Iterable[str]) -> OpenedRun:
@@ -45,17 +48,18 @@ class OpenedRun:
         return replace(self, info=replace(self.info, files=files), stores=stores)
 
 
-def opened_run(run_dir: str, cache: bool, name: str, memory_bytes: int, executor: str) -> OpenedRun:
+def opened_run(run_dir: str, cache: bool, name: str, memory: Memory, executor: str) -> OpenedRun:
     """A run's parts; no trace is read. See `Session` for the parameters. Raises StorageError, NotATrace or
     BadParameter.
     """
     info = open_run(run_dir)
     common = _COMMON_OF_SEVERAL if len(info.files) > 1 else _COMMON
-    progress, traces = ProgressTracker(), TraceMemory(memory_bytes)
+    progress, traces = ProgressTracker(), TraceMemory(memory)
     runner = Runner(executor or os.environ.get(EXECUTOR_VARIABLE, ""), common, progress)
     # A run that is one program's file is not cached: the run that is the whole folder has the same host file.
     is_one_program = is_program(info.path)
     programs = (lambda: run_programs(info)) if is_one_program else None
     context = RunContext(cache and not is_one_program, common, traces, progress, programs)
     stores = {file.host: HostStore(file, context) for file in info.files}
-    return OpenedRun(info, name or info.name, stores, runner, RunGraphs(info.path), traces, progress)
+    graphs, joined = RunGraphs(info.path, memory), RunResults(memory)
+    return OpenedRun(info, name or info.name, stores, runner, graphs, traces, joined, progress)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -13,11 +12,12 @@ from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.storage.run_info import RunInfo
 from tb_tpuprof.ingest.storage.runs import is_program
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
+from tb_tpuprof.trace.held import Sizes
 from tb_tpuprof.trace.hlo_programs import Programs
 
 T = TypeVar("T")
-KEPT_GRAPHS = 4  # a large one and its results take as much memory as its file
 
 
 def run_programs(info: RunInfo) -> Programs:
@@ -33,13 +33,17 @@ def run_programs(info: RunInfo) -> Programs:
 
 
 class RunGraphs:
-    """The TensorFlow graphs in the folder above the run's `plugins`, and below it. Thread-safe."""
+    """The TensorFlow graphs in the folder above the run's `plugins`, and below it, within the memory that all
+    sessions share. Thread-safe.
+    """
 
-    def __init__(self, run_path: str) -> None:
+    def __init__(self, run_path: str, memory: Memory) -> None:
+        self._memory = memory
+        self._sizes = Sizes()
         self._folder = graph_folder(run_path)
         self._lock = RLock()
         self._graph_cache: GraphCache = {}
-        self._results: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+        self._results: dict[Hashable, Any] = {}
 
     def search(self) -> GraphSearch:
         """All of them; files unchanged since the last search are not read again."""
@@ -47,7 +51,7 @@ class RunGraphs:
             return find_graphs(self._folder, self._graph_cache)
 
     def get(self, function: Callable[[Graph], T], place: GraphPlace) -> T:
-        """`function(graph at place)`; the last few results are kept as long as their files stay as they are.
+        """`function(graph at place)`; kept as long as the file stays as it is.
 
         Raises StorageError or TraceFormatError.
         """
@@ -55,7 +59,17 @@ class RunGraphs:
         with self._lock:
             if key not in self._results:
                 self._results[key] = function(read_place(place))
-                while len(self._results) > KEPT_GRAPHS:
-                    self._results.popitem(last=False)
-            self._results.move_to_end(key)
-            return self._results[key]  # type: ignore[no-any-return]
+            result: T = self._results[key]
+        self._memory.use(self, key)
+        self._memory.trim()
+        return result
+
+    def bytes_of(self, part: Hashable) -> int:
+        """About the memory of a graph's result."""
+        result = self._results.get(part)
+        return self._sizes.total({part: result}, again=False) if result is not None else 0
+
+    def drop(self, part: Hashable) -> bool:
+        """Forget a result."""
+        self._results.pop(part, None)
+        return True

@@ -9,9 +9,9 @@ import tb_tpuprof.session.preloaded  # noqa: F401
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.errors import HostNotFound, ProfilerError
 from tb_tpuprof.ingest.storage.run_info import HostFile
-from tb_tpuprof.native.machine_memory import memory_budget
 from tb_tpuprof.parallel.progress import ReadingProgress
 from tb_tpuprof.session.host_store import Function, HostStore
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.session.opened_run import OpenedRun, opened_run
 from tb_tpuprof.session.run_files import run_programs
 from tb_tpuprof.trace.hlo_programs import Programs
@@ -24,8 +24,8 @@ class Session:
     """A run and the results computed from it. Thread-safe; a file that changes is read again.
 
     `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept
-    in the user's cache folder. Traces beyond `memory_bytes` (0: `memory_budget`) are dropped, least recently
-    used first; results of analyses stay. `executor` names where analyses of several hosts run
+    in the user's cache folder. What is beyond `memory`, which several sessions may share, is dropped, least
+    recently used first. `executor` names where analyses of several hosts run
     (`parallel/executors.py`).
     """
 
@@ -34,14 +34,14 @@ class Session:
         run_dir: str,
         cache: bool = True,
         name: str = "",
-        memory_bytes: int = 0,
+        memory: Memory | None = None,
         executor: str = "",
     ) -> None:
-        self._use(opened_run(run_dir, cache, name, memory_bytes or memory_budget(), executor))
+        self._use(opened_run(run_dir, cache, name, memory or Memory(), executor))
 
     def _use(self, run: OpenedRun) -> None:
         self._run = run
-        self.run, self.info, self.graphs = run.name, run.info, run.graphs
+        self.run, self.info, self.graphs, self.joined = run.name, run.info, run.graphs, run.joined
 
     def subset(self, hosts: Iterable[str]) -> Session:
         """A session limited to these hosts of the run; both sessions share the hosts' stores."""
@@ -123,13 +123,15 @@ class Session:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the decoded traces."""
+        """Memory of the decoded traces' tables."""
         return self._run.traces.size_bytes
 
     @property
     def kept_bytes(self) -> int:
-        """Memory of the decoded traces, of outlines and, about, of results."""
-        return self.size_bytes + sum(store.size_bytes for store in self._run.stores.values())
+        """About the memory of all that is kept of this run and of those that share its memory: traces,
+        outlines, programs, results and graphs.
+        """
+        return self._run.traces.memory.size_bytes
 
     def fingerprint(self) -> str:
         """Identifies the state of all the run's files."""

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
+from collections.abc import Hashable
 
 from tb_tpuprof.ingest.storage.files import FileState
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.trace.trace import Trace
 
 
 class TraceMemory:
-    """Traces by the state of their file, at most `limit_bytes` together: the least recently used is dropped
-    first. The last one stays, whatever its size. Thread-safe.
-    """
+    """Traces by the state of their file, within the memory that all sessions share. Thread-safe."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self._traces: OrderedDict[FileState, Trace] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._traces: dict[Hashable, Trace] = {}
 
     def get(self, state: FileState) -> Trace | None:
         """The trace of a file in that state, if it is here."""
-        with self._lock:
-            trace = self._traces.get(state)
-            if trace is not None:
-                self._traces.move_to_end(state)
-            return trace
+        trace = self._traces.get(state)
+        if trace is not None:
+            self.memory.use(self, state)
+        return trace
 
     def keep(self, state: FileState, trace: Trace) -> None:
-        """Keep a trace; drops others if there is not enough room."""
-        with self._lock:
-            self._traces[state] = trace
-            self._traces.move_to_end(state)
-            total = sum(held.size_bytes for held in self._traces.values())
-            while total > self.limit_bytes and len(self._traces) > 1:
-                _, dropped = self._traces.popitem(last=False)
-                total -= dropped.size_bytes
+        """Keep a trace; drops other parts of sessions if there is not enough room."""
+        self._traces[state] = trace
+        self.memory.use(self, state)
+        self.memory.trim()
 
-    def drop(self, state: FileState) -> None:
+    def bytes_of(self, part: Hashable) -> int:
+        """Memory of a file's trace and, about, of what was computed from it."""
+        trace = self._traces.get(part)
+        return trace.kept_bytes if trace else 0
+
+    def drop(self, part: Hashable) -> bool:
         """Forget the trace of a file in that state."""
-        with self._lock:
-            self._traces.pop(state, None)
+        self._traces.pop(part, None)
+        return True
 
     @property
     def size_bytes(self) -> int:
-        """Memory used by the traces."""
-        with self._lock:
-            return sum(trace.size_bytes for trace in self._traces.values())
+        """Memory of the traces' tables."""
+        return sum(trace.size_bytes for trace in list(self._traces.values()))

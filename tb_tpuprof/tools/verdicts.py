@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
-from weakref import WeakKeyDictionary
+from functools import partial
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
@@ -61,8 +60,6 @@ _WORDS = {
     Cause.CONTENTION: "contention",
     Cause.UNRECORDED: "unrecorded time",
 }
-_KNOWN: WeakKeyDictionary[Session, tuple[list[HostEvidence], JobLimits | None]] = WeakKeyDictionary()
-_LOCK = Lock()
 
 
 @dataclass(frozen=True)
@@ -135,17 +132,7 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
         parts = session.map(host_evidence, hosts)
     if parts is None:
         return None
-    with _LOCK:
-        kept = _KNOWN.get(session)
-    if (
-        kept is None
-        or len(kept[0]) != len(parts)
-        or any(a is not b for a, b in zip(kept[0], parts, strict=True))
-    ):
-        kept = parts, _limits(session, hosts, parts)
-        with _LOCK:
-            _KNOWN[session] = kept
-    return kept[1]
+    return session.joined.get("limits", parts, partial(_limits, session, hosts, parts))
 
 
 def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobLimits | None:

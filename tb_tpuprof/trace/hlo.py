@@ -12,19 +12,21 @@ demand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.native import find_ids, intern, joined
+from tb_tpuprof.trace.held import Sizes
 from tb_tpuprof.trace.hlo_attributes import Attributes, ModuleHeader
 from tb_tpuprof.trace.hlo_buffers import BufferAssignment
 from tb_tpuprof.trace.hlo_frames import StackFrames
 from tb_tpuprof.trace.hlo_shape import Shape
+from tb_tpuprof.trace.memo import Memo
 from tb_tpuprof.trace.strings import find_bytes
 from tb_tpuprof.trace.table import Table
 
@@ -66,6 +68,7 @@ class Ragged:
         return Ragged(offsets, self.owner[order])
 
 
+_DERIVED = ("by_name", "_by_id", "users", "callers", "header", "schedule", "buffers", "frames")
 # Differs between processes, so that no file can provoke hash collisions.
 _SEED = int(np.random.SeedSequence().generate_state(1)[0])
 
@@ -158,6 +161,10 @@ class HloModule:
     strings: SpanStrings
     data: Bytes
     source: HloSource
+    memo: Memo = field(default_factory=Memo, init=False, repr=False)
+    _sizes: Sizes = field(default_factory=Sizes, init=False, repr=False)
+
+    COUNTED_APART: ClassVar[bool] = True
 
     @property
     def n_instructions(self) -> int:
@@ -172,6 +179,14 @@ class HloModule:
             sum(part.offsets.nbytes + part.values.nbytes for part in ragged) + self.strings.starts.nbytes * 2
         )
         return self.data.nbytes + self.instructions.size_bytes + self.computations.size_bytes + arrays
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of bytes and columns and, about, of what was decoded on demand and computed from them."""
+        derived: dict[Hashable, object] = dict(self.memo.results)
+        derived |= {name: self.__dict__.get(name) for name in _DERIVED}
+        derived["strings"] = self.strings.__dict__.get("all")
+        return self.size_bytes + self._sizes.total(derived, (self.data,))
 
     def name(self, row: int) -> str:
         """Name of an instruction."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from tb_tpuprof.trace.hlo import HloModule
 
-KEPT_BYTES = 512 * 2**20
+KEPT_BYTES = 512 * 2**20  # where no session bounds them together with everything else
 _TITLE = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
 
 
@@ -46,11 +46,17 @@ def program_of(
     return Program(signed_id, name, title, size_bytes, position, path)
 
 
+Watcher = Callable[["Programs", Program], object]
+
+
 class Programs(Sequence[Program]):
     """Programs in the file's order; `module` opens one. Safe for use by several threads.
 
     Keeps opened modules while together they take less than `kept_bytes`; drops the least recently used first.
+    A watcher is told of each use, so that it can drop modules sooner.
     """
+
+    COUNTED_APART: ClassVar[bool] = True
 
     def __init__(
         self, programs: Sequence[Program], read: Callable[[Program], HloModule], kept_bytes: int = KEPT_BYTES
@@ -62,6 +68,11 @@ class Programs(Sequence[Program]):
         self._modules: OrderedDict[Program, HloModule] = OrderedDict()
         self._lock = Lock()
         self._reading: dict[Program, Lock] = {}
+        self._watcher: Watcher | None = None
+
+    def watch(self, watcher: Watcher | None) -> None:
+        """Call `watcher(self, program)` at each use of a module."""
+        self._watcher = watcher
 
     def __len__(self) -> int:
         return len(self._programs)
@@ -95,6 +106,12 @@ class Programs(Sequence[Program]):
         target = self.get(program) if isinstance(program, int) else program
         if target is None:
             return None
+        module = self._opened(target)
+        if self._watcher:
+            self._watcher(self, target)
+        return module
+
+    def _opened(self, target: Program) -> HloModule:
         with self._lock:
             reading = self._reading.setdefault(target, Lock())
         with reading:
@@ -114,6 +131,18 @@ class Programs(Sequence[Program]):
         """Memory of the opened modules."""
         with self._lock:
             return sum(module.size_bytes for module in self._modules.values())
+
+    def bytes_of(self, program: Hashable) -> int:
+        """Memory of an opened module and, about, of what was computed from it."""
+        with self._lock:
+            module = self._modules.get(program)  # type: ignore[call-overload]
+        return module.kept_bytes if module else 0
+
+    def drop(self, program: Hashable) -> bool:
+        """Forget an opened module."""
+        with self._lock:
+            self._modules.pop(program, None)  # type: ignore[call-overload]
+        return True
 
     def _drop_old(self) -> None:
         total = sum(module.size_bytes for module in self._modules.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from threading import Lock, RLock
 from typing import Any, TypeVar
 
@@ -17,6 +17,11 @@ class Memo:
         self._results: dict[Hashable, Any] = {}
         self._locks: dict[Hashable, RLock] = {}
         self._lock = Lock()
+
+    @property
+    def results(self) -> Mapping[Hashable, Any]:
+        """What is kept, by function."""
+        return self._results.copy()
 
     def get(self, function: Callable[[S], T], subject: S) -> T:
         """`function(subject)`, computed by the first caller. What the function raises is not kept."""

@@ -118,6 +118,7 @@ TABLES = {
 }
 
 MAX_PLANES = 10_000  # of an XSpace: devices and hosts; even an empty one takes time to open
+MAX_LINES = 100_000  # of a host: pages have a row for each
 DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
 STACK, ASYNC, INSTANTS = 0, 1, 2
 

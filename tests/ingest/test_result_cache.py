@@ -25,6 +25,7 @@ from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.parallel.executors import check_name, host_executor
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.session.opened_run import opened_run
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.why import explained_hosts
@@ -214,7 +215,7 @@ def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(
 
 def executor_of(run: Path, asked: str = "") -> str:
     """The name of the executor on which a session's analyses run."""
-    return opened_run(str(run), cache=False, name="", memory_bytes=0, executor=asked).runner.executor
+    return opened_run(str(run), cache=False, name="", memory=Memory(), executor=asked).runner.executor
 
 
 def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:

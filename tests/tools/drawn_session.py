@@ -9,6 +9,8 @@ from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 from tb_tpuprof.session import Session
+from tb_tpuprof.session.memory import Memory
+from tb_tpuprof.session.run_results import RunResults
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
@@ -23,6 +25,7 @@ class DrawnSession:
     def __init__(self, traces: dict[str, Trace]) -> None:
         self.traces = traces
         self.info = RunInfo(self.run, "", (), "", "ok", "")
+        self.joined = RunResults(Memory())
 
     @property
     def hosts(self) -> tuple[str, ...]:

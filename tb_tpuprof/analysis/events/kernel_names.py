@@ -8,7 +8,8 @@ and the compilers give their kernels; nothing else in a trace shows which units 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from tb_tpuprof.analysis.events.text_cache import text_cache
 
 XLA = "XLA"
 OTHER = "Other"
@@ -107,13 +108,12 @@ _ELIGIBLE = re.compile(
 # Types in the names of kernels. cuBLAS calls its kernels nvjet_<operands, accumulator, result>: t is
 # bfloat16, h is fp16, q is fp8.
 _HALF = re.compile(r"half|fp16|bf16|bfloat16|nvjet_(sm\d+_)?[thq]|fp8|float8|e4m3|e5m2", re.IGNORECASE)
-_KEPT_NAMES = 16_384
 _LINE = 80
 _LONGEST = 8_192  # longer names (template arguments) are matched up to this character
 _NUMBER = re.compile(r"([._]\d+)+$")
 
 
-@lru_cache(_KEPT_NAMES)
+@text_cache
 def library_of(kernel: str, is_compiled: bool = False) -> str:
     """The library of a kernel. `is_compiled`: the trace links the kernel to an HLO instruction, so an unknown
     name is XLA's own.
@@ -124,7 +124,7 @@ def library_of(kernel: str, is_compiled: bool = False) -> str:
     return XLA if is_compiled else OTHER
 
 
-@lru_cache(_KEPT_NAMES)
+@text_cache
 def uses_tensor_cores(kernel: str) -> bool:
     """Whether a kernel's name indicates tensor cores (NVIDIA) or matrix cores (AMD)."""
     return (
@@ -143,7 +143,7 @@ def is_tensor_core_eligible(op: str, type_: str = "") -> bool:
     return any(_ELIGIBLE.search(_NUMBER.sub("", word)) is not None for word in (leaf, type_) if word)
 
 
-@lru_cache(_KEPT_NAMES)
+@text_cache
 def short_name(kernel: str) -> str:
     """A kernel's name without template and function parameters, cut to 80 characters."""
     name = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")

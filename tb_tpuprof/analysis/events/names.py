@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+
+from tb_tpuprof.analysis.events.text_cache import text_cache
 
 UNKNOWN, TENSORFLOW, JAX, TF_DATA, MEMCPY = range(5)
 
@@ -26,9 +27,6 @@ _HLO_SUFFIX = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
 _MEMCPY_KINDS = ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD", "MemcpyHToH")
 
 
-_KEPT_NAMES = 16_384
-
-
 @dataclass(frozen=True)
 class Op:
     """A framework operation: `scope/dense/MatMul` of type `MatMul`."""
@@ -38,7 +36,7 @@ class Op:
     category: int = UNKNOWN
 
 
-@lru_cache(_KEPT_NAMES)
+@text_cache
 def parse_op(full_name: str) -> Op:
     """Parse a traced name such as `scope/name:Type` into an operation.
 
@@ -79,7 +77,7 @@ def hlo_op_type(hlo_op: str) -> str:
     return _HLO_SUFFIX.sub("", hlo_op) or hlo_op
 
 
-@lru_cache(maxsize=1024)
+@text_cache
 def _memcpy_kind(name: str) -> str:
     if name[:6].lower() != "memcpy":
         return ""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 
 from tb_tpuprof.analysis.events.library_files import library_files
+from tb_tpuprof.analysis.events.text_cache import text_cache
 
 
 def _set(words: str) -> frozenset[str]:
@@ -102,7 +102,7 @@ class Frame:
         return bool(self.file) and self.stem not in _LIBRARY
 
 
-@lru_cache(maxsize=65536)
+@text_cache
 def frame_of(name: str) -> Frame | None:
     """The frame with this name; None if the name is not a frame's."""
     match = _JAX_FRAME.fullmatch(name) if name.startswith("$") else None

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -144,23 +142,6 @@ def _are_opaque(trace: Trace, rows: npt.NDArray[np.intp]) -> Bools:
     return np.asarray((category == custom_call_id) & (custom_call_id >= 0), np.bool_)
 
 
-_LOCK = Lock()
-_LOCKS: WeakKeyDictionary[HloModule, Lock] = WeakKeyDictionary()
-_COSTS: WeakKeyDictionary[HloModule, HloCosts] = WeakKeyDictionary()
-
-
-def _costs_of(module: HloModule) -> HloCosts:
-    """Costs of the instructions of a module, computed once and kept as long as the module: a large one takes
-    seconds.
-    """
-    with _LOCK:
-        lock = _LOCKS.setdefault(module, Lock())
-    with lock:
-        if module not in _COSTS:
-            _COSTS[module] = module_costs(module)
-        return _COSTS[module]
-
-
 class ProgramCosts:
     """Modules of a trace's programs and the costs of their instructions, each computed once.
 
@@ -194,7 +175,7 @@ class ProgramCosts:
         if module is None:
             return None
         if program not in self._costs:
-            self._costs[program] = _costs_of(module)
+            self._costs[program] = module.memo.get(module_costs, module)
         return self._costs[program]
 
     def work(self, program: Int64s, instruction: Int64s) -> Work:

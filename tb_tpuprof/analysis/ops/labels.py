@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.events.text_cache import text_cache
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import ascends, number, split
 from tb_tpuprof.trace.hlo import HloModule
@@ -166,12 +166,14 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
 def of_metadata(trace: Trace, rows: Rows) -> Labels:
     """Labels of a TPU's operations, from the stats of their metadata."""
     n = len(trace.metadata)
+    # Only those of these rows: all of them for each of thousands of planes would take minutes.
+    used, label_of_event = number(trace.events["metadata"][rows].astype(np.int64))
     framework_op, source = (
-        trace.metadata_stats.dense_texts(key, n).astype(np.int64) for key in ("tf_op", "source")
+        trace.metadata_stats.dense_texts(key, n)[used].astype(np.int64) for key in ("tf_op", "source")
     )
-    none = np.full(n, -1, np.int64)
+    none = np.full(len(used), -1, np.int64)
     return Labels(
-        trace.events["metadata"][rows].astype(np.int32),
+        label_of_event.astype(np.int32),
         none,
         none,
         framework_op,
@@ -224,7 +226,7 @@ def scope_parts(name: str) -> tuple[str, ...]:
     return _scopes(name.partition(":")[0].rpartition("/")[0])
 
 
-@lru_cache(1 << 16)
+@text_cache
 def _scopes(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part)
 

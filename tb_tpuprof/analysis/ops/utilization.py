@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 SPARSE_OP_LINE = "Sparse Core Ops"
+_MAX_NAME = 1000
 
 # Operations in which a TensorCore only waits or transfers data: not on duty. Source: OpenXLA's profiler
 # (`IsOffDutyOp`).
@@ -148,6 +150,13 @@ def _work(trace: Trace) -> tuple[float, float]:
     return float(total.flops[0]), float(total.space_bytes[0, 0])
 
 
+def _core_of(name: str, core_named: Mapping[str, int], default: int) -> int:
+    """The TensorCore of a SparseCore without a chip: its name and a space begin the SparseCore's name."""
+    words = name[:_MAX_NAME].split(" ")
+    beginnings = itertools.accumulate(words[:-1], lambda begun, word: f"{begun} {word}")
+    return min((core_named[begun] for begun in beginnings if begun in core_named), default=default)
+
+
 def _duty(trace: Trace) -> tuple[int, int]:
     """Time on duty and profiled time in ps, summed over chips. A core without `core_details` counts as a
     chip.
@@ -155,16 +164,9 @@ def _duty(trace: Trace) -> tuple[int, int]:
     chip_of = chip_of_plane(trace)
     roles = planes(trace)
     chips: dict[tuple[str, int], list[int]] = {}
+    core_named = {trace.plane_names[core]: core for core in reversed(roles.tensor_cores)}
     for plane in (*roles.tensor_cores, *roles.sparse_cores):
-        # A SparseCore without a chip belongs to the TensorCore whose name is a prefix of its own.
-        core = next(
-            (
-                c
-                for c in roles.tensor_cores
-                if trace.plane_names[plane].startswith(f"{trace.plane_names[c]} ")
-            ),
-            plane,
-        )
+        core = _core_of(trace.plane_names[plane], core_named, plane)
         key = (
             ("chip", chip_of[plane])
             if plane in chip_of

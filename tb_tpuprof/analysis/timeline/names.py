@@ -10,13 +10,14 @@ import re
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import HOST_THREADS
+from tb_tpuprof.analysis.events.text_cache import text_cache
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 
@@ -129,7 +130,7 @@ def first_more(names: Names, more: tuple[str, ...]) -> int:
     return names.n_names - len(more)
 
 
-@lru_cache(1 << 16)
+@text_cache
 def color_key(name: str) -> int:
     """A small number that is the same for a name in all runs and hosts: the low 8 bits of its CRC-32."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) % _N_COLORS

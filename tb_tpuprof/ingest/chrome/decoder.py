@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome import kineto
-from tb_tpuprof.ingest.chrome.events import HOT, RawEvents, object_at, read_events
+from tb_tpuprof.ingest.chrome.events import HOT, UNREAD_MEMBERS, RawEvents, object_at, read_events
 from tb_tpuprof.ingest.chrome.extras import counters_of, flows_of
 from tb_tpuprof.ingest.chrome.kineto import Stat
 from tb_tpuprof.ingest.chrome.kineto_collectives import collective_stats, job_stats
@@ -34,13 +34,6 @@ from tb_tpuprof.trace.table import Table, table_from_rows
 from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 
 Array = npt.NDArray[Any]
-_UNREAD_MEMBERS = (
-    "systemTraceEvents",
-    "traceAnnotations",
-    "powerTraceAsString",
-    "controllerTraceDataKey",
-    "heapSnapshot",
-)
 _MAX_NOTES = 100
 
 
@@ -76,7 +69,7 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     )
     pairing = slices_of(raw)
     slices = kineto.on_devices(pairing.slices, role) if is_kineto else pairing.slices
-    laid_out = layout(raw, slices, names, is_kineto)
+    laid_out = layout(raw, slices, names, is_kineto, file.path)
     slices, line, lines = _ordered(slices, laid_out)
     row_of_raw = np.full(len(raw), -1, np.int32)
     row_of_raw[slices.raw] = np.arange(len(slices.raw), dtype=np.int32)
@@ -219,7 +212,7 @@ def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, 
     notes = [
         f"Events of the phase {phase!r} cannot be shown: {n}." for phase, n in sorted(n_by_phase.items())
     ]
-    notes += [f"The file's {name} are not shown." for name in _UNREAD_MEMBERS if raw.members.get(name)]
+    notes += [f"The file's {name} are not shown." for name in UNREAD_MEMBERS if raw.members.get(name)]
     if n_unbound:
         notes.append(f"Arrows not shown because one of their ends is not on an event: {n_unbound}.")
     return tuple(text[:10_000] for text in warnings), tuple(notes), sum(n_by_phase.values())

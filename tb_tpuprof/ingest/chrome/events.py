@@ -23,6 +23,25 @@ from tb_tpuprof.trace import schema
 Ints = npt.NDArray[Any]
 MAX_EVENTS = 2**31 - 2
 _MAX_MEMBER_BYTES = 64 * 2**20
+UNREAD_MEMBERS = (
+    "systemTraceEvents",
+    "traceAnnotations",
+    "powerTraceAsString",
+    "controllerTraceDataKey",
+    "heapSnapshot",
+)
+USED_MEMBERS = frozenset(
+    name.encode()
+    for name in (
+        *UNREAD_MEMBERS,
+        "baseTimeNanoseconds",
+        "deviceProperties",
+        "distributedInfo",
+        "stackFrames",
+        "ERROR",
+        "WARNING",
+    )
+)
 _MAX_OBJECT_BYTES = 64 * 2**20
 SPAN_US = 2**61 // 10**6
 
@@ -152,6 +171,7 @@ def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
     members = {
         name.decode("utf-8", "replace"): _member(data, name, start, end)
         for name, start, end in scanned["members"]
+        if name in USED_MEMBERS
     }
     is_timeless = ~usable & (columns["phase"] != ord("M"))
     n_left_out = int(scanned["n_others"]) + int(is_timeless.sum())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.chrome.events import RawEvents
 from tb_tpuprof.ingest.chrome.slices import (
     ANNOTATION,
@@ -93,15 +94,20 @@ def names_of(raw: RawEvents) -> Names:
     return names
 
 
-def layout(raw: RawEvents, slices: Slices, names: Names, is_kineto: bool) -> Layout:
-    """Planes ordered by sort index, then as in the file; lines by kind, sort index and thread."""
+def layout(raw: RawEvents, slices: Slices, names: Names, is_kineto: bool, path: str) -> Layout:
+    """Planes ordered by sort index, then as in the file; lines by kind, sort index and thread. Raises
+    TraceFormatError for more lines than a profile has.
+    """
     key = hash_rows(slices.kind, slices.pid, slices.tid, slices.group)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    counters = raw.rows("C")
+    n_lines = len(first) + len(np.unique(raw["pid"][counters]))
+    if n_lines > schema.MAX_LINES:
+        raise TraceFormatError(path, -1, f"contains {n_lines:,} threads, more than a profile has")
     line_facts = list(
         zip(*(getattr(slices, name)[first].tolist() for name in ("kind", "pid", "tid", "group")), strict=True)
     )
     first_rows = slices.raw[first].tolist()
-    counters = raw.rows("C")
     pids = {
         pid: int(counters[i])
         for pid, i in zip(

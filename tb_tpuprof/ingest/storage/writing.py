@@ -14,6 +14,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from datetime import datetime
 from typing import Any
 
 from tb_tpuprof.errors import BadParameter, StorageError
+from tb_tpuprof.ingest.storage.cache_folder import RESERVE_BYTES
 from tb_tpuprof.ingest.storage.files import filesystem, is_url
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@-]{0,119}")
@@ -67,6 +69,17 @@ class RunFolder:
                 return _write_url(part, self.path, host, pieces)
             _remove_abandoned(self.repository)
             return _write_local(part, self.path, host, pieces)
+
+    def free_bytes(self) -> int | None:
+        """How much may still be written: the disk keeps 1 GiB free (a tenth of a small disk). None for a URL.
+        Raises StorageError.
+        """
+        if is_url(self.logdir):
+            return None
+        with writing_errors(self.repository):
+            os.makedirs(self.repository, exist_ok=True)
+            disk = shutil.disk_usage(self.repository)
+        return max(0, disk.free - min(RESERVE_BYTES, disk.total // 10))
 
     def file_sizes(self) -> dict[str, int]:
         """Size in bytes of each host's file that exists."""

@@ -127,6 +127,9 @@ def decode(
     if len(plane_spans) > schema.MAX_PLANES:
         raise TraceFormatError(path, -1, f"contains {len(plane_spans):,} planes, more than a profile has")
     planes = [_plane(file, start, size, strings, is_outline) for start, size in plane_spans]
+    n_lines = sum(len(plane.lines[0]) for plane in planes)
+    if n_lines > schema.MAX_LINES:
+        raise TraceFormatError(path, -1, f"contains {n_lines:,} lines, more than a profile has")
     lines = find_lines(file, planes, strings.add)
     n_events = int(lines.n_events.sum())
     if n_events > min(MAX_EVENTS, max_events()):

@@ -115,6 +115,9 @@ def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str, damage: s
         raise TraceFormatError(path, 0, "is not an XSpace profile")
     if len(space.planes) > schema.MAX_PLANES:
         raise TraceFormatError(path, -1, f"contains {len(space.planes):,} planes, more than a profile has")
+    n_lines = sum(len(plane.lines) for plane in space.planes)
+    if n_lines > schema.MAX_LINES:
+        raise TraceFormatError(path, -1, f"contains {n_lines:,} lines, more than a profile has")
     rows = _Rows()
     starts = [line.timestamp_ns for plane in space.planes for line in plane.lines if line.events]
     start_ns = min(starts, default=0)

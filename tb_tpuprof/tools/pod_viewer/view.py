@@ -4,9 +4,6 @@ the straggler.
 
 from __future__ import annotations
 
-from threading import Lock
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from tb_tpuprof.analysis.pod.collectives import GroupsFrom
@@ -45,8 +42,6 @@ _REASON = "the trace has no steps and no accelerator that ran anything."
 _LONGER = "Capture for longer than one step takes."
 _GROUPS_REMEDY = "PyTorch 2.3 and later write each collective's process group and size into the trace."
 _HLO_REMEDY = "Profile with HLO protos (the default) to see groups and links as defined by the program."
-_JOINED: WeakKeyDictionary[Session, tuple[list[PodHost], Pod, tuple[Straggler, ...]]] = WeakKeyDictionary()
-_LOCK = Lock()
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -107,16 +102,12 @@ def _joined(session: Session, parts: list[PodHost], clocks: Clocks) -> tuple[Pod
     """The pod of these hosts. The last one is kept, so that the step slider need not join hundreds of hosts
     again. Equal results imply equal clocks: both change only with the file.
     """
-    with _LOCK:
-        joined = _JOINED.get(session)
-        if (
-            joined is None
-            or len(joined[0]) != len(parts)
-            or any(a is not b for a, b in zip(joined[0], parts, strict=True))
-        ):
-            pod = join(parts, clocks.correction_ns)
-            joined = _JOINED[session] = parts, pod, stragglers(pod)
-        return joined[1:]
+
+    def joined() -> tuple[Pod, tuple[Straggler, ...]]:
+        pod = join(parts, clocks.correction_ns)
+        return pod, stragglers(pod)
+
+    return session.joined.get("pod", parts, joined)
 
 
 def _step(pod: Pod, params: Params) -> int:

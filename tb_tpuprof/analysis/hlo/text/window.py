@@ -5,9 +5,7 @@ computation is known in advance.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +19,6 @@ from tb_tpuprof.analysis.hlo.text.printer import (
     printed_computations,
 )
 from tb_tpuprof.trace.hlo import HloModule
-
-_KEPT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,25 +84,21 @@ class TextIndex:
         return list(itertools.chain(head, body, tail))[:count]
 
 
-_INDEXES: OrderedDict[tuple[HloModule, TextOptions], TextIndex] = OrderedDict()
-_LOCK = Lock()
-
-
 def text_index(module: HloModule, options: TextOptions = LONG) -> TextIndex:
-    """The index of a module's lines. The most recent few are kept."""
-    with _LOCK:
-        cached = _INDEXES.get((module, options))
-        if cached is not None:
-            _INDEXES.move_to_end((module, options))
-            return cached
-    head = tuple(preamble(module, options))
-    computations = tuple(printed_computations(module))
-    schedule = module.schedule
-    counts = [len(schedule.get(c, ())) if c in schedule else len(module.rows_of(c)) for c in computations]
-    first = np.cumsum([len(head), *(n + 3 for n in counts)])
-    index = TextIndex(module, options, head, computations, first)
-    with _LOCK:
-        _INDEXES[(module, options)] = index
-        while len(_INDEXES) > _KEPT:
-            _INDEXES.popitem(last=False)
-    return index
+    """The index of a module's lines; kept as long as the module."""
+    return module.memo.get(_Indexed(options), module)
+
+
+@dataclass(frozen=True)
+class _Indexed:
+    """Indexes a module's lines; equal options are the same function to a memo."""
+
+    options: TextOptions
+
+    def __call__(self, module: HloModule) -> TextIndex:
+        head = tuple(preamble(module, self.options))
+        computations = tuple(printed_computations(module))
+        schedule = module.schedule
+        counts = [len(schedule.get(c, ())) if c in schedule else len(module.rows_of(c)) for c in computations]
+        first = np.cumsum([len(head), *(n + 3 for n in counts)])
+        return TextIndex(module, self.options, head, computations, first)

@@ -29,6 +29,7 @@ try:
         look_up,
         match,
         outermost,
+        repeated,
         rows_of,
     )
     from tb_tpuprof.native.compiled.sequences import by_start, in_order, n_runs, replay, runs, sequence
@@ -62,6 +63,7 @@ except (ImportError, AttributeError):
         look_up,
         match,
         outermost,
+        repeated,
         rows_of,
     )
     from tb_tpuprof.native.plain.sequences import by_start, in_order, n_runs, replay, runs, sequence
@@ -119,6 +121,7 @@ __all__ = [
     "parts",
     "range_totals",
     "relabel",
+    "repeated",
     "replay",
     "rows_of",
     "runs",

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Request, Response
 from tb_tpuprof.encode.gzip import SMALL, gzipped
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.parallel.turns import TURNS
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -89,7 +90,8 @@ def respond(
     try:
         if check:
             check(request)
-        return _success(request, handler(request))
+        with TURNS.short():
+            return _success(request, handler(request))
     except ProfilerError as error:
         text = _error(error.kind, error.message, error.remedy, error.parameter)
         return _secured(Response(text, error.http_status, mimetype="application/json"))

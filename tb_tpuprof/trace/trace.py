@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import last_end
+from tb_tpuprof.native import last_end, repeated
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.held import Sizes
 from tb_tpuprof.trace.hlo_programs import Programs, Watcher
@@ -137,7 +137,10 @@ class Trace:
     @cached_property
     def event_line(self) -> npt.NDArray[np.int32]:
         """The line of each event."""
-        return np.repeat(np.arange(len(self.lines), dtype=np.int32), self.lines["n_events"])
+        line: npt.NDArray[np.int32] = repeated(
+            np.arange(len(self.lines), dtype=np.int32), self.lines["n_events"]
+        )
+        return line
 
     def lines_at(self, events: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
         """The line of each of the given events."""

@@ -94,6 +94,29 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     assert found[0][2] == (start + np.maximum(duration, 1)).max(initial=0)
 
 
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), max_size=20))
+def test_repeated(pairs: list[tuple[int, int]]) -> None:
+    from tb_tpuprof.native.compiled import selection
+    from tb_tpuprof.native.plain import selection as plain_selection
+
+    values, counts = np.array(pairs, np.int64).reshape(-1, 2).T
+    for typed in (values.astype(np.int32), values.astype(np.uint8), values > 0, (values > 0)[::-1]):
+        found = selection.repeated(typed, counts)
+        assert same(found, plain_selection.repeated(typed, counts))
+        assert found.dtype == typed.dtype
+
+
+@pytest.mark.parametrize("counts", [[1], [1, -1], [1, 1, 1]])
+def test_repeated_refuses_counts_that_do_not_fit(counts: list[int]) -> None:
+    from tb_tpuprof.native.compiled import selection
+    from tb_tpuprof.native.plain import selection as plain_selection
+
+    for module in (selection, plain_selection):
+        with pytest.raises(ValueError, match="count"):
+            module.repeated(np.array([7, 8], np.int32), np.array(counts))
+
+
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:

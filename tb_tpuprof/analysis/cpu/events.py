@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes, events_with, first_ints, mix, values_at
-from tb_tpuprof.native import ascends
+from tb_tpuprof.native import ascends, repeated
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -95,7 +95,7 @@ def host_texts(trace: Trace, key: str) -> tuple[Rows, Int64s]:
         owner, first = np.unique(owner, return_index=True)
         value = value[first]
     on_host = np.isin(trace.lines["plane"], planes(trace).hosts) & ~planes(trace).is_derived_line
-    is_on_host = np.repeat(on_host, np.diff(np.searchsorted(owner, trace.line_offsets.astype(owner.dtype))))
+    is_on_host = repeated(on_host, np.diff(np.searchsorted(owner, trace.line_offsets.astype(owner.dtype))))
     if not is_on_host.all():
         owner, value = owner[is_on_host], value[is_on_host]
     return owner.astype(np.intp), value.astype(np.int64, copy=False)

@@ -26,7 +26,7 @@ from tb_tpuprof.analysis.events.stat_rows import (
     mix,
     values_at,
 )
-from tb_tpuprof.native import match
+from tb_tpuprof.native import match, repeated
 from tb_tpuprof.trace.trace import Trace
 
 # (producer index, hub of each, consumer index, hub of each, number of hubs), as `match` returns them.
@@ -213,7 +213,7 @@ def launch_to_kernel(trace: Trace) -> Part:
         empty = np.empty(0, np.intp), np.empty(0, np.int64)
         return *empty, *empty
     is_host = np.isin(trace.lines["plane"], planes(trace).hosts)
-    on_host = np.repeat(is_host, np.diff(np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))))
+    on_host = repeated(is_host, np.diff(np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))))
     launch = np.flatnonzero(on_host)
     if not len(launch):
         return np.empty(0, np.intp), np.empty(0, np.int64), rows, ids

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import repeated
 from tb_tpuprof.native.compiled.events import AGGREGATE_START
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
@@ -36,7 +37,7 @@ def ordered(
     merged_into = _merged_lines(lines)
     if in_order and merged_into is None and not n_aggregates:
         return Ordered(events, Table(schema.LINES, lines), aggregates, stats)
-    line = np.repeat(np.arange(len(lines["id"]), dtype=np.int32), lines["n_events"])
+    line = repeated(np.arange(len(lines["id"]), dtype=np.int32), lines["n_events"])
     if merged_into is not None:
         line = merged_into[line]
     is_aggregate = events["start_ps"] <= AGGREGATE_START

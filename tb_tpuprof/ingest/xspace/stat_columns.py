@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import repeated
 from tb_tpuprof.native.compiled.gathering import Gathered, Values
 from tb_tpuprof.native.memory import Arena, new_array
 from tb_tpuprof.parallel.threads import call_in_parallel
@@ -167,7 +168,7 @@ class GatheredStats:
                 self._columns_of_key[key] = _read_only(target)
 
         call_in_parallel(partial(put, key, end) for key, end in zip(self.keys, ends, strict=True))
-        columns = {"owner": whole.owner, "key": np.repeat(np.array(self.keys, np.int32), counts)}
+        columns = {"owner": whole.owner, "key": repeated(np.array(self.keys, np.int32), counts)}
         return Table(schema.STATS, {**columns, "kind": whole.kind, "value": whole.value, "size": whole.size})
 
 

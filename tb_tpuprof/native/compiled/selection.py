@@ -10,6 +10,7 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t, uin
 MAX_BLOCKS = cython.declare(int64_t, 4096)
 MOST_COUNTED = cython.declare(uint16_t, 65535)
 Whole = cython.fused_type(int32_t, int64_t)
+Small = cython.fused_type(int32_t, uint8_t)
 LOW_BITS = cython.declare(int64_t, 0xFFFFFFFF)
 
 
@@ -48,6 +49,31 @@ def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][
         wide = buffer
         n = _put_rows(metadata, wanted, wide)
     return buffer[:n] if 2 * n > metadata.shape[0] else buffer[:n].copy()
+
+
+def repeated(values, counts):
+    """Each value as often as counted; see `plain.selection.repeated`."""
+    times: cython.const[int64_t][::1] = np.ascontiguousarray(counts, np.int64)
+    if len(values) != len(times) or (len(times) and np.min(times) < 0):
+        raise ValueError("a count of 0 or more is needed for each value")
+    result = np.empty(int(np.sum(times)), values.dtype)
+    if values.dtype == np.int32:
+        _repeat[int32_t](np.ascontiguousarray(values), times, result)
+    else:
+        _repeat[uint8_t](np.ascontiguousarray(values).view(np.uint8), times, result.view(np.uint8))
+    return result
+
+
+@cython.cfunc
+def _repeat(values: cython.const[Small][::1], times: cython.const[int64_t][::1], out: Small[::1]):
+    i: int64_t
+    k: int64_t
+    n: int64_t = 0
+    with cython.nogil:
+        for i in range(values.shape[0]):
+            for k in range(n, n + times[i]):
+                out[k] = values[i]
+            n += times[i]
 
 
 @cython.cfunc

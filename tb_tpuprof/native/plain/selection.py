@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,6 +30,15 @@ def classes_of(metadata: Int32s, klass: Classes) -> Classes:
 def rows_of(metadata: Int32s, wanted: Classes, dtype: type[np.int32] | type[np.int64] = np.int64) -> Rows:
     """Events whose metadata row is wanted (not 0), ascending."""
     return np.flatnonzero(classes_of(metadata, wanted)).astype(dtype)
+
+
+def repeated(values: npt.NDArray[Any], counts: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    """Each value, of int32 or of one byte, as often as counted; like np.repeat, which however keeps the
+    interpreter's lock all the while. Raises ValueError unless there is a count of 0 or more for each.
+    """
+    if len(values) != len(counts) or (counts < 0).any():
+        raise ValueError("a count of 0 or more is needed for each value")
+    return np.repeat(values, counts)
 
 
 def outermost(klass: Classes, group: Int32s, parent: Int32s, limit: int) -> Rows:

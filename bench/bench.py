@@ -17,8 +17,9 @@ if __package__ in (None, ""):
 
 from bench.cases import DEMO_MEASURES, MEASURES, Measure
 from bench.environments import ROOT
-from bench.measurement import SIDES, Result, measure_both, warm_up
+from bench.measurement import OURS, SIDES, Result, measure_both, warm_up
 from bench.report import report
+from bench.small_requests import SMALL_REQUESTS, measure_beside
 from bench.traces import (
     DEVICES,
     EIGHT_HOSTS,
@@ -74,7 +75,7 @@ def main() -> None:
         nargs="+",
         default=[],
         metavar="RUN",
-        help="names of runs: a demo log's folder or " + ", ".join(GENERATED),
+        help="names of runs: a demo log's folder or " + ", ".join((*GENERATED, SMALL_REQUESTS)),
     )
     parser.add_argument("--rounds", type=int, default=3, help="samples of each side; the median counts")
     parser.add_argument("--side", choices=SIDES, help="measure one side alone")
@@ -82,7 +83,8 @@ def main() -> None:
     arguments = parser.parse_args()
     sides = (arguments.side,) if arguments.side else SIDES
     pairs = plan(arguments.only)
-    if not pairs:
+    wants_beside = (not arguments.only or SMALL_REQUESTS in arguments.only) and OURS in sides
+    if not pairs and not wants_beside:
         parser.error(f"no such run: {' '.join(arguments.only)}")
     results: list[Result] = []
     for i, (run, measure) in enumerate(pairs, start=1):
@@ -93,7 +95,12 @@ def main() -> None:
         arguments.output.write_text(
             report(results), encoding="utf-8"
         )  # keep results if a later measurement does not finish
-    print("\n" + report(results))
+    beside = None
+    if wants_beside:
+        print(f"{SMALL_REQUESTS}: 50 clients beside a cold run", flush=True)
+        beside = measure_beside(jax_cpu_run(), synthetic_run())
+        arguments.output.write_text(report(results, beside), encoding="utf-8")
+    print("\n" + report(results, beside))
 
 
 if __name__ == "__main__":

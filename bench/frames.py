@@ -16,14 +16,8 @@ import argparse
 import json
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +25,13 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.bench import GENERATED
+from bench.serving import served
 from bench.traces import Run, demo_runs
 
 PAGE_PX = {"width": 1440, "height": 900}
 # Only the categories that show when the main thread was busy: more would slow it down.
 CATEGORIES = "toplevel,devtools.timeline,blink.user_timing"
 TARGET_MS = 8.0
-STARTING_S = 60.0
 FRAME_US = 1e6 / 60
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -86,54 +80,6 @@ def find_run(name: str) -> Run:
     if name in GENERATED:
         return GENERATED[name]()
     return next(run for run in demo_runs() if run.name == name)
-
-
-@contextmanager
-def served(*runs: Run) -> Iterator[str]:
-    """TensorBoard on a log directory with these runs in it; its address."""
-    with tempfile.TemporaryDirectory() as scratch:
-        for run in runs:
-            folder = Path(scratch) / "logs" / "bench" / "plugins" / "profile" / run.name
-            folder.mkdir(parents=True)
-            for file in run.files:
-                (folder / file.name).symlink_to(file.resolve())
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [
-            sys.executable,
-            "-m",
-            "tensorboard.main",
-            "--logdir",
-            f"{scratch}/logs",
-            "--port",
-            str(port),
-            "--host",
-            "127.0.0.1",
-        ]
-        environment = {**os.environ, "TPUPROF_CACHE_DIR": f"{scratch}/cache"}
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-        )
-        try:
-            _wait(f"http://127.0.0.1:{port}/data/plugins_listing")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(20)
-
-
-def _wait(url: str) -> None:
-    deadline = time.monotonic() + STARTING_S
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
 
 
 def drive(page: Any, seconds: float) -> None:

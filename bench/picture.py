@@ -22,7 +22,8 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.bench import GENERATED
-from bench.frames import CHROMIUM, PAGE_PX, find_run, served
+from bench.frames import CHROMIUM, PAGE_PX, find_run
+from bench.serving import served
 from bench.traces import JAX_CPU, SYNTHETIC, Run
 
 SMALL = "jax_train"

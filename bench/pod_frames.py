@@ -24,7 +24,8 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.environments import work_dir
-from bench.frames import CATEGORIES, CHROMIUM, PAGE_PX, TARGET_MS, frame_works, percentile, served
+from bench.frames import CATEGORIES, CHROMIUM, PAGE_PX, TARGET_MS, frame_works, percentile
+from bench.serving import served
 from bench.traces import XPLANE_SUFFIX, Run
 from tests.synthetic_pod import Pod, pod_hosts
 

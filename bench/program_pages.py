@@ -30,7 +30,8 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.frames import CATEGORIES, CHROMIUM, PAGE_PX, frame_works, main_tasks, percentile, served
+from bench.frames import CATEGORIES, CHROMIUM, PAGE_PX, frame_works, main_tasks, percentile
+from bench.serving import served
 from bench.traces import program_run
 
 FRAME_MS, TASK_MS, CONTENT_MS = 16.0, 100.0, 1500.0

@@ -8,9 +8,12 @@ import platform
 from importlib.metadata import version
 
 from bench.cases import TARGETS, Target
+from bench.clients import KINDS
 from bench.environments import peer_python, versions
 from bench.measurement import OURS, PEER, Result
 from bench.requests import Sample
+from bench.small_requests import MAX_P95_S, TITLES, Beside, Spread
+from bench.traces import JAX_CPU
 
 HEADER = (
     "run",
@@ -26,15 +29,17 @@ HEADER = (
 )
 
 
-def report(results: list[Result]) -> str:
-    """The whole of results.md."""
+def report(results: list[Result], beside: Beside | None = None) -> str:
+    """The whole of results.md; `beside`: small requests beside a large one, if they were measured."""
     parts = [
         _title(),
         "## Targets",
-        _targets(results),
+        _targets(results, beside),
         "## Measurements",
         _table(HEADER, [_row(result) for result in results]),
     ]
+    if beside:
+        parts += ["## Small requests beside a large one", _beside(beside)]
     failures = [
         f"- {result.run.name}, {result.measure.title}, {side}: {text}"
         for result in results
@@ -92,9 +97,42 @@ def _sent(sample: Sample | None) -> str:
     return f"{_size(sample.gzip_bytes)} ({_size(sample.body_bytes)})" if sample else "–"
 
 
-def _targets(results: list[Result]) -> str:
+def _beside(measured: Beside) -> str:
+    """The spread of each kind of request, alone and beside the openings."""
+    header = ("50 clients", "requests", "p50", "p95", "longest", "beside", "p50", "p95", "longest")
+    rows = [
+        (title, *_spread(measured.alone.get(kind)), *_spread(measured.beside.get(kind)))
+        for kind, title in TITLES.items()
+    ]
+    first, *others = (_seconds(seconds) for seconds in measured.openings_s)
+    return "\n\n".join(
+        (
+            _table(header, rows),
+            f"Opening the large run took {first} without the clients and {', '.join(others)} beside them; "
+            f"load average when it began: {measured.load_average:.1f}.",
+        )
+    )
+
+
+def _spread(spread: Spread | None) -> tuple[str, ...]:
+    if spread is None:
+        return ("0", "–", "–", "–")
+    return (str(spread.n), *(_seconds(value) for value in (spread.p50, spread.p95, spread.longest)))
+
+
+def _beside_target(kind: str, measured: Beside | None) -> tuple[str, ...]:
+    title = f"{TITLES[kind]}, 50 clients, beside a cold run of 10 M events"
+    head = (JAX_CPU, title, f"95th percentile ≤ {MAX_P95_S * 1e3:.0f} ms")
+    spread = measured.beside.get(kind) if measured else None
+    if spread is None:
+        return (*head, "–", "not measured")
+    return (*head, _seconds(spread.p95), "yes" if spread.p95 <= MAX_P95_S else "**no**")
+
+
+def _targets(results: list[Result], beside: Beside | None) -> str:
     by_measure = {(result.run.name, result.measure): result for result in results}
     rows = [_target_row(target, by_measure.get((target.run, target.measure))) for target in TARGETS]
+    rows += [_beside_target(kind, beside) for kind in KINDS]
     return _table(("run", "measure", "target", "figure", "met"), rows)
 
 

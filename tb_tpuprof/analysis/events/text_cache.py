@@ -21,7 +21,6 @@ class text_cache(Generic[P, T]):
         self._function = function
         self._kept: dict[Hashable, T] = {}
         self.n_characters = 0
-        self.n_computed = 0
 
     def __call__(self, text: str, *args: P.args, **kwargs: P.kwargs) -> T:
         """The result, kept unless an argument is given by name."""
@@ -32,7 +31,6 @@ class text_cache(Generic[P, T]):
             return self._kept[key]
         except KeyError:
             result = self._function(text, *args, **kwargs)
-        self.n_computed += 1
         if self.n_characters + len(text) > _MOST_CHARACTERS:
             self._kept, self.n_characters = {}, 0
         if len(text) < _MOST_CHARACTERS:

@@ -204,7 +204,8 @@ def test_results_of_graphs_are_kept_until_the_file_changes_or_others_take_their_
         session.graphs.get(first_name, place)
     assert calls == [*(f"n{i}" for i in range(5)), "n0"]
     os.utime(events, ns=(5, 5))
-    assert session.subset([]).graphs.get(first_name, places[0]).text == "n0"
+    anew = session.subset([]).graphs.get(first_name, places[0])
+    assert (anew.text, len(anew.ballast)) == ("n0", 2**20)
     assert len(calls) == 7
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from tb_tpuprof.analysis.input.advice import loader_advice
 from tb_tpuprof.analysis.input.host import merged_stage
+from tb_tpuprof.analysis.steps.pytorch import LoaderWait
+from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 
 TF_DATA_WORDS = ("tf.data", "num_parallel_calls", "interleave(", "`prefetch(")
 
@@ -38,3 +40,25 @@ def test_a_loader_is_advised_in_its_own_terms(name: str, word: str) -> None:
 )
 def test_instances_of_a_stage_are_one_stage(name: str, merged: str) -> None:
     assert merged_stage(name) == merged
+
+
+MS = 10**9
+
+
+def test_the_host_that_fetches_the_largest_share_is_named_among_several() -> None:
+    short = LoaderWait("batches", 4, 8 * MS, 0, 80 * MS)
+    long = LoaderWait("enumerate(DataLoader)", 3, 30 * MS, 6 * MS, 75 * MS)
+    absolute = LoaderWait("records", 5, 50 * MS, 0, 500 * MS)  # longest, but the smallest share
+    text = loader_sentence([short, None, long, absolute], ["a", "b", "c", "d"])
+    expected = "`enumerate(DataLoader)` takes 10.0 ms (40.0%) of each of the 3 marked steps"
+    assert text == f"c: {expected}, 20.0% of it while kernels run."
+    assert loader_sentence([long], ["c"]) == f"{expected}, 20.0% of it while kernels run."
+    assert loader_sentence([None, None], ["a", "b"]) == ""
+
+
+def test_one_step_and_a_loader_within_the_process_are_said() -> None:
+    wait = LoaderWait("_SingleProcessDataLoaderIter.__next__", 1, 3 * MS, 0, 12 * MS)
+    assert loader_sentence([wait], ["a"]) == (
+        "`_SingleProcessDataLoaderIter.__next__` takes 3.00 ms (25.0%) of the marked step. It loads batches "
+        "in the training process (num_workers=0)."
+    )

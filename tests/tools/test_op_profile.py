@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,46 @@ def test_verdict_and_peaks(tpu: Session, cpu: Session) -> None:
     assert payload.scalars["flops_fraction"].value is None
     assert np.isnan(cells(payload, "nodes")["flops_fraction"]).all()  # type: ignore[arg-type]
     assert "Peak rates of a CPU are unknown" in payload.diagnostics[0].message
+
+
+def test_utilization_is_of_the_time_in_which_operations_run(tpu: Session, tmp_path: Path) -> None:
+    """9 of 10 parts of each step: 400 GFLOP and 3.2 GB in 7.2 ms of cores."""
+    scalars = TOOL.run(tpu, None, {}).scalars
+    verdict = TOOL.run(tpu, None, {}).verdict
+    assert scalars["idle_fraction"].value == pytest.approx(0.1)
+    assert scalars["flops_fraction"].value == pytest.approx(400e9 / 7.2e-3 / 197e12)
+    assert scalars["hbm_fraction"].value == pytest.approx(3.2e9 / 7.2e-3 / 819e9)
+    assert verdict is not None
+    assert verdict.level == "good"
+    assert verdict.details == ("While operations run they use 28.2% of peak FLOPS and 54.3% of peak HBM.",)
+    # A fifth of the work and half of the time idle: nothing is near a peak, and the devices wait.
+    job = TpuJob(Parts(compute=0.3, collective=0.2), n_steps=4, lead_ps=0, flops=5 * 10**9, n_bytes=4 * 10**7)
+    session = Session(str(write_run(tmp_path / "run", {"h": tpu_xspace(job)})), cache=False)
+    idle = TOOL.run(session, None, {})
+    assert idle.verdict is not None
+    assert idle.verdict.level == "warn"
+    flops, hbm = (idle.scalars[name].value for name in ("flops_fraction", "hbm_fraction"))
+    assert flops == pytest.approx(5e9 / 0.5e-3 / 197e12)
+    assert hbm == pytest.approx(4e7 / 0.5e-3 / 819e9)
+    assert idle.verdict.details[0] == (
+        "While operations run they use 5.08% of peak FLOPS and 9.77% of peak HBM: neither is near its limit."
+    )
+    assert idle.verdict.details[1].startswith("The devices are idle 5")
+
+
+def test_operations_beyond_the_limit_are_counted(cpu: Session) -> None:
+    every = TOOL.run(cpu, None, {"limit": "10000"})
+    nodes = cells(every, "nodes")
+    of_parent = Counter(
+        parent for parent, kind in zip(nodes["parent"], nodes["kind"], strict=True) if kind == "op"
+    )
+    assert len(of_parent) >= 3
+    n_left_out = sum(n - 1 for n in of_parent.values())
+    assert n_left_out > 3
+    assert every.tables["nodes"].note == ""
+    limited = TOOL.run(cpu, None, {"limit": "1"}).tables["nodes"]
+    assert limited.note == f"the {n_left_out:,} shortest are left out"
+    assert limited.n_rows == len(nodes["name"]) - n_left_out
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:

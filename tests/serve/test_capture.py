@@ -369,6 +369,15 @@ def watched(page: Page) -> Iterator[Callable[..., str]]:
         assert running.wait(10)
 
 
+def test_a_monitor_without_an_interval_has_the_one_that_the_dialog_shows(page: Page) -> None:
+    (option,) = json.loads(page.get("/capture").data)["monitor_options"]
+    monitor = json.loads(page.post("/monitor", {"targets": str(free_target())}).data)["monitor"]
+    running = page.routes.capture.monitors.get(monitor)
+    running.stop()
+    assert running.wait(10)
+    assert running._options.interval_ms == option["default"] == 1000
+
+
 def samples(page: Page, monitor: str, since: int = 0) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(page.get("/monitor", monitor=monitor, since=since).data)
     return answer

@@ -90,6 +90,10 @@ def test_numbers_agree_with_one_another(several: Session) -> None:
         == 4
     )  # type: ignore[misc]
     assert sum(table(payload, "not_checked")["n_ops"]) == 40  # type: ignore[arg-type]
+    for status in set(by_op["status"]):  # most frequent first
+        counts = [n for n, one in zip(by_op["n_ops"], by_op["status"], strict=True) if one == status]
+        assert counts == sorted(counts, reverse=True), status  # type: ignore[type-var]
+    assert payload.tables["scopes"].note == ""
 
 
 def test_verdict_names_what_and_how(several: Session) -> None:

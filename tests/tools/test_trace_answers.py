@@ -543,11 +543,11 @@ def test_every_tables_times_lie_in_a_real_trace(log: str) -> None:
     )
 
 
-def with_extras(samples: list[tuple[int, float]]) -> Trace:
+def with_extras(samples: list[tuple[int, float]], start_ns: int = 0) -> Trace:
     """Two threads, one of them async; a counter of two series (the second one empty), an arrow that the file
     draws.
     """
-    trace = drawing("main  [a ][b ]\nloads [c ]\nloads   [d ]")
+    trace = drawing("main  [a ][b ]\nloads [c ]\nloads   [d ]", start_ns=start_ns)
     name = {text: trace.strings.find(text) for text in ("main", "loads", "a", "b")}
     return replace(
         trace,
@@ -596,6 +596,31 @@ def test_counters_async_events_and_arrows_of_a_file() -> None:
     assert rows(alone, "boxes") == []
     assert [row["value"] for row in rows(alone, "counters")] == [4.0]
     assert rows(ask(trace, question="totals", tracks="2"), "totals") == []
+
+
+def test_counters_and_boxes_of_three_hosts_stand_where_their_clocks_put_them() -> None:
+    """Hosts that began 0, 4 and 11 µs after the first one."""
+    us = 1_000_000
+    samples = [(0, 1.0), (2 * us, 4.0), (3 * us, 2.5)]
+    hosts = [with_extras(samples[: 3 - i], 5_000 + late_us * 1_000) for i, late_us in enumerate((0, 4, 11))]
+    payload = ask(*hosts)
+    assert payload.scalars["n_events"].value == sum(host.n_events for host in hosts) == 12
+    counters = [(row["time_ps"], row["value"]) for row in rows(payload, "counters")]
+    assert counters == [(0, 1.0), (2 * us, 4.0), (3 * us, 2.5), (4 * us, 1.0), (6 * us, 4.0), (11 * us, 1.0)]
+    every = rows(payload, "boxes")
+    assert len(every) == 12
+    start, end = 9 * us, 18 * us
+    inside = [
+        box for box in every if box["start_ps"] <= end and box["start_ps"] + box["duration_ps"] >= start
+    ]
+    assert [box["track"] // LINES_PER_HOST for box in inside] == [*[0] * 4, *[1] * 4, *[2] * 2]
+    seen = ask(*hosts, start_ps=start, end_ps=end)
+    assert [(box["event"], box["start_ps"]) for box in rows(seen, "boxes")] == [
+        (box["event"], box["start_ps"]) for box in inside
+    ]
+    # Those of the first two hosts begin with the value that holds there.
+    values = [(row["track"] // LINES_PER_HOST, row["value"]) for row in rows(seen, "counters")]
+    assert values == [(0, 2.5), (1, 4.0), (2, 1.0)]
 
 
 @settings(deadline=None, max_examples=400)

@@ -27,7 +27,7 @@ from bench.serving import RUNS_FOLDER, served
 from bench.traces import Run
 
 SMALL_REQUESTS = "small_requests"
-TITLES = {RUNS: "list of runs", WINDOW: "warm window of 1 %", TIMER: "clients' timers"}
+TITLES = {RUNS: "list of runs", WINDOW: "warm window of 1%", TIMER: "clients' timers"}
 N_OPENINGS = 5  # of the same file under other names, so that each is cold
 ALONE_S, PAUSE_S, SETTLE_S = 15.0, 3.0, 3.0
 MAX_P95_S = 0.1

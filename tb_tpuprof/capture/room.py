@@ -1,4 +1,4 @@
-"""Memory and disk space for the replies of a capture: 256 targets may answer with 2 GiB each, all at once."""
+"""Bounds memory and disk space of a capture's replies: 256 targets may return 2 GiB each at the same time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Short turns of the interpreter's lock while requests are computed, so that small ones do not wait for large
-ones.
+"""Releases the GIL more often while requests are computed, so that small requests do not wait for large ones.
 
-A thread that needs the lock waits one turn for each thread of Python code before it. A small request needs
-the lock ten times or more (a connection, its thread, each file, each array): with Python's turns of 5 ms it
-takes 50 ms and more beside a thread that computes.
+A thread that needs the GIL waits one switch interval for each running thread ahead of it. A small request
+acquires it ten times or more (connection, thread, each file, each array): with Python's interval of 5 ms, it
+takes 50 ms and more while another thread computes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _HALF_US = 5e-7
 
 
 class Turns:
-    """Makes the turns short while there is work; afterwards they are what they were. Thread-safe."""
+    """Shortens the switch interval during work and restores it afterwards. Thread-safe."""
 
     def __init__(self) -> None:
         self._n_working = 0
@@ -27,7 +26,7 @@ class Turns:
 
     @contextmanager
     def short(self) -> Iterator[None]:
-        """In this context, turns take at most `TURN_S` seconds."""
+        """Context manager: the switch interval is at most `TURN_S` seconds."""
         self._change(1)
         try:
             yield
@@ -45,7 +44,7 @@ class Turns:
 
 
 def _set(seconds: float) -> None:
-    sys.setswitchinterval(seconds + _HALF_US)  # it cuts to whole microseconds
+    sys.setswitchinterval(seconds + _HALF_US)  # Python truncates to whole microseconds
 
 
 TURNS = Turns()

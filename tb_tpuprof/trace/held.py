@@ -1,4 +1,4 @@
-"""How much memory results take, estimated in microseconds: of long lists a few elements are looked at."""
+"""Estimates the memory of results within microseconds: long lists are extrapolated from a few elements."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class Trace:
 
     @cached_property
     def _lines_by_plane(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """(lines in the order of their planes, the first one of each plane): pages ask plane by plane."""
+        """(lines in the order of their planes, the first one of each plane): pages request plane by plane."""
         plane = self.lines["plane"]
         order = np.argsort(plane, kind="stable")
         return order, np.searchsorted(plane[order], np.arange(len(self.planes) + 1))

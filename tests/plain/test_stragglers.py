@@ -162,7 +162,9 @@ def test_the_gain_is_that_of_plain_loops(is_synchronous: bool) -> None:
 
 
 def pod_of(n_cores: list[int], slow_cores: set[int], n_steps: int = 8) -> Pod:
-    """Hosts with the given numbers of cores, which compute for 100 µs and 0.1 µs more per core (slow cores 50% longer) and wait for the slowest."""
+    """Hosts with the given numbers of cores, which compute for 100 µs and 0.1 µs more per core (slow cores 50%
+    longer) and wait for the slowest.
+    """
     n = sum(n_cores)
     compute = np.array(
         [

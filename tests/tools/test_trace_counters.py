@@ -1,4 +1,4 @@
-"""Counters, async events and arrows of drawn traces in the trace viewer's answers, of one host and of several."""
+"""Counters, async events and arrows in the trace viewer's answers, for one and several hosts."""
 
 from __future__ import annotations
 

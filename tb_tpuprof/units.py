@@ -50,6 +50,11 @@ def format_fraction(value: float) -> str:
     return "< 0.01%" if 0 < value < 1e-4 else f"{three_digits(value * 100)}%"
 
 
+def all_of(n: int) -> str:
+    """The subject of a sentence about all of `n` things, at least 2: "Both" or "All 3"."""
+    return "Both" if n == 2 else f"All {n:,}"
+
+
 def format_value(value: float | int | bool | None, unit: str) -> str:
     """A number of any payload unit as text; an em dash for unknown values."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):

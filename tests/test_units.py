@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.units import PS_PER_MS, PS_PER_S, format_bytes, format_time, format_value, three_digits
+from tb_tpuprof.units import (
+    PS_PER_MS,
+    PS_PER_S,
+    all_of,
+    format_bytes,
+    format_time,
+    format_value,
+    three_digits,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +61,7 @@ def test_whole_numbers_stay_whole() -> None:
         "1.00 KiB",
         "20.0 GiB",
     ]
+
+
+def test_all_of_two_are_both() -> None:
+    assert [all_of(n) for n in (2, 3, 1_000)] == ["Both", "All 3", "All 1,000"]

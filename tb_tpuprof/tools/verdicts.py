@@ -199,7 +199,10 @@ def reasons(top: Finding, with_reason: bool = True) -> tuple[str, ...]:
     gain = gain_text(top)
     return tuple(
         text
-        for text in (top.reason if with_reason else "", f"Expected gain: {gain}." if gain else "")
+        for text in (
+            top.reason if with_reason else "",
+            f"Expected gain without this cause: {gain}." if gain else "",
+        )
         if text
     )
 

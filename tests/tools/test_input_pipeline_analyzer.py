@@ -58,7 +58,7 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert payload.verdict.text.startswith("Highly input-bound: each step waits")
-    assert payload.verdict.details[1].startswith("Expected gain: ")
+    assert payload.verdict.details[1].startswith("Expected gain without this cause: ")
     assert (
         payload.verdict.details[2]
         == "On the host 100% of the time for input is demanded reads; `…::Map::TFRecord` is the largest "
@@ -149,7 +149,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
 def test_hosts_that_wait_alike_are_said_to() -> None:
     payload = TOOL.run(session_of(job(), job()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.details[2].startswith("All 2 hosts wait about equally")
+    assert payload.verdict.details[2].startswith("Both hosts wait about equally")
 
 
 def test_meanings_are_sentences() -> None:

@@ -101,7 +101,7 @@ def test_two_hosts_are_one_job() -> None:
     assert table(payload, "top_ops")["self_time_ps"] == [30 * PS, 18 * PS]
     assert payload.verdict is not None
     assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
-    assert payload.verdict.details[-1].startswith("All 2 hosts are equally fast")
+    assert payload.verdict.details[-1].startswith("Both hosts are equally fast")
 
 
 def test_the_slowest_step_of_several_hosts_is_shown_on_its_host() -> None:

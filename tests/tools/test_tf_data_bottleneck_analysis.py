@@ -50,7 +50,7 @@ def test_a_slow_pipeline_is_called_so_with_what_to_change_and_what_that_gains() 
     assert verdict.text.startswith("Highly input-bound: ")
     assert "pipeline Host:0 on worker-0" in verdict.text
     assert "its bottleneck is `Map`" in verdict.text
-    assert verdict.details[0].startswith("Expected gain: ")
+    assert verdict.details[0].startswith("Expected gain without this cause: ")
     assert verdict.details[1].startswith("Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`")
     # The condition comes first.
     assert verdict.details[2].startswith("If its Python function waits")

@@ -111,7 +111,7 @@ def test_the_page_of_the_subject_opens_with_the_overviews_sentence_and_its_gain(
     assert overview.text.startswith("Highly input-bound: each step waits ")
     assert (page.level, page.category, page.text) == ("bad", "input", overview.text)
     assert page.details[0] == overview.details[0]
-    assert page.details[1].startswith("Expected gain: ")
+    assert page.details[1].startswith("Expected gain without this cause: ")
     assert "This job is limited" not in page.text
     assert said("framework_op_stats", session).text.endswith("of the mean step: see the overview.")
 
@@ -226,7 +226,7 @@ def test_what_a_page_is_about(tool: str, top: Finding, kind: str, is_about: bool
         assert (verdict.level, verdict.text) == ("bad", f"The verdict: {top.sentence} {OWN.text}")
         assert verdict.details == (
             "That is why.",
-            "Expected gain: 200 µs to 400 µs per step.",
+            "Expected gain without this cause: 200 µs to 400 µs per step.",
             "It is a fact.",
         )
         assert [step.tool for step in verdict.next] == ["trace_viewer", "overview_page"]

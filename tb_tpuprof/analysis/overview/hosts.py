@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import CommonSteps
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import all_of, format_fraction, format_time
 
 _ALIKE = 0.01  # hosts whose mean step times differ by less count as equally fast
 
@@ -62,7 +62,7 @@ def slowest_host(hosts: Sequence[HostSteps]) -> str:
     slowest, fastest = hosts[0], hosts[-1]
     if are_alike(hosts):
         return (
-            f"All {len(hosts)} hosts are equally fast: their average step times differ by less than "
+            f"{all_of(len(hosts))} hosts are equally fast: their average step times differ by less than "
             f"{_ALIKE * 100:g}%."
         )
     return (

@@ -40,7 +40,7 @@ from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Tabl
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, with_limits
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import all_of, format_fraction, format_time
 
 _FAR_APART = 0.05  # smallest difference between two shares of waiting that is reported
 _LONGER = 1.5  # smallest ratio of two hosts' waits that is reported
@@ -183,9 +183,8 @@ def _worst_host(pipeline: InputPipeline, judges: bool) -> list[str]:
     times = sorted((most.waiting_ps, least.waiting_ps))
     if most.fraction - least.fraction < _FAR_APART and times[1] < _LONGER * times[0]:
         return [
-            f"All {len(with_steps)} hosts wait about equally, {most.host} most: "
-            f"{format_fraction(most.fraction)} of its "
-            "steps."
+            f"{all_of(len(with_steps))} hosts wait about equally, {most.host} most: "
+            f"{format_fraction(most.fraction)} of its steps."
         ]
     alone = " and is highly input-bound" if judges and most.fraction >= THRESHOLDS["input"][1] else ""
     text = (

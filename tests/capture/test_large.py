@@ -72,16 +72,15 @@ def test_600_megabytes_are_held_once(tmp_path: Path) -> None:
 
 
 def test_50_megabytes_add_little_to_the_servers_time(tmp_path: Path) -> None:
-    """The aim is 100 ms on a machine that does nothing else (of three, the best counts); what others take
-    there is left out as processor time. A slow machine may take half as long again as it takes to pass the
-    bytes through a socket, memory and a file.
+    """The benchmark checks the aim of 100 ms. This test checks the order of magnitude on a busy machine: the
+    processor time of the best of five captures stays below 200 ms, or below 2.5 times what the machine takes to
+    pass the same bytes through a socket, memory and a file.
     """
     with large_server(50) as port:
-        found = [fetched(port, tmp_path) for _ in range(3)]
-    assert [one["state"] for one in found] == ["saved"] * 3
-    best = min(found, key=lambda one: float(one["seconds"]))
-    limit = max(0.1, 1.5 * min(passing_on(tmp_path, 50_000_000) for _ in range(3)))
-    assert min(best["seconds"], *(one["cpu"] for one in found)) < limit, (found, limit)
+        captures = [fetched(port, tmp_path) for _ in range(5)]
+    assert [capture["state"] for capture in captures] == ["saved"] * 5
+    limit = max(0.2, 2.5 * min(passing_on(tmp_path, 50_000_000) for _ in range(3)))
+    assert min(capture["cpu"] for capture in captures) < limit, (captures, limit)
 
 
 def passing_on(folder: Path, n_bytes: int) -> float:

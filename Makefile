@@ -76,8 +76,9 @@ exam: $(VENV)/.dev $(VENV)/.built others ## Run jobs with planted causes and sco
 	$(PY) -m tests.exam run --removed --seed $(or $(SEED),1) --out $(or $(OUT),build/exam) $(ARGS)
 	$(PY) -m tests.exam score $(or $(OUT),build/exam)
 
-golden: $(VENV)/.dev $(VENV)/.built ## Regenerate tests/golden/ and all generated files; review them as a diff
+golden: $(VENV)/.dev $(VENV)/.built ## Regenerate the goldens and all generated files; review them as a diff
 	$(PY) -m tests.golden_files
+	$(PY) -m tests.device_goldens
 	$(PY) -m tests.published_files
 
 clean: ## Remove what was built, and .venv

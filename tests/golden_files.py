@@ -41,13 +41,14 @@ def golden_of(payload: bytes) -> str:
     answer = json.loads(payload)
     for scalar in answer["scalars"].values():
         if isinstance(scalar["value"], float):
-            scalar["value"] = float(_rounded(scalar["value"]))
-    answer["tables"] = {name: _table(table) for name, table in answer["tables"].items()}
+            scalar["value"] = float(rounded(scalar["value"]))
+    answer["tables"] = {name: table_of(table, ROWS_KEPT) for name, table in answer["tables"].items()}
     return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
 
 
-def _table(table: dict[str, Any]) -> dict[str, Any]:
-    columns = [_texts(column) for column in table["columns"]]
+def table_of(table: dict[str, Any], n_rows: int) -> dict[str, Any]:
+    """A table as texts: heads, sums, and the first rows."""
+    columns = [_texts(column, n_rows) for column in table["columns"]]
     names = [
         f"{column['name']} [{column['unit']}]" if column["unit"] else column["name"]
         for column in table["columns"]
@@ -66,16 +67,17 @@ def _sum(column: dict[str, Any]) -> str:
     """What stands for the rows that are not kept: the sum of numbers, the number of different texts."""
     if column["kind"] == "text":
         return f"{len(set(column['codes']))} texts"
-    return _rounded(sum(value for value in column["values"] if value is not None))
+    return rounded(sum(value for value in column["values"] if value is not None))
 
 
-def _texts(column: dict[str, Any]) -> list[str]:
+def _texts(column: dict[str, Any], n_rows: int) -> list[str]:
     if column["kind"] == "text":
-        return [column["strings"][code] if code >= 0 else "–" for code in column["codes"][:ROWS_KEPT]]
-    return [_rounded(value) for value in column["values"][:ROWS_KEPT]]
+        return [column["strings"][code] if code >= 0 else "–" for code in column["codes"][:n_rows]]
+    return [rounded(value) for value in column["values"][:n_rows]]
 
 
-def _rounded(value: float | bool | None) -> str:
+def rounded(value: float | bool | None) -> str:
+    """A number as it stands in goldens."""
     if value is None:
         return "–"
     return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
@@ -122,17 +124,24 @@ def format_tables() -> str:
 
 
 def main() -> None:
-    """Write everything; goldens of tools and logs that are gone are removed."""
+    """Write everything."""
     head, mark, _ = FORMAT_DOCUMENT.read_text("utf-8").partition(TABLES_MARK)
     FORMAT_DOCUMENT.write_text(head + mark + format_tables(), "utf-8")
-    made = {
-        GOLDEN / log / f"{tool.name}.json": golden_text(log, tool.name)
-        for log in demo_runs()
-        for tool in TOOLS
-    }
-    for stale in set(GOLDEN.glob("*/*.json")) - set(made):
+    write_goldens(
+        GOLDEN,
+        {
+            GOLDEN / log / f"{tool.name}.json": golden_text(log, tool.name)
+            for log in demo_runs()
+            for tool in TOOLS
+        },
+    )
+
+
+def write_goldens(folder: Path, texts: dict[Path, str]) -> None:
+    """Write the goldens of a folder, and remove those of tools and runs that no longer exist."""
+    for stale in set(folder.glob("*/*.json")) - set(texts):
         stale.unlink()
-    for path, text in made.items():
+    for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 

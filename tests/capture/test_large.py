@@ -73,8 +73,8 @@ def test_600_megabytes_are_held_once(tmp_path: Path) -> None:
 
 def test_50_megabytes_add_little_to_the_servers_time(tmp_path: Path) -> None:
     """The benchmark checks the aim of 100 ms. This test checks the order of magnitude on a busy machine: the
-    processor time of the best of five captures stays below 200 ms, or below 2.5 times what the machine takes to
-    pass the same bytes through a socket, memory and a file.
+    processor time of the best of five captures stays below 200 ms, or below 2.5 times what the machine takes
+    to pass the same bytes through a socket, memory and a file.
     """
     with large_server(50) as port:
         captures = [fetched(port, tmp_path) for _ in range(5)]

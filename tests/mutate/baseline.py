@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.mutate.belonging import PACKAGE, Belonging
+from tests.mutate.belonging import GOLDENS, PACKAGE, Belonging
 from tests.mutate.mutants import MODULE
 
 _LIMIT_S = 900.0
@@ -81,14 +81,19 @@ class Baseline:
 
         Order: tests of the module's own files, of its users' files, then all others; within each, the fastest first.
         Then the other tests of its own files, which may read what an earlier test cached. For code that runs at
-        import, the tests that belong to the module.
+        import, the tests that belong to the module. Finally, all goldens of the files of which one enters it,
+        whatever their time.
         """
         own_files, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)
         if self.is_imported(*place):
             enter = [test for file in belonging for test in self.files.get(file, ())]
+            goldens = self._goldens()
         else:
-            enter = [test for tests in self.files.values() for test in tests if place in test.entered]
+            every = [test for tests in self.files.values() for test in tests if place in test.entered]
+            enter = [test for test in every if test.file not in GOLDENS]
+            entering = {test.file for test in every}
+            goldens = [test for test in self._goldens() if test.file in entering]
         near = {file: 0 if file in own_files else 1 for file in belonging}
         first = sorted(enter, key=lambda test: (near.get(test.file, 2), test.seconds))
         chosen_names, files = {test.name for test in first}, {test.file for test in first}
@@ -102,7 +107,10 @@ class Baseline:
             if spent > limit_s and others:
                 break
             others.append(test)
-        return others
+        return others + goldens
+
+    def _goldens(self) -> list[Test]:
+        return [test for file in GOLDENS for test in self.files.get(file, ())]
 
     def _path(self, file: str) -> Path:
         text = (self.tree.root / file).read_bytes()

@@ -1,8 +1,8 @@
 """Which tests belong to a module: those that import it or are named after it, then those of the modules that import
 it. All other tests that enter a mutated function come last.
 
-Goldens and browser tests are not used: they pin past output and change with every word. Neither are tests that
-run other programs.
+Goldens come last: they detect changes, not errors, so the report counts what only they detect. Browser tests
+and tests that run other programs are not used.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 
 PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
+GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py")
 _NOT_USED = (
-    "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/", "tests/test_golden.py",
+    "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",
     "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",
     "tests/truth/test_memory_facts.py", "tests/truth/test_ops_tf.py", "tests/truth/test_tf_data.py",
 )  # fmt: skip

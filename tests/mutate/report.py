@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tests.mutate.belonging import GOLDENS
 from tests.mutate.mutants import Mutant
 
 KILLED, TIMEOUT, SURVIVED, EQUIVALENT = "killed", "timeout", "survived", "equivalent"
@@ -25,6 +26,11 @@ class Result:
     seconds: float = 0.0
     n_tests: int = 0
 
+    @property
+    def is_by_golden(self) -> bool:
+        """Whether only a golden detected it."""
+        return self.by.startswith(GOLDENS)
+
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
         return {**asdict(self), "mutant": {**asdict(self.mutant), "key": self.mutant.key}}
@@ -42,13 +48,15 @@ def table(results: Sequence[Result]) -> str:
     modules = sorted({result.module for result in results})
     rows = [(module, [one for one in results if one.module == module]) for module in modules]
     lines = [
-        f"| module | mutants | {' | '.join(_COLUMNS)} | share killed |",
-        f"|---|{'---|' * (len(_COLUMNS) + 2)}",
+        f"| module | mutants | {' | '.join(_COLUMNS)} | by a golden only | share killed |",
+        f"|---|{'---|' * (len(_COLUMNS) + 3)}",
     ]
     for name, module_results in (*rows, (f"all {len(modules)}", list(results))):
         count = Counter(result.status for result in module_results)
         numbers = " | ".join(str(count[status]) for status in _COLUMNS)
-        lines.append(f"| {name} | {len(module_results)} | {numbers} | {share_killed(module_results):.0%} |")
+        n_golden = sum(result.is_by_golden for result in module_results)
+        share = share_killed(module_results)
+        lines.append(f"| {name} | {len(module_results)} | {numbers} | {n_golden} | {share:.0%} |")
     return "\n".join(lines)
 
 

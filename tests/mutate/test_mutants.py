@@ -12,7 +12,7 @@ import pytest
 
 from tests.mutate.__main__ import ROOT, Run, drawn, matching
 from tests.mutate.baseline import functions
-from tests.mutate.belonging import Belonging
+from tests.mutate.belonging import GOLDENS, Belonging
 from tests.mutate.equivalent import EQUIVALENT
 from tests.mutate.mutants import mutants, mutated
 from tests.mutate.report import KILLED, SURVIVED, TIMEOUT, UNTESTED, Result, share_killed, table
@@ -139,7 +139,8 @@ def test_tests_belong_by_import_and_by_name() -> None:
     # Tests of those that import it come after its own.
     all_tests = tree.of("tb_tpuprof/analysis/pod/groups.py")
     assert set(all_tests) >= {"tests/analysis/test_pod_stragglers.py", "tests/plain/test_pod_join.py"}
-    assert not any("golden" in test or "browser" in test for test in tree.tests)
+    assert not any("browser" in test for test in tree.tests)
+    assert set(GOLDENS) <= set(tree.tests)
     assert all(tree.of(module) for module in tree.modules)
 
 
@@ -245,8 +246,12 @@ def test_a_run_tells_what_is_noticed_from_what_is_not(toy: Path, monkeypatch: py
 
 def test_the_report_counts_by_module_and_leaves_equivalent_ones_out() -> None:
     first, second, *_ = mutants(SOURCE)
-    results = [Result("a", first, KILLED), Result("a", second, SURVIVED), Result("b", first, "equivalent")]
+    results = [
+        Result("a", first, KILLED, f"{GOLDENS[0]}::test"),
+        Result("a", second, SURVIVED),
+        Result("b", first, "equivalent"),
+    ]
     assert share_killed(results) == 0.5
     rows = table(results).splitlines()
-    assert rows[-1] == "| all 2 | 3 | 1 | 0 | 1 | 0 | 0 | 1 | 50% |"
-    assert rows[2] == "| a | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 50% |"
+    assert rows[-1] == "| all 2 | 3 | 1 | 0 | 1 | 0 | 0 | 1 | 1 | 50% |"
+    assert rows[2] == "| a | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 1 | 50% |"

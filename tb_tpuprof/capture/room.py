@@ -139,7 +139,7 @@ class Room:
         free = self._free_bytes()
         if free is not None and self._admitted + size > free:
             raise StorageError(
-                f"The logdir's disk has no space for a profile of {size / 2**20:,.0f} MiB: "
+                f"There is no disk space for a profile of {size / 2**20:,.0f} MiB: "
                 f"{max(0, free - self._admitted) / 2**20:,.0f} MiB may be used.",
                 "Free some space, or capture into another logdir.",
             )

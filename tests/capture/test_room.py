@@ -65,7 +65,7 @@ def test_a_reply_that_the_disk_cannot_hold_is_refused_before_it_is_received() ->
     room = Room(lambda: 9 * MIB, Cancellation(), 100 * MIB)
     with room.place() as place, room.place() as other, room.place() as small:
         place.take(5 * MIB)
-        with pytest.raises(StorageError, match=r"no space for a profile of 6 MiB: 4 MiB may be used"):
+        with pytest.raises(StorageError, match=r"no disk space for a profile of 6 MiB: 4 MiB may be used"):
             other.take(6 * MIB)
         small.take(4 * MIB)
     with room.place() as place:
@@ -128,9 +128,25 @@ def test_a_full_disk_ends_a_capture_before_the_profile_is_received(
     with serving(good(0.0)) as (target, _):
         (ended,) = capture((target,), QUICK, folder)
     assert ended.state == "failed"
-    assert "no space for a profile" in ended.message
+    assert "no disk space for a profile" in ended.message
     assert ended.received_bytes == 0
     assert not list(Path(folder.repository).iterdir())
+
+
+@pytest.mark.parametrize("scheme", ["file://{here}/logs", "simplecache::memory://{name}/logs"])
+def test_a_full_local_disk_ends_a_capture_behind_a_url_too(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may be elsewhere, but a local folder receives the file first."""
+    folder = new_run(scheme.format(here=tmp_path, name=tmp_path.name))
+    size = len(small_xspace())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: Disk(1000 * size, 899 * size, 101 * size - 9))
+    with serving(good(0.0)) as (target, _):
+        (ended,) = capture((target,), QUICK, folder)
+    assert ended.state == "failed"
+    assert "no disk space for a profile" in ended.message
+    assert ended.received_bytes == 0
+    assert folder.file_sizes() == {}
 
 
 def test_a_reply_of_more_than_half_of_the_memory_is_refused(

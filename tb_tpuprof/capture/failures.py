@@ -34,6 +34,7 @@ _TEXTS = (
         "interrupted",
     ),
     (r"connection refused", "refused"),
+    (r"failed parsing http/2|expected settings frame|http2 handshake", "unimplemented"),
     (
         r"failed to connect|connection attempt timed out|no route to host|network is unreachable|host is "
         r"down|deadline_exceeded before",

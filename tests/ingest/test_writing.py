@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from time import time
 from typing import NamedTuple
 
 import fsspec
@@ -232,3 +233,19 @@ def test_free_space_is_that_of_the_local_disks_that_receive(
         asked.clear()
         assert new_run(logdir).free_bytes() == (free * gib if free else None)
         assert asked == folders
+
+
+def test_unfinished_objects_of_killed_captures_are_removed_after_a_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logdir = f"memory://{secrets.token_hex(4)}/logs"
+    fs, inner = fsspec.core.url_to_fs(f"{logdir}/plugins/profile")
+    names = [".run.h.1.part", "kept.part", "run/h.xplane.pb"]
+    for name in names:
+        fs.pipe_file(f"{inner}/{name}", b"x")
+    new_run(logdir)
+    assert sorted(fs.find(inner)) == [f"{inner}/{name}" for name in names]
+    day_s = 24 * 3600
+    monkeypatch.setattr("tb_tpuprof.ingest.storage.writing.time.time", lambda: time() + day_s + 1)
+    new_run(logdir)
+    assert sorted(fs.find(inner)) == [f"{inner}/{name}" for name in names[1:]]

@@ -141,6 +141,7 @@ def _check_writable(folder: RunFolder) -> None:
     if is_url(folder.logdir):
         fs, inner = filesystem(part)
         fs.makedirs(os.path.dirname(inner), exist_ok=True)
+        _remove_abandoned_objects(fs, os.path.dirname(inner))
         fs.pipe_file(inner, b"")
         fs.rm_file(inner)
         return
@@ -208,6 +209,17 @@ def _remove_abandoned(repository: str) -> None:
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mtime < before:
                         os.unlink(entry.path)
+
+
+def _remove_abandoned_objects(fs: Any, repository: str) -> None:
+    """As `_remove_abandoned`, behind a URL."""
+    with contextlib.suppress(Exception):  # drivers fail in many ways, and some know no times
+        before = time.time() - _ABANDONED_AFTER_S
+        for entry in fs.ls(repository, detail=False):
+            name = entry.rpartition("/")[2]
+            is_unfinished = name.startswith(".") and name.endswith(_UNFINISHED)
+            if is_unfinished and fs.modified(entry).timestamp() < before:
+                fs.rm_file(entry)
 
 
 def _write_url(part: str, folder: str, host: str, pieces: Iterable[memoryview | bytes]) -> SavedFile:

@@ -219,6 +219,34 @@ def test_ctrl_c_at_any_time_ends_quietly(run: Path, tmp_path: Path) -> None:
             assert "Traceback" not in errors, (delay_s, errors)
 
 
+INTERRUPTED_IMPORT = """
+import builtins, sys
+from tb_tpuprof import __main__
+
+imported = builtins.__import__
+
+
+def interrupted(name, *arguments, **options):
+    if name.startswith("tb_tpuprof.cli"):
+        raise KeyboardInterrupt
+    return imported(name, *arguments, **options)
+
+
+builtins.__import__ = interrupted
+sys.exit(getattr(__main__, sys.argv[1])())
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [("main", "tpuprof"), ("capture_tpu_profile", "capture_tpu_profile")]
+)
+def test_ctrl_c_during_imports(function: str, name: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, function], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", f"\n{name}: cancelled.\n")
+
+
 def test_an_internal_error_is_one_line_unless_details_are_wanted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

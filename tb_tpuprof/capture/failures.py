@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 
 from tb_tpuprof.errors import CaptureFailed
+from tb_tpuprof.native.machine_memory import MEMORY_VARIABLE
 
 # Reasons after which a retry may succeed.
 PASSING = {"refused", "unreachable", "busy", "overloaded", "interrupted", "empty"}
@@ -33,6 +34,7 @@ _TEXTS = (
         "interrupted",
     ),
     (r"connection refused", "refused"),
+    (r"failed parsing http/2|expected settings frame|http2 handshake", "unimplemented"),
     (
         r"failed to connect|connection attempt timed out|no route to host|network is unreachable|host is "
         r"down|deadline_exceeded before",
@@ -77,6 +79,12 @@ _WORDS = {
     "stalled": (
         "{target} stopped sending its profile: nothing arrived for {seconds:.0f} s.",
         "Check the network and whether the process still runs. A longer timeout waits longer.",
+    ),
+    "slow": (
+        "{target} sends its profile too slowly: other targets waited {seconds:.0f} s for the memory that it "
+        "takes.",
+        "Check the network, or capture this target by itself. A longer timeout waits longer; with more "
+        f"memory for profiles ({MEMORY_VARIABLE}), more of them arrive at once.",
     ),
     "deadline": (
         "{target} did not answer within {seconds:.0f} s.",

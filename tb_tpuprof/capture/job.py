@@ -23,7 +23,7 @@ from tb_tpuprof.capture.client import Repository, new_session, profile_once
 from tb_tpuprof.capture.failures import PASSING, failure
 from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
 from tb_tpuprof.capture.reply import Reply
-from tb_tpuprof.capture.room import Room
+from tb_tpuprof.capture.room import Place, Room
 from tb_tpuprof.capture.targets import Target, file_stem, file_stems
 from tb_tpuprof.errors import CaptureFailed, ProfilerError
 from tb_tpuprof.ingest.storage.writing import RunFolder
@@ -80,7 +80,8 @@ def capture(
     """
     cancel = cancel or Cancellation()
     called_targets = targets[:1] if workers else targets
-    gate, room = _Gate(len(called_targets), options.delay_ms), Room(folder.free_bytes, cancel)
+    gate = _Gate(len(called_targets), options.delay_ms)
+    room = Room(folder.free_bytes, cancel, patience_s=options.timeout_s)
     job = _Job(options, folder, observer, cancel, tuple(workers), gate, room)
     captures = [
         _TargetCapture(job, i, target, stem)
@@ -230,14 +231,14 @@ class _TargetCapture:
         self._set("connecting", attempt=attempt, received_bytes=0, size_bytes=None)
         if self.job.workers:
             return self._save_on_servers(self._repository())
-        with self.job.room.place() as take:
-            is_saved = self._save_reply(take)
+        with self.job.room.place() as place:
+            is_saved = self._save_reply(place)
         if not is_saved:
             self._save_on_servers(self._repository())
 
-    def _save_reply(self, take: Callable[[int], object]) -> bool:
+    def _save_reply(self, place: Place) -> bool:
         """Write the profile that the target returns; False if it returns none."""
-        reply = self._profile(None, take)
+        reply = self._profile(None, place)
         if reply.is_empty:
             raise failure(self.target, "empty")
         if not reply.pieces:
@@ -255,9 +256,14 @@ class _TargetCapture:
         )
         return True
 
-    def _profile(self, repository: Repository | None, take: Callable[[int], object] = int) -> Reply:
+    def _profile(self, repository: Repository | None, place: Place) -> Reply:
+        def stage(name: str, received: int, size: int) -> None:
+            if place.is_too_slow(received):
+                raise failure(self.target, "slow", seconds=self.job.options.timeout_s)
+            self._stage(name, received, size)
+
         return profile_once(
-            self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository, take
+            self.target, self.job.options, self.job.cancel, self._begin, stage, repository, place.take
         )
 
     def _save_on_servers(self, repository: Repository) -> None:
@@ -270,7 +276,8 @@ class _TargetCapture:
             self._stage("profiling", 0, 0)
             reply = new_session(self.target, job.options, job.workers, repository, job.cancel)
         else:
-            reply = self._profile(repository)
+            with job.room.place() as place:
+                reply = self._profile(repository, place)
         after = folder.file_sizes()
         size = sum(bytes_now for host, bytes_now in after.items() if before.get(host) != bytes_now)
         if not size:

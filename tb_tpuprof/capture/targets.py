@@ -36,34 +36,34 @@ class Target:
         return f"dns:///{Target(self.address or self.host, self.port)}"
 
 
-def parse_targets(text: str) -> tuple[Target, ...]:
-    """The targets of a comma-separated list. Raises BadParameter for an empty list, an invalid or repeated
-    address, or too many.
+def parse_targets(text: str, parameter: str = "targets") -> tuple[Target, ...]:
+    """The targets of a comma-separated list. Raises BadParameter, with the parameter's name, for an empty
+    list, an invalid or repeated address, or too many.
     """
     parts = [part.strip() for part in text[: MAX_TARGETS * 300].split(",")]
-    targets = tuple(_target(part) for part in parts if part)
+    targets = tuple(_target(part, parameter) for part in parts if part)
     if not targets:
-        raise BadParameter("targets", text, _ALLOWED)
+        raise BadParameter(parameter, text, _ALLOWED)
     if len(targets) > MAX_TARGETS:
-        raise BadParameter("targets", f"{len(targets)} addresses", f"at most {MAX_TARGETS} at a time")
+        raise BadParameter(parameter, f"{len(targets)} addresses", f"at most {MAX_TARGETS} at a time")
     repeated = next((target for i, target in enumerate(targets) if target in targets[:i]), None)
     if repeated:
-        raise BadParameter("targets", str(repeated), "each address once")
+        raise BadParameter(parameter, str(repeated), "each address once")
     return targets
 
 
-def _target(text: str) -> Target:
+def _target(text: str, parameter: str) -> Target:
     address = _SCHEME.sub("", text).rstrip("/")
     host, _, port = address.rpartition(":")
     if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65_535:
-        raise BadParameter("targets", text, _ALLOWED)
+        raise BadParameter(parameter, text, _ALLOWED)
     if host.startswith("[") and host.endswith("]"):
         try:
             return Target(str(ipaddress.IPv6Address(host[1:-1])), int(port))
         except ValueError:
-            raise BadParameter("targets", text, _ALLOWED) from None
+            raise BadParameter(parameter, text, _ALLOWED) from None
     if not _HOST.fullmatch(host):
-        raise BadParameter("targets", text, _ALLOWED)
+        raise BadParameter(parameter, text, _ALLOWED)
     return Target(host.lower(), int(port))
 
 

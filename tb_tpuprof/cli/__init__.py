@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tb_tpuprof import __version__
 from tb_tpuprof.cli import capture, monitor, runs, schema, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
+from tb_tpuprof.cli.parser import Parser
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.tools.plain_decoder import plain_decoder_diagnostics
 
@@ -25,9 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Captures: 6 nothing was saved, 7 not allowed, 8 some targets failed. 130: Ctrl-C.
     """
-    parser = argparse.ArgumentParser(
-        prog="tpuprof", description="Capture and analyze profiles of machine-learning jobs."
-    )
+    parser = Parser(prog="tpuprof", description="Capture and analyze profiles of machine-learning jobs.")
     parser.add_argument(
         "--version", action="version", version=f"tpuprof {__version__}{'' if IS_COMPILED else SLOW}"
     )

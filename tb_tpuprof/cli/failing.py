@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tb_tpuprof.encode.text import printable
 from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.parallel.background import BACKGROUND
 
 INTERRUPTED, OUTPUT_FAILED, INTERNAL = 130, 4, 1
 DEBUG_VARIABLE = "TPUPROF_DEBUG"
 
 
 def exit_code_of(name: str, command: Callable[[], int]) -> int:
-    """The command's own exit code, or that of the error it failed with. No error shows a traceback; the
-    variable TPUPROF_DEBUG raises errors of this package itself.
+    """The command's own exit code, or that of the error it failed with, once its background work is done. No
+    error shows a traceback; the variable TPUPROF_DEBUG raises errors of this package itself.
+
+    Ctrl-C abandons the background work too; pressed again meanwhile, it ends the process at once.
     """
+    try:
+        code = _outcome(name, command)
+        BACKGROUND.finish()
+        return code
+    except KeyboardInterrupt:
+        with _mortal():
+            sys.stderr.write(f"\n{name}: cancelled.\n")
+            BACKGROUND.abandon()
+        return INTERRUPTED
+
+
+@contextmanager
+def _mortal() -> Iterator[None]:
+    """Context manager: Ctrl-C ends the process at once and without words, unless it is ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _outcome(name: str, command: Callable[[], int]) -> int:
+    """The exit code of the command or of its error, except KeyboardInterrupt."""
     try:
         code = command()
         sys.stdout.flush()
@@ -35,9 +67,6 @@ def exit_code_of(name: str, command: Callable[[], int]) -> int:
         _discard_output()
         sys.stderr.write(printable(f"{name}: cannot write the output: {error.strerror or error}.\n"))
         return OUTPUT_FAILED
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\n{name}: cancelled.\n")
-        return INTERRUPTED
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # it imports gRPC, which other commands should not wait for
     from tb_tpuprof.capture.monitor import MonitorOptions, MonitorSample
 
 _UNKNOWN = "—"
+NONE_MEASURED, SOME_MEASURED = 6, 8
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,16 +69,17 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def watch(targets: Sequence[Target], options: MonitorOptions, as_text: Callable[[MonitorSample], str]) -> int:
-    """Print each sample to stdout; returns exit code 0 if any had numbers, 6 if none did."""
+    """Print each sample to stdout; returns exit code 0 if every target had numbers, 8 if some, 6 if none."""
     from tb_tpuprof.capture.monitor import monitor
     from tb_tpuprof.session import measure
 
-    has_numbers = False
+    measured = set()
     for sample in monitor(targets, options, measure):
-        has_numbers = has_numbers or not sample.error
+        if not sample.error:
+            measured.add(sample.target)
         sys.stdout.write(printable(as_text(sample)))
         sys.stdout.flush()
-    return 0 if has_numbers else 6
+    return 0 if len(measured) == len(targets) else SOME_MEASURED if measured else NONE_MEASURED
 
 
 def json_line(sample: MonitorSample) -> str:

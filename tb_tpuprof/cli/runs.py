@@ -7,6 +7,8 @@ import json
 import os
 
 from tb_tpuprof.encode.text import printable
+from tb_tpuprof.errors import StorageError
+from tb_tpuprof.ingest.storage.files import is_url
 from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.units import format_bytes
 
@@ -21,6 +23,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run_command(arguments: argparse.Namespace) -> str:
     """The list as text or JSON."""
+    if not is_url(arguments.logdir) and not os.path.isdir(arguments.logdir):
+        raise StorageError(
+            f"{printable(arguments.logdir)} is not a folder.",
+            "Name TensorBoard's logdir: the folder above plugins/profile.",
+        )
     runs = find_runs(arguments.logdir)
     if arguments.format == "json":
         rows = [

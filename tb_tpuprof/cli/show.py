@@ -7,12 +7,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode import encode_csv, encode_json, encode_text
-from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.ingest.storage.files import storage_errors
+from tb_tpuprof.errors import BadParameter, StorageError
 from tb_tpuprof.parallel.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
@@ -72,7 +73,7 @@ def run_command(arguments: argparse.Namespace) -> str:
     text = _text(session, tool, question, arguments, params)
     if not arguments.output:
         return text
-    with storage_errors(arguments.output):
+    with _output_errors(arguments.output):
         Path(arguments.output).write_text(text, "utf-8")
     return f"wrote {arguments.output}\n"
 
@@ -99,7 +100,7 @@ def _tool_file(session: Session, tool: Tool, arguments: argparse.Namespace, para
     if not arguments.output:
         return b"".join(parts).decode()
     path = Path(arguments.output)
-    with storage_errors(arguments.output):
+    with _output_errors(arguments.output):
         partial = path.with_name(path.name + ".part")
         try:
             with open(partial, "wb") as file:
@@ -108,6 +109,18 @@ def _tool_file(session: Session, tool: Tool, arguments: argparse.Namespace, para
         finally:
             partial.unlink(missing_ok=True)
     return f"wrote {path} ({path.stat().st_size:,} bytes)\n"
+
+
+@contextmanager
+def _output_errors(path: str) -> Iterator[None]:
+    """Context manager: turns errors of the operating system into StorageError."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"--output: {path} cannot be written: {error.strerror or error}.",
+            "Name a file in a folder that exists and that you may write to.",
+        ) from None
 
 
 def _pair(text: str) -> tuple[str, str]:

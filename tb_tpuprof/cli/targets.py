@@ -69,7 +69,7 @@ def where_of(arguments: argparse.Namespace) -> Where:
 def find_targets(where: Where) -> tuple[Target, ...]:
     """The addresses. Looks up TPU names, which takes a moment, and prints the result on stderr."""
     if not where.tpu:
-        return parse_targets(where.service_addr)
+        return parse_targets(where.service_addr, "--service_addr")
     targets = resolve_tpus(where.tpu, TpuPlace(where.tpu_zone, where.gcp_project, where.tpu_api))
     sys.stderr.write(f"{where.tpu}: {described(targets)}\n")
     return targets

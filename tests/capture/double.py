@@ -141,24 +141,61 @@ def writing(host: str = "") -> Answer:
     return answer
 
 
+# Sends bytes of the server on to the client, of which so many were sent before; returns whether to go on.
+Passing = Callable[[socket.socket, bytes, int], bool]
+
+
 @contextmanager
 def cut_after(target: Target, n_bytes: int, port: int = 0) -> Iterator[Target]:
     """An address that passes on to `target`, and breaks every connection once the server has sent `n_bytes`
     on it.
     """
+
+    def cut(client: socket.socket, data: bytes, n_before: int) -> bool:
+        if n_before + len(data) >= n_bytes:
+            return False
+        client.sendall(data)
+        return True
+
+    with passing(target, cut, port) as address:
+        yield address
+
+
+@contextmanager
+def trickling(target: Target, after: int, bytes_per_s: int) -> Iterator[Target]:
+    """An address that passes on to `target`; on each connection, only `after` bytes of the server are quick."""
+    step_s = 0.05
+    step = max(1, int(bytes_per_s * step_s))
+
+    def trickle(client: socket.socket, data: bytes, n_before: int) -> bool:
+        quick = max(0, after - n_before)
+        client.sendall(data[:quick])
+        for start in range(quick, len(data), step):
+            time.sleep(step_s)
+            client.sendall(data[start : start + step])
+        return True
+
+    with passing(target, trickle) as address:
+        yield address
+
+
+@contextmanager
+def passing(target: Target, send: Passing, port: int = 0) -> Iterator[Target]:
+    """An address that passes on to `target`; `send` sends what the server answers."""
     listener = socket.create_server(("127.0.0.1", port))
     threads: list[threading.Thread] = []
 
-    def pump(source: socket.socket, sink: socket.socket, limit: int | None) -> None:
+    def send_at_once(sink: socket.socket, data: bytes, _n_before: int) -> bool:
+        sink.sendall(data)
+        return True
+
+    def pump(source: socket.socket, sink: socket.socket, send: Passing) -> None:
         total = 0
-        try:
+        with suppress(OSError):
             while data := source.recv(65536):
-                total += len(data)
-                if limit is not None and total >= limit:
+                if not send(sink, data, total):
                     break
-                sink.sendall(data)
-        except OSError:
-            pass
+                total += len(data)
         for end in (source, sink):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -170,8 +207,8 @@ def cut_after(target: Target, n_bytes: int, port: int = 0) -> Iterator[Target]:
             except OSError:
                 return
             server = socket.create_connection((target.host, target.port))
-            for source, sink, limit in ((client, server, None), (server, client, n_bytes)):
-                threads.append(threading.Thread(target=pump, args=(source, sink, limit), daemon=True))
+            for source, sink, how in ((client, server, send_at_once), (server, client, send)):
+                threads.append(threading.Thread(target=pump, args=(source, sink, how), daemon=True))
                 threads[-1].start()
 
     acceptor = threading.Thread(target=accept, daemon=True)

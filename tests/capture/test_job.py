@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import grpc
@@ -191,6 +192,17 @@ def test_a_server_without_the_service(folder: RunFolder) -> None:
     with serving(methods={"/other.Service/Do": ()}) as (target, _):
         _, ended = states(folder, target)
     assert ended.reason == "unimplemented"
+    assert "no profiler service" in ended.message
+
+
+def test_a_web_server(folder: RunFolder) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        seen, ended = states(folder, Target("127.0.0.1", server.server_port))
+        server.shutdown()
+        thread.join(5)
+    assert (ended.reason, seen) == ("unimplemented", ["connecting", "failed"])
     assert "no profiler service" in ended.message
 
 

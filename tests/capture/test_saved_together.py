@@ -15,8 +15,9 @@ from tb_tpuprof.ingest.storage import writing
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
 from tb_tpuprof.ingest.xspace.messages import xspace_class
-from tests.capture.double import good, serving
+from tests.capture.double import good, serving, trickling
 from tests.capture.test_job import QUICK, states
+from tests.ingest.xspaces import small_xspace
 
 ROUNDS = 100
 _SAVE = """
@@ -148,3 +149,21 @@ def test_a_capture_that_is_killed_while_it_writes_leaves_no_run(tmp_path: Path) 
         assert killed.returncode == -9
         assert find_runs(str(tmp_path)) == []
     assert writing._ABANDONED_AFTER_S > 3600
+
+
+def test_a_capture_that_is_killed_while_it_receives_leaves_nothing(tmp_path: Path) -> None:
+    """SIGKILL when a part of the reply has arrived."""
+    content = small_xspace() * (300_000 // len(small_xspace()))
+    command = [sys.executable, "-m", "tb_tpuprof", "capture", "--logdir", str(tmp_path), "--service_addr"]
+    with (
+        serving(good(xspace=content)) as (quick, _),
+        trickling(quick, after=50_000, bytes_per_s=20_000) as slow,
+    ):
+        process = subprocess.Popen([*command, str(slow)], stderr=subprocess.PIPE, text=True)
+        assert process.stderr
+        assert any("receiving" in line for line in process.stderr)
+        process.kill()
+        process.communicate(timeout=20)
+    assert process.returncode == -9
+    assert find_runs(str(tmp_path)) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -44,8 +44,11 @@ def test_runs(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert run["hosts"] == ["h"]
     assert run["path"] == str(run_dir)
+    (run_dir / "nothing").mkdir()
     assert main(["runs", str(run_dir / "nothing")]) == 0
     assert "No profile runs" in capsys.readouterr().out
+    assert main(["runs", str(run_dir / "missing")]) == 4
+    assert "missing is not a folder" in capsys.readouterr().err
 
 
 def test_tools(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +69,15 @@ def test_show_in_each_format(run_dir: Path, capsys: pytest.CaptureFixture[str]) 
     assert (matmul["n_occurrences"], matmul["total_time_ps"]) == ("40", "20000")
     assert main(["show", "trace_viewer", str(run_dir), "--param", "width_px=10", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["scalars"]["n_events_in_window"]["value"] == 80
+
+
+def test_an_output_that_cannot_be_written(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_dir / "missing" / "x.json.gz"
+    for arguments in (["trace_viewer", "--format", "trace"], ["overview_page"]):
+        assert main(["show", *arguments, str(run_dir), "-o", str(output)]) == 4
+        errors = capsys.readouterr().err
+        assert f"--output: {output} cannot be written: No such file or directory" in errors
+        assert "list of runs" not in errors
 
 
 @pytest.mark.parametrize(

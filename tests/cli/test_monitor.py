@@ -73,6 +73,19 @@ def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "refused the connection" in captured.out
 
 
+def test_some_there(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
+    server.monitor = lambda request: monitor_reply(LEVEL_1)
+    assert monitor(server, "--service_addr", server.address, "127.0.0.1:1") == 8
+    out = capsys.readouterr().out
+    assert "matrix units 10.7%" in out
+    assert "127.0.0.1:1  127.0.0.1:1 refused" in out
+
+
+def test_an_address_without_a_port(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["monitor", "--service_addr", "localhost"]) == 2
+    assert "--service_addr cannot be 'localhost'" in capsys.readouterr().err
+
+
 def test_ctrl_c_ends_it(server: Profiler) -> None:
     server.monitor = lambda request: (
         monitor_reply(LEVEL_2) if len(server.requests) < 2 or server.stopped.wait(30) else b""

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.tools import TOOLS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 
+needs_compiled = pytest.mark.skipif(not IS_COMPILED, reason="only decoded columns are cached")
 COMMANDS = [
     ["runs", "{logdir}"],
     ["tools", "{run}"],
@@ -25,6 +28,34 @@ COMMANDS = [
     *(["show", tool.name, "{run}"] for tool in TOOLS),
 ]
 TIMES = 20
+TOGETHER = 4
+# What `sitecustomize` of a command's process does: cache files take long to create, write and rename.
+SLOW_DISK = """
+import os, tempfile, time
+
+create, replace = tempfile.NamedTemporaryFile, os.replace
+
+
+def slow_create(*arguments, **options):
+    time.sleep({step_s})
+    file = create(*arguments, **options)
+    write = file.write
+
+    def slow_write(content):
+        time.sleep({write_s})
+        return write(content)
+
+    file.write = slow_write
+    return file
+
+
+def slow_replace(*arguments, **options):
+    time.sleep({step_s})
+    return replace(*arguments, **options)
+
+
+tempfile.NamedTemporaryFile, os.replace = slow_create, slow_replace
+"""
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +68,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (file,) = folder.iterdir()
     assert file.stat().st_size > column_cache.MIN_TRACE_BYTES
     return folder
+
+
+@pytest.fixture
+def slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float], None]:
+    """Makes the disk of processes that are started afterwards slow: seconds for each write, and for creating
+    and renaming a file.
+    """
+
+    def make(write_s: float, step_s: float) -> None:
+        folder = tmp_path / "slow_disk"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(SLOW_DISK.format(write_s=write_s, step_s=step_s))
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+
+    return make
 
 
 def started(command: list[str], run: Path, cache: Path, **options: object) -> subprocess.Popen[str]:
@@ -66,7 +112,84 @@ def test_no_command_prints_a_traceback_while_it_caches(command: list[str], run: 
         check(started(command, run, tmp_path / str(number)))
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="only decoded columns are cached")
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_command_prints_a_traceback_on_a_slow_disk(
+    command: list[str], run: Path, tmp_path: Path, slow_disk: Callable[[float, float], None]
+) -> None:
+    """Twenty times with an empty cache: the columns are written for a second after the answer."""
+    slow_disk(0.005, 0.03)
+
+    def once(number: int) -> None:
+        check(started(command, run, tmp_path / str(number)))
+
+    with ThreadPoolExecutor(TOGETHER) as executor:
+        list(executor.map(once, range(TIMES)))
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@needs_compiled
+def test_columns_are_written_to_a_slow_disk_though_nobody_reads_the_answer(
+    run: Path, tmp_path: Path, slow_disk: Callable[[float, float], None]
+) -> None:
+    """The reader of the output ends before the command does."""
+    slow_disk(0.01, 0.01)
+    process = started(["show", "framework_op_stats", "{run}"], run, tmp_path / "c", stdout=subprocess.PIPE)
+    assert process.stdout
+    process.stdout.close()
+    assert process.stderr
+    errors = process.stderr.read()
+    assert (process.wait(60), errors) == (0, "")
+    (file,) = (tmp_path / "c" / "columns").iterdir()
+    assert file.suffix == ".tpc"
+
+
+def started_writing(run: Path, cache: Path) -> subprocess.Popen[str]:
+    """A command that has begun to write its columns."""
+    process = started(["show", "framework_op_stats", "{run}"], run, cache, start_new_session=True)
+    ends_at = time.monotonic() + 60
+    while not list(cache.glob("columns/*.part")):
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+    return process
+
+
+@needs_compiled
+@pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.5])
+def test_ctrl_c_abandons_a_slow_write(
+    delay_s: float, run: Path, tmp_path: Path, slow_disk: Callable[[float, float], None]
+) -> None:
+    """While the answer is computed or after it was printed; the whole write would take over 10 s."""
+    slow_disk(0.2, 0.0)
+    process = started_writing(run, tmp_path / "c")
+    time.sleep(delay_s)
+    pressed_at = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    errors = check(process)
+    assert errors.strip() == "tpuprof: cancelled."
+    assert process.returncode == 130
+    assert time.monotonic() - pressed_at < 5
+    assert not list((tmp_path / "c" / "columns").iterdir())
+
+
+@needs_compiled
+def test_a_second_ctrl_c_does_not_wait_for_a_disk_that_hangs(
+    run: Path, tmp_path: Path, slow_disk: Callable[[float, float], None]
+) -> None:
+    slow_disk(60.0, 0.0)
+    process = started_writing(run, tmp_path / "c")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr
+    assert [process.stderr.readline() for _ in range(2)] == ["\n", "tpuprof: cancelled.\n"]
+    pressed_at = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert check(process) == ""
+    assert process.returncode == -signal.SIGINT
+    assert time.monotonic() - pressed_at < 5
+
+
+@needs_compiled
 def test_columns_are_cached_although_the_command_ends(run: Path, tmp_path: Path) -> None:
     """The write finishes, and the next command maps the columns."""
     for _ in range(2):
@@ -94,6 +217,34 @@ def test_ctrl_c_at_any_time_ends_quietly(run: Path, tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=60)
         if delay_s > 0.1:  # before that, Python itself may still be starting
             assert "Traceback" not in errors, (delay_s, errors)
+
+
+INTERRUPTED_IMPORT = """
+import builtins, sys
+from tb_tpuprof import __main__
+
+imported = builtins.__import__
+
+
+def interrupted(name, *arguments, **options):
+    if name.startswith("tb_tpuprof.cli"):
+        raise KeyboardInterrupt
+    return imported(name, *arguments, **options)
+
+
+builtins.__import__ = interrupted
+sys.exit(getattr(__main__, sys.argv[1])())
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [("main", "tpuprof"), ("capture_tpu_profile", "capture_tpu_profile")]
+)
+def test_ctrl_c_during_imports(function: str, name: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, function], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", f"\n{name}: cancelled.\n")
 
 
 def test_an_internal_error_is_one_line_unless_details_are_wanted(

@@ -6,8 +6,11 @@ import errno
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from time import time
+from typing import NamedTuple
 
 import fsspec
 import fsspec.implementations.memory
@@ -17,6 +20,12 @@ from tb_tpuprof.errors import BadParameter, StorageError
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
 from tests.ingest.xspaces import small_xspace
+
+
+class Disk(NamedTuple):
+    total: int
+    used: int
+    free: int
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -193,3 +202,50 @@ def test_a_rename_that_fails_leaves_no_reserved_name(tmp_path: Path, monkeypatch
         folder.save("h", [b"x"])
     assert find_runs(str(tmp_path))[0].state == "empty"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_free_space_is_that_of_the_local_disks_that_receive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Disks of 100 GiB: 30 GiB are free in general, 5 GiB where the cache is."""
+    gib = 2**30
+    asked: list[str] = []
+
+    def usage(folder: str) -> Disk:
+        assert os.path.isdir(folder)
+        asked.append(folder)
+        free = 5 if "cache" in folder else 30
+        return Disk(100 * gib, (100 - free) * gib, free * gib)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    store = f"memory://{secrets.token_hex(4)}/logs"
+    cache = str(tmp_path / "cache")
+    monkeypatch.setitem(fsspec.config.conf, "simplecache", {"cache_storage": cache})
+    runs = f"{tmp_path}/logs/plugins/profile"
+    for logdir, free, folders in [
+        (f"{tmp_path}/logs", 29, [runs]),
+        (f"file://{tmp_path}/logs", 29, [runs]),
+        (f"local://{tmp_path}/logs", 29, [runs]),
+        (store, None, []),
+        (f"simplecache::{store}", 4, [cache]),
+        (f"simplecache::file://{tmp_path}/logs", 4, [cache, runs]),
+    ]:
+        asked.clear()
+        assert new_run(logdir).free_bytes() == (free * gib if free else None)
+        assert asked == folders
+
+
+def test_unfinished_objects_of_killed_captures_are_removed_after_a_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logdir = f"memory://{secrets.token_hex(4)}/logs"
+    fs, inner = fsspec.core.url_to_fs(f"{logdir}/plugins/profile")
+    names = [".run.h.1.part", "kept.part", "run/h.xplane.pb"]
+    for name in names:
+        fs.pipe_file(f"{inner}/{name}", b"x")
+    new_run(logdir)
+    assert sorted(fs.find(inner)) == [f"{inner}/{name}" for name in names]
+    day_s = 24 * 3600
+    monkeypatch.setattr("tb_tpuprof.ingest.storage.writing.time.time", lambda: time() + day_s + 1)
+    new_run(logdir)
+    assert sorted(fs.find(inner)) == [f"{inner}/{name}" for name in names[1:]]

@@ -15,6 +15,7 @@ recently used are removed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -40,6 +41,7 @@ from tb_tpuprof.ingest.storage.source import (
     PackedTraceEventSource,
     TraceEventSource,
 )
+from tb_tpuprof.parallel.background import BACKGROUND, IsAbandoned
 from tb_tpuprof.parallel.threads import call_in_parallel
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.references import check_references
@@ -51,6 +53,7 @@ from tb_tpuprof.trace.trace import Trace, TraceInfo
 VERSION = 8
 _MAGIC = b"TPUCOLS" + bytes([VERSION])
 _ALIGN = 64
+_CHUNK_BYTES = 8 * 2**20
 MIN_TRACE_BYTES = 4 * 2**20
 DEFAULT_LIMIT_BYTES = 8 * 2**30
 _SOURCES = {
@@ -127,20 +130,25 @@ def save_later(state: FileState, trace: Trace) -> threading.Thread | None:
     """
     if trace.info.size_bytes < MIN_TRACE_BYTES or not isinstance(trace.source, FileSource):
         return None
-    thread = threading.Thread(target=_save_quietly, args=(state, trace), name="tb_tpuprof column cache")
-    thread.start()
-    return thread
+    return BACKGROUND.start("tb_tpuprof column cache", partial(_save_quietly, state, trace))
 
 
-def _save_quietly(state: FileState, trace: Trace) -> None:
+def _save_quietly(state: FileState, trace: Trace, is_abandoned: IsAbandoned) -> None:
     try:
-        save(state, trace)
+        save(state, trace, is_abandoned)
     except Exception:  # for whoever waits for the answer, a missing cache is no error
         _log.debug("The columns of %s could not be cached.", state.path, exc_info=True)
 
 
-def save(state: FileState, trace: Trace) -> bool:
-    """Write the trace to the cache; False if the folder cannot be written or the disk is full."""
+def _never() -> bool:
+    """Default of `is_abandoned`."""
+    return False
+
+
+def save(state: FileState, trace: Trace, is_abandoned: IsAbandoned = _never) -> bool:
+    """Write the trace to the cache; False if the folder cannot be written, the disk is full, or the write is
+    abandoned. Then nothing remains of it.
+    """
     arrays = _arrays(trace)
     placed: dict[str, _Placed] = {}
     n_bytes = 0
@@ -157,7 +165,11 @@ def save(state: FileState, trace: Trace) -> bool:
     def parts() -> Iterator[bytes | memoryview]:
         yield _MAGIC + _SIZES.pack(len(header), zlib.crc32(header)) + header
         for values in arrays.values():
-            yield values.data
+            content = values.view(np.uint8).data
+            for start in range(0, len(content), _CHUNK_BYTES):
+                if is_abandoned():
+                    raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+                yield content[start : start + _CHUNK_BYTES]
             yield b"\0" * (-values.nbytes % _ALIGN)
 
     path = _path(state)

@@ -116,6 +116,26 @@ def filesystem(url: str) -> tuple[Any, str]:
         ) from None
 
 
+def local_folders(path: str) -> tuple[str, ...]:
+    """The folders of this machine that receive what is written below a path: itself, or for a URL the folder
+    of file:// and those of caches such as simplecache::s3://. Empty for a store elsewhere: what is written
+    there passes through memory. Raises StorageError like `filesystem`.
+    """
+    if not is_url(path):
+        return (path,)
+    fs, inner = filesystem(path)
+    from fsspec.implementations.cached import CachingFileSystem
+    from fsspec.implementations.local import LocalFileSystem
+
+    folders = []
+    while isinstance(fs, CachingFileSystem):
+        folders.append(str(fs.storage[-1]))
+        fs = fs.fs
+    if isinstance(fs, LocalFileSystem):
+        folders.append(inner)
+    return tuple(folders)
+
+
 def file_state(path: str) -> FileState:
     """Size and time of a file. Raises StorageError if there is none, or if it is a pipe or a device."""
     with storage_errors(path):

@@ -23,7 +23,7 @@ from typing import Any
 
 from tb_tpuprof.errors import BadParameter, StorageError
 from tb_tpuprof.ingest.storage.cache_folder import RESERVE_BYTES
-from tb_tpuprof.ingest.storage.files import filesystem, is_url
+from tb_tpuprof.ingest.storage.files import filesystem, is_url, local_folders
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@-]{0,119}")
 _SUFFIX = ".xplane.pb"
@@ -71,15 +71,12 @@ class RunFolder:
             return _write_local(part, self.path, host, pieces)
 
     def free_bytes(self) -> int | None:
-        """How much may still be written: the disk keeps 1 GiB free (a tenth of a small disk). None for a URL.
+        """How much may still be written: the disk keeps 1 GiB free (a tenth of a small disk). With a logdir
+        behind a URL, that of the local disk that receives it (`local_folders`); None if there is none.
         Raises StorageError.
         """
-        if is_url(self.logdir):
-            return None
         with writing_errors(self.repository):
-            os.makedirs(self.repository, exist_ok=True)
-            disk = shutil.disk_usage(self.repository)
-        return max(0, disk.free - min(RESERVE_BYTES, disk.total // 10))
+            return min(map(_free_bytes, local_folders(self.repository)), default=None)
 
     def file_sizes(self) -> dict[str, int]:
         """Size in bytes of each host's file that exists."""
@@ -101,6 +98,12 @@ class RunFolder:
                     for entry in entries
                     if entry.name.endswith(_SUFFIX)
                 }
+
+
+def _free_bytes(folder: str) -> int:
+    os.makedirs(folder, exist_ok=True)
+    disk = shutil.disk_usage(folder)
+    return max(0, disk.free - min(RESERVE_BYTES, disk.total // 10))
 
 
 def check_run_name(name: str) -> None:
@@ -138,6 +141,7 @@ def _check_writable(folder: RunFolder) -> None:
     if is_url(folder.logdir):
         fs, inner = filesystem(part)
         fs.makedirs(os.path.dirname(inner), exist_ok=True)
+        _remove_abandoned_objects(fs, os.path.dirname(inner))
         fs.pipe_file(inner, b"")
         fs.rm_file(inner)
         return
@@ -205,6 +209,17 @@ def _remove_abandoned(repository: str) -> None:
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mtime < before:
                         os.unlink(entry.path)
+
+
+def _remove_abandoned_objects(fs: Any, repository: str) -> None:
+    """As `_remove_abandoned`, behind a URL."""
+    with contextlib.suppress(Exception):  # drivers fail in many ways, and some know no times
+        before = time.time() - _ABANDONED_AFTER_S
+        for entry in fs.ls(repository, detail=False):
+            name = entry.rpartition("/")[2]
+            is_unfinished = name.startswith(".") and name.endswith(_UNFINISHED)
+            if is_unfinished and fs.modified(entry).timestamp() < before:
+                fs.rm_file(entry)
 
 
 def _write_url(part: str, folder: str, host: str, pieces: Iterable[memoryview | bytes]) -> SavedFile:

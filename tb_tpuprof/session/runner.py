@@ -68,7 +68,9 @@ class Runner:
                 failures[host] = error
         keeps_traces = len(hosts) <= POLICY.max_hosts_in_memory
         if work:
-            with self._progress.reading({each.store.host: each.store.file.size_bytes for each in work}) as task:
+            with self._progress.reading(
+                {each.store.host: each.store.file.size_bytes for each in work}
+            ) as task:
                 for host, failure in self._compute(work, keeps_traces):
                     self._progress.host_done(task, host)
                     if failure:
@@ -94,7 +96,9 @@ class Runner:
             yield work[0].store.host, _failure_of(lambda: compute(work[0]))
             return
         can_travel = all(result_cache.travels(function) for each in work for function in each.functions)
-        with executors.host_executor(self.executor if can_travel else executors.THREADS, len(work)) as executor:
+        with executors.host_executor(
+            self.executor if can_travel else executors.THREADS, len(work)
+        ) as executor:
             if executor.is_remote:
                 lost: list[_Work] = []
                 yield from self._compute_remotely(executor.calls, work, is_single_threaded, lost.append)

@@ -94,8 +94,9 @@ class Session:
         hosts are computed.
 
         `with_it`: functions that will be requested next, computed in the same pass, since traces of many
-        hosts are not kept; `of_some`: likewise, each for some of the hosts only. Results must pickle (frozen dataclasses of `analysis/`, arrays, plain values):
-        they come from other processes, and stay in the result cache.
+        hosts are not kept; `of_some`: likewise, each for some of the hosts only. Results must pickle (frozen
+        dataclasses of `analysis/`, arrays, plain values): they come from other processes, and stay in the
+        result cache.
         """
         return self._run.runner.map((function, *with_it), hosts, self._store, of_some)
 

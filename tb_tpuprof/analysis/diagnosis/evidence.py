@@ -54,14 +54,26 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _LEAST = 0.02  # of the steps: shorter waits name no stage
+# What takes long and needs none of the rest, the longest first: computed in parallel.
+_INDEPENDENT = (
+    synchronizing,
+    parts,
+    rare_functions,
+    gaps,
+    step_calls,
+    concurrent_copies,
+    device_turns,
+    tiny_calls,
+    other_threads,
+    concurrent_python_stages,
+    warming,
+)
 
 
 @once
 def host_evidence(trace: Trace) -> HostEvidence:
     """All evidence of one host that the rules need."""
-    compute_ahead(
-        trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, other_threads, rare_functions
-    )
+    compute_ahead(trace, waiting, op_stats, *_INDEPENDENT)
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, unrecorded_gaps = synchronizing(trace), gaps(trace)

@@ -66,6 +66,8 @@ class Runner:
                     work.append(_Work(store, needed))
             except ProfilerError as error:
                 failures[host] = error
+        # The most work first, so that at the end no processor waits long for another.
+        work.sort(key=lambda each: len(each.functions), reverse=True)
         keeps_traces = len(hosts) <= POLICY.max_hosts_in_memory
         if work:
             with self._progress.reading(

@@ -136,7 +136,9 @@ def _on_line(
             rest = max(
                 int(end[wait] - start[wait]) // 100, int((windows.end - windows.start)[step[wait]] * _NEAR)
             )
-            goes_on_itself = _end(contexts, function_event) - end[wait] > rest or contexts.parent[function_event] < 0
+            goes_on_itself = (
+                _end(contexts, function_event) - end[wait] > rest or contexts.parent[function_event] < 0
+            )
             resuming = (
                 function_event
                 if goes_on_itself

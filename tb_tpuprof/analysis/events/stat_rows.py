@@ -107,4 +107,5 @@ def events_of(trace: Trace, is_chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.
     """Events whose metadata row is chosen, ascending."""
     if not is_chosen.any():
         return np.empty(0, np.intp)
-    return rows_of(trace.events["metadata"], is_chosen.view(np.uint8)).astype(np.intp, copy=False)
+    rows: npt.NDArray[np.intp] = rows_of(trace.events["metadata"], is_chosen.view(np.uint8))
+    return rows.astype(np.intp, copy=False)

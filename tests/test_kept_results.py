@@ -147,9 +147,13 @@ def test_what_is_mapped_over_hosts_can_be_kept(
     seen: set[str] = set()
 
     def checked(
-        self: Session, function: Callable[..., Any], hosts: Sequence[str], *with_it: Callable[..., Any]
+        self: Session,
+        function: Callable[..., Any],
+        hosts: Sequence[str],
+        *with_it: Callable[..., Any],
+        **named: Any,
     ) -> list[Any]:
-        found = mapping(self, function, hosts, *with_it)
+        found = mapping(self, function, hosts, *with_it, **named)
         for one in (function, *with_it):
             assert result_cache.travels(one), f"{one.__module__}.{one.__qualname__}"
         assert all(result_cache.pack(result) is not None for result in found), function.__qualname__

@@ -6,18 +6,23 @@ import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from bench.large_program import large_program
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
+from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage.run_info import RunInfo
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.trace.graph import Graph
 from tb_tpuprof.trace.held import Sizes, held_bytes
 from tb_tpuprof.trace.trace import Trace
+from tests.golden_files import demo_runs
 from tests.graph_files import event_file, field, graph_def, node
 
 MIB = 2**20
@@ -166,6 +171,22 @@ def test_results_of_a_host_that_is_being_computed_stay(info: RunInfo) -> None:
     joined_later(session)
     memory.trim(is_between_requests=True)
     assert memory.size_bytes <= MIB
+
+
+def test_a_trace_is_freed_when_nobody_uses_it() -> None:
+    """Not only when Python looks for circles: of many hosts, each next one would need memory of its own."""
+    path = next(demo_runs()["jax_train"].glob("*.xplane.pb"))
+    gc.disable()
+    try:
+        trace = open_trace(str(path))
+        assert summary(trace).n_events
+        assert host_evidence(trace).n_steps
+        assert trace.programs.module(trace.programs[0])
+        watched = ref(trace)
+        del trace
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 def test_sizes_of_arrays_texts_and_long_lists() -> None:

@@ -3,7 +3,7 @@ cluster.
 
     threads            as many as there are processors
     processes          this one, and one more for each further processor, started for each request and ended
-                       with it
+                       with it (`one_request`)
     auto               threads for a few hosts, processes for many; the default
     dask://host:port   the workers of a Dask cluster: they need this package, and the trace files under the
                        same path
@@ -33,6 +33,7 @@ DASK = "dask://"
 _CONNECT_SECONDS = 10
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
+_this_thread = threading.local()
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,53 @@ def check_name(name: str) -> str:
     return name
 
 
+class _Request:
+    """A request about `n_hosts` hosts, and its processes once they are needed."""
+
+    def __init__(self, n_hosts: int) -> None:
+        self.n_hosts = n_hosts
+        self._pool: ProcessPool | None = None
+
+    def pool(self, n_processes: int) -> ProcessPool:
+        """The request's processes, started by the first caller."""
+        self._pool = self._pool or ProcessPool(n_processes)
+        return self._pool
+
+    def end(self) -> None:
+        """End the processes."""
+        if self._pool:
+            self._pool.shutdown()
+
+
+@contextmanager
+def one_request(n_hosts: int) -> Iterator[None]:
+    """In this context, every `host_executor` of this thread uses the same processes: a page about many hosts
+    reads some of them several times, and a process takes as long to start as a dozen hosts to analyze.
+    """
+    outer, request = getattr(_this_thread, "request", None), _Request(n_hosts)
+    _this_thread.request = outer or request
+    try:
+        yield
+    finally:
+        _this_thread.request = outer
+        request.end()
+
+
 @contextmanager
 def host_executor(name: str, n_hosts: int) -> Iterator[HostExecutor]:
-    """Context manager: the executor `name` for `n_hosts` hosts. Raises BadParameter or
-    ExecutorFailed.
+    """Context manager: the executor `name` for `n_hosts` hosts, which may be some of a request's. Raises
+    BadParameter or ExecutorFailed.
     """
     name = check_name(name)
-    is_auto = name == AUTO and n_hosts > POLICY.max_hosts_in_memory
-    n_processes = POLICY.n_processes(n_hosts) if name == PROCESSES or is_auto else 1
+    request: _Request | None = getattr(_this_thread, "request", None)
+    n_requested = max(n_hosts, request.n_hosts if request else 0)
+    is_auto = name == AUTO and n_requested > POLICY.max_hosts_in_memory
+    n_processes = POLICY.n_processes(n_requested) if name == PROCESSES or is_auto else 1
     try:
         if name.startswith(DASK):
             yield HostExecutor(_dask(name.removeprefix(DASK)).get_executor(pure=False), is_remote=True)
+        elif n_processes > 1 and request:
+            yield HostExecutor(request.pool(n_processes), is_remote=True)
         elif n_processes > 1:
             with ProcessPool(n_processes) as processes:
                 yield HostExecutor(processes, is_remote=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError
 from tb_tpuprof.ingest.evaluation import evaluate
@@ -19,6 +19,14 @@ from tb_tpuprof.session.host_store import Function, HostStore
 
 _log = logging.getLogger("tb_tpuprof")
 Outcomes = Iterator[tuple[str, ProfilerError | None]]
+OfSome = Mapping[Function, Collection[str]]
+
+
+class _Work(NamedTuple):
+    """What is computed of one host."""
+
+    store: HostStore
+    functions: tuple[Function, ...]
 
 
 class Runner:
@@ -34,28 +42,38 @@ class Runner:
         self._progress = progress
 
     def map(
-        self, functions: tuple[Function, ...], hosts: Sequence[str], store_of: Callable[[str], HostStore]
+        self,
+        functions: tuple[Function, ...],
+        hosts: Sequence[str],
+        store_of: Callable[[str], HostStore],
+        of_some: OfSome | None = None,
     ) -> list[Any]:
-        """The first function's result for each host; the other functions are computed in the same pass.
+        """The first function's result for each host; the other functions are computed in the same pass, those
+        of `of_some` only for the hosts named there.
 
         Raises HostsUnreadable once all readable hosts are computed; errors of `store_of` count as such.
         """
         failures: dict[str, ProfilerError] = {}
         results: dict[str, Any] = {}
-        waiting: list[HostStore] = []
+        work: list[_Work] = []
         for host in hosts:
+            needed = (*functions, *(each for each, some in (of_some or {}).items() if host in some))
             try:
                 store = store_of(host)
-                for result in store.recall(functions[0]):
+                for result in store.recall(needed[0]):
                     results[host] = result
-                if host not in results or not all(store.recall(function) for function in functions[1:]):
-                    waiting.append(store)
+                if host not in results or not all(store.recall(function) for function in needed[1:]):
+                    work.append(_Work(store, needed))
             except ProfilerError as error:
                 failures[host] = error
+        # The most work first, so that at the end no processor waits long for another.
+        work.sort(key=lambda each: len(each.functions), reverse=True)
         keeps_traces = len(hosts) <= POLICY.max_hosts_in_memory
-        if waiting:
-            with self._progress.reading({store.host: store.file.size_bytes for store in waiting}) as task:
-                for host, failure in self._compute(functions, waiting, keeps_traces):
+        if work:
+            with self._progress.reading(
+                {each.store.host: each.store.file.size_bytes for each in work}
+            ) as task:
+                for host, failure in self._compute(work, keeps_traces):
                     self._progress.host_done(task, host)
                     if failure:
                         failures[host] = failure
@@ -66,57 +84,55 @@ class Runner:
             for host in hosts
         ]
 
-    def _compute(
-        self, functions: tuple[Function, ...], stores: Sequence[HostStore], keeps_traces: bool
-    ) -> Outcomes:
+    def _compute(self, work: Sequence[_Work], keeps_traces: bool) -> Outcomes:
         """Compute the hosts' results into their stores; yields each host when it is done, with its error if
         it cannot be read.
         """
-        is_single_threaded = POLICY.hosts_fill_processors([store.file.size_bytes for store in stores])
+        is_single_threaded = POLICY.hosts_fill_processors([each.store.file.size_bytes for each in work])
 
-        def compute(store: HostStore) -> None:
+        def compute(each: _Work) -> None:
             with single_threaded(is_single_threaded):
-                store.get(*functions, keeps_trace=keeps_traces)
+                each.store.get(*each.functions, keeps_trace=keeps_traces)
 
-        if len(stores) == 1:  # without the cost of a thread
-            yield stores[0].host, _failure_of(lambda: compute(stores[0]))
+        if len(work) == 1:  # without the cost of a thread
+            yield work[0].store.host, _failure_of(lambda: compute(work[0]))
             return
-        name = self.executor if all(map(result_cache.travels, functions)) else executors.THREADS
-        with executors.host_executor(name, len(stores)) as executor:
+        can_travel = all(result_cache.travels(function) for each in work for function in each.functions)
+        with executors.host_executor(
+            self.executor if can_travel else executors.THREADS, len(work)
+        ) as executor:
             if executor.is_remote:
-                lost: list[HostStore] = []
-                yield from self._compute_remotely(
-                    executor.calls, functions, stores, is_single_threaded, lost.append
-                )
-                for store in lost:
-                    yield store.host, _failure_of(partial(compute, store))
+                lost: list[_Work] = []
+                yield from self._compute_remotely(executor.calls, work, is_single_threaded, lost.append)
+                for each in lost:
+                    yield each.store.host, _failure_of(partial(compute, each))
                 return
-            submitted = {executor.calls.submit(compute, store): store for store in stores}
+            submitted = {executor.calls.submit(compute, each): each.store for each in work}
             for done in as_completed(submitted):
                 yield submitted[done].host, _failure_of(done.result)
 
     def _compute_remotely(
         self,
         calls: Executor,
-        functions: tuple[Function, ...],
-        stores: Sequence[HostStore],
+        work: Sequence[_Work],
         is_single_threaded: bool,
-        lose: Callable[[HostStore], object],
+        lose: Callable[[_Work], object],
     ) -> Outcomes:
         """In other processes. A result that cannot be sent (it may be too large) is computed here later;
         calls `lose` for hosts whose calls a cluster has lost.
         """
-        needed = tuple(dict.fromkeys((*functions, *self._common)))
-        submitted: dict[Future[list[bytes | None]], HostStore] = {
-            calls.submit(evaluate, store.file.path, needed, is_single_threaded): store for store in stores
-        }
+        submitted: dict[Future[list[bytes | None]], _Work] = {}
+        for each in work:
+            needed = tuple(dict.fromkeys((*each.functions, *self._common)))
+            call = calls.submit(evaluate, each.store.file.path, needed, is_single_threaded)
+            submitted[call] = _Work(each.store, needed)
         for done in as_completed(submitted):
-            store = submitted[done]
+            store, needed = submitted[done]
             try:
                 failure = _failure_of(done.result)
             except (CancelledError, BrokenExecutor, OSError) as error:
                 _log.warning("The analysis of %s was lost (%s) and runs here.", store.host, error)
-                lose(store)
+                lose(submitted[done])
                 continue
             if failure:
                 failure.host = store.host

@@ -14,6 +14,7 @@ from tb_tpuprof.session.host_store import Function, HostStore
 from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.session.opened_run import OpenedRun, opened_run
 from tb_tpuprof.session.run_files import run_programs
+from tb_tpuprof.session.runner import OfSome
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 
@@ -82,15 +83,22 @@ class Session:
         """
         return self._store(host).get(function)
 
-    def map(self, function: Callable[[Trace], T], hosts: Sequence[str], *with_it: Function) -> list[T]:
+    def map(
+        self,
+        function: Callable[[Trace], T],
+        hosts: Sequence[str],
+        *with_it: Function,
+        of_some: OfSome | None = None,
+    ) -> list[T]:
         """`function(trace)` of each host, in parallel on the executor. Raises HostsUnreadable once the other
         hosts are computed.
 
         `with_it`: functions that will be requested next, computed in the same pass, since traces of many
-        hosts are not kept. Results must pickle (frozen dataclasses of `analysis/`, arrays, plain values):
-        they come from other processes, and stay in the result cache.
+        hosts are not kept; `of_some`: likewise, each for some of the hosts only. Results must pickle (frozen
+        dataclasses of `analysis/`, arrays, plain values): they come from other processes, and stay in the
+        result cache.
         """
-        return self._run.runner.map((function, *with_it), hosts, self._store)
+        return self._run.runner.map((function, *with_it), hosts, self._store, of_some)
 
     def known(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T] | None:
         """The result of `map` if it is cached for all hosts, so that no trace is read; else None. Raises as

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.parallel.executors import one_request
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.arguments import validate_hosts, validate_params
 from tb_tpuprof.tools.base import Availability, Declaration, File, Params, Question
@@ -53,9 +54,10 @@ class Tool(Declaration):
             validate_hosts(self, session, hosts),
             validate_params(asked_question.params, params),
         )
-        if waits and not question:
-            await_limits(self.name, session, chosen.hosts)
-        payload = view_readable(self, asked_question.view, session, chosen, validated)
+        with one_request(len(chosen.hosts)):
+            if waits and not question:
+                await_limits(self.name, session, chosen.hosts)
+            payload = view_readable(self, asked_question.view, session, chosen, validated)
         asked_question.check(payload)
         return replace(
             payload,

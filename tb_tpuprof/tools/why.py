@@ -21,6 +21,7 @@ from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import CommonSteps, common_steps
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.parallel.executors import one_request
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.clocks import clocks_of
@@ -62,8 +63,8 @@ def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
     if len(hosts) <= POLICY.max_hosts_in_memory:
         session.map(host_evidence, hosts, summary)
         return list(hosts)
-    session.map(host_evidence, _spread(hosts), summary)
-    return chosen_hosts(hosts, session.map(summary, hosts))
+    summaries = session.map(summary, hosts, of_some={host_evidence: _spread(hosts)})
+    return chosen_hosts(hosts, summaries)
 
 
 def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
@@ -227,4 +228,6 @@ def plain(diagnosed: Diagnosis) -> dict[str, Any]:
 
 def explain(run_dir: str) -> dict[str, Any]:
     """The diagnosis of a run's folder or file as JSON-compatible values."""
-    return plain(diagnosis(Session(run_dir)))
+    session = Session(run_dir)
+    with one_request(len(session.hosts)):
+        return plain(diagnosis(session))

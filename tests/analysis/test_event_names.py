@@ -1,7 +1,11 @@
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.events import names as event_names
 from tb_tpuprof.analysis.events.names import Op, hlo_op_type, is_explicit_step, parse_op
+from tb_tpuprof.analysis.events.stat_rows import events_of
+from tb_tpuprof.session import Session
+from tests.golden_files import demo_runs
 
 
 @pytest.mark.parametrize(
@@ -39,3 +43,13 @@ def test_steps_are_called_train_or_test() -> None:
     assert [
         is_explicit_step(name) for name in ("train", "test_step", "TraceContext", "train/x", "Train", "step")
     ] == [True] * 3 + [False] * 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_events_of_chosen_names(seed: int) -> None:
+    session = Session(str(demo_runs()["jax_predict"]), cache=False)
+    trace = session.trace(session.hosts[0])
+    chosen = np.random.default_rng(seed).random(len(trace.metadata)) < (0, 0.1, 0.9)[seed]
+    rows = [row for row, name in enumerate(trace.events["metadata"].tolist()) if chosen[name]]
+    assert events_of(trace, chosen).tolist() == rows
+    assert bool(rows) is (seed > 0)

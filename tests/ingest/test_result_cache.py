@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, Hosts
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage import result_cache
 from tb_tpuprof.ingest.storage.files import file_state
-from tb_tpuprof.parallel.executors import check_name, host_executor
+from tb_tpuprof.parallel.executors import check_name, host_executor, one_request
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.session.memory import Memory
@@ -226,6 +227,35 @@ def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(POLICY, "n_processors", lambda: 1)
     with host_executor("auto", 99) as executor:
         assert not executor.is_remote
+
+
+def test_a_request_about_many_hosts_starts_its_processes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it reads some of its hosts again. They end with it."""
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 2)
+    with one_request(17):
+        pools = []
+        for n_hosts in (17, 4, 2):
+            with host_executor("auto", n_hosts) as executor:
+                assert executor.is_remote
+                pools.append(executor.calls)
+        assert pools[0] is pools[1] is pools[2]
+        calls = [pools[0].submit(os.getpid) for _ in range(8)]
+        processes = {call.result() for call in calls} - {os.getpid()}
+        with ThreadPoolExecutor(1) as other, host_executor("auto", 4) as executor:  # of the same request only
+            assert not other.submit(is_remote, 4).result()
+    assert len(processes) == 1
+    for process in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+    assert not is_remote(4)
+    with one_request(16):
+        assert not is_remote(4)
+
+
+def is_remote(n_hosts: int) -> bool:
+    """Whether so many hosts are analyzed in other processes, as far as this thread knows."""
+    with host_executor("auto", n_hosts) as executor:
+        return executor.is_remote
 
 
 def test_processes_that_die_are_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

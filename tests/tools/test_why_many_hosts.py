@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
+from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.cli import main
 from tb_tpuprof.parallel.policy import POLICY
-from tb_tpuprof.session import Session
+from tb_tpuprof.session import Session, host_store
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.verdicts import limits_of
 from tb_tpuprof.tools.why import diagnosis, explained_hosts
+from tb_tpuprof.trace.trace import Trace
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 
 N, SLOW = 40, 23
@@ -41,6 +44,27 @@ def test_the_slowest_are_among_those_that_are_read(run: Path) -> None:
     assert chosen == sorted(chosen)
     few = session.hosts[: POLICY.max_hosts_in_memory]
     assert explained_hosts(session, few) == list(few)
+
+
+def test_one_pass_reads_all_summaries_and_the_evidence_of_a_spread(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host is decoded once for both; evidence is computed of those hosts only."""
+    opened: list[str] = []
+    opening = host_store.open_trace
+
+    def counted(path: str, *more: bool) -> Trace:
+        opened.append(path)
+        return opening(path, *more)
+
+    monkeypatch.setattr(host_store, "open_trace", counted)
+    session = Session(str(run), cache=False, executor="threads")
+    explained_hosts(session, session.hosts)
+    assert len(opened) == len(set(opened)) == N
+    with_evidence = [host for host in session.hosts if session.known(host_evidence, [host])]
+    assert len(with_evidence) == POLICY.max_hosts_in_memory - 4
+    assert {with_evidence[0], with_evidence[-1]} == {"h00", f"h{N - 1}"}
+    assert all(session.known(summary, [host]) for host in session.hosts)
 
 
 def test_the_answer_says_of_how_many_hosts_it_is(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

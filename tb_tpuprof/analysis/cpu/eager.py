@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.cpu.events import named_like
 from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import first_ints, metadata_named, values_at
+from tb_tpuprof.analysis.events.stat_rows import events_of, first_ints, metadata_named, values_at
 from tb_tpuprof.trace.trace import Trace
 
 DISPATCH, KERNEL, CALL = "EagerLocalExecute: ", "EagerKernelExecute", "EagerExecute"
@@ -34,7 +34,7 @@ def eager_runs(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64
     if not dispatch.any():
         return np.empty(0, np.intp), np.empty(0, np.int64)
     kernel, call = (metadata_named(trace, (name,)) for name in (KERNEL, CALL))
-    rows = np.flatnonzero((dispatch | kernel | call)[trace.events["metadata"]])
+    rows = events_of(trace, dispatch | kernel | call)
     rows = rows[~planes(trace).is_derived_line[trace.event_line[rows]]]
     metadata = trace.events["metadata"][rows]
     parent, _ = nest_rows(trace, rows)

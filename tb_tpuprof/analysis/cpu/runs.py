@@ -28,7 +28,7 @@ from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import distinct_codes, marked
+from tb_tpuprof.analysis.events.stat_rows import distinct, distinct_codes, marked
 from tb_tpuprof.native import charged
 from tb_tpuprof.trace.trace import Trace
 
@@ -211,10 +211,10 @@ def _run_numbers(ops: CpuEvents, hlo: Structure, n_ops: int) -> Int64s:
         return head_of
     op = ops.op[linked]
     key = ops.execution[linked] * n_ops + op
+    if len(distinct(key)) == len(key):
+        return head_of
     codes, code = distinct_codes(key)
     count = np.bincount(code, minlength=len(codes))
-    if int(count.max()) == 1:
-        return head_of
     execution, of_code = np.divmod(codes, n_ops)
     computations, computation_of = np.unique(
         execution * (int(hlo.computation.max()) + 1) + hlo.computation[of_code], return_inverse=True

@@ -74,8 +74,9 @@ def pool_work(trace: Trace, ops: CpuEvents) -> PoolWork:
     in_task = enclosing >= 0
     in_task[in_task] = nested.kind[enclosing[in_task]] == _TASK
     np.minimum.at(task_end, enclosing[in_task], nested.start[continuations[in_task]])
+    launches = nested.at(ops.event)
     op_of = np.full(n, -1, np.int64)
-    op_of[nested.at(ops.event)] = np.arange(len(ops))
+    op_of[launches] = np.arange(len(ops))
     record_rows = nested.rows[nested.kind == _RECORDED]
     owner, parent_task = _recorders(nested, nested.at(record_rows), op_of, task_end)
     record_of_task, lost = _started(trace, record_rows, task_rows)
@@ -89,7 +90,7 @@ def pool_work(trace: Trace, ops: CpuEvents) -> PoolWork:
     task_owner = _resolved(task_owner, parent_of_task)
     recorded_in_task = parent_task >= 0
     owner[recorded_in_task] = task_owner[task_of[parent_task[recorded_in_task]]]
-    return _summed(ops, nested, tasks, task_end, (task_owner, owner, lost))
+    return _summed(nested, (launches, tasks), task_end, (task_owner, owner, lost))
 
 
 def _nested(trace: Trace, ops: CpuEvents) -> _Nested:
@@ -161,15 +162,15 @@ def _resolved(owner: Int64s, parent: Int64s) -> Int64s:
 
 
 def _summed(
-    ops: CpuEvents,
     nested: _Nested,
-    tasks: Int64s,
+    launches_and_tasks: tuple[Int64s, Int64s],
     task_end: Int64s,
     owners: tuple[Int64s, Int64s, npt.NDArray[np.bool_]],
 ) -> PoolWork:
-    """Sum the tasks of each launch."""
+    """Sum the tasks of each launch. `launches_and_tasks`: indexes of both among the nested events."""
+    launches, tasks = launches_and_tasks
     task_owner, record_owner, lost = owners
-    n = len(ops)
+    n = len(launches)
     waits = np.flatnonzero(nested.kind == _WAIT)
     enclosing = nested.parent[waits]
     counts = enclosing >= 0
@@ -177,7 +178,7 @@ def _summed(
     waited = np.zeros(len(nested.rows), np.int64)
     np.add.at(waited, enclosing[counts], (nested.end - nested.start)[waits[counts]])
     owned = np.flatnonzero(task_owner >= 0)
-    end, thread = np.zeros(n, np.int64), nested.self_ps[nested.at(ops.event)].copy()
+    end, thread = np.zeros(n, np.int64), nested.self_ps[launches]
     np.maximum.at(end, task_owner[owned], task_end[tasks[owned]])
     worked = task_end[tasks[owned]] - nested.start[tasks[owned]] - waited[tasks[owned]]
     np.add.at(thread, task_owner[owned], np.maximum(worked, 0))

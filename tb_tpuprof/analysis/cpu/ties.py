@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import first_ints, marked, values_at
+from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
 from tb_tpuprof.trace.trace import Trace
 
 
@@ -37,7 +37,7 @@ def run_ties(trace: Trace) -> npt.NDArray[np.int64]:
     is_first = np.append(True, run[1:] != run[:-1])[: len(run)]
     call = rows[is_first][np.cumsum(is_first) - 1]
     names_op = np.zeros(trace.n_events, np.bool_)
-    names_op[marked(trace.event_stats.texts("hlo_op").owner, trace.n_events)] = True
+    names_op[trace.event_stats.texts("hlo_op").owner] = True
     is_tied = (
         ~is_first & ~names_op[call]
     )  # if the call itself was not traced, the first event is an operation, which causes no others

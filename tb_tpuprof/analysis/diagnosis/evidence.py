@@ -45,6 +45,7 @@ from tb_tpuprof.analysis.events.frameworks import software
 from tb_tpuprof.analysis.events.memo import compute_ahead, once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.input.tpu import waiting
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.program import n_phases
@@ -54,14 +55,28 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _LEAST = 0.02  # of the steps: shorter waits name no stage
+# What takes long and needs none of the rest, about the longest first: computed in parallel. (`hlo_ops` is for
+# devices, and for the overview, which comes next.)
+_INDEPENDENT = (
+    synchronizing,
+    parts,
+    rare_functions,
+    gaps,
+    hlo_ops,
+    step_calls,
+    concurrent_copies,
+    device_turns,
+    tiny_calls,
+    other_threads,
+    concurrent_python_stages,
+    warming,
+)
 
 
 @once
 def host_evidence(trace: Trace) -> HostEvidence:
     """All evidence of one host that the rules need."""
-    compute_ahead(
-        trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, other_threads, rare_functions
-    )
+    compute_ahead(trace, waiting, op_stats, *_INDEPENDENT)
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, unrecorded_gaps = synchronizing(trace), gaps(trace)

@@ -36,6 +36,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
 from tb_tpuprof.analysis.events.python_frames import frame_of
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.grouping import groups
@@ -159,7 +160,7 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
 def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
     """Pieces of other threads, split so that copies between host and device have pieces of their own."""
     is_copy = names(trace).claim == _NUMBER[Cause.TRANSFERS]
-    rows = np.flatnonzero(is_copy[trace.events["metadata"]])
+    rows = events_of(trace, is_copy)
     rows = rows[
         ~np.isin(trace.event_line[rows], own_lines(trace, pieces)) & (trace.events["duration_ps"][rows] > 0)
     ]
@@ -316,7 +317,7 @@ def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
     before the piece was handed over: the work is for that program. -1 for none.
     """
     is_call = _is_program(trace, np.arange(len(trace.metadata)))
-    calls = np.flatnonzero(is_call[trace.events["metadata"]])
+    calls = events_of(trace, is_call)
     calls = calls[np.isin(trace.event_line[calls], own_lines(trace, pieces))]
     calls = calls[~are_inside(trace, calls, is_call)]
     calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]

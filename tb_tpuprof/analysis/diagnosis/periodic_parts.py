@@ -276,13 +276,12 @@ def _far_above(time: Int64s, usual_ps: float) -> Spikes | None:
     """At least three steps at regular intervals in which a part is far longer than in any other step."""
     above = time - np.percentile(time, 50, method="lower")
     order = np.argsort(-above, kind="stable")
-    for n_high in range(_FEW_SPIKES + 1, len(time) // _RARE + 1):
-        least, most_of_others = float(above[order[n_high - 1]]), float(above[order[n_high]])
-        if least < _LEAST_APART * usual_ps:
-            break
-        is_apart = least >= _APART * most_of_others and least * _APART >= above[order[0]]
-        high = np.sort(order[:n_high])
-        if is_apart and (every := _distance(high, len(time))):
+    n_high = np.arange(_FEW_SPIKES + 1, len(time) // _RARE + 1)
+    least, most_of_others = above[order[n_high - 1]], above[order[n_high]]
+    are_apart = (least >= _APART * most_of_others) & (least * _APART >= above[order[:1]])
+    for n in n_high[are_apart & (least >= _LEAST_APART * usual_ps)].tolist():
+        high = np.sort(order[:n])
+        if every := _distance(high, len(time)):
             return Spikes(high, every, are_apart=True)
     return None
 

@@ -18,6 +18,7 @@ from tb_tpuprof.analysis.events.charging import union_cover
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import event_ends
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
@@ -52,7 +53,7 @@ def _mean_concurrent(trace: Trace, names: re.Pattern[str], start: Int64s, end: I
     if not len(all_steps) or pieces is None or not len(start):
         return 0.0
     is_match = np.array([bool(names.fullmatch(name)) for name in metadata_names(trace)], np.bool_)
-    rows = np.flatnonzero(is_match[trace.events["metadata"]])
+    rows = events_of(trace, is_match)
     rows = rows[~np.isin(trace.event_line[rows], own_lines(trace, pieces))]
     covered = union_cover(start, end)
     running = 0

@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import is_compilation
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.windows import step_at, windows_of
 from tb_tpuprof.trace.trace import Trace
@@ -36,12 +37,12 @@ def step_calls(trace: Trace) -> Calls:
     if not len(found_steps):
         return Calls()
     names = metadata_names(trace)
-    is_call = np.zeros(len(names), np.uint8)
+    is_call = np.zeros(len(names), np.bool_)
     labels: list[tuple[str, str]] = [("", "")] * len(names)
     for row in np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist():
         labels[row] = _label(names[row])
         is_call[row] = bool(labels[row][0])
-    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    rows = events_of(trace, is_call)
     parent_rows = parents(trace)[rows]
     metadata = trace.events["metadata"]
     # PjitFunction is recorded twice, one inside the other; compilers call one another.

@@ -100,13 +100,13 @@ def _on_line(
     again.
     """
     contexts = line_contexts(trace, line)
-    begin, last = contexts.start, contexts.start + contexts.duration
+    begin = contexts.start
     outer_sync = nearest(contexts.above, is_sync[contexts.metadata])
     is_outermost = is_sync[contexts.metadata] & (
         (contexts.above < 0) | (outer_sync[np.maximum(contexts.above, 0)] < 0)
     )
     named = np.flatnonzero(is_outermost[contexts.context])
-    table = np.array([named, begin[named], last[named]], np.int64)
+    table = np.array([named, begin[named], begin[named] + contexts.duration[named]], np.int64)
     named_and_silent = np.concatenate(
         (table, _silent(trace, contexts, outer_sync >= 0, windows, busy)), axis=1
     )
@@ -136,14 +136,16 @@ def _on_line(
             rest = max(
                 int(end[wait] - start[wait]) // 100, int((windows.end - windows.start)[step[wait]] * _NEAR)
             )
-            goes_on_itself = last[function_event] - end[wait] > rest or contexts.parent[function_event] < 0
+            goes_on_itself = (
+                _end(contexts, function_event) - end[wait] > rest or contexts.parent[function_event] < 0
+            )
             resuming = (
                 function_event
                 if goes_on_itself
                 else _within(contexts, int(contexts.parent[function_event]), user)
             )
             # A GPU continues without its caller, so it could also hide what the caller does next.
-            until = min(until, int(last[resuming])) if resuming >= 0 and not has_gpu else until
+            until = min(until, _end(contexts, resuming)) if resuming >= 0 and not has_gpu else until
         following = np.searchsorted(dispatches, end[wait])
         goes_on = following < len(dispatches) and int(dispatches[following]) < int(windows.end[step[wait]])
         until = min(until, int(dispatches[following])) if following < len(dispatches) else until
@@ -161,6 +163,10 @@ def _on_line(
             max(until, int(end[wait])),
             goes_on,
         )
+
+
+def _end(contexts: LineContexts, event: int) -> int:
+    return int(contexts.start[event] + contexts.duration[event])
 
 
 def _within(contexts: LineContexts, event: int, chosen: npt.NDArray[np.int32]) -> int:

@@ -23,7 +23,7 @@ from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside
-from tb_tpuprof.analysis.events.stat_rows import distinct_codes, mix
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes, events_of, mix
 from tb_tpuprof.analysis.steps.pieces import Pieces
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.windows import clipped, step_at, windows_of
@@ -82,7 +82,7 @@ def _calls(trace: Trace, pieces: Pieces) -> Rows:
         [name.startswith(("PjitFunction(", "EagerLocalExecute: ")) for name in metadata_names(trace)],
         np.bool_,
     )
-    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    rows = events_of(trace, is_call)
     rows = rows[np.isin(trace.event_line[rows], own_lines(trace, pieces))]
     return rows[~are_inside(trace, rows, is_call)]
 

@@ -12,6 +12,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import is_compilation
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
@@ -60,7 +61,7 @@ def _compiled_before(trace: Trace, begin: int) -> tuple[int, int]:
     """(duration, start) of compilation on the host before a moment, in ps."""
     of_host = np.isin(trace.metadata["plane"], planes(trace).hosts)
     is_compile = np.array([is_compilation(name) for name in metadata_names(trace)], np.bool_) & of_host
-    rows = np.flatnonzero(is_compile[trace.events["metadata"]])
+    rows = events_of(trace, is_compile)
     start = trace.events["start_ps"][rows].astype(np.int64)
     end = np.minimum(start + trace.events["duration_ps"][rows], begin)
     early = start < begin

@@ -100,8 +100,12 @@ def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt
 
 def events_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.intp]:
     """Events with one of the names, ascending."""
-    has_name = metadata_named(trace, names)
-    rows: npt.NDArray[np.intp] = (
-        rows_of(trace.events["metadata"], has_name.view(np.uint8)) if has_name.any() else np.empty(0, np.intp)
-    )
-    return rows
+    return events_of(trace, metadata_named(trace, names))
+
+
+def events_of(trace: Trace, is_chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Events whose metadata row is chosen, ascending."""
+    if not is_chosen.any():
+        return np.empty(0, np.intp)
+    rows: npt.NDArray[np.intp] = rows_of(trace.events["metadata"], is_chosen.view(np.uint8))
+    return rows.astype(np.intp, copy=False)

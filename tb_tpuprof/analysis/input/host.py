@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.names import parse_op
 from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.analysis.ops.host import host_ops
 from tb_tpuprof.analysis.ops.metrics import OpMetrics, add_up
 from tb_tpuprof.trace.trace import Trace
@@ -172,7 +173,7 @@ def _enqueues(trace: Trace) -> tuple[int, int]:
         is_enqueue[row] = _ENQUEUE in name and parse_op(name).type.startswith(_ENQUEUE)
     if not is_enqueue.any():
         return 0, 0
-    rows = np.flatnonzero(is_enqueue[trace.events["metadata"]])
+    rows = events_of(trace, is_enqueue)
     line, start = trace.event_line[rows], trace.events["start_ps"][rows]
     has_next: npt.NDArray[np.bool_] = line[1:] == line[:-1]
     duration = trace.events["duration_ps"][rows][:-1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
@@ -60,7 +61,7 @@ def framework_calls(trace: Trace) -> tuple[Call, ...]:
     if not kinds:
         return ()
     is_call = np.isin(name, list(kinds))
-    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    rows = events_of(trace, is_call)
     host_steps = steps(trace)
     if len(host_steps):  # the profiler's own calls come before and after them
         start = trace.events["start_ps"][rows]

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.names import TENSORFLOW, UNKNOWN, hlo_op_type, parse_op
 from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import metadata_named
+from tb_tpuprof.analysis.events.stat_rows import events_of, metadata_named
 from tb_tpuprof.analysis.memory.events import ALLOCATION, DEALLOCATION
 from tb_tpuprof.analysis.ops.metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
 from tb_tpuprof.analysis.steps.grouping import eager_ops
@@ -176,7 +176,7 @@ def _rows_by_name(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     if not (op >= 0).any():
         return np.empty(0, np.intp), np.empty(0, np.int64)
-    rows = np.flatnonzero((op >= 0)[trace.events["metadata"]])
+    rows = events_of(trace, op >= 0)
     rows = rows[~planes(trace).is_derived_line[trace.event_line[rows]]]
     return rows, op[trace.events["metadata"][rows]]
 

@@ -28,6 +28,7 @@ from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import (
     events_named,
+    events_of,
     events_with,
     first_ints,
     metadata_named,
@@ -154,11 +155,7 @@ def _marked_roots(
     level_of_name = np.zeros(len(trace.metadata), np.int64)
     for name, level in _ROOT_LEVELS.items():
         level_of_name[metadata_named(trace, (name,))] = level
-    named = (
-        np.flatnonzero(level_of_name[trace.events["metadata"]] > 0)
-        if level_of_name.any()
-        else np.empty(0, np.intp)
-    )
+    named = events_of(trace, level_of_name > 0)
     owner, value = first_ints(trace, "_r")
     rows = np.union1d(named, owner[value > 0]).astype(np.intp)
     stated_level = values_at(rows, owner, value, 0)
@@ -231,7 +228,7 @@ def fetching_loops(trace: Trace) -> npt.NDArray[np.intp]:
         return fetches[is_in_loop]
     strings, names = trace.strings, trace.metadata["name"]
     is_body = np.array([_is_loop_body(strings[i]) for i in names.tolist()], np.bool_)
-    return np.flatnonzero(is_body[trace.events["metadata"]]) if is_body.any() else fetches[:0]
+    return events_of(trace, is_body)
 
 
 def _is_loop_body(name: str) -> bool:

@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.events.line_contexts import innermost, nearest, parents
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import first_ints
+from tb_tpuprof.analysis.events.stat_rows import events_of, first_ints
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.launches import kernel_launches
 from tb_tpuprof.analysis.steps.pieces import Pieces, no_pieces
@@ -60,7 +60,7 @@ def copy_waits(trace: Trace, own_pieces: Pieces) -> Pieces:
     is_copy = np.zeros(len(names), np.bool_)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
     is_copy[rows] = [_COPIES.fullmatch(names[row]) is not None for row in rows.tolist()]
-    copy_events = np.flatnonzero(is_copy[trace.events["metadata"]])
+    copy_events = events_of(trace, is_copy)
     copy_events = (
         copy_events[~np.isin(trace.event_line[copy_events], np.unique(trace.event_line[own_pieces.event]))]
         if len(own_pieces)
@@ -133,9 +133,7 @@ def launch_events(trace: Trace) -> Rows:
     on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
     owner, value = first_ints(trace, "correlation_id")
     with_id = owner[(value > 0) & on_host[trace.lines_at(owner)]] if len(owner) else owner
-    result: Rows = np.union1d(np.flatnonzero(is_launch_name[trace.events["metadata"]]), with_id).astype(
-        np.intp
-    )
+    result: Rows = np.union1d(events_of(trace, is_launch_name), with_id).astype(np.intp)
     return result
 
 

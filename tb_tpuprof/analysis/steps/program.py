@@ -25,6 +25,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.program_runs import run_ends
+from tb_tpuprof.analysis.events.stat_rows import events_of
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.intp]
@@ -48,7 +49,7 @@ def main_calls(trace: Trace) -> Rows:
     for prefix in _CALLS:
         is_call = np.array([name.startswith(prefix) for name in names], np.bool_) & on_host
         if is_call.any():
-            rows = np.flatnonzero(is_call[trace.events["metadata"]])
+            rows = events_of(trace, is_call)
             rows = _calls_of_main_program(trace, rows[~are_inside(trace, rows, is_call)])
             units = _units(trace, rows)
             _, first = np.unique(units, return_index=True)
@@ -60,7 +61,7 @@ def main_calls(trace: Trace) -> Rows:
 def main_function_calls(trace: Trace) -> Rows:
     """As `main_calls`, but only for TensorFlow functions, not for its operations."""
     is_call = np.array([_FUNCTION.match(name) is not None for name in metadata_names(trace)], np.bool_)
-    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    rows = events_of(trace, is_call)
     return _calls_of_main_program(trace, rows[~are_inside(trace, rows, is_call)])
 
 

@@ -23,7 +23,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.names import is_fetch
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import events_named
+from tb_tpuprof.analysis.events.stat_rows import events_named, events_of
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
@@ -139,7 +139,7 @@ def loader_events(trace: Trace) -> Rows:
     is_fetch_name = np.zeros(len(names), np.bool_)
     host_rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
     is_fetch_name[host_rows] = [is_fetch(names[row]) for row in host_rows.tolist()]
-    rows = np.flatnonzero(is_fetch_name[trace.events["metadata"]])
+    rows = events_of(trace, is_fetch_name)
     return rows[np.isin(trace.event_line[rows], trace.event_line[markers.row])]
 
 

@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.events.links import EXECUTOR
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import events_named, first_ints, mix, values_at
+from tb_tpuprof.analysis.events.stat_rows import events_named, events_of, first_ints, mix, values_at
 from tb_tpuprof.trace.trace import Trace
 
 Ints = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ def forest(trace: Trace) -> Forest:
     kind, node_of, stages = _kinds(trace)
     if not stages:
         return _empty()
-    rows = np.flatnonzero((kind > 0)[trace.events["metadata"]])
+    rows = events_of(trace, kind > 0)
     rows = rows[~planes(trace).is_derived_line[trace.event_line[rows]]]
     row_kind = kind[trace.events["metadata"][rows]]
     outer, _self_ps = nest_rows(trace, rows)

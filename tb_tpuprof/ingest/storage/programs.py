@@ -38,11 +38,14 @@ def programs_of(trace: Trace) -> Programs:
             else []
         )
 
+    # Not the trace, which keeps its programs: in such a circle it would stay until Python looks for circles.
+    source, path = trace.source, trace.info.path
+
     def read(program: Program) -> HloModule:
         if program.path:
             return read_program(program)
-        data = trace.source.block(program.position, program.size_bytes)
-        return _module(data, f"{trace.info.path}: {program.title}", program.program_id)
+        data = source.block(program.position, program.size_bytes)
+        return _module(data, f"{path}: {program.title}", program.program_id)
 
     return Programs([*in_trace, *in_folder], read)
 

@@ -1,9 +1,9 @@
 """One call of a profiler service: returns a profile's bytes or a monitor's numbers, or raises CaptureFailed
 with the reason.
 
-grpcio connects, reports why connecting fails, and makes the calls with small replies; a profile is received
-by `download`, which copies it less often. Each attempt has a channel of its own: otherwise gRPC would
-remember an address that failed and refuse it for a while.
+grpcio connects, reports why connecting fails, and makes the calls with small replies and those over TLS.
+Other profiles are received by `download`, which copies them less often. Each attempt has a channel of its
+own: otherwise gRPC would remember an address that failed and refuse it for a while.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from tb_tpuprof.capture.messages import MONITOR, NEW_SESSION, PROFILE, message_c
 from tb_tpuprof.capture.options import CaptureOptions
 from tb_tpuprof.capture.reply import Malformed, Reply, read_reply
 from tb_tpuprof.capture.targets import Target
+from tb_tpuprof.capture.tls import credentials
 from tb_tpuprof.native.machine_memory import machine_memory
 
 CONNECT_SECONDS = 10.0
@@ -33,6 +34,7 @@ _MAX_EVENTS = 1_000_000
 _PROBE_METHOD = "/tb_tpuprof.ConnectionProbe/Probe"
 _SHARE_OF_REPLY = 2  # of the memory: a reply is received as a whole
 _MONITOR_BYTES = 16 * 2**20
+_LEAST_BYTES_PER_S = 2**20  # over TLS
 # Larger frames, read chunks and windows were measured with replies of 50 MB: no gain, since copying within
 # gRPC takes most of the time.
 _CHANNEL = (
@@ -105,9 +107,9 @@ def profile_once(
     _connect(target, settings)
     content = request()
     settings.stage("profiling", 0, 0)
-    data = _download(target, PROFILE, content, settings)
+    receive = _secure_profile if target.is_secure else _download
     try:
-        return read_reply(data)
+        return read_reply(receive(target, PROFILE, content, settings))
     except Malformed as error:
         raise failure(target, "garbage", what=error) from None
 
@@ -237,9 +239,24 @@ def _call(target: Target, method: str, request: bytes, settings: CallSettings) -
 
 
 def _channel(target: Target, settings: CallSettings) -> grpc.Channel:
-    return grpc.insecure_channel(
-        target.uri, (*_CHANNEL, ("grpc.max_receive_message_length", min(settings.limit_bytes, 2**31 - 1)))
+    options = (*_CHANNEL, ("grpc.max_receive_message_length", min(settings.limit_bytes, 2**31 - 1)))
+    if not target.is_secure:
+        return grpc.insecure_channel(target.uri, options)
+    # The certificate names the host, also where the connection goes to the address that was checked.
+    return grpc.secure_channel(
+        target.uri, credentials(target), (*options, ("grpc.ssl_target_name_override", target.host))
     )
+
+
+def _secure_profile(target: Target, method: str, request: bytes, settings: CallSettings) -> memoryview:
+    """A profile over TLS. gRPC has one deadline for the whole call, so it includes the time of the largest
+    reply; its size is known only afterwards.
+    """
+    transfer_s = settings.limit_bytes / _LEAST_BYTES_PER_S
+    data = _call(target, method, request, replace(settings, deadline_s=settings.deadline_s + transfer_s))
+    settings.take(len(data))
+    settings.stage("receiving", len(data), len(data))
+    return memoryview(data)
 
 
 def _connect(target: Target, settings: CallSettings) -> None:

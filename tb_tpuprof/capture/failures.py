@@ -23,6 +23,7 @@ _TEXTS = (
         "busy",
     ),
     (r"received message larger than max", "too_large"),
+    (r"handshake failed|certificate[ _]verify|verification check failed|SSL_ERROR", "tls"),
     (
         r"dns resolution failed|name or service not known|name resolution|domain name not found|could not "
         r"contact dns",
@@ -61,6 +62,11 @@ _WORDS = {
     "unreachable": (
         "{target} cannot be reached{server_text}.",
         "Check host, port and firewall, and that the job is still running.",
+    ),
+    "tls": (
+        "{target} cannot be reached over TLS{server_text}.",
+        "Does the server use TLS on that port? TPUPROF_TLS_ROOTS names a PEM file of the authorities to "
+        "trust, TPUPROF_TLS_CERTIFICATE and TPUPROF_TLS_KEY the client's own if the server requires one.",
     ),
     "dns": ("There is no host named {host}.", "Check the spelling, or give its IP address."),
     "busy": (
@@ -126,7 +132,7 @@ _WORDS = {
 def failure(target: object, reason: str, **facts: Any) -> CaptureFailed:
     """The CaptureFailed for a reason; `facts` fill in the placeholders of its message."""
     message, remedy = _WORDS[reason]
-    host = str(target).rpartition(":")[0]
+    host = str(target).rpartition(":")[0].removeprefix("grpcs://")
     words = {
         "target": target,
         "host": host,

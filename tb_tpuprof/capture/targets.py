@@ -11,29 +11,39 @@ from dataclasses import dataclass, replace
 from tb_tpuprof.errors import BadParameter, Forbidden
 
 MAX_TARGETS = 256
-_SCHEME = re.compile(r"^(grpc|grpc\+insecure|dns)://+", re.IGNORECASE)
+_SCHEME = re.compile(r"^(grpc|grpcs|grpc\+insecure|dns)://+", re.IGNORECASE)
+_SECURE = re.compile(r"^grpcs:", re.IGNORECASE)
 _NUMERIC = re.compile(r"[0-9.*?]+")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?")
-_ALLOWED = "host:port, several of them separated by commas, such as localhost:6009, 10.0.0.2:8466"
+_ALLOWED = (
+    "host:port, several of them separated by commas, such as localhost:6009, 10.0.0.2:8466; "
+    "grpcs://host:port for TLS"
+)
 
 
 @dataclass(frozen=True)
 class Target:
     """The address of one profiler service. `address`: the IP address to connect to, if it was looked up
-    already.
+    already. `is_secure`: whether it is reached over TLS.
     """
 
     host: str
     port: int
     address: str = ""
+    is_secure: bool = False
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        scheme = "grpcs://" if self.is_secure else ""
+        return f"{scheme}{_address(self.host, self.port)}"
 
     @property
     def uri(self) -> str:
         """The address for gRPC. Always includes the scheme: a bare `unix:1` would be the path of a file."""
-        return f"dns:///{Target(self.address or self.host, self.port)}"
+        return f"dns:///{_address(self.address or self.host, self.port)}"
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_targets(text: str, parameter: str = "targets") -> tuple[Target, ...]:
@@ -46,25 +56,26 @@ def parse_targets(text: str, parameter: str = "targets") -> tuple[Target, ...]:
         raise BadParameter(parameter, text, _ALLOWED)
     if len(targets) > MAX_TARGETS:
         raise BadParameter(parameter, f"{len(targets)} addresses", f"at most {MAX_TARGETS} at a time")
-    repeated = next((target for i, target in enumerate(targets) if target in targets[:i]), None)
+    addresses = [_address(target.host, target.port) for target in targets]
+    repeated = next((one for i, one in enumerate(addresses) if one in addresses[:i]), "")
     if repeated:
-        raise BadParameter(parameter, str(repeated), "each address once")
+        raise BadParameter(parameter, repeated, "each address once")
     return targets
 
 
 def _target(text: str, parameter: str) -> Target:
-    address = _SCHEME.sub("", text).rstrip("/")
+    address, is_secure = _SCHEME.sub("", text).rstrip("/"), bool(_SECURE.match(text))
     host, _, port = address.rpartition(":")
     if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65_535:
         raise BadParameter(parameter, text, _ALLOWED)
     if host.startswith("[") and host.endswith("]"):
         try:
-            return Target(str(ipaddress.IPv6Address(host[1:-1])), int(port))
+            return Target(str(ipaddress.IPv6Address(host[1:-1])), int(port), is_secure=is_secure)
         except ValueError:
             raise BadParameter(parameter, text, _ALLOWED) from None
     if not _HOST.fullmatch(host):
         raise BadParameter(parameter, text, _ALLOWED)
-    return Target(host.lower(), int(port))
+    return Target(host.lower(), int(port), is_secure=is_secure)
 
 
 def file_stem(host: str, port: int) -> str:

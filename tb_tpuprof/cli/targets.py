@@ -31,7 +31,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT,…",
         nargs="+",
         default=[],
-        help="profiler servers in the jobs, such as localhost:6009,10.0.0.2:8466",
+        help="profiler servers in the jobs, such as localhost:6009,10.0.0.2:8466; grpcs://HOST:PORT for TLS",
     )
     one.add_argument(
         "--tpu",

@@ -55,15 +55,20 @@ class Double(grpc.GenericRpcHandler):
 
 
 @contextmanager
-def listening_with(handler: grpc.GenericRpcHandler) -> Iterator[Target]:
-    """A server that hands every call to `handler`, while the block runs; its address."""
+def listening_with(
+    handler: grpc.GenericRpcHandler, credentials: grpc.ServerCredentials | None = None
+) -> Iterator[Target]:
+    """A server that hands every call to `handler`, while the block runs; its address. With `credentials` it
+    speaks TLS.
+    """
     server = grpc.server(
         futures.ThreadPoolExecutor(8), handlers=(handler,), options=[("grpc.max_send_message_length", -1)]
     )
-    port = server.add_insecure_port("127.0.0.1:0")
+    address = "127.0.0.1:0"
+    port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
     server.start()
     try:
-        yield Target("127.0.0.1", port)
+        yield Target("127.0.0.1", port, is_secure=credentials is not None)
     finally:
         server.stop(0).wait(5)
 

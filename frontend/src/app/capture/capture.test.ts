@@ -57,7 +57,7 @@ describe('targets', () => {
     expect(splitTargets(' grpc://a:1, b:2\nGRPC://c:3/ ,, ')).toEqual(['a:1', 'b:2', 'c:3']);
   });
 
-  it.each(['localhost:9012', 'grpc://10.0.0.1:8466', '[::1]:9012', 'a.b-c_d:65535', 'a:1,b:1'])(
+  it.each(['localhost:9012', 'grpc://10.0.0.1:8466', 'grpcs://w0:443', '[::1]:9012', 'a.b-c_d:65535', 'a:1,b:1'])(
     '%s is fine',
     (targets) => {
       expect(checkTargets({ ...NO_TARGETS, targets })).toEqual({});
@@ -74,6 +74,7 @@ describe('targets', () => {
     ['http://worker:80', 'not host:port'],
     ['::1', 'in brackets'],
     ['a:1, b:2, grpc://a:1', '"a:1" is listed twice'],
+    ['a:1, grpcs://a:1', '"a:1" is listed twice'],
   ])('%j is told why not', (targets, words) => {
     expect(checkTargets({ ...NO_TARGETS, targets })['targets']).toContain(words);
   });

@@ -32,7 +32,7 @@ export const NO_TARGETS: TargetForm = {
 };
 const MANY_RECENT = 6;
 
-/** "grpc://a:1, b:2" as ["a:1", "b:2"]: parsed as the server does, without the scheme. */
+/** "grpc://a:1, b:2" as ["a:1", "b:2"]: parsed as the server does, without the scheme unless it asks for TLS. */
 export function splitTargets(text: string): string[] {
   return text
     .split(/[\s,;]+/)
@@ -41,7 +41,7 @@ export function splitTargets(text: string): string[] {
 }
 
 function targetError(target: string): string {
-  const parts = /^(\[[0-9a-f:.%]+\]|[^\s:/[\]]+)(?::(\d+))?$/i.exec(target);
+  const parts = /^(?:grpcs:\/\/)?(\[[0-9a-f:.%]+\]|[^\s:/[\]]+)(?::(\d+))?$/i.exec(target);
   if (!parts)
     return /^[0-9a-f:]+:[0-9a-f:]*$/i.test(target)
       ? `"${target}": write an IPv6 address in brackets, [::1]:9012.`
@@ -57,7 +57,8 @@ function addressErrors(text: string): string {
   if (!targets.length) return "Enter host:port of the job's profiler server; separate several with commas.";
   const wrong = targets.map(targetError).find(Boolean);
   if (wrong) return wrong;
-  const twice = targets.find((target, i) => targets.indexOf(target) < i);
+  const addresses = targets.map((target) => target.replace(/^grpcs:\/\//i, ''));
+  const twice = addresses.find((address, i) => addresses.indexOf(address) < i);
   return twice ? `"${twice}" is listed twice.` : '';
 }
 

@@ -79,6 +79,7 @@ exam: $(VENV)/.dev $(VENV)/.built others ## Run jobs with planted causes and sco
 golden: $(VENV)/.dev $(VENV)/.built ## Regenerate the goldens and all generated files; review them as a diff
 	$(PY) -m tests.golden_files
 	$(PY) -m tests.device_goldens
+	$(PY) -m tests.wide_goldens
 	$(PY) -m tests.published_files
 
 clean: ## Remove what was built, and .venv

@@ -89,7 +89,7 @@ def golden_text(run: str, tool: str) -> str:
     except ToolUnavailable as error:
         return _text({"unavailable": error.reason, "remedy": error.remedy})
     answers = {"page": _short(page)}
-    for question, params in _REQUESTS.get(tool, _nothing)(page, run):
+    for question, params in REQUESTS.get(tool, nothing)(page, session_of(run)):
         answers[f"{question} {json.dumps(params)}".strip()] = _requested(run, tool, question, params)
     return _text(answers)
 
@@ -102,7 +102,12 @@ def _requested(run: str, tool: str, question: str, params: dict[str, Any]) -> An
 
 
 def _answer(run: str, tool: str, question: str, params: dict[str, Any]) -> Answer:
-    answer: Answer = json.loads(encode_json(get_tool(tool).run(session_of(run), None, params, question)))
+    return answer_of(session_of(run), tool, question, params)
+
+
+def answer_of(session: Session, tool: str, question: str, params: dict[str, Any]) -> Answer:
+    """An answer as the browser gets it. Raises as `Tool.run` does."""
+    answer: Answer = json.loads(encode_json(get_tool(tool).run(session, None, params, question)))
     return answer
 
 
@@ -129,7 +134,7 @@ def _text(answer: Answer) -> str:
     return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
 
 
-def _nothing(_page: Answer, _run: str) -> Iterator[Request]:
+def nothing(_page: Answer, _session: Session) -> Iterator[Request]:
     return iter(())
 
 
@@ -143,19 +148,19 @@ def _column(page: Answer, table: str, name: str) -> list[Any]:
     return []
 
 
-def _overview(_page: Answer, _run: str) -> Iterator[Request]:
+def _overview(_page: Answer, _session: Session) -> Iterator[Request]:
     yield "", {"step": "2"}
 
 
-def _framework_ops(_page: Answer, _run: str) -> Iterator[Request]:
+def _framework_ops(_page: Answer, _session: Session) -> Iterator[Request]:
     yield "", {"idle": True}
 
 
-def _roofline(_page: Answer, _run: str) -> Iterator[Request]:
+def _roofline(_page: Answer, _session: Session) -> Iterator[Request]:
     yield "", {"transfers": False}
 
 
-def _op_profile(page: Answer, _run: str) -> Iterator[Request]:
+def _op_profile(page: Answer, _session: Session) -> Iterator[Request]:
     for group_by in ("category", "provenance"):
         yield "", {"group_by": group_by, "limit": 3}
     yield "", {"idle": False}
@@ -163,7 +168,7 @@ def _op_profile(page: Answer, _run: str) -> Iterator[Request]:
         yield "op", {"op": op}
 
 
-def _memory_profile(page: Answer, _run: str) -> Iterator[Request]:
+def _memory_profile(page: Answer, _session: Session) -> Iterator[Request]:
     for memory in _column(page, "memories", "memory")[1:3]:
         yield "", {"memory": memory}
     times = _column(page, "timeline", "start_ps")
@@ -176,14 +181,14 @@ def _memory_profile(page: Answer, _run: str) -> Iterator[Request]:
         )
 
 
-def _memory_viewer(page: Answer, _run: str) -> Iterator[Request]:
+def _memory_viewer(page: Answer, _session: Session) -> Iterator[Request]:
     for program in _column(page, "programs", "program")[1:2]:
         yield "", {"program": program}
     yield "", {"space": 1}
     yield "", {"first_step": 2, "last_step": 5, "width_px": 10}
 
 
-def _graph_viewer(page: Answer, _run: str) -> Iterator[Request]:
+def _graph_viewer(page: Answer, _session: Session) -> Iterator[Request]:
     nodes = [name for name in _column(page, "nodes", "name") if name]
     for op in nodes[1:2]:
         yield "", {"op": op, "radius": 1, "most_nodes": 10}
@@ -193,14 +198,14 @@ def _graph_viewer(page: Answer, _run: str) -> Iterator[Request]:
     yield "text", {"first_line": 3, "n_lines": 5}
 
 
-def _tpu_compatibility(page: Answer, _run: str) -> Iterator[Request]:
+def _tpu_compatibility(page: Answer, _session: Session) -> Iterator[Request]:
     for graph in _column(page, "graphs", "graph")[1:3]:
         yield "", {"graph": graph}
     yield "drawing", {}
     yield "drawing", {"boxes": "0.1.2"}
 
 
-def _pod_viewer(page: Answer, _run: str) -> Iterator[Request]:
+def _pod_viewer(page: Answer, _session: Session) -> Iterator[Request]:
     yield "", {"step": 1}
     yield "cores", {}
     yield "cores", {"step": 2}
@@ -209,7 +214,7 @@ def _pod_viewer(page: Answer, _run: str) -> Iterator[Request]:
         yield "cells", {"measure": measure}
 
 
-def _trace_viewer(page: Answer, run: str) -> Iterator[Request]:
+def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:
     start, end = (float(page["scalars"][name]["value"] or 0) for name in ("start_ps", "end_ps"))
     third = (end - start) // 3
     part = {"start_ps": start + third, "end_ps": end - third}
@@ -219,7 +224,9 @@ def _trace_viewer(page: Answer, run: str) -> Iterator[Request]:
     yield "minimap", {"width_px": 12}
     yield "search", {"text": "e", "limit": 5}
     yield "search", {"text": "1", "in_args": True, "limit": 5}
-    events = _column(_answer(run, "trace_viewer", "search", {"text": "e", "limit": 40}), "matches", "event")
+    events = _column(
+        answer_of(session, "trace_viewer", "search", {"text": "e", "limit": 40}), "matches", "event"
+    )
     for event in events[1::15]:
         yield "event", {"event": event}
         for direction in ("next", "previous"):
@@ -229,7 +236,7 @@ def _trace_viewer(page: Answer, run: str) -> Iterator[Request]:
         yield "search", {"text": "e", "limit": 3, "after_event": event}
 
 
-_REQUESTS: dict[str, Callable[[Answer, str], Iterator[Request]]] = {
+REQUESTS: dict[str, Callable[[Answer, Session], Iterator[Request]]] = {
     "overview_page": _overview,
     "framework_op_stats": _framework_ops,
     "roofline_model": _roofline,

@@ -162,6 +162,14 @@ def test_positions_of_a_window(seed: int) -> None:
     assert valid_positions(dim, n_in, n_out) == expected
 
 
+def test_positions_that_never_move_and_windows_too_large_to_walk() -> None:
+    for low, base, expected in ((0, 1, 3 * 7), (1, 1, 2 * 7), (0, 2, 2 * 7), (-4, 1, 0), (-3, 1, 1 * 7)):
+        standing = WindowDim(3, 0, low, 0, 1, base, False)  # 7 outputs at the same place, an input of 4
+        assert valid_positions(standing, 4, 7) == expected
+    huge = 2**27
+    assert valid_positions(WindowDim(huge, 1, 0, 0, 1, 1, False), huge, 3 * huge) == 3 * huge * huge
+
+
 def call(target: str, shapes: list[object], result: object, config: str = "", **more: object) -> bytes:
     """A program of one custom call."""
     entry = [instruction(i + 1, "parameter", shape, f9=i) for i, shape in enumerate(shapes)]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
-GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py")
+GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py", "tests/test_wide_goldens.py")
 _NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",
     "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",

@@ -61,7 +61,7 @@ class Entered:
         return sorted(
             {
                 f"{code.co_filename[len(_PACKAGE) :]}:{code.co_firstlineno}"
-                for code in self.codes.values()
+                for code in tuple(self.codes.values())
                 if code.co_filename.startswith(_PACKAGE)
             }
         )

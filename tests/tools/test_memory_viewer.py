@@ -38,6 +38,19 @@ def long_program(n: int) -> bytes:
     )
 
 
+def padded_program() -> bytes:
+    """Three values whose buffers are 4, 2 and 1 times as large as their arrays of 250, 500 and 1000 numbers."""
+    n_numbers = (250, 500, 1000)
+    instructions = [instruction(i + 1, "add", array(n), [i] if i else []) for i, n in enumerate(n_numbers)]
+    buffers = [{1: i, 2: 4000, 3: {4: i + 1}, 4: 0} for i in range(3)]
+    events = [{1: A, 2: i, 4: f"add.{i + 1}"} for i in range(3)]
+    allocation = {1: 0, 2: 12_000, 9: [{1: i, 2: 4000 * i, 3: 4000} for i in range(3)]}
+    return proto(
+        [computation(1, "main", instructions, 3)],
+        buffers={1: buffers, 3: [allocation], 4: [{1: events, 3: 0}]},
+    )
+
+
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     run = write_run(tmp_path / "run", {"h": tpu_xspace(TpuJob())})
@@ -66,6 +79,14 @@ def test_the_program_with_the_highest_peak_is_shown_first(session: Session) -> N
     assert (peak_of["jit_long(5)"], peak_of["jit_short(6)"]) == (13_000, 5_000)
     assert peak_of["jit_bare(7)"] != peak_of["jit_bare(7)"]
     assert peak_of["jit_broken(8)"] != peak_of["jit_broken(8)"]
+
+
+def test_padding_is_what_a_buffer_has_beyond_its_array(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "padded", {"h": tpu_xspace(TpuJob())})
+    (folder / "jit_padded(9).hlo_proto.pb").write_bytes(padded_program())
+    live = table(run(Session(str(folder), cache=False)), "live")
+    columns = [live[name] for name in ("unpadded_bytes", "padding_bytes", "expansion")]
+    assert sorted(zip(*columns, strict=True)) == [(1000, 3000, 4.0), (2000, 2000, 2.0), (4000, 0, 1.0)]
 
 
 def test_live_buffers_lie_where_and_as_long_as_the_file_says(session: Session) -> None:

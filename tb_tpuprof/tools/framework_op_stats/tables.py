@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.shares import shares_spec
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 OPS = TableSpec(
     "ops",
@@ -80,4 +81,13 @@ SCALARS = (
         True,
     ),
     ScalarSpec("n_host_ops", "Different operations on the host", "count", "", True),
+)
+TILES = tiles(
+    "device_ops_ps",
+    Tile("device_copies_ps", least=1),
+    "device_idle_ps",
+    "n_device_ops",
+    "host_ops_ps",
+    "host_idle_ps",
+    "n_host_ops",
 )

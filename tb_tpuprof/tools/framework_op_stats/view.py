@@ -32,6 +32,7 @@ from tb_tpuprof.tools.framework_op_stats.tables import (
     OPS,
     SCALARS,
     TABLES,
+    TILES,
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import N_SLICES
@@ -288,5 +289,6 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
     params=(Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),),
 )

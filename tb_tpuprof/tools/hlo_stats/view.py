@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, Rates, in_wor
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, expression_texts, find_ops
-from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES
+from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES, TILES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import known_texts, shares_table
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
@@ -247,4 +247,5 @@ TOOL = Tool(
     available=available,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
 )

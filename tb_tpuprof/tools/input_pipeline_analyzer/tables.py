@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.facts import fact_specs
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 Numbers = npt.NDArray[Any]
 
@@ -230,6 +231,17 @@ SCALARS = (
         "Mean over steps; TPUs only",
         True,
     ),
+)
+_WORTH_A_TILE = 0.0005  # of the steps' time
+TILES = tiles(
+    "input_fraction",
+    "waiting_avg_ps",
+    "step_time_avg_ps",
+    "host_input_ps",
+    "host_enqueue_fraction",
+    Tile("output_fraction", _WORTH_A_TILE),
+    Tile("other_fraction", _WORTH_A_TILE),
+    Tile("n_steps", least=1),
 )
 
 

@@ -27,6 +27,7 @@ from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     PARTS,
     SCALARS,
     TABLES,
+    TILES,
     breakdown_table,
     deviation,
     host_categories_table,
@@ -266,4 +267,5 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
 )

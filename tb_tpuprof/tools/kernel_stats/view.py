@@ -26,6 +26,7 @@ from tb_tpuprof.tools.kernel_stats.tables import (
     N_SLICES,
     SCALARS,
     TABLES,
+    TILES,
     TOP_KERNELS,
     TOP_LIBRARIES,
 )
@@ -302,4 +303,5 @@ TOOL = Tool(
     available=available,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
 )

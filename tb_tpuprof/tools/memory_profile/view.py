@@ -268,4 +268,5 @@ TOOL = Tool(
     params=declared.PARAMS,
     tables=declared.TABLES,
     scalars=declared.SCALARS,
+    tiles=declared.TILES,
 )

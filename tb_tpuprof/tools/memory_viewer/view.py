@@ -261,4 +261,5 @@ TOOL = Tool(
     params=declared.PARAMS,
     tables=declared.TABLES,
     scalars=declared.SCALARS,
+    tiles=declared.TILES,
 )

@@ -27,7 +27,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
-from tb_tpuprof.tools.overview_page.scalars import SCALARS, Run, environment, scalars
+from tb_tpuprof.tools.overview_page.scalars import SCALARS, TILES, Run, environment, scalars
 from tb_tpuprof.tools.overview_page.tables import (
     COLORS,
     RECOMMENDATIONS,
@@ -273,5 +273,6 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
     params=(Param("step", "Step", "text", "", "Explain one step: its name or its number"),),
 )

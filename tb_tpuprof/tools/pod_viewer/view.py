@@ -259,6 +259,7 @@ TOOL = Tool(
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.SCALARS,
+    tiles=declared.TILES,
     questions=(
         Question(
             "cores",

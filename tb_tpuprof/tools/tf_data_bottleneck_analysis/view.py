@@ -31,6 +31,7 @@ from tb_tpuprof.tools.tf_data_bottleneck_analysis.tables import (
     PIPELINES,
     SCALARS,
     TABLES,
+    TILES,
     WHAT_IF,
 )
 from tb_tpuprof.tools.tool import Tool
@@ -369,6 +370,7 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
     available=available,
     params=(
         Param(

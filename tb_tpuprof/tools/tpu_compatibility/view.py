@@ -218,6 +218,7 @@ TOOL = Tool(
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.PAGE_SCALARS,
+    tiles=declared.TILES,
     questions=(
         Question(
             "drawing",

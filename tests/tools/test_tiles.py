@@ -6,7 +6,7 @@ import pytest
 
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.payload import Scalar
-from tb_tpuprof.tools.tiles import MAX_TILES, Tile, shown_tiles, tiles
+from tb_tpuprof.tools.tiles import Tile, shown_tiles, tiles
 from tb_tpuprof.tools.tool import Tool
 
 
@@ -49,4 +49,4 @@ def test_tiles_are_declared_numbers_of_their_page(tool: Tool) -> None:
     names = [tile.name for tile in tool.tiles]
     assert len(set(names)) == len(names)
     assert {*names, *(tile.unlike for tile in tool.tiles if tile.unlike)} <= declared
-    assert len(names) > 2 and MAX_TILES == 6
+    assert len(names) > 2

@@ -13,7 +13,6 @@ from tb_tpuprof.analysis.input.advice import Advice, input_advice, largest, shor
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES
 from tb_tpuprof.analysis.input.pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
-from tb_tpuprof.analysis.ops.stats import sum_op_stats
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wait
@@ -87,8 +86,8 @@ def _judged(parts: list[InputPart], pipeline: InputPipeline, kind: str, limits: 
     steps. Uses the job's diagnosis if there is one.
     """
     if pipeline.common.is_disjoint:
-        return apart_finding([(part.host, input_finding(part.steps, part.ops, part.kind)) for part in parts])
-    alone = input_finding(pipeline.steps, sum_op_stats([part.ops for part in parts]), kind)
+        return apart_finding([(part.host, input_finding(part.steps, part.kind)) for part in parts])
+    alone = input_finding(pipeline.steps, kind)
     if limits:
         return by_causes(alone, pipeline.steps, limits)
     return on_worst_host(alone, pipeline.hosts[0].host, pipeline.hosts[0].steps) if len(parts) > 1 else alone

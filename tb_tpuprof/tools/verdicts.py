@@ -165,10 +165,14 @@ def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
 
 
 def with_limits(
-    tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named: bool = False
+    tool: str,
+    verdict: Verdict | None,
+    limits: JobLimits | None,
+    is_named: bool = False,
+    is_first: bool = False,
 ) -> Verdict | None:
     """The page's verdict combined with the job's limits (see the module). `is_named`: its text already names
-    the limit.
+    the limit; `is_first`: the limit comes first, because the page has little to say.
     """
     top = limits.top if limits else None
     if verdict is None or limits is None or top is None:
@@ -191,7 +195,9 @@ def with_limits(
         )
     if not limits.are_elsewhere(tool):
         return verdict
-    text = verdict.text if is_named else f"{verdict.text} {limit_sentence(top)}"
+    text = verdict.text
+    if not is_named:
+        text = f"{limit_sentence(top)} {text}" if is_first else f"{text} {limit_sentence(top)}"
     return replace(
         verdict,
         text=text,

@@ -50,6 +50,13 @@ class OpCategories:
         """The categories in which a device only waits."""
         return {name: time for name, time in self.times.items() if name in TRANSFERS or is_waiting(name)}
 
+    @property
+    def waits_most(self) -> bool:
+        """Whether waiting takes at least as much time as any category of work."""
+        waiting = self.waiting
+        work = max((time for name, time in self.times.items() if name not in waiting), default=0)
+        return bool(waiting) and 0 < sum(waiting.values()) >= work
+
 
 @once
 def offload_wait_ps(trace: Trace) -> int:
@@ -108,7 +115,7 @@ def category_sentence(categories: OpCategories) -> str:
     word, kind = _WORDS.get(categories.kind, ("device", "device"))
     name, time = max(categories.times.items(), key=lambda item: item[1])
     waited = sum(waiting.values())
-    if _waits_most(categories):
+    if categories.waits_most:
         waited_text = _time(waited, categories, word)
         return (
             f"{format_fraction(waited / busy)} of the operations' time on the {kind} is waiting for "
@@ -162,7 +169,7 @@ def verdict_by_category(
     main, why = by_category, (largest,) if is_covered else ()
     if idle and idle.fraction >= _MOSTLY_IDLE:
         return replace(verdict, level="warn", category="other", text=idle.sentence, why=(by_category,))
-    level = "warn" if is_covered and _waits_most(categories) else verdict.level
+    level = "warn" if is_covered and categories.waits_most else verdict.level
     return replace(verdict, level=level, text=main, why=why)
 
 
@@ -187,9 +194,3 @@ class DeviceIdle:
             f"{subject} idle for {format_fraction(self.fraction)} of the {format_time(self.span_ps)} between "
             f"{whose} first and {whose} last operation."
         )
-
-
-def _waits_most(categories: OpCategories) -> bool:
-    """Whether waiting takes more of the operations' time than any category of work."""
-    waited, rest = sum(categories.waiting.values()), categories.times.items()
-    return bool(waited) and waited >= max((t for n, t in rest if n not in categories.waiting), default=0)

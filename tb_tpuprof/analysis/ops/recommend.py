@@ -246,32 +246,32 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
         return f"{how} input-bound: each step waits {time} for data{_where(steps, 'input')}."
     if cost.category == "host_wait":
         return (
-            f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. The trace does not show what for, "
-            "possibly for data."
+            f"Each step waits {time}{_where(steps, 'host_wait')}; the trace does not show what for, possibly "
+            "for data."
         )
     if cost.category == "host_python":
         return _python_sentence(how, time, steps)
     if cost.category == "output":
-        return f"{how} output-bound: each step spends {time} copying results back to the host."
+        return f"{how} transfer-bound: each step spends {time} copying results back to the host."
     if cost.category == "kernel_launch":
-        return f"{how} launch-bound: each step spends {time} launching kernels."
+        return f"{how} dispatch-bound: each step spends {time} launching kernels."
     if cost.category == "device_collectives":
         return f"{how} communication-bound: each step spends {time} in collectives between devices."
     if cost.category == "compilation":
         return f"{how} compilation-bound: each step spends {time} compiling."
     if kind == "CPU" and is_fed(steps, kind):
-        return (
-            f"Untraced: nothing traced ran for {time} of each step. This is Python or other host work "
-            "between operations."
-        )
+        return f"{time} of each step was not recorded: it is Python or other host work between operations."
     if kind == "CPU":
         return (
-            f"Untraced: nothing traced ran for {time} of each step. This is Python or other host work, or "
-            "waiting, possibly for data."
+            f"{time} of each step was not recorded: it is Python or other host work, or waiting, possibly "
+            "for data."
         )
     besides = ", besides waits for data" if _waits_on_host(steps) >= _WORTH_SAYING else ""
-    rest = "It waited for Python or other host work" + ("." if besides else ", possibly for data.")
-    return f"{kind} idle: the {kind} had no work for {time} of each step{besides}. {rest}"
+    rest = "" if besides else ", possibly for data"
+    return (
+        f"The {kind} is idle for {time} of each step{besides}: it waits for host work that was not "
+        f"recorded{rest}."
+    )
 
 
 def _waits_on_host(steps: Steps) -> float:
@@ -289,7 +289,7 @@ def _python_sentence(how: str, time: str, steps: Steps) -> str:
     where = _where(steps, "host_python")
     if waits and not waits[0].file and where:
         return (
-            f"{time} of each step is{where}, where no operation was traced: Python or other host work, or "
+            f"{time} of each step is{where}, where no operation was traced: Python, other host work, or "
             "waiting."
         )
     return f"{how} Python-bound: each step spends {time} in Python{where}."

@@ -71,7 +71,7 @@ SCALARS = (
     ScalarSpec(
         "device_idle_ps", "Idle on the device", "ps", "Between the first and the last operation", True
     ),
-    ScalarSpec("n_device_ops", "Different operations on the device", "count", "", True),
+    ScalarSpec("n_device_ops", "Distinct device operations", "count", "", True),
     ScalarSpec("host_ops_ps", "Operations on the host", "ps", "Self time of all", True),
     ScalarSpec(
         "host_idle_ps",
@@ -80,7 +80,7 @@ SCALARS = (
         "Summed over threads, each from its first operation to its last",
         True,
     ),
-    ScalarSpec("n_host_ops", "Different operations on the host", "count", "", True),
+    ScalarSpec("n_host_ops", "Distinct host operations", "count", "", True),
 )
 TILES = tiles(
     "device_ops_ps",

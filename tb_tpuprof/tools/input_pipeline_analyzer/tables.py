@@ -80,11 +80,11 @@ HOST_PARTS = {
         "turning what was read into elements: map, batch, shuffle",
     ),
     "advanced_reads": (
-        "Advanced reads",
+        "Prefetched reads",
         "output",
         "reading files ahead of time: below an interleave, prefetch, parallel map or cache",
     ),
-    "demanded_reads": ("Demanded reads", "input", "reading files when the next element is requested"),
+    "demanded_reads": ("On-demand reads", "input", "reading files when the next element is requested"),
     "other": ("Other", "idle", "the rest of the time between enqueues, and stages of no known kind"),
 }
 
@@ -160,9 +160,8 @@ HOST_TIMES = TableSpec(
         number("fraction", "Share", "fraction", "Of all five categories"),
         text("meaning", "Meaning"),
     ),
-    "The host's time for input, always in five rows: enqueuing, preprocessing, advanced reads, demanded "
-    "reads, "
-    "other. Without any, the shares are null",
+    "The host's time for input, always in five rows: enqueuing, preprocessing, prefetched reads, "
+    "on-demand reads, other. Without any, the shares are null",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(

@@ -167,6 +167,8 @@ def _verdict(
         )
     if judged.level == "good":
         next_steps.append(NextStep("See how the steps spend their time", "overview_page"))
+    if judged.level == "unknown":
+        next_steps.append(NextStep("See what takes the time", "overview_page"))
     color = {"other": "idle", "host_wait": "wait"}.get(judged.category, judged.category)
     verdict = Verdict(judged.level, judged.text, color, tuple(details), tuple(next_steps))
     return with_limits("input_pipeline_analyzer", verdict, limits, is_named=judged.category != "input")

@@ -66,7 +66,7 @@ _PAGE_SCALARS = {
         ScalarSpec("host_idle_fraction", "Host idle", "fraction", "Of its threads' profiled time", True),
         ScalarSpec(
             "roofline_fraction",
-            "Of the roofline's optimum",
+            "Roofline efficiency",
             "fraction",
             "Of the maximum these operations could reach",
             True,
@@ -87,7 +87,7 @@ _PAGE_SCALARS = {
             "Of the steps' time, while no operation runs; if at least 0.5%",
             True,
         ),
-        ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: nothing traced ran", True),
+        ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: no recorded activity", True),
         ScalarSpec(
             "device_compute_16bit_fraction", "16-bit compute", "fraction", "Of the device compute", True
         ),
@@ -198,7 +198,7 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
 
 
 def _other_note(kind: str) -> str:
-    return "nothing traced ran" if kind == "CPU" else f"the {kind} idled for no traced reason"
+    return "no recorded activity" if kind == "CPU" else f"the {kind} idled for no traced reason"
 
 
 def _use_scalars(run: Run) -> dict[str, Scalar]:

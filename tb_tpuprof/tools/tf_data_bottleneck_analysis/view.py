@@ -346,8 +346,8 @@ def _diagnostics(
             result.append(Diagnostic("info", text))
     if chosen.call.n_reparented:
         text = (
-            f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; they "
-            "are drawn below the root."
+            f"{_count(chosen.call.n_reparented, 'stage')} of this call form a cycle; they are drawn below "
+            "the root."
         )
         result.append(Diagnostic("warning", text))
     return tuple(result)

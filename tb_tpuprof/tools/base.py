@@ -109,7 +109,7 @@ class Declaration:
 
     `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
     `scalars` are the page's; `questions` are the others. `tiles`: which scalars the page may show at its top;
-    all of them if there are none. Without `needs_trace` it also has something to
+    None: all of them. Without `needs_trace` it also has something to
     show for runs that hold only programs.
     """
 
@@ -122,7 +122,7 @@ class Declaration:
     params: tuple[Param, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     scalars: tuple[ScalarSpec, ...] = ()
-    tiles: tuple[Tile, ...] = ()
+    tiles: tuple[Tile, ...] | None = None
     questions: tuple[Question, ...] = ()
     hosts: Literal["one", "many"] = "many"
     files: tuple[File, ...] = ()

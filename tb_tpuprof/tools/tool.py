@@ -58,7 +58,7 @@ class Tool(Declaration):
             await_limits(self.name, session, chosen.hosts)
         payload = view_readable(self, asked_question.view, session, chosen, validated)
         asked_question.check(payload)
-        declared = self.tiles or tiles(*payload.scalars)
+        declared = tiles(*payload.scalars) if self.tiles is None else self.tiles
         return replace(
             payload,
             tiles=() if question else shown_tiles(declared, payload.scalars),

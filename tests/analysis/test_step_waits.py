@@ -41,7 +41,7 @@ def parts(found: Steps) -> dict[str, list[float]]:
 def said(trace: Trace) -> tuple[str, str]:
     """What the overview and the input's page say."""
     found = steps(trace)
-    return finding(found, op_stats(trace), "CPU").text, input_finding(found, op_stats(trace), "CPU").text
+    return finding(found, op_stats(trace), "CPU").text, input_finding(found, "CPU").text
 
 
 def numbered(*numbers: int) -> list[dict[str, int]]:
@@ -299,7 +299,7 @@ def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -
             )
         ]
     )
-    found = input_finding(steps(bare), op_stats(bare), "CPU")
+    found = input_finding(steps(bare), "CPU")
     assert (found.level, found.text) == (
         "good",
         "Not input-bound: each step waits 1.00 µs (1.00%) for data.",

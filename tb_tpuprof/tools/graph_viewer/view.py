@@ -300,6 +300,7 @@ TOOL = Tool(
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.PAGE_SCALARS,
+    tiles=(),
     questions=(
         Question(
             "search",

@@ -338,8 +338,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
 @pytest.mark.parametrize(
     ("explained", "text"),
     [
-        (0, "GPU idle: the GPU had no work for 60.0 µs (60.0%) of each step."),
-        (20, "GPU idle: the GPU had no work for 40.0 µs (40.0%) of each step, besides waits for data."),
+        (0, "The GPU is idle for 60.0 µs (60.0%) of each step: it waits for host work that was not"),
+        (20, "The GPU is idle for 40.0 µs (40.0%) of each step, besides waits for data: it waits"),
     ],
 )
 def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: int, text: str) -> None:

@@ -200,7 +200,7 @@ def _verdict(
         f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size
     )
     much = f" {format_fraction(padding / peak)} is padding." if padding > _MUCH_PADDING * peak else ""
-    details = [f"At the peak: {composition}.{where}{much}"]
+    details = [f"{composition[:1].upper()}{composition[1:]}.{where}{much}"]
     details += [
         f"{item.text} Saves up to {format_bytes(item.saves_bytes)}."
         for item in savings[: _MOST_DETAILS if fraction > _NEARLY else 1]
